@@ -1,0 +1,3 @@
+#pragma once
+#include <openssl/hmac.h>
+#include <openssl/rand.h>

@@ -1,0 +1,2 @@
+/// The words.
+public enum Placeholder {}
