@@ -1,0 +1,64 @@
+import Store
+
+/// A whole answer that Larder knows: what the upstream said, or what was composed from it.
+///
+/// Views, link bases and the fields that change with time are not in it; `ReadyAnswer` adds them.
+struct Answer: Sendable {
+    /// How the body came about.
+    enum Form: Sendable {
+        /// As the upstream sent it.
+        case received
+        /// Recomposed with newer values of its objects.
+        case composed
+        /// Something newer is known, but not all of it: served only where the upstream cannot be asked.
+        case outdated
+    }
+
+    var key: DocumentKey
+    /// The document in the store; nil until its first commit.
+    var document: DocumentID?
+    var status: Int
+    /// The fields as they are stored: none that belongs to a connection, to a moment or to the framing.
+    var fields: Fields
+    var body: [UInt8]
+    var policy: AnswerPolicy
+    var selection: VarySelection
+    var form: Form
+    var objects: [ObjectID]
+
+    /// Whether there is a validator of the upstream's to ask with. A document that shows anything else than what the
+    /// upstream sent is asked for without conditions: a 304 would speak of bytes that are no longer served.
+    var isValidatable: Bool {
+        form == .received && (fields.contains("etag") || fields.contains("last-modified"))
+    }
+}
+
+/// How the status and fields of an answer lie in the store: a status line and field lines, as HTTP/1.1 writes them.
+enum StoredHead {
+    static func encode(_ fields: Fields) -> [UInt8] {
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(fields.lines.reduce(0) { $0 + $1.name.count + $1.value.count + 4 })
+        for line in fields.lines { bytes.append(field: line) }
+        return bytes
+    }
+
+    static func decode(_ bytes: [UInt8]) -> Fields {
+        var lines: [Field] = []
+        for line in bytes.split(separator: 0x0A) {
+            guard let colon = line.firstIndex(of: 0x3A) else { continue }
+            let value = line[(colon + 1)...].dropFirst().dropLast()
+            lines.append(Field(name: Array(line[..<colon]), value: Array(value)))
+        }
+        return Fields(lines)
+    }
+}
+
+extension [UInt8] {
+    /// Appends a field line in the form of HTTP/1.1.
+    mutating func append(field: Field) {
+        append(contentsOf: field.name)
+        append(contentsOf: [0x3A, 0x20])
+        append(contentsOf: field.value)
+        append(contentsOf: [0x0D, 0x0A])
+    }
+}

@@ -1,0 +1,60 @@
+/// What is done with a retrieval, once it is known what is known.
+///
+/// A pure function of the demand, the stored answer, the mode and the time.
+enum Decision {
+    case answer(ReadyAnswer, Manner)
+    /// Answered from what is stored, while the upstream is asked for the next one.
+    case answerAndRefresh(ReadyAnswer, Manner)
+    /// The upstream is asked; `stored` is what a 304 would renew and what may stand in for an error.
+    case ask(CacheStatus.Forward, stored: ReadyAnswer?)
+    case refuse(ProblemDocument)
+
+    init(_ demand: Demand, _ found: ReadyAnswer?, mode: Mode, now: Int64) {
+        switch mode {
+        case .offline: self = Self.offline(demand, found, now: now)
+        case .online: self = Self.online(demand, found, now: now)
+        }
+    }
+
+    private static func online(_ demand: Demand, _ found: ReadyAnswer?, now: Int64) -> Decision {
+        guard let found else {
+            return demand.directives.onlyIfCached ? .refuse(.notCached(demand)) : .ask(.uriMiss, stored: nil)
+        }
+        // Something newer is known than can be shown: only the upstream can give the whole.
+        if found.answer.form == .outdated {
+            return demand.directives.onlyIfCached ? .refuse(.notCached(demand)) : .ask(.stale, stored: found)
+        }
+        switch found.policy.reuse(at: now, for: demand.directives) {
+        case .fresh:
+            return .answer(found, .hit(isStale: false))
+        case .stale(_, _, let allowed):
+            if allowed.contains(.whileRevalidating) { return .answerAndRefresh(found, .hit(isStale: true)) }
+            if allowed.contains(.byRequest) { return .answer(found, .hit(isStale: true)) }
+            return demand.directives.onlyIfCached ? .refuse(.notCached(demand)) : .ask(.stale, stored: found)
+        case .mustValidate(_, let reason, _):
+            guard !demand.directives.onlyIfCached else { return .refuse(.notCached(demand)) }
+            return .ask(reason.isOfRequest ? .request : .stale, stored: found)
+        }
+    }
+
+    private static func offline(_ demand: Demand, _ found: ReadyAnswer?, now: Int64) -> Decision {
+        guard let found else { return .refuse(.unknownOffline(demand)) }
+        switch found.policy.reuse(at: now, for: .none) {
+        case .fresh:
+            return .answer(found, found.answer.form == .outdated ? .offline(isStale: true) : .hit(isStale: false))
+        case .stale, .mustValidate:
+            // Nobody can be asked, and nobody was promised more than what is known.
+            return .answer(found, .offline(isStale: true))
+        }
+    }
+}
+
+extension Reuse.Reason {
+    /// Whether the request, rather than the answer, wants the upstream asked.
+    fileprivate var isOfRequest: Bool {
+        switch self {
+        case .requestNoCache, .requestMaxAge, .requestMinFresh: true
+        case .noCache, .mustRevalidate, .notReusable: false
+        }
+    }
+}

@@ -1,0 +1,103 @@
+import Store
+
+/// One request on its way through the proxy: what it asks for, of whom, and on whose behalf.
+struct Demand: Sendable {
+    let request: Request
+    let upstream: Upstream
+    /// Path and query as they go upstream, spelled as the client did.
+    let target: String
+    /// The path that routes are matched against: without prefix, base path and query.
+    let route: String
+    let key: DocumentKey
+    let digest: Digest128
+    let directives: RequestDirectives
+    let view: View
+    /// The address that the client used, which links lead back to.
+    let base: LinkBase
+    /// Whether the `Accept` of the request names JSON and nothing else.
+    let wantsJSONOnly: Bool
+    /// Why the upstream is asked, as `Cache-Status` says it; settled by the decision.
+    private(set) var reason = CacheStatus.Forward.uriMiss
+
+    init(_ request: Request, _ arrival: Arrival, principal: PrincipalID, hasher: KeyHasher) {
+        self.request = request
+        upstream = arrival.upstream
+        target = arrival.target
+        route = arrival.route
+        key = DocumentKey(
+            upstream: arrival.upstream.name,
+            principal: principal,
+            context: arrival.context,
+            url: arrival.keyURL
+        )
+        digest = hasher.digest(key)
+        directives = RequestDirectives(fields: request.fields)
+        view = arrival.view
+        base = arrival.base
+        wantsJSONOnly = request.fields[first: "accept"].map { Demand.namesJSON($0) } ?? false
+    }
+
+    var isHead: Bool { request.method == "HEAD" }
+
+    /// Whether its answer is the whole document, which others may wait for and which may be stored.
+    var isShareable: Bool {
+        request.method == "GET" && !request.fields.contains("range") && !directives.noStore && request.body == nil
+    }
+
+    func asking(because reason: CacheStatus.Forward) -> Demand {
+        var demand = self
+        demand.reason = reason
+        return demand
+    }
+
+    private static func namesJSON(_ accept: [UInt8]) -> Bool {
+        accept.contains(where: { $0 == 0x6A || $0 == 0x4A }) && !accept.contains(0x2A)
+            && accept.withUnsafeBytes { ContextFields.isPlainJSONAccept($0) }
+    }
+}
+
+extension Demand {
+    /// The request as it goes upstream.
+    ///
+    /// - Parameter validating: a stored answer whose validators go along; without it a retrieval asks for the whole.
+    func upstreamRequest(validating answer: Answer?) -> UpstreamRequest {
+        var fields = UpstreamFields.make(from: request.fields, removingConditions: isShareable)
+        if let credential = upstream.settings.credential {
+            fields.remove(named: credential.header.lowercased())
+            fields.lines.append(Field(name: Array(credential.header.utf8), value: credential.value.bytes))
+        }
+        if let answer {
+            let stored = Preconditions.Stored(fields: answer.fields, policy: answer.policy)
+            fields.lines += Preconditions.validators(of: [stored]).lines
+        }
+        return UpstreamRequest(
+            method: request.method,
+            url: upstream.url(of: target),
+            fields: fields,
+            body: request.body,
+            decodes: !request.fields.contains("range")
+        )
+    }
+}
+
+/// The form in which a document is served.
+enum View: Sendable {
+    /// The upstream's own shape, with the newest known values.
+    case wire
+    /// The bytes as received, after content decoding.
+    case raw
+}
+
+/// What a worker has found out about a request before it hands it over.
+struct Arrival: Sendable {
+    var upstream: Upstream
+    var target: String
+    var route: String
+    /// The URL that the answer is known by: credentials in it are redacted, percent-escapes in upper case.
+    var keyURL: String
+    var context: String
+    /// The text that `PrincipalKey` makes a principal of; nil for an anonymous request.
+    var credentials: [UInt8]?
+    var view: View
+    var base: LinkBase
+}

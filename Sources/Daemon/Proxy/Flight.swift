@@ -1,0 +1,272 @@
+import Store
+
+/// One request on its way to the upstream and back, and everybody who waits for its answer.
+///
+/// Lives on the upstream loop only. Its life:
+/// 1. asked: the request is sent, clients may join;
+/// 2. headed: the answer's head is here and it is settled what becomes of it — relayed, answered from what is stored
+///    (304, errors), or kept back until it is whole;
+/// 3. over: stored or not, and forgotten by `Flights`.
+final class Flight: TransferDelegate {
+    /// What the request asked for, as the one who started the flight put it.
+    let demand: Demand
+    /// What a 304 would renew, and what may stand in for an error.
+    let stored: ReadyAnswer?
+    /// When the request was sent, on the store's clock.
+    let start: Int64
+    /// When the request was sent, in seconds since 1970.
+    let requestTime: Int64
+    /// Whether the stored answer's validators went with the request.
+    let isConditional: Bool
+
+    private unowned let flights: Flights
+    private var relays: [Relay] = []
+    private var transfer: Transfer?
+    private var head: UpstreamHead?
+    private var settlement = Settlement.pending
+    private var buffer: BodyBuffer
+    private var storing: Storing?
+    private var isOver = false
+
+    /// What becomes of the answer.
+    private enum Settlement {
+        case pending
+        /// Passed on as it arrives.
+        case relaying
+        /// Kept until it is whole, because it is served transformed.
+        case gathering
+        /// Everybody was answered otherwise; what still arrives is of no interest.
+        case answered
+    }
+
+    /// What will be stored when the body is whole.
+    private struct Storing {
+        var policy: AnswerPolicy
+        var fields: Fields
+        var selection: VarySelection
+    }
+
+    init(
+        _ demand: Demand,
+        stored: ReadyAnswer?,
+        isConditional: Bool,
+        start: Int64,
+        requestTime: Int64,
+        flights: Flights
+    ) {
+        self.demand = demand
+        self.stored = stored
+        self.isConditional = isConditional
+        self.start = start
+        self.requestTime = requestTime
+        self.flights = flights
+        buffer = BodyBuffer(limit: flights.settings.limits.maximumDocument)
+    }
+
+    /// Whether another client may still join: the whole body will be at hand.
+    var isJoinable: Bool {
+        guard !isOver else { return false }
+        return switch settlement {
+        case .pending: true
+        case .relaying, .gathering: storing != nil && buffer.isWhole
+        case .answered: false
+        }
+    }
+
+    /// Sends the request.
+    func depart(_ request: UpstreamRequest, through client: UpstreamClient) {
+        transfer = client.start(request, self)
+    }
+
+    /// Lets a client wait for the answer, or gives it what has arrived so far.
+    func join(_ demand: Demand, _ reply: Reply, isLeader: Bool) {
+        let relay = Relay(demand, reply, isLeader: isLeader)
+        relays.append(relay)
+        reply.onDisconnect { [flights, weak self] in
+            flights.loop.enqueue { self?.left(relay) }
+        }
+        guard let head, case .relaying = settlement else { return }
+        begin(relay, head)
+        for piece in buffer.pieces { relay.write(piece) }
+    }
+
+    // MARK: What the upstream says
+
+    func informational(status: Int, fields: Fields) {
+        for relay in relays where relay.isLeader { relay.reply.informational(status: status, fields: fields) }
+    }
+
+    func received(head: UpstreamHead) {
+        self.head = head
+        if isConditional, head.status == 304, let stored {
+            settlement = .answered
+            flights.renewed(stored, by: head, in: self, for: takeRelays())
+            return
+        }
+        if let stored, flights.standsIn(stored, for: head, in: self) {
+            settlement = .answered
+            flights.served(stored, insteadOf: head, to: takeRelays())
+            // The error's body is not worth waiting for.
+            transfer?.cancel()
+            return
+        }
+        settle(head)
+    }
+
+    private func settle(_ head: UpstreamHead) {
+        storing = flights.storage(of: head, in: self).map {
+            Storing(policy: $0.policy, fields: $0.fields, selection: $0.selection)
+        }
+        if storing == nil { buffer.letGo() }
+        // From here on the variant is known: who asked for another one asks for himself.
+        for relay in takeRelays(where: { !$0.isLeader && (storing == nil || !matches($0)) }) {
+            flights.askAlone(relay)
+        }
+        if storing != nil, flights.isServedTransformed(head, in: self) {
+            settlement = .gathering
+            return
+        }
+        settlement = .relaying
+        for relay in relays { begin(relay, head) }
+    }
+
+    func received(body bytes: UnsafeRawBufferPointer) -> Flow {
+        if case .answered = settlement { return .proceed }
+        if !buffer.isWhole, isCongested { return .pause }
+        let piece = [UInt8](bytes)
+        let held = buffer.pieces
+        buffer.append(piece)
+        if storing != nil, !buffer.isWhole { outgrew(held) }
+        if case .relaying = settlement {
+            for relay in relays { relay.write(piece) }
+            if !buffer.isWhole { cutLaggards() }
+        }
+        return .proceed
+    }
+
+    func completed(_ result: Result<TransferSummary, UpstreamError>) {
+        defer { over() }
+        switch result {
+        case .success:
+            finished()
+        case .failure(let error):
+            failed(error)
+        }
+    }
+
+    // MARK: -
+
+    /// The variant that a follower asked for is the one that arrived.
+    private func matches(_ relay: Relay) -> Bool {
+        guard let storing else { return false }
+        return storing.selection.matches { relay.demand.request.fields.combined(named: $0) }
+    }
+
+    private func begin(_ relay: Relay, _ head: UpstreamHead) {
+        relay.begin(head, storing: storing != nil, flights: flights)
+    }
+
+    /// The body is larger than what is kept: it goes on as a mere relay.
+    private func outgrew(_ held: [[UInt8]]) {
+        storing = nil
+        flights.retire(self)
+        guard case .gathering = settlement, let head else { return }
+        settlement = .relaying
+        for relay in relays {
+            begin(relay, head)
+            for piece in held { relay.write(piece) }
+        }
+    }
+
+    private func finished() {
+        guard let head else { return }
+        switch settlement {
+        case .pending, .answered:
+            break
+        case .relaying:
+            // Stored before the last byte is out, so that who has the answer finds it.
+            if storing != nil { _ = keep(head) }
+            for relay in relays { relay.finish() }
+        case .gathering:
+            guard let ready = keep(head) else { break }
+            flights.serve(ready, to: takeRelays(), as: .fetched(status: head.status, isStored: true))
+        }
+    }
+
+    private func keep(_ head: UpstreamHead) -> ReadyAnswer? {
+        guard let storing, buffer.isWhole else { return nil }
+        let answer = Answer(
+            key: demand.key,
+            document: nil,
+            status: head.status,
+            fields: storing.fields,
+            body: buffer.joined(),
+            policy: storing.policy,
+            selection: storing.selection,
+            form: .received,
+            objects: []
+        )
+        return flights.keep(answer, from: self)
+    }
+
+    private func failed(_ error: UpstreamError) {
+        if head == nil || settlement.isGathering {
+            flights.failed(error, self, stored: stored, relays: takeRelays())
+        } else {
+            // A truncated body must look truncated.
+            for relay in relays { relay.abort() }
+        }
+    }
+
+    private func over() {
+        isOver = true
+        transfer = nil
+        flights.ended(self)
+    }
+
+    private func takeRelays(where isTaken: (Relay) -> Bool = { _ in true }) -> [Relay] {
+        let taken = relays.filter(isTaken)
+        relays.removeAll(where: isTaken)
+        return taken
+    }
+
+    // MARK: Slow readers, and those who leave
+
+    /// Whether even the fastest reader is a window behind.
+    private var isCongested: Bool {
+        guard case .relaying = settlement, let fastest = relays.min(by: { $0.backlog < $1.backlog }) else { return false }
+        guard fastest.backlog > flights.settings.limits.relayWindow else { return false }
+        fastest.reply.onDrain(below: flights.settings.limits.relayWindow / 2) { [flights, weak self] in
+            flights.loop.enqueue { self?.transfer?.resume() }
+        }
+        return true
+    }
+
+    private func cutLaggards() {
+        guard relays.count > 1 else { return }
+        let window = flights.settings.limits.relayWindow
+        let fastest = relays.map(\.backlog).min() ?? 0
+        for relay in takeRelays(where: { $0.backlog > window + fastest }) { relay.abort() }
+    }
+
+    private func left(_ relay: Relay) {
+        guard !isOver, relays.contains(where: { $0 === relay }) else { return }
+        relays.removeAll { $0 === relay }
+        if relays.isEmpty, !isWorthFinishing {
+            flights.retire(self)
+            transfer?.cancel()
+        } else {
+            // It may have been the one that the transfer was paused for.
+            transfer?.resume()
+        }
+    }
+
+    /// A body that will be stored is worth finishing once it has begun to arrive.
+    private var isWorthFinishing: Bool { storing != nil && buffer.isWhole }
+}
+
+extension Flight.Settlement {
+    fileprivate var isGathering: Bool {
+        if case .gathering = self { true } else { false }
+    }
+}

@@ -1,0 +1,37 @@
+/// How a stored answer came to be served; `Cache-Status` tells it.
+enum Manner: Sendable {
+    /// Without asking: fresh, or stale where a directive allows it.
+    case hit(isStale: Bool)
+    /// Without asking, because the upstream must not be asked.
+    case offline(isStale: Bool)
+    /// The upstream said that it is still good.
+    case revalidated(CacheStatus.Forward)
+    /// The upstream failed; its status, if it answered at all.
+    case substituted(CacheStatus.Forward, status: Int?)
+    /// Fetched for this request, and served when it was whole.
+    case fetched(CacheStatus.Forward, status: Int)
+
+    /// The member of `Cache-Status`.
+    func cacheStatus(timeToLive: Int64, isComposed: Bool, isCollapsed: Bool) -> CacheStatus {
+        var status: CacheStatus
+        switch self {
+        case .hit(let isStale):
+            status = .hit(timeToLive: timeToLive, detail: isStale ? "stale" : nil)
+        case .offline(let isStale):
+            status = .hit(timeToLive: timeToLive, detail: isStale ? "offline" : nil)
+        case .revalidated(let reason):
+            status = .forwarded(reason, status: 304, isStored: true)
+            status.timeToLive = timeToLive
+        case .substituted(let reason, let upstreamStatus):
+            status = .forwarded(reason, status: upstreamStatus)
+            status.timeToLive = timeToLive
+            status.detail = "stale"
+        case .fetched(let reason, let upstreamStatus):
+            status = .forwarded(reason, status: upstreamStatus, isStored: true)
+            status.timeToLive = timeToLive
+        }
+        status.isCollapsed = isCollapsed
+        if status.detail == nil, isComposed { status.detail = "composed" }
+        return status
+    }
+}

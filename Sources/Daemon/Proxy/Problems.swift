@@ -1,0 +1,110 @@
+import Store
+
+/// The proxy's own answers when there is none to give (RFC 9457). This file alone knows which failure has which status.
+extension ProblemDocument {
+    private static func make(_ status: Int, _ type: String, _ title: String, _ detail: String) -> ProblemDocument {
+        var problem = ProblemDocument(status: status, title: title, detail: detail)
+        problem.type = "urn:larder:" + type
+        return problem
+    }
+
+    /// The upstream gave no answer that could be used, and nothing stored may stand in for it.
+    static func upstreamFailed(_ error: UpstreamError, upstream: String) -> ProblemDocument {
+        var problem = make(
+            error.isTimeout ? 504 : 502,
+            "upstream-failed",
+            error.isTimeout ? "The upstream did not answer in time" : "The upstream could not be asked",
+            "Upstream \"\(upstream)\": \(error.message)"
+        )
+        problem.extra = [.init(name: "error", value: .string(error.label))]
+        return problem
+    }
+
+    static func unknownOffline(_ demand: Demand) -> ProblemDocument {
+        make(
+            504,
+            "offline",
+            "Not known, and Larder is offline",
+            "No answer for this URL, credential and representation is stored, and in offline mode the upstream is not asked. "
+                + "Switch with `larder mode online`."
+        )
+    }
+
+    static func offline(_ method: String) -> ProblemDocument {
+        make(
+            504,
+            "offline",
+            "Larder is offline",
+            "\(method) needs the upstream, which is not asked in offline mode. Switch with `larder mode online`."
+        )
+    }
+
+    /// RFC 9111 §5.2.1.7.
+    static func notCached(_ demand: Demand) -> ProblemDocument {
+        make(
+            504,
+            "only-if-cached",
+            "Nothing stored may be used",
+            "The request said `only-if-cached`, and no stored answer is fresh enough for it."
+        )
+    }
+
+    static func storeFailed(_ error: StoreError) -> ProblemDocument {
+        make(500, "store-failed", "The store failed", "\(error)")
+    }
+
+    static func credentialRefused(upstream: String) -> ProblemDocument {
+        make(
+            403,
+            "credential-refused",
+            "This upstream's credential is Larder's own",
+            "Upstream \"\(upstream)\" is configured with `credential:`; requests to it bring none of their own."
+        )
+    }
+
+    static func writesRefused(_ method: String, upstream: String) -> ProblemDocument {
+        make(
+            403,
+            "writes-refused",
+            "Larder's credential is for reading",
+            "\(method) is not sent with the credential of upstream \"\(upstream)\"; `writes: true` beside it would allow that."
+        )
+    }
+
+    /// RFC 9110 §13.1.1: a tag of Larder's own names no state of the upstream's.
+    static let ownTagInCondition = make(
+        412,
+        "own-tag",
+        "The tag is Larder's own",
+        "If-Match names a tag that Larder made for a composed answer, which the upstream does not know. "
+            + "GET the resource again: the next answer brings the upstream's tag."
+    )
+
+    static func noUpstream(path: String) -> ProblemDocument {
+        make(404, "no-upstream", "No upstream here", "No upstream is configured for the path \(path).")
+    }
+
+    static func badTarget(_ reason: String) -> ProblemDocument {
+        make(400, "bad-target", "The request target cannot be used", reason)
+    }
+
+    static func badView(_ value: String) -> ProblemDocument {
+        make(400, "bad-view", "No such view", "Larder-View is `wire` or `raw`; it was \"\(value)\".")
+    }
+
+    static let loop = make(
+        508,
+        "loop",
+        "Larder asks itself",
+        "The request has passed through Larder too often; the upstream's URL seems to lead back here."
+    )
+}
+
+extension UpstreamError {
+    var isTimeout: Bool {
+        switch self {
+        case .connectTimeout, .firstByteTimeout, .stalled: true
+        default: false
+        }
+    }
+}

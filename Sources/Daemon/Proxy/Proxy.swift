@@ -1,0 +1,224 @@
+import Logging
+import Store
+
+/// The path of every request that memory alone could not answer.
+///
+/// ```
+/// serve ─ write? ──────────────────────────────────────────► write   (WriteFlight, law 10)
+///   └─ look up ─ memory, then store
+///        └─ decide ─┬─ answer                               → reply
+///                   ├─ answer, refresh behind it            → reply, flight without a client
+///                   ├─ ask                                  → join or start a flight
+///                   └─ refuse                               → problem document
+/// ```
+///
+/// The hit itself never comes here: `ProxyHandler` answers it on the worker's own loop.
+/// An actor on the upstream loop, so that flights need no locks; whatever waits for the store waits here, never on a worker.
+actor Proxy {
+    nonisolated let loop: EventLoop
+    nonisolated let cache: AnswerCache
+    nonisolated let principals: Principals
+    nonisolated let modes: ModeSwitch
+    nonisolated let metrics: Metrics
+    nonisolated let settings: Settings
+    private let log: Logger
+    private var flights: Flights?
+    /// Counts invalidations and cleanings: what was read from disk before one is not to be trusted after it.
+    private var invalidations = 0
+
+    nonisolated var unownedExecutor: UnownedSerialExecutor { loop.executor.asUnownedSerialExecutor() }
+
+    init(
+        loop: EventLoop,
+        settings: Settings,
+        cache: AnswerCache,
+        principals: Principals,
+        modes: ModeSwitch,
+        metrics: Metrics,
+        log: Logger
+    ) {
+        self.loop = loop
+        self.settings = settings
+        self.cache = cache
+        self.principals = principals
+        self.modes = modes
+        self.metrics = metrics
+        self.log = log
+    }
+
+    /// Takes over a request from a worker; any thread.
+    nonisolated func accept(_ exchange: Exchange, _ arrival: Arrival) {
+        Task(executorPreference: loop.taskExecutor) { await serve(exchange, arrival) }
+    }
+
+    /// Answers one request.
+    func serve(_ exchange: Exchange, _ arrival: Arrival) async {
+        do {
+            let principal = try await principals.identify(arrival.credentials)
+            let demand = Demand(exchange.request, arrival, principal: principal, hasher: cache.store.hasher)
+            switch exchange.request.kind {
+            case .retrieval:
+                await retrieve(demand, exchange.reply)
+            case .safe:
+                pass(demand, exchange.reply)
+            case .unsafe:
+                await write(demand, exchange.reply)
+            }
+        } catch {
+            log.error("the store failed", metadata: ["error": "\(error)"])
+            exchange.reply.refuse(.storeFailed(error))
+        }
+    }
+
+    // MARK: Retrievals
+
+    private func retrieve(_ demand: Demand, _ reply: Reply) async {
+        let found = await lookUp(demand)
+        let decision = decide(demand, found)
+        switch decision {
+        case .answer(let ready, let manner):
+            answer(demand, reply, ready, manner)
+        case .answerAndRefresh(let ready, let manner):
+            answer(demand, reply, ready, manner)
+            runningFlights.refresh(demand.asking(because: .stale), stored: ready)
+        case .ask(let reason, let stored):
+            runningFlights.ask(demand.asking(because: reason), reply, stored: stored)
+        case .refuse(let problem):
+            reply.refuse(problem)
+        }
+    }
+
+    private func answer(_ demand: Demand, _ reply: Reply, _ ready: ReadyAnswer, _ manner: Manner) {
+        reply.serve(ready.based(on: demand.base), for: demand, as: manner, now: now)
+    }
+
+    /// Memory, then the store. What an invalidation or a cleaning overtook is read again.
+    private func lookUp(_ demand: Demand) async -> ReadyAnswer? {
+        while true {
+            if let ready = cache.inMemory(demand), ready.isClean { return ready }
+            let before = invalidations
+            let found: ReadyAnswer?
+            do {
+                found = try await cache.onDisk(demand)
+            } catch {
+                log.error("a document could not be read", metadata: ["url": "\(demand.key.url)", "error": "\(error)"])
+                found = nil
+            }
+            if before == invalidations { return found ?? cache.inMemory(demand) }
+            cache.memory.remove(demand.digest)
+        }
+    }
+
+    private func decide(_ demand: Demand, _ found: ReadyAnswer?) -> Decision {
+        Decision(demand, found, mode: modes.current, now: now)
+    }
+
+    // MARK: Requests that are neither cached nor change anything
+
+    private func pass(_ demand: Demand, _ reply: Reply) {
+        guard modes.current == .online else {
+            reply.refuse(.offline(demand.request.method))
+            return
+        }
+        runningFlights.ask(demand.asking(because: .method), reply, stored: nil)
+    }
+
+    // MARK: Writes
+
+    /// Sends an unsafe request; its answer's last byte is out only when what it invalidates and observes holds everywhere.
+    private func write(_ demand: Demand, _ reply: Reply) async {
+        guard modes.current == .online else {
+            reply.refuse(.offline(demand.request.method))
+            return
+        }
+        if let problem = demand.upstream.refusesWrite(demand) {
+            reply.refuse(problem)
+            return
+        }
+        let targets = demand.writeTargets
+        let suspect: SuspectID
+        do {
+            suspect = try await cache.store.markSuspect(upstream: demand.upstream.name, urls: targets)
+        } catch {
+            // A write that could not be accounted for might be read over by an old answer: better not to send it.
+            log.error("a write could not be recorded", metadata: ["url": "\(demand.key.url)", "error": "\(error)"])
+            reply.refuse(.storeFailed(error))
+            return
+        }
+        let start = cache.now
+        let outcome = await runningFlights.write(demand.asking(because: .method), reply)
+        await settle(outcome, of: demand, suspect: suspect, since: start)
+        outcome.release(to: reply, for: demand, flights: runningFlights)
+    }
+
+    private func settle(_ outcome: WriteOutcome, of demand: Demand, suspect: SuspectID, since start: Int64) async {
+        guard outcome.mayHaveChanged else {
+            try? await cache.store.settle(suspect)
+            return
+        }
+        let end = cache.now
+        let targets = outcome.invalidated(by: demand)
+        forget(targets, of: demand.upstream)
+        do {
+            if let (rule, body) = outcome.observed(by: demand) {
+                let observation = ReceivedObservation(
+                    upstream: demand.upstream.name,
+                    principal: demand.key.principal,
+                    context: demand.key.context,
+                    body: body,
+                    start: start,
+                    end: end,
+                    rule: rule
+                )
+                _ = try await cache.store.observe(observation)
+            }
+            let invalidated = targets.map { InvalidationTarget(upstream: demand.upstream.name, url: $0) }
+            try await cache.store.invalidate(invalidated, settle: suspect)
+        } catch {
+            // Memory has forgotten; on disk the suspect stands and does the rest when the store opens next.
+            log.error("an invalidation could not be stored", metadata: ["error": "\(error)"])
+        }
+        // Once more: what was read from disk before the commit may have come back meanwhile.
+        forget(targets, of: demand.upstream)
+    }
+
+    private func forget(_ paths: [String], of upstream: Upstream) {
+        invalidations += 1
+        for path in paths { cache.memory.remove(upstream: upstream.name, path: path) }
+        runningFlights.writeAnswered(upstream: upstream, invalidated: paths)
+    }
+
+    // MARK: Administration
+
+    /// Removes what a filter names, durably, and everywhere.
+    func clean(_ filter: CleanFilter, dryRun: Bool) async throws(StoreError) -> CleanResult {
+        guard !dryRun else { return try await cache.store.clean(filter, dryRun: true) }
+        invalidations += 1
+        runningFlights.cleaned()
+        await cache.store.flush()
+        cache.memory.removeAll()
+        let result = try await cache.store.clean(filter, dryRun: false)
+        invalidations += 1
+        cache.memory.removeAll()
+        return result
+    }
+
+    /// Starts to work: the flights need the loop's thread.
+    func start() {
+        flights = Flights(
+            loop: loop,
+            settings: settings,
+            client: UpstreamClient(loop: loop, options: settings.upstreamOptions),
+            cache: cache,
+            metrics: metrics,
+            log: log
+        )
+    }
+
+    private var runningFlights: Flights {
+        guard let flights else { preconditionFailure("the proxy was not started") }
+        return flights
+    }
+
+    private var now: Int64 { Int64(loop.wallSeconds) }
+}

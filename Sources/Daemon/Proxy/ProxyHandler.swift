@@ -1,0 +1,127 @@
+import Store
+
+/// Answers the requests of one worker: hits on the spot, everything else through the `Proxy`.
+///
+/// The way of a hit is `received` → `hit` → `connection.respond`, synchronous on the worker's loop: bytes in, look-up on
+/// bytes, bytes out. What it allocates does not grow with the body. Each step that finds something unusual (a range, a
+/// condition, a view, a dirty answer …) leaves the rest to the proxy, which can do everything.
+final class ProxyHandler: HTTPHandler {
+    private let site: Site
+    private let proxy: Proxy
+    private let cache: AnswerCache
+    private let loop: EventLoop
+    private let metrics: WorkerMetrics
+    private var scratch = RequestScratch()
+    private var variable = SmallBuffer(capacity: 512)
+
+    init(site: Site, proxy: Proxy, loop: EventLoop, metrics: WorkerMetrics) {
+        self.site = site
+        self.proxy = proxy
+        cache = proxy.cache
+        self.loop = loop
+        self.metrics = metrics
+    }
+
+    func received(_ request: borrowing RequestHead, on connection: HTTPConnection) {
+        guard let upstream = site.upstream(for: request.path) else {
+            return refuse(.noUpstream(path: String(decoding: request.path, as: UTF8.self)), connection)
+        }
+        switch site.check(request, upstream) {
+        case .allowed, .allowedOrigin:
+            break
+        case .preflight(let origin):
+            let fields = request.owned().fields
+            return connection.respond(status: 204, fields: upstream.cors.preflightFields(for: origin, request: fields))
+        case .refused(let refusal):
+            return refuse(.guarded(refusal), connection)
+        }
+        if request.method == .get || request.method == .head, !request.hasBody, hit(request, upstream, connection) {
+            return
+        }
+        handOver(request, upstream, connection)
+    }
+
+    private func refuse(_ problem: ProblemDocument, _ connection: HTTPConnection) {
+        metrics.count(.error)
+        var fields = Fields()
+        fields.append("Cache-Control", "no-store")
+        connection.respond(problem, fields: fields)
+    }
+
+    // MARK: The hit
+
+    /// Answers from memory if nothing but a plain, fresh, clean answer is called for.
+    private func hit(_ request: borrowing RequestHead, _ upstream: Upstream, _ connection: HTTPConnection) -> Bool {
+        guard scratch.read(request, upstream), let directives = Self.plainDirectives(request) else { return false }
+        let credentials = scratch.credentialsDigest(upstream, cache.store.hasher)
+        guard let principal = credentials.map({ proxy.principals.recognise($0) }) ?? Store.anonymous else { return false }
+        let digest = scratch.digest(request, upstream, principal: principal, cache.store.hasher)
+        guard let answers = cache.memory.answers(at: digest) else { return false }
+        let now = Int64(loop.wallSeconds)
+        for answer in answers {
+            guard
+                answer.key.principal == principal, answer.isClean,
+                answer.isGood(for: request),
+                case .fresh(let age, let timeToLive) = answer.policy.reuse(at: now, for: directives)
+            else { continue }
+            respond(answer, age: age, timeToLive: timeToLive, to: request, connection)
+            return true
+        }
+        return false
+    }
+
+    private func respond(
+        _ answer: ReadyAnswer,
+        age: Int64,
+        timeToLive: Int64,
+        to request: borrowing RequestHead,
+        _ connection: HTTPConnection
+    ) {
+        answer.residence.noteUse()
+        let isComposed = answer.answer.form == .composed
+        variable.clear()
+        withUnsafeTemporaryAllocation(byteCount: HitFields.capacity, alignment: 8) { room in
+            let count = HitFields.write(
+                age: age,
+                timeToLive: timeToLive,
+                detail: isComposed ? "composed" : nil,
+                into: room
+            )
+            variable.append(UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(room)[..<count]))
+        }
+        variable.append("\r\n")
+        isComposed ? metrics.composed.add() : metrics.hits.add()
+        let isConditional = request.has(.ifNoneMatch) || request.has(.ifModifiedSince)
+        if isConditional, answer.isNotModified(request, now: Int64(loop.wallSeconds)) {
+            connection.respond(head: answer.notModifiedHead, variable: variable, body: [], headOnly: true)
+        } else {
+            connection.respond(head: answer.head, variable: variable, body: answer.body)
+        }
+    }
+
+    /// What `Cache-Control` asks for; nil where the request is none for this path.
+    private static func plainDirectives(_ request: borrowing RequestHead) -> RequestDirectives? {
+        // An upstream's Cache-Status list, an origin's CORS fields and parts of a body are made elsewhere.
+        guard
+            !request.has(.range), !request.has(.larderView), !request.has(.larderLive), !request.has(.pragma),
+            !request.has(.ifMatch), !request.has(.ifUnmodifiedSince), !request.has(.ifRange), !request.has(.origin)
+        else { return nil }
+        guard let value = request[.cacheControl] else { return RequestDirectives.none }
+        guard request.count(of: .cacheControl) == 1 else { return nil }
+        var directives = RequestDirectives()
+        directives.read(cacheControl: value)
+        return directives
+    }
+
+    // MARK: Everything else
+
+    private func handOver(_ request: borrowing RequestHead, _ upstream: Upstream, _ connection: HTTPConnection) {
+        let arrival: Arrival
+        do {
+            arrival = try Arrival(request, upstream, hasher: cache.store.hasher)
+        } catch {
+            return refuse(error.problem, connection)
+        }
+        proxy.accept(connection.deferReply(request), arrival, metrics: metrics)
+    }
+}

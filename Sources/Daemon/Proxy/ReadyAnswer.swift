@@ -1,0 +1,78 @@
+import Mapping
+import Store
+import Synchronization
+
+/// An answer made ready to be sent: what a hit writes to the socket, but for the few fields that change.
+///
+/// Immutable and shared by all threads. One that has links into the upstream, or whose body is rewritten for the client's
+/// address, is good for one link base; the rest are good for all.
+final class ReadyAnswer: MemoryResident {
+    let answer: Answer
+    let upstream: Upstream
+    let key: DocumentKey
+    let variant: [UInt8]
+    let residence: Residence
+    let byteCount: Int
+    /// The policy with the route's configuration laid over it.
+    let policy: AnswerPolicy
+    /// The address that links lead back to; nil where there are none.
+    let base: LinkBase?
+    /// Status line and fields up to, not including, those that change.
+    let head: [UInt8]
+    /// The same for a 304.
+    let notModifiedHead: [UInt8]
+    /// The fields as they are served.
+    let fields: Fields
+    /// The body as it is served.
+    let body: [UInt8]
+    let preconditions: Preconditions.Stored
+    /// Whether the body is JSON, for requests that ask for no other.
+    let isJSON: Bool
+    /// The document in the store; 0 until its first commit.
+    let document: Atomic<DocumentID>
+
+    init(_ answer: Answer, digest: Digest128, upstream: Upstream, base: LinkBase) {
+        self.answer = answer
+        self.upstream = upstream
+        key = answer.key
+        residence = Residence(digest: digest)
+        document = Atomic(answer.document ?? 0)
+        policy = answer.policy.applying(upstream.overrides(for: answer))
+        isJSON = upstream.isJSON(answer.fields)
+
+        let rendering = Rendering(answer, upstream: upstream, base: base)
+        fields = rendering.fields
+        body = rendering.body
+        self.base = rendering.dependsOnBase ? base : nil
+        variant = answer.selection.bytes + (rendering.dependsOnBase ? [0] + base.bytes : [])
+        preconditions = Preconditions.Stored(fields: fields, policy: answer.policy)
+        head = Self.head(answer.status, fields, length: body.count)
+        notModifiedHead = Self.head(304, StoredFields.notModified(fields), length: nil)
+        byteCount =
+            512 + body.count + (body.count == answer.body.count ? 0 : answer.body.count)
+            + 3 * (head.count + notModifiedHead.count) + variant.count + 8 * answer.objects.count
+    }
+
+    /// Whether nothing newer is known of what it shows.
+    @inline(__always)
+    var isClean: Bool { !residence.isDirty.load(ordering: .relaxed) }
+
+    /// Whether this is the variant that a demand asks for, whatever its address.
+    func answers(_ demand: Demand) -> Bool {
+        key == demand.key && answer.selection.matches { demand.request.fields.combinedBytes($0) }
+            && (isJSON || !demand.wantsJSONOnly)
+    }
+
+    /// The same answer for another address.
+    func based(on base: LinkBase) -> ReadyAnswer {
+        guard let own = self.base, own != base else { return self }
+        return ReadyAnswer(answer, digest: residence.digest, upstream: upstream, base: base)
+    }
+
+    private static func head(_ status: Int, _ fields: Fields, length: Int?) -> [UInt8] {
+        var head = Array("HTTP/1.1 \(status) \(statusPhrase(status))\r\n".utf8)
+        for line in fields.lines { head.append(field: line) }
+        if let length, status != 204 { head += Array("Content-Length: \(length)\r\n".utf8) }
+        return head
+    }
+}

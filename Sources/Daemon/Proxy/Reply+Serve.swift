@@ -1,0 +1,29 @@
+extension Reply {
+    /// Sends a stored answer: its conditions evaluated, its age and its history told.
+    func serve(_ ready: ReadyAnswer, for demand: Demand, as manner: Manner, isCollapsed: Bool = false, now: Int64) {
+        let status = manner.cacheStatus(
+            timeToLive: ready.policy.timeToLive(at: now),
+            isComposed: ready.answer.form == .composed,
+            isCollapsed: isCollapsed
+        )
+        let conditions = Preconditions(fields: demand.request.fields, now: now)
+        let isNotModified =
+            conditions.evaluateForCache(method: demand.request.method, against: ready.preconditions) == .notModified
+        var fields = isNotModified ? StoredFields.notModified(ready.fields) : ready.fields
+        fields.append("Age", String(max(0, ready.policy.age(at: now))))
+        let upstreamStatus = fields.all("cache-status")
+        fields.remove("cache-status")
+        fields.lines.append(Field(name: Array("Cache-Status".utf8), value: status.appended(to: upstreamStatus)))
+        demand.upstream.addCORS(to: &fields, for: demand)
+        respond(status: isNotModified ? 304 : ready.answer.status, fields: fields, body: isNotModified ? [] : ready.body)
+    }
+
+    /// Sends a problem document.
+    func refuse(_ problem: ProblemDocument) {
+        var fields = Fields()
+        fields.append("Content-Type", ProblemDocument.mediaType)
+        fields.append("Cache-Control", "no-store")
+        fields.append("Cache-Status", "larder")
+        respond(status: problem.status, fields: fields, body: problem.bytes)
+    }
+}

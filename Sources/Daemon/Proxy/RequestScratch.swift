@@ -1,0 +1,90 @@
+import Store
+
+/// Memory in which a worker lines up the parts of a request's key, kept from request to request.
+struct RequestScratch {
+    private var credentials: [UInt8] = []
+    private var contextLines: [UInt8] = []
+    private var url: [UInt8] = []
+    /// The canonical contexts of field lines met before: there are few, and they are sorted and normalised once.
+    private var contexts: [Digest128: [UInt8]] = [:]
+    private var context: [UInt8] = []
+    private var hasQueryCredentials = false
+
+    private static let contextLimit = 1_024
+
+    /// Finds the credentials and the context of a request; false where its key takes more than putting bytes together.
+    mutating func read(_ request: borrowing RequestHead, _ upstream: Upstream) -> Bool {
+        guard TargetNormaliser.isPlain(request.path) else { return false }
+        if let query = request.query {
+            if query.contains(0x25) || upstream.principal.mayHold(query) { return false }
+        }
+        credentials.removeAll(keepingCapacity: true)
+        contextLines.removeAll(keepingCapacity: true)
+        for index in 0..<request.fieldCount {
+            let field = request.field(at: index)
+            if upstream.isCredential(field.name) { Self.append(field, to: &credentials) }
+            if upstream.context.isRelevant(field.name, field.value) { Self.append(field, to: &contextLines) }
+        }
+        return true
+    }
+
+    private static func append(_ field: FieldView, to lines: inout [UInt8]) {
+        for byte in field.name { lines.append(asciiLowercased(byte)) }
+        lines.append(0x3A)
+        lines.append(contentsOf: field.value)
+        lines.append(0x0A)
+    }
+
+    /// A digest of the credentials that is good within this process; nil for an anonymous request.
+    func credentialsDigest(_ upstream: Upstream, _ hasher: KeyHasher) -> Digest128? {
+        credentials.isEmpty ? nil : Principals.quickDigest(credentials, upstream, hasher)
+    }
+
+    /// The digest of the request's key.
+    mutating func digest(
+        _ request: borrowing RequestHead,
+        _ upstream: Upstream,
+        principal: PrincipalID,
+        _ hasher: KeyHasher
+    ) -> Digest128 {
+        findContext(request, upstream, hasher)
+        let prefix = upstream.normaliser.prefix.count
+        let base = upstream.normaliser.basePath
+        if prefix == 0, base.isEmpty {
+            return digest(upstream, principal, request.target, hasher)
+        }
+        url.removeAll(keepingCapacity: true)
+        url.append(contentsOf: base)
+        url.append(contentsOf: UnsafeRawBufferPointer(rebasing: request.target[prefix...]))
+        if prefix == request.path.count, base.isEmpty { url.insert(0x2F, at: 0) }
+        return url.withUnsafeBytes { digest(upstream, principal, $0, hasher) }
+    }
+
+    private func digest(
+        _ upstream: Upstream,
+        _ principal: PrincipalID,
+        _ url: UnsafeRawBufferPointer,
+        _ hasher: KeyHasher
+    ) -> Digest128 {
+        upstream.nameBytes.withUnsafeBytes { name in
+            context.withUnsafeBytes { context in
+                hasher.digest(upstream: name, principal: principal, context: context, url: url)
+            }
+        }
+    }
+
+    private mutating func findContext(_ request: borrowing RequestHead, _ upstream: Upstream, _ hasher: KeyHasher) {
+        if contextLines.isEmpty {
+            context.removeAll(keepingCapacity: true)
+            return
+        }
+        let digest = Principals.quickDigest(contextLines, upstream, hasher)
+        if let known = contexts[digest] {
+            context = known
+            return
+        }
+        context = Array(upstream.context.canonical(request.owned().fields).utf8)
+        if contexts.count >= Self.contextLimit { contexts.removeAll() }
+        contexts[digest] = context
+    }
+}

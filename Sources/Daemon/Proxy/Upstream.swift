@@ -1,0 +1,108 @@
+import Mapping
+import Store
+
+/// One upstream as the request path needs it: its settings compiled into things that can be asked quickly.
+///
+/// Immutable, shared by all threads.
+final class Upstream: Sendable {
+    let index: Int
+    let settings: Settings.Upstream
+    let rules: CompiledUpstream
+    let normaliser: TargetNormaliser
+    let principal: PrincipalFields
+    let context: ContextFields
+    let cors: CORS
+    let policySettings: CachePolicySettings
+    /// Its name as bytes, for digests.
+    let nameBytes: [UInt8]
+    /// The names of `principal`, as the hit path compares them.
+    let principalMatchers: [ContextFields.Matcher]
+    /// Fields that select no variant, because something else in the key does: the principal's and the context's.
+    private let ignoredInVary: Set<String>
+
+    var name: String { settings.name }
+
+    init(index: Int, _ rules: CompiledUpstream) {
+        self.index = index
+        self.rules = rules
+        settings = rules.settings
+        normaliser = TargetNormaliser(prefix: settings.prefix, basePath: settings.url.basePath)
+        principal = PrincipalFields(settings.principal)
+        context = ContextFields(settings.context)
+        cors = CORS(origins: settings.cors)
+        nameBytes = Array(settings.name.utf8)
+        principalMatchers = principal.fieldNames.map { ContextFields.Matcher($0) }
+        // What Larder answers is decoded, whatever codings a client takes.
+        ignoredInVary = Set(principal.fieldNames).union(["accept-encoding", "origin"])
+        var policy = CachePolicySettings()
+        policy.isShared = settings.shared
+        policy.targets = settings.targets
+        policy.heuristic.maximum = settings.heuristic.components.seconds
+        policySettings = policy
+    }
+
+    // MARK: Rules
+
+    /// What the configuration says about the caching of answers to a retrieval of this path.
+    func overrides(for route: String) -> RouteOverrides {
+        rules.overrides(method: "GET", path: route)
+    }
+
+    /// What an answer holds, and how far it may be believed.
+    func reading(method: String, route: String, status: Int) -> Reading {
+        guard let match = rules.body(method: method, path: route, status: status) else {
+            return Reading(rule: nil, kind: .detail, bound: [:])
+        }
+        return Reading(rule: match.rule, kind: match.rule.isList ? .list : .detail, bound: match.bound)
+    }
+
+    /// The variant that an answer's `Vary` makes of its request; nil where no request will ever match.
+    func selection(_ policy: ResponsePolicy, route: RouteOverrides, request: Fields) -> VarySelection? {
+        VarySelection(policy.vary, ignoring: ignoredInVary.union(route.ignoredVary), request: request)
+    }
+
+    /// Whether an answer is an error that something older may stand in for.
+    func isFailure(status: Int, fields: Fields) -> Bool {
+        StatusFacts.isFailure(status) || StatusFacts.isRateLimited(status, fields)
+    }
+
+    func isJSON(_ fields: Fields) -> Bool {
+        guard let type = fields[first: "content-type"] else { return false }
+        let essence = FieldSyntax.lowercased(type.prefix { $0 != 0x3B && $0 != 0x20 && $0 != 0x09 })
+        return essence.elementsEqual("application/json".utf8) || essence.suffix(5).elementsEqual("+json".utf8)
+    }
+
+    // MARK: Requests
+
+    /// The absolute URL of a target at the upstream.
+    func url(of target: String) -> String { settings.url.origin + target }
+
+    /// Why an unsafe request is not sent; nil when it is.
+    func refusesWrite(_ demand: Demand) -> ProblemDocument? {
+        if let credential = settings.credential, !credential.writes {
+            return .writesRefused(demand.request.method, upstream: name)
+        }
+        if Preconditions(fields: demand.request.fields, now: 0).matchesOwnTag { return .ownTagInCondition }
+        return nil
+    }
+
+    /// Links that lead back to the address that a client used.
+    func links(for base: LinkBase) -> LinkRewriter {
+        LinkRewriter(upstream: settings.url.description, authority: base.authority, prefix: settings.prefix)
+    }
+
+    /// Adds what a page of an allowed origin needs to see the answer.
+    func addCORS(to fields: inout Fields, for request: Fields) {
+        guard let origin = request[first: "origin"], cors.allows(origin) else { return }
+        CORS.removeFields(from: &fields)
+        fields.lines += cors.fields(for: origin, exposing: Set(fields.lines.map(\.lowercasedName)).sorted()).lines
+    }
+}
+
+/// The address under which a client reached Larder, which links lead back to.
+struct LinkBase: Sendable, Equatable {
+    /// As the client wrote it in `Host`.
+    let authority: String
+
+    var bytes: [UInt8] { Array(authority.utf8) }
+}

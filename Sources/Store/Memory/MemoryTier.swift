@@ -1,0 +1,259 @@
+internal import Synchronization
+
+/// An answer that the memory tier can hold: immutable but for its flags.
+public protocol MemoryResident: AnyObject, Sendable {
+    /// The document that it answers.
+    var key: DocumentKey { get }
+    /// The selection by `Vary` and whatever else tells apart answers of one key; equal bytes replace one another.
+    var variant: [UInt8] { get }
+    /// What it occupies, in bytes.
+    var byteCount: Int { get }
+    /// The flags that the tier reads and writes.
+    var residence: Residence { get }
+}
+
+/// The memory tier: ready answers, found by their key's digest, bounded in bytes.
+///
+/// Shared by all threads. A look-up holds one shard's lock for the time of a dictionary access; everything else happens
+/// at the rate of misses. The answers of one digest are few (variants), so they are a list.
+///
+/// Eviction is second chance: a hit sets a flag, the hand passes over a flagged answer once and clears its flag.
+public final class MemoryTier<Answer: MemoryResident>: Sendable {
+    private struct Shard {
+        var answers: [Digest128: [Answer]] = [:]
+        /// Every resident answer once, in the order in which the hand meets them; nil where one has left.
+        var ring: [Answer?] = []
+        var hand = 0
+        var vacancies = 0
+    }
+
+    private static var shardCount: Int { 16 }
+
+    /// The bound, in bytes.
+    public let capacity: Int
+    private let shards: [ShardBox]
+    private let occupied = Atomic<Int>(0)
+    private let count = Atomic<Int>(0)
+    private let evictions = Atomic<Int>(0)
+    private let nextVictim = Atomic<Int>(0)
+    private let targets = Mutex<[Target: Set<Digest128>]>([:])
+    /// Who shows which object; told of every commit.
+    public let showings = Showings()
+
+    /// A class around the lock, since an array holds no noncopyable elements.
+    private final class ShardBox: Sendable {
+        let lock = Mutex(Shard())
+    }
+
+    /// Where writes point: a path, whatever its query.
+    private struct Target: Hashable {
+        let upstream: String
+        let path: Substring
+
+        init(upstream: String, url: String) {
+            self.upstream = upstream
+            path = url.prefix { $0 != "?" }
+        }
+    }
+
+    /// A tier that holds up to `capacity` bytes.
+    public init(capacity: Int) {
+        self.capacity = capacity
+        shards = (0..<Self.shardCount).map { _ in ShardBox() }
+    }
+
+    /// The answers under a digest, whoever they are for: the caller compares the key.
+    @inline(__always)
+    public func answers(at digest: Digest128) -> [Answer]? {
+        shard(digest).lock.withLock { $0.answers[digest] }
+    }
+
+    /// Puts an answer in the place of the one with its variant, and makes room for it.
+    ///
+    /// An answer that is larger than an eighth of the tier is not taken: it would empty the tier for one document.
+    public func insert(_ answer: Answer, at digest: Digest128) {
+        guard answer.byteCount <= capacity / 8 else {
+            removeVariant(of: answer, at: digest)
+            return
+        }
+        let replaced = shard(digest).lock.withLock { shard -> Answer? in
+            var list = shard.answers[digest] ?? []
+            var replaced: Answer?
+            if let index = list.firstIndex(where: { $0.variant == answer.variant && $0.key == answer.key }) {
+                replaced = list[index]
+                list[index] = answer
+            } else {
+                list.append(answer)
+            }
+            shard.answers[digest] = list
+            if let replaced { shard.vacate(replaced) }
+            answer.residence.slot.store(shard.ring.count, ordering: .relaxed)
+            shard.ring.append(answer)
+            return replaced
+        }
+        if let replaced { left(replaced) }
+        occupied.add(answer.byteCount, ordering: .relaxed)
+        count.add(1, ordering: .relaxed)
+        let target = Target(upstream: answer.key.upstream, url: answer.key.url)
+        targets.withLock { _ = $0[target, default: []].insert(digest) }
+        while occupied.load(ordering: .relaxed) > capacity, evictOne() {}
+    }
+
+    /// Removes everything under a digest.
+    public func remove(_ digest: Digest128) {
+        removeAnswers(at: digest) { _ in true }
+    }
+
+    /// Removes one answer, if it is still the one that is held.
+    public func remove(_ answer: Answer, at digest: Digest128) {
+        removeAnswers(at: digest) { $0 === answer }
+    }
+
+    /// Removes the answers of a path, for every query, principal, context and variant.
+    public func remove(upstream: String, path: String) {
+        let target = Target(upstream: upstream, url: path)
+        for digest in targets.withLock({ $0[target] }) ?? [] {
+            removeAnswers(at: digest) { Target(upstream: $0.key.upstream, url: $0.key.url) == target }
+        }
+    }
+
+    /// Removes every answer of which `isRemoved` says so, by default all; walks the whole tier.
+    public func removeAll(where isRemoved: (Answer) -> Bool = { _ in true }) {
+        for box in shards {
+            let gone = box.lock.withLock { shard -> [(Digest128, Answer)] in
+                shard.answers.flatMap { digest, list in list.filter(isRemoved).map { (digest, $0) } }
+            }
+            for (digest, answer) in gone { remove(answer, at: digest) }
+        }
+    }
+
+    /// The answers used since this was last asked; clears nothing else. For the store's own account of use.
+    public func takeUsed() -> [Answer] {
+        shards.flatMap { box in
+            box.lock.withLock { shard in
+                shard.ring.compactMap { answer in
+                    guard let answer, answer.residence.isUsedSinceReport.exchange(false, ordering: .relaxed) else {
+                        return nil
+                    }
+                    return answer
+                }
+            }
+        }
+    }
+
+    /// What the tier holds now.
+    public var statistics: (answers: Int, bytes: Int, evictions: Int) {
+        (
+            count.load(ordering: .relaxed), occupied.load(ordering: .relaxed),
+            evictions.load(ordering: .relaxed)
+        )
+    }
+
+    // MARK: -
+
+    @inline(__always)
+    private func shard(_ digest: Digest128) -> ShardBox {
+        shards[Int(truncatingIfNeeded: digest.low &>> 32) & (Self.shardCount - 1)]
+    }
+
+    private func removeVariant(of answer: Answer, at digest: Digest128) {
+        removeAnswers(at: digest) { $0.variant == answer.variant && $0.key == answer.key }
+    }
+
+    private func removeAnswers(at digest: Digest128, where isRemoved: (Answer) -> Bool) {
+        let gone = shard(digest).lock.withLock { shard -> [Answer] in
+            guard let list = shard.answers[digest] else { return [] }
+            let gone = list.filter(isRemoved)
+            guard !gone.isEmpty else { return [] }
+            let kept = list.filter { answer in !gone.contains { $0 === answer } }
+            shard.answers[digest] = kept.isEmpty ? nil : kept
+            for answer in gone { shard.vacate(answer) }
+            return gone
+        }
+        guard !gone.isEmpty else { return }
+        for answer in gone { left(answer) }
+        forgetTargets(of: gone, at: digest)
+    }
+
+    /// The accounts of an answer that is no longer resident.
+    private func left(_ answer: Answer) {
+        answer.residence.isRetired.store(true, ordering: .relaxed)
+        occupied.subtract(answer.byteCount, ordering: .relaxed)
+        count.subtract(1, ordering: .relaxed)
+    }
+
+    private func forgetTargets(of gone: [Answer], at digest: Digest128) {
+        guard answers(at: digest) == nil else { return }
+        targets.withLock { targets in
+            for answer in gone {
+                let target = Target(upstream: answer.key.upstream, url: answer.key.url)
+                targets[target]?.remove(digest)
+                if targets[target]?.isEmpty == true { targets[target] = nil }
+            }
+        }
+    }
+
+    /// Evicts one answer; false when there is none.
+    private func evictOne() -> Bool {
+        let start = nextVictim.add(1, ordering: .relaxed).newValue
+        for offset in 0..<Self.shardCount {
+            let box = shards[(start &+ offset) & (Self.shardCount - 1)]
+            let victim = box.lock.withLock { $0.victim() }
+            guard let victim else { continue }
+            evictions.add(1, ordering: .relaxed)
+            let digest = victim.residence.digest
+            removeAnswers(at: digest) { $0 === victim }
+            return true
+        }
+        return false
+    }
+}
+
+extension MemoryTier: ChangeListener {
+    /// Flips the ready answers that show one of these objects; called on the writer's thread.
+    public func objectsChanged(_ objects: [ObjectID], at sequence: Int64) {
+        showings.objectsChanged(objects, at: sequence)
+    }
+
+    /// Removes the ready answers of documents that are gone; called on the writer's thread.
+    public func documentsRemoved(_ digests: [Digest128]) {
+        for digest in digests { remove(digest) }
+    }
+}
+
+extension MemoryTier.Shard {
+    fileprivate mutating func vacate(_ answer: Answer) {
+        let slot = answer.residence.slot.load(ordering: .relaxed)
+        guard ring.indices.contains(slot), ring[slot] === answer else { return }
+        ring[slot] = nil
+        vacancies += 1
+        if vacancies > 64, vacancies * 2 > ring.count { compact() }
+    }
+
+    /// The next answer that had its second chance; it stays where it is.
+    fileprivate mutating func victim() -> Answer? {
+        for _ in 0..<(2 * ring.count) {
+            if hand >= ring.count { hand = 0 }
+            defer { hand += 1 }
+            guard let answer = ring[hand] else { continue }
+            if answer.residence.isUsed.exchange(false, ordering: .relaxed) { continue }
+            return answer
+        }
+        return nil
+    }
+
+    private mutating func compact() {
+        var kept: [Answer?] = []
+        kept.reserveCapacity(ring.count - vacancies)
+        var newHand = 0
+        for (index, answer) in ring.enumerated() {
+            if index == hand { newHand = kept.count }
+            guard let answer else { continue }
+            answer.residence.slot.store(kept.count, ordering: .relaxed)
+            kept.append(answer)
+        }
+        ring = kept
+        hand = newHand
+        vacancies = 0
+    }
+}
