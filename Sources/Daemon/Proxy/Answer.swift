@@ -33,6 +33,28 @@ struct Answer: Sendable {
     }
 }
 
+extension Answer {
+    /// What the store has; nil where its bytes are not of a form that is understood.
+    init?(_ document: StoredDocument) {
+        guard let policy = AnswerPolicy(bytes: document.policy), let selection = VarySelection(bytes: document.variant)
+        else { return nil }
+        key = document.key
+        self.document = document.id
+        status = document.status
+        fields = StoredHead.decode(document.head)
+        body = document.body
+        self.policy = policy
+        self.selection = selection
+        objects = document.objects
+        form =
+            switch document.form {
+            case .asReceived: .received
+            case .composed: .composed
+            case .outdated: .outdated
+            }
+    }
+}
+
 /// How the status and fields of an answer lie in the store: a status line and field lines, as HTTP/1.1 writes them.
 enum StoredHead {
     static func encode(_ fields: Fields) -> [UInt8] {

@@ -51,12 +51,15 @@ struct Demand: Sendable {
     }
 
     private static func namesJSON(_ accept: [UInt8]) -> Bool {
-        accept.contains(where: { $0 == 0x6A || $0 == 0x4A }) && !accept.contains(0x2A)
+        !accept.isEmpty && !accept.contains(0x2A)
             && accept.withUnsafeBytes { ContextFields.isPlainJSONAccept($0) }
     }
 }
 
 extension Demand {
+    /// What a write to this target puts in doubt from the moment that it is sent.
+    var suspects: [String] { [String(target.prefix { $0 != "?" })] }
+
     /// The request as it goes upstream.
     ///
     /// - Parameter validating: a stored answer whose validators go along; without it a retrieval asks for the whole.
@@ -86,18 +89,4 @@ enum View: Sendable {
     case wire
     /// The bytes as received, after content decoding.
     case raw
-}
-
-/// What a worker has found out about a request before it hands it over.
-struct Arrival: Sendable {
-    var upstream: Upstream
-    var target: String
-    var route: String
-    /// The URL that the answer is known by: credentials in it are redacted, percent-escapes in upper case.
-    var keyURL: String
-    var context: String
-    /// The text that `PrincipalKey` makes a principal of; nil for an anonymous request.
-    var credentials: [UInt8]?
-    var view: View
-    var base: LinkBase
 }

@@ -18,6 +18,8 @@ final class Flight: TransferDelegate {
     let requestTime: Int64
     /// Whether the stored answer's validators went with the request.
     let isConditional: Bool
+    /// Set when a write or a cleaning has overtaken it: its answer is passed on and forgotten.
+    var storesNothing = false
 
     private unowned let flights: Flights
     private var relays: [Relay] = []
@@ -29,7 +31,7 @@ final class Flight: TransferDelegate {
     private var isOver = false
 
     /// What becomes of the answer.
-    private enum Settlement {
+    fileprivate enum Settlement {
         case pending
         /// Passed on as it arrives.
         case relaying
@@ -40,7 +42,7 @@ final class Flight: TransferDelegate {
     }
 
     /// What will be stored when the body is whole.
-    private struct Storing {
+    struct Storing {
         var policy: AnswerPolicy
         var fields: Fields
         var selection: VarySelection
@@ -60,7 +62,7 @@ final class Flight: TransferDelegate {
         self.start = start
         self.requestTime = requestTime
         self.flights = flights
-        buffer = BodyBuffer(limit: flights.settings.limits.maximumDocument)
+        buffer = BodyBuffer(limit: flights.settings.limits.document)
     }
 
     /// Whether another client may still join: the whole body will be at hand.
@@ -82,8 +84,9 @@ final class Flight: TransferDelegate {
     func join(_ demand: Demand, _ reply: Reply, isLeader: Bool) {
         let relay = Relay(demand, reply, isLeader: isLeader)
         relays.append(relay)
-        reply.onDisconnect { [flights, weak self] in
-            flights.loop.enqueue { self?.left(relay) }
+        let (flight, reference) = (LoopReference(self, on: flights.loop), LoopReference(relay, on: flights.loop))
+        reply.onDisconnect {
+            flight.enqueue { flight in reference.onLoop.map(flight.left) }
         }
         guard let head, case .relaying = settlement else { return }
         begin(relay, head)
@@ -105,7 +108,7 @@ final class Flight: TransferDelegate {
         }
         if let stored, flights.standsIn(stored, for: head, in: self) {
             settlement = .answered
-            flights.served(stored, insteadOf: head, to: takeRelays())
+            flights.substitute(stored, forStatus: head.status, to: takeRelays())
             // The error's body is not worth waiting for.
             transfer?.cancel()
             return
@@ -114,9 +117,7 @@ final class Flight: TransferDelegate {
     }
 
     private func settle(_ head: UpstreamHead) {
-        storing = flights.storage(of: head, in: self).map {
-            Storing(policy: $0.policy, fields: $0.fields, selection: $0.selection)
-        }
+        storing = flights.storage(of: head, in: self)
         if storing == nil { buffer.letGo() }
         // From here on the variant is known: who asked for another one asks for himself.
         for relay in takeRelays(where: { !$0.isLeader && (storing == nil || !matches($0)) }) {
@@ -145,12 +146,15 @@ final class Flight: TransferDelegate {
     }
 
     func completed(_ result: Result<TransferSummary, UpstreamError>) {
-        defer { over() }
+        isOver = true
+        transfer = nil
         switch result {
         case .success:
             finished()
+            flights.ended(self, result: .answered(status: head?.status ?? 0))
         case .failure(let error):
             failed(error)
+            flights.ended(self, result: .failed(error))
         }
     }
 
@@ -159,11 +163,11 @@ final class Flight: TransferDelegate {
     /// The variant that a follower asked for is the one that arrived.
     private func matches(_ relay: Relay) -> Bool {
         guard let storing else { return false }
-        return storing.selection.matches { relay.demand.request.fields.combined(named: $0) }
+        return storing.selection.matches { relay.demand.request.fields.combinedBytes($0) }
     }
 
     private func begin(_ relay: Relay, _ head: UpstreamHead) {
-        relay.begin(head, storing: storing != nil, flights: flights)
+        relay.begin(head, policy: storing?.policy)
     }
 
     /// The body is larger than what is kept: it goes on as a mere relay.
@@ -189,7 +193,7 @@ final class Flight: TransferDelegate {
             for relay in relays { relay.finish() }
         case .gathering:
             guard let ready = keep(head) else { break }
-            flights.serve(ready, to: takeRelays(), as: .fetched(status: head.status, isStored: true))
+            flights.serve(ready, to: takeRelays(), as: { .fetched($0.reason) })
         }
     }
 
@@ -211,17 +215,11 @@ final class Flight: TransferDelegate {
 
     private func failed(_ error: UpstreamError) {
         if head == nil || settlement.isGathering {
-            flights.failed(error, self, stored: stored, relays: takeRelays())
+            flights.failed(error, self, relays: takeRelays())
         } else {
             // A truncated body must look truncated.
             for relay in relays { relay.abort() }
         }
-    }
-
-    private func over() {
-        isOver = true
-        transfer = nil
-        flights.ended(self)
     }
 
     private func takeRelays(where isTaken: (Relay) -> Bool = { _ in true }) -> [Relay] {
@@ -236,8 +234,9 @@ final class Flight: TransferDelegate {
     private var isCongested: Bool {
         guard case .relaying = settlement, let fastest = relays.min(by: { $0.backlog < $1.backlog }) else { return false }
         guard fastest.backlog > flights.settings.limits.relayWindow else { return false }
-        fastest.reply.onDrain(below: flights.settings.limits.relayWindow / 2) { [flights, weak self] in
-            flights.loop.enqueue { self?.transfer?.resume() }
+        let flight = LoopReference(self, on: flights.loop)
+        fastest.reply.onDrain(below: flights.settings.limits.relayWindow / 2) {
+            flight.enqueue { $0.transfer?.resume() }
         }
         return true
     }

@@ -1,5 +1,6 @@
 import Logging
 import Store
+import Synchronization
 
 /// All requests that are on their way to upstreams, and what may be done with their answers.
 ///
@@ -11,50 +12,49 @@ import Store
 final class Flights {
     let loop: EventLoop
     let settings: Settings
-    let client: UpstreamClient
     let cache: AnswerCache
-    let metrics: Metrics
+    private let clients: [UpstreamClient]
+    private let metrics: Metrics
     private let log: Logger
-    private var inAir: [ObjectIdentifier: Flight] = [:]
+    /// What keeps flights alive until their end.
+    private var inAir: [ObjectIdentifier: AnyObject] = [:]
     private var joinable: [Digest128: Flight] = [:]
 
-    init(loop: EventLoop, settings: Settings, client: UpstreamClient, cache: AnswerCache, metrics: Metrics, log: Logger) {
+    /// - Parameter clients: one per upstream, in their order.
+    init(
+        loop: EventLoop,
+        settings: Settings,
+        clients: [UpstreamClient],
+        cache: AnswerCache,
+        metrics: Metrics,
+        log: Logger
+    ) {
         self.loop = loop
         self.settings = settings
-        self.client = client
+        self.clients = clients
         self.cache = cache
         self.metrics = metrics
         self.log = log
     }
 
-    /// How many requests are in the air.
-    var count: Int { inAir.count }
+    /// Seconds since 1970.
+    var now: Int64 { Int64(loop.wallSeconds) }
 
     // MARK: Asking
 
     /// Has a client wait for the flight that fetches its document; starts one if there is none to join.
     func ask(_ demand: Demand, _ reply: Reply, stored: ReadyAnswer?) {
-        if let flight = joinable[demand.digest], flight.isJoinable, !demand.isHead {
-            metrics.upstream.coalesced.add()
+        if demand.isShareable, let flight = joinable[demand.digest], flight.isJoinable {
+            metrics.upstream(demand.upstream.name).coalesced.add()
             flight.join(demand, reply, isLeader: false)
             return
         }
-        let flight = start(demand, stored: stored)
-        flight.join(demand, reply, isLeader: true)
+        start(demand, stored: stored).join(demand, reply, isLeader: true)
     }
 
-    /// Fetches for one client alone: what it wanted to join turned out not to be for sharing.
+    /// Fetches for one client alone: what it wanted to join turned out not to be for it.
     func askAlone(_ relay: Relay) {
-        let flight = Flight(
-            relay.demand,
-            stored: nil,
-            isConditional: false,
-            start: cache.now,
-            requestTime: Int64(loop.wallSeconds),
-            flights: self
-        )
-        depart(flight)
-        flight.join(relay.demand, relay.reply, isLeader: true)
+        start(relay.demand, stored: nil, isJoinable: false).join(relay.demand, relay.reply, isLeader: true)
     }
 
     /// Fetches a document that was served stale, for the next one who asks; never twice at a time.
@@ -63,26 +63,31 @@ final class Flights {
         _ = start(demand, stored: stored)
     }
 
-    private func start(_ demand: Demand, stored: ReadyAnswer?) -> Flight {
-        let isConditional = stored?.answer.isValidatable == true && stored?.residence.isDirty.load(ordering: .relaxed) == false
+    /// Sends an unsafe request; returns when its answer has come, but for the last piece passed on to the client.
+    func write(_ demand: Demand, _ reply: Reply) -> WriteFlight {
+        let flight = WriteFlight(demand, reply, flights: self)
+        inAir[ObjectIdentifier(flight)] = flight
+        metrics.upstream(demand.upstream.name).started()
+        flight.depart(demand.upstreamRequest(validating: nil), through: clients[demand.upstream.index])
+        return flight
+    }
+
+    private func start(_ demand: Demand, stored: ReadyAnswer?, isJoinable: Bool = true) -> Flight {
+        let isConditional = demand.isShareable && stored?.isClean == true && stored?.answer.isValidatable == true
         let flight = Flight(
             demand,
             stored: stored,
             isConditional: isConditional,
             start: cache.now,
-            requestTime: Int64(loop.wallSeconds),
+            requestTime: now,
             flights: self
         )
-        if demand.isShareable { joinable[demand.digest] = flight }
-        depart(flight)
-        return flight
-    }
-
-    private func depart(_ flight: Flight) {
+        if demand.isShareable, isJoinable { joinable[demand.digest] = flight }
         inAir[ObjectIdentifier(flight)] = flight
-        metrics.upstream.requests.add()
-        let request = flight.demand.upstreamRequest(validating: flight.isConditional ? flight.stored?.answer : nil)
-        flight.depart(request, through: client)
+        metrics.upstream(demand.upstream.name).started()
+        let request = demand.upstreamRequest(validating: isConditional ? stored?.answer : nil)
+        flight.depart(request, through: clients[demand.upstream.index])
+        return flight
     }
 
     /// A flight takes no more followers.
@@ -91,25 +96,41 @@ final class Flights {
     }
 
     /// A flight is over.
-    func ended(_ flight: Flight) {
+    func ended(_ flight: Flight, result: FlightResult) {
         retire(flight)
-        inAir[ObjectIdentifier(flight)] = nil
+        ended(flight, upstream: flight.demand.upstream, result, since: flight.start)
     }
 
-    // MARK: Writes
+    /// A write is over.
+    func ended(_ flight: WriteFlight, result: FlightResult) {
+        ended(flight, upstream: flight.demand.upstream, result, since: flight.start)
+    }
+
+    private func ended(_ flight: AnyObject, upstream: Upstream, _ result: FlightResult, since start: Int64) {
+        inAir[ObjectIdentifier(flight)] = nil
+        let seconds = Double(max(0, cache.now - start)) / 1_000_000
+        let metrics = metrics.upstream(upstream.name)
+        switch result {
+        case .answered(let status): metrics.ended(status: status, seconds: seconds)
+        case .failed(let error): metrics.ended(result: error.label, seconds: seconds)
+        }
+    }
+
+    // MARK: Writes and cleanings
 
     /// A write was answered, or never will be: flights of its upstream take no more followers, and those for what it
     /// invalidated store nothing.
-    func writeAnswered(upstream: Upstream, invalidated: (Flight) -> Bool) {
-        for flight in inAir.values where flight.demand.upstream === upstream {
+    func writeAnswered(upstream: Upstream, invalidated paths: [String]) {
+        for case let flight as Flight in inAir.values where flight.demand.upstream === upstream {
             retire(flight)
-            if invalidated(flight) { flight.storesNothing = true }
+            let path = flight.demand.key.url.prefix { $0 != "?" }
+            if paths.contains(where: { $0 == path }) { flight.storesNothing = true }
         }
     }
 
     /// The store was cleaned: nothing that is in the air now may bring back what was removed.
     func cleaned() {
-        for flight in inAir.values {
+        for case let flight as Flight in inAir.values {
             retire(flight)
             flight.storesNothing = true
         }
@@ -117,50 +138,119 @@ final class Flights {
 
     // MARK: Answers
 
+    /// What to store of an answer whose head has come; nil for nothing.
+    func storage(of head: UpstreamHead, in flight: Flight) -> Flight.Storing? {
+        let demand = flight.demand
+        guard demand.isShareable, !flight.storesNothing else { return nil }
+        let route = demand.upstream.overrides(for: demand.route)
+        let policy = ResponsePolicy(
+            request: RequestFacts(method: demand.request.method, fields: demand.request.fields),
+            status: head.status,
+            fields: head.fields,
+            requestTime: flight.requestTime,
+            responseTime: now,
+            settings: demand.upstream.policySettings,
+            route: route
+        )
+        guard policy.storability == .yes else { return nil }
+        if let length = head.fields.text("content-length").flatMap(Int.init), length > settings.limits.document { return nil }
+        guard let selection = demand.upstream.selection(policy, route: route, request: demand.request.fields) else {
+            return nil
+        }
+        let fields = StoredFields.storable(
+            head.fields,
+            leavingOut: policy.fieldsNotStored + policy.fieldsNotReused,
+            replaysCookies: demand.upstream.settings.cookies == .replay
+        )
+        return Flight.Storing(policy: policy.answer, fields: fields, selection: selection)
+    }
+
+    /// Whether an answer's body is served otherwise than it came.
+    func isServedTransformed(_ head: UpstreamHead, in flight: Flight) -> Bool {
+        flight.demand.upstream.settings.rewriteLinks && flight.demand.upstream.isJSON(head.fields)
+    }
+
+    /// Keeps an answer that has come whole; nil when something overtook it.
+    func keep(_ answer: Answer, from flight: Flight) -> ReadyAnswer? {
+        let demand = flight.demand
+        let ready = ReadyAnswer(answer, digest: demand.digest, upstream: demand.upstream, base: demand.base)
+        guard !flight.storesNothing else { return ready }
+        let reading = demand.upstream.reading(
+            method: demand.request.method,
+            route: demand.route,
+            status: answer.status
+        )
+        let age = max(0, answer.policy.ageValue) * 1_000_000
+        cache.keep(ready, sent: flight.start, age: age, reading: reading)
+        return ready
+    }
+
     /// A 304: what is stored is good for longer.
     func renewed(_ stored: ReadyAnswer, by head: UpstreamHead, in flight: Flight, for relays: [Relay]) {
-        // A document that became dirty meanwhile is not what the 304 spoke of.
-        guard !stored.residence.isDirty.load(ordering: .relaxed) else {
+        // A document that became dirty meanwhile is not what the 304 spoke of, and one that a write or a cleaning removed
+        // does not come back.
+        guard stored.isClean, !flight.storesNothing else {
             for relay in relays { askAlone(relay) }
             return
         }
-        let ready = cache.renew(stored, by: head, in: flight)
-        serve(ready, to: relays, as: .revalidated)
+        let demand = flight.demand
+        let (fields, policy) = Freshening.renewed(
+            stored.answer.fields,
+            status: stored.answer.status,
+            by: head.fields,
+            request: RequestFacts(method: demand.request.method, fields: demand.request.fields),
+            requestTime: flight.requestTime,
+            responseTime: now,
+            settings: demand.upstream.policySettings,
+            route: demand.upstream.overrides(for: demand.route),
+            replaysCookies: demand.upstream.settings.cookies == .replay
+        )
+        var answer = stored.answer
+        answer.fields = fields
+        answer.policy = policy.answer
+        answer.document = stored.document.load(ordering: .relaxed)
+        let ready = ReadyAnswer(answer, digest: demand.digest, upstream: demand.upstream, base: demand.base)
+        cache.renew(stored, with: ready, sent: flight.start)
+        serve(ready, to: relays, as: { .revalidated($0.reason) })
     }
 
     /// Whether a stored answer is served in the place of an error.
     func standsIn(_ stored: ReadyAnswer, for head: UpstreamHead, in flight: Flight) -> Bool {
         flight.demand.upstream.isFailure(status: head.status, fields: head.fields)
-            && stored.answer.maySubstitute(at: Int64(loop.wallSeconds), for: flight.demand)
+            && stored.maySubstitute(at: now, for: flight.demand)
     }
 
-    func served(_ stored: ReadyAnswer, insteadOf head: UpstreamHead, to relays: [Relay]) {
-        log.debug("served stale instead of an error", metadata: ["status": "\(head.status)"])
-        serve(stored, to: relays, as: .substituted(status: head.status))
+    /// Serves a stored answer in the place of an error, or of no answer at all.
+    func substitute(_ stored: ReadyAnswer, forStatus status: Int?, to relays: [Relay]) {
+        serve(stored, to: relays, as: { .substituted($0.reason, status: status) })
     }
 
     /// No answer came, or none that could be used.
-    func failed(_ error: UpstreamError, _ flight: Flight, stored: ReadyAnswer?, relays: [Relay]) {
-        metrics.upstream.failures.add()
-        log.debug("upstream failed", metadata: ["error": "\(error.label)", "upstream": "\(flight.demand.upstream.name)"])
-        if let stored, stored.answer.maySubstitute(at: Int64(loop.wallSeconds), for: flight.demand) {
-            serve(stored, to: relays, as: .substituted(status: nil))
-            return
+    func failed(_ error: UpstreamError, _ flight: Flight, relays: [Relay]) {
+        let upstream = flight.demand.upstream.name
+        log.debug("upstream failed", metadata: ["error": "\(error.label)", "upstream": "\(upstream)"])
+        if let stored = flight.stored, stored.maySubstitute(at: now, for: flight.demand) {
+            return substitute(stored, forStatus: nil, to: relays)
         }
-        for relay in relays {
-            relay.reply.refuse(.upstreamFailed(error, upstream: flight.demand.upstream.name))
-        }
+        for relay in relays { relay.reply.refuse(.upstreamFailed(error, upstream: upstream)) }
     }
 
     /// Answers clients from a ready answer, each in its own view and for its own address.
-    func serve(_ ready: ReadyAnswer, to relays: [Relay], as manner: Manner) {
+    func serve(_ ready: ReadyAnswer, to relays: [Relay], as manner: (Demand) -> Manner) {
         for relay in relays {
             relay.reply.serve(
                 ready.based(on: relay.demand.base),
                 for: relay.demand,
-                as: relay.isLeader ? manner : manner.collapsed,
-                now: Int64(loop.wallSeconds)
+                as: manner(relay.demand),
+                isCollapsed: !relay.isLeader,
+                now: now
             )
         }
     }
+}
+
+/// How a flight ended, for the metrics.
+enum FlightResult {
+    case answered(status: Int)
+    case failed(UpstreamError)
 }

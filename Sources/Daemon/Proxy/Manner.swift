@@ -9,7 +9,7 @@ enum Manner: Sendable {
     /// The upstream failed; its status, if it answered at all.
     case substituted(CacheStatus.Forward, status: Int?)
     /// Fetched for this request, and served when it was whole.
-    case fetched(CacheStatus.Forward, status: Int)
+    case fetched(CacheStatus.Forward)
 
     /// The member of `Cache-Status`.
     func cacheStatus(timeToLive: Int64, isComposed: Bool, isCollapsed: Bool) -> CacheStatus {
@@ -26,8 +26,8 @@ enum Manner: Sendable {
             status = .forwarded(reason, status: upstreamStatus)
             status.timeToLive = timeToLive
             status.detail = "stale"
-        case .fetched(let reason, let upstreamStatus):
-            status = .forwarded(reason, status: upstreamStatus, isStored: true)
+        case .fetched(let reason):
+            status = .forwarded(reason, isStored: true)
             status.timeToLive = timeToLive
         }
         status.isCollapsed = isCollapsed

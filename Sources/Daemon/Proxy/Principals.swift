@@ -18,8 +18,12 @@ final class Principals: Sendable {
     }
 
     /// The principal behind these credentials if this process has met it; nil otherwise. For the hit path.
-    func recognise(_ digest: Digest128) -> PrincipalID? {
-        known.withLock { $0[digest] }
+    ///
+    /// - Parameter digest: by `quickDigest`; nil for an anonymous request.
+    @inline(__always)
+    func recognise(_ digest: Digest128?) -> PrincipalID? {
+        guard let digest else { return Store.anonymous }
+        return known.withLock { $0[digest] }
     }
 
     /// The principal behind a request, made durable when it is a new one.

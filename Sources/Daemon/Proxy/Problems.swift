@@ -80,6 +80,10 @@ extension ProblemDocument {
             + "GET the resource again: the next answer brings the upstream's tag."
     )
 
+    static func guarded(_ refusal: Guard.Refusal) -> ProblemDocument {
+        make(refusal.status, "guard", refusal.status == 421 ? "Not this server" : "Not for this page", refusal.message)
+    }
+
     static func noUpstream(path: String) -> ProblemDocument {
         make(404, "no-upstream", "No upstream here", "No upstream is configured for the path \(path).")
     }
@@ -98,13 +102,4 @@ extension ProblemDocument {
         "Larder asks itself",
         "The request has passed through Larder too often; the upstream's URL seems to lead back here."
     )
-}
-
-extension UpstreamError {
-    var isTimeout: Bool {
-        switch self {
-        case .connectTimeout, .firstByteTimeout, .stalled: true
-        default: false
-        }
-    }
 }

@@ -21,6 +21,7 @@ actor Proxy {
     nonisolated let modes: ModeSwitch
     nonisolated let metrics: Metrics
     nonisolated let settings: Settings
+    private let upstreams: [Upstream]
     private let log: Logger
     private var flights: Flights?
     /// Counts invalidations and cleanings: what was read from disk before one is not to be trusted after it.
@@ -31,6 +32,7 @@ actor Proxy {
     init(
         loop: EventLoop,
         settings: Settings,
+        upstreams: [Upstream],
         cache: AnswerCache,
         principals: Principals,
         modes: ModeSwitch,
@@ -39,6 +41,7 @@ actor Proxy {
     ) {
         self.loop = loop
         self.settings = settings
+        self.upstreams = upstreams
         self.cache = cache
         self.principals = principals
         self.modes = modes
@@ -48,20 +51,23 @@ actor Proxy {
 
     /// Takes over a request from a worker; any thread.
     nonisolated func accept(_ exchange: Exchange, _ arrival: Arrival) {
-        Task(executorPreference: loop.taskExecutor) { await serve(exchange, arrival) }
+        Task(executorPreference: loop.taskExecutor) { await self.serve(exchange, arrival) }
     }
 
     /// Answers one request.
     func serve(_ exchange: Exchange, _ arrival: Arrival) async {
         do {
-            let principal = try await principals.identify(arrival.credentials)
+            let principal = try await principals.identify(
+                arrival.credentials,
+                quick: arrival.quickDigest,
+                of: arrival.upstream
+            )
             let demand = Demand(exchange.request, arrival, principal: principal, hasher: cache.store.hasher)
-            switch exchange.request.kind {
-            case .retrieval:
+            if MethodFacts.isAnswerable(demand.request.method), demand.request.body == nil {
                 await retrieve(demand, exchange.reply)
-            case .safe:
+            } else if MethodFacts.isSafe(demand.request.method) {
                 pass(demand, exchange.reply)
-            case .unsafe:
+            } else {
                 await write(demand, exchange.reply)
             }
         } catch {
@@ -104,7 +110,7 @@ actor Proxy {
                 log.error("a document could not be read", metadata: ["url": "\(demand.key.url)", "error": "\(error)"])
                 found = nil
             }
-            if before == invalidations { return found ?? cache.inMemory(demand) }
+            if before == self.invalidations { return found ?? cache.inMemory(demand) }
             cache.memory.remove(demand.digest)
         }
     }
@@ -135,10 +141,9 @@ actor Proxy {
             reply.refuse(problem)
             return
         }
-        let targets = demand.writeTargets
         let suspect: SuspectID
         do {
-            suspect = try await cache.store.markSuspect(upstream: demand.upstream.name, urls: targets)
+            suspect = try await cache.store.markSuspect(upstream: demand.upstream.name, urls: demand.suspects)
         } catch {
             // A write that could not be accounted for might be read over by an old answer: better not to send it.
             log.error("a write could not be recorded", metadata: ["url": "\(demand.key.url)", "error": "\(error)"])
@@ -146,9 +151,10 @@ actor Proxy {
             return
         }
         let start = cache.now
-        let outcome = await runningFlights.write(demand.asking(because: .method), reply)
+        let flight = runningFlights.write(demand.asking(because: .method), reply)
+        let outcome = await withCheckedContinuation { flight.complete($0) }
         await settle(outcome, of: demand, suspect: suspect, since: start)
-        outcome.release(to: reply, for: demand, flights: runningFlights)
+        outcome.release(to: reply, for: demand.asking(because: .method))
     }
 
     private func settle(_ outcome: WriteOutcome, of demand: Demand, suspect: SuspectID, since start: Int64) async {
@@ -208,7 +214,7 @@ actor Proxy {
         flights = Flights(
             loop: loop,
             settings: settings,
-            client: UpstreamClient(loop: loop, options: settings.upstreamOptions),
+            clients: upstreams.map { UpstreamClient(loop: loop, options: settings.options(for: $0.settings)) },
             cache: cache,
             metrics: metrics,
             log: log

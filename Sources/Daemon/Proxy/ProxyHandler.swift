@@ -6,7 +6,7 @@ import Store
 /// bytes, bytes out. What it allocates does not grow with the body. Each step that finds something unusual (a range, a
 /// condition, a view, a dirty answer …) leaves the rest to the proxy, which can do everything.
 final class ProxyHandler: HTTPHandler {
-    private let site: Site
+    private let upstreams: [Upstream]
     private let proxy: Proxy
     private let cache: AnswerCache
     private let loop: EventLoop
@@ -14,8 +14,12 @@ final class ProxyHandler: HTTPHandler {
     private var scratch = RequestScratch()
     private var variable = SmallBuffer(capacity: 512)
 
-    init(site: Site, proxy: Proxy, loop: EventLoop, metrics: WorkerMetrics) {
-        self.site = site
+    /// The site behind each entrance, and the one that was used last.
+    private var sites: [ObjectIdentifier: Site] = [:]
+    private var latest: (entrance: Entrance, site: Site)?
+
+    init(upstreams: [Upstream], proxy: Proxy, loop: EventLoop, metrics: WorkerMetrics) {
+        self.upstreams = upstreams
         self.proxy = proxy
         cache = proxy.cache
         self.loop = loop
@@ -23,22 +27,33 @@ final class ProxyHandler: HTTPHandler {
     }
 
     func received(_ request: borrowing RequestHead, on connection: HTTPConnection) {
-        guard let upstream = site.upstream(for: request.path) else {
-            return refuse(.noUpstream(path: String(decoding: request.path, as: UTF8.self)), connection)
-        }
-        switch site.check(request, upstream) {
+        let site = site(at: connection.entrance)
+        let position = site.position(for: request.path)
+        switch site.check(request, at: position) {
         case .allowed, .allowedOrigin:
             break
         case .preflight(let origin):
-            let fields = request.owned().fields
-            return connection.respond(status: 204, fields: upstream.cors.preflightFields(for: origin, request: fields))
+            let fields = site.cors(at: position).preflightFields(for: origin, request: request.owned().fields)
+            return connection.respond(status: 204, fields: fields)
         case .refused(let refusal):
             return refuse(.guarded(refusal), connection)
         }
+        guard let position else {
+            return refuse(.noUpstream(path: String(decoding: request.path, as: UTF8.self)), connection)
+        }
+        let upstream = site.upstreams[position]
         if request.method == .get || request.method == .head, !request.hasBody, hit(request, upstream, connection) {
             return
         }
         handOver(request, upstream, connection)
+    }
+
+    private func site(at entrance: Entrance) -> Site {
+        if let latest, latest.entrance === entrance { return latest.site }
+        let site = sites[ObjectIdentifier(entrance)] ?? Site(entrance, upstreams: upstreams)
+        sites[ObjectIdentifier(entrance)] = site
+        latest = (entrance, site)
+        return site
     }
 
     private func refuse(_ problem: ProblemDocument, _ connection: HTTPConnection) {
@@ -54,7 +69,7 @@ final class ProxyHandler: HTTPHandler {
     private func hit(_ request: borrowing RequestHead, _ upstream: Upstream, _ connection: HTTPConnection) -> Bool {
         guard scratch.read(request, upstream), let directives = Self.plainDirectives(request) else { return false }
         let credentials = scratch.credentialsDigest(upstream, cache.store.hasher)
-        guard let principal = credentials.map({ proxy.principals.recognise($0) }) ?? Store.anonymous else { return false }
+        guard let principal = proxy.principals.recognise(credentials) else { return false }
         let digest = scratch.digest(request, upstream, principal: principal, cache.store.hasher)
         guard let answers = cache.memory.answers(at: digest) else { return false }
         let now = Int64(loop.wallSeconds)
@@ -116,12 +131,13 @@ final class ProxyHandler: HTTPHandler {
     // MARK: Everything else
 
     private func handOver(_ request: borrowing RequestHead, _ upstream: Upstream, _ connection: HTTPConnection) {
+        let quick = scratch.read(request, upstream) ? scratch.credentialsDigest(upstream, cache.store.hasher) : nil
         let arrival: Arrival
         do {
-            arrival = try Arrival(request, upstream, hasher: cache.store.hasher)
+            arrival = try Arrival(request, upstream, quickDigest: quick)
         } catch {
             return refuse(error.problem, connection)
         }
-        proxy.accept(connection.deferReply(request), arrival, metrics: metrics)
+        proxy.accept(connection.deferReply(request), arrival)
     }
 }

@@ -31,16 +31,16 @@ final class ReadyAnswer: MemoryResident {
     /// The document in the store; 0 until its first commit.
     let document: Atomic<DocumentID>
 
-    init(_ answer: Answer, digest: Digest128, upstream: Upstream, base: LinkBase) {
+    init(_ answer: Answer, digest: Digest128, upstream: Upstream, base: LinkBase, view: View = .wire) {
         self.answer = answer
         self.upstream = upstream
         key = answer.key
         residence = Residence(digest: digest)
         document = Atomic(answer.document ?? 0)
-        policy = answer.policy.applying(upstream.overrides(for: answer))
+        policy = answer.policy.applying(upstream.overrides(for: upstream.route(ofURL: answer.key.url)))
         isJSON = upstream.isJSON(answer.fields)
 
-        let rendering = Rendering(answer, upstream: upstream, base: base)
+        let rendering = Rendering(answer, upstream: upstream, base: base, view: view)
         fields = rendering.fields
         body = rendering.body
         self.base = rendering.dependsOnBase ? base : nil
@@ -67,6 +67,28 @@ final class ReadyAnswer: MemoryResident {
     func based(on base: LinkBase) -> ReadyAnswer {
         guard let own = self.base, own != base else { return self }
         return ReadyAnswer(answer, digest: residence.digest, upstream: upstream, base: base)
+    }
+
+    /// Whether the variant and the address are those of a request on the hit path, whose key has been found equal.
+    func isGood(for request: borrowing RequestHead) -> Bool {
+        if let base, !base.isNamed(request.authority) { return false }
+        if !isJSON, request.asksForJSONOnly { return false }
+        guard !answer.selection.lines.isEmpty else { return true }
+        return request.matches(answer.selection)
+    }
+
+    /// Whether a request's conditions say that its client has this answer already.
+    func isNotModified(_ request: borrowing RequestHead, now: Int64) -> Bool {
+        let conditions = Preconditions(fields: request.conditions, now: now)
+        return conditions.evaluateForCache(method: "GET", against: preconditions) == .notModified
+    }
+
+    /// Whether it may stand in for an answer that the upstream did not give.
+    func maySubstitute(at now: Int64, for demand: Demand) -> Bool {
+        switch policy.reuse(at: now, for: demand.directives) {
+        case .fresh: true
+        case .stale(_, _, let allowed), .mustValidate(_, _, let allowed): allowed.contains(.onError)
+        }
     }
 
     private static func head(_ status: Int, _ fields: Fields, length: Int?) -> [UInt8] {

@@ -4,7 +4,7 @@ final class Relay {
     let reply: Reply
     /// Whether the flight began for this client; the others joined.
     let isLeader: Bool
-    private var isWithoutBody = false
+    private var isAnswered = false
 
     init(_ demand: Demand, _ reply: Reply, isLeader: Bool) {
         self.demand = demand
@@ -16,28 +16,24 @@ final class Relay {
     var backlog: Int { reply.backlog }
 
     /// Sends the head of an answer that follows as it arrives.
-    func begin(_ head: UpstreamHead, storing: Bool, flights: Flights) {
+    ///
+    /// - Parameter policy: of an answer that will be stored. Larder then asked for the whole, without the client's own
+    ///   conditions, and evaluates those here.
+    func begin(_ head: UpstreamHead, policy: AnswerPolicy?) {
         var fields = head.fields
+        // A cookie is for the one whose request it answers.
         if !isLeader { fields.remove("set-cookie") }
         let length = fields.text("content-length").flatMap(Int.init)
         fields.remove("content-length")
-        let rewriter = LinkRewriter(upstream: demand.upstream, base: demand.base)
-        rewriter.rewriteFields(&fields)
-        flights.decorate(
-            &fields,
-            for: demand,
-            status: CacheStatus.forwarded(
-                demand.forwardReason,
-                status: head.status,
-                isStored: storing,
-                isCollapsed: !isLeader
-            )
-        )
-        if storing, demand.isNotModified(status: head.status, fields: fields) {
-            isWithoutBody = true
-            reply.respond(status: 304, fields: fields.forNotModified, body: [])
+        let status = CacheStatus.forwarded(demand.reason, isStored: policy != nil, isCollapsed: !isLeader)
+        if let policy, demand.hasCurrent(status: head.status, fields: fields, policy: policy) {
+            isAnswered = true
+            fields = StoredFields.notModified(fields)
+            demand.decorate(&fields, with: status)
+            reply.respond(status: 304, fields: fields)
             return
         }
+        demand.decorate(&fields, with: status)
         reply.start(
             status: head.status,
             reason: String(decoding: head.reason, as: UTF8.self),
@@ -47,17 +43,14 @@ final class Relay {
     }
 
     func write(_ piece: [UInt8]) {
-        guard !isWithoutBody else { return }
-        reply.write(piece)
+        if !isAnswered { reply.write(piece) }
     }
 
     func finish() {
-        guard !isWithoutBody else { return }
-        reply.finish()
+        if !isAnswered { reply.finish() }
     }
 
     func abort() {
-        guard !isWithoutBody else { return }
-        reply.abort()
+        if !isAnswered { reply.abort() }
     }
 }

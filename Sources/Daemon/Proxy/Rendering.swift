@@ -10,13 +10,14 @@ struct Rendering {
         "last-modified", "content-md5", "digest", "content-digest", "repr-digest", "signature", "signature-input",
     ]
 
-    init(_ answer: Answer, upstream: Upstream, base: LinkBase) {
+    init(_ answer: Answer, upstream: Upstream, base: LinkBase, view: View) {
         fields = answer.fields
         body = answer.body
-        fields.remove("content-length")
-        dependsOnBase = upstream.links.rewrite(&fields, for: base)
+        let links = upstream.links(for: base)
+        links.rewrite(&fields)
+        dependsOnBase = fields != answer.fields
         var isChanged = answer.form == .composed
-        if upstream.settings.rewriteLinks, upstream.isJSON(fields), let rewritten = upstream.links.rewrite(body, for: base) {
+        if upstream.settings.rewriteLinks, view == .wire, upstream.isJSON(fields), let rewritten = links.rewritten(body: body) {
             body = rewritten
             dependsOnBase = true
             isChanged = true
@@ -25,6 +26,7 @@ struct Rendering {
             for name in Self.spokenOfBytes { fields.remove(named: name) }
             fields.set("ETag", OwnEntityTag.make(body: body, base: dependsOnBase ? base : nil))
         }
+        fields.remove("content-length")
         Via.append(to: &fields)
     }
 }

@@ -14,7 +14,7 @@ extension Reply {
         let upstreamStatus = fields.all("cache-status")
         fields.remove("cache-status")
         fields.lines.append(Field(name: Array("Cache-Status".utf8), value: status.appended(to: upstreamStatus)))
-        demand.upstream.addCORS(to: &fields, for: demand)
+        demand.upstream.addCORS(to: &fields, for: demand.request.fields)
         respond(status: isNotModified ? 304 : ready.answer.status, fields: fields, body: isNotModified ? [] : ready.body)
     }
 

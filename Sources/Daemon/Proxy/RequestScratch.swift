@@ -8,7 +8,6 @@ struct RequestScratch {
     /// The canonical contexts of field lines met before: there are few, and they are sorted and normalised once.
     private var contexts: [Digest128: [UInt8]] = [:]
     private var context: [UInt8] = []
-    private var hasQueryCredentials = false
 
     private static let contextLimit = 1_024
 
@@ -16,10 +15,18 @@ struct RequestScratch {
     mutating func read(_ request: borrowing RequestHead, _ upstream: Upstream) -> Bool {
         guard TargetNormaliser.isPlain(request.path) else { return false }
         if let query = request.query {
-            if query.contains(0x25) || upstream.principal.mayHold(query) { return false }
+            if query.contains(0x25) || upstream.mayHoldCredential(query) { return false }
         }
         credentials.removeAll(keepingCapacity: true)
         contextLines.removeAll(keepingCapacity: true)
+        if let credential = upstream.settings.credential {
+            // All requests are the credential's; one that brings its own is refused elsewhere.
+            credentials.append(0x01)
+            for index in 0..<request.fieldCount
+            where FieldSyntax.equalsIgnoringCase(request.field(at: index).name, credential.header.lowercased().utf8) {
+                return false
+            }
+        }
         for index in 0..<request.fieldCount {
             let field = request.field(at: index)
             if upstream.isCredential(field.name) { Self.append(field, to: &credentials) }

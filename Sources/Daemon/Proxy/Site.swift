@@ -1,27 +1,33 @@
-/// The upstreams that are reached at one set of addresses, and who may ask for them there.
-///
-/// Immutable, shared by the workers.
-struct Site: Sendable {
+/// The upstreams that are reached at one address, and who may ask for them there.
+struct Site {
     /// Longest prefix first.
-    private let upstreams: [Upstream]
+    let upstreams: [Upstream]
     private let guards: [Guard]
 
-    /// - Parameters:
-    ///   - listeners: the addresses as bound.
-    init(upstreams: [Upstream], listeners: [Guard.Listener]) {
-        let sorted = upstreams.sorted { $0.settings.prefix.utf8.count > $1.settings.prefix.utf8.count }
-        self.upstreams = sorted
-        guards = sorted.map { Guard(listeners: listeners, hosts: $0.settings.hosts, cors: $0.cors) }
+    init(_ entrance: Entrance, upstreams all: [Upstream]) {
+        let owners = all.filter { $0.owns(entrance) }
+        upstreams = (owners.isEmpty ? all.filter(\.settings.listen.isEmpty) : owners)
+            .sorted { $0.settings.prefix.utf8.count > $1.settings.prefix.utf8.count }
+        let listener: Guard.Listener =
+            switch entrance.address {
+            case .tcp(let host, let port): .tcp(host: host, port: port)
+            case .unix: .unix
+            }
+        guards = upstreams.map { Guard(listeners: [listener], hosts: $0.settings.hosts, cors: $0.cors) }
     }
 
-    /// The upstream whose prefix a path has.
-    func upstream(for path: UnsafeRawBufferPointer) -> Upstream? {
-        position(for: path).map { upstreams[$0] }
+    /// Where the upstream stands whose prefix a path has; nil where none has.
+    func position(for path: UnsafeRawBufferPointer) -> Int? {
+        upstreams.firstIndex { upstream in
+            let prefix = upstream.normaliser.prefix
+            guard !prefix.isEmpty else { return true }
+            guard path.count >= prefix.count, path.count == prefix.count || path[prefix.count] == 0x2F else { return false }
+            return path.prefix(prefix.count).elementsEqual(prefix)
+        }
     }
 
-    /// Whether a request may be answered at all.
-    func check(_ request: borrowing RequestHead) -> (verdict: Guard.Verdict, upstream: Upstream?) {
-        let position = position(for: request.path)
+    /// Whether a request may be answered at all; where no upstream is meant, any one's guard tells whether the host is ours.
+    func check(_ request: borrowing RequestHead, at position: Int?) -> Guard.Verdict {
         let facts = Guard.Facts(
             authority: request.authority,
             origin: request[.origin],
@@ -29,16 +35,15 @@ struct Site: Sendable {
             isOptions: request.method == .options,
             asksForMethod: request.has(.accessControlRequestMethod)
         )
-        // Where no upstream is meant, any site's guard tells whether the host is ours.
-        return (guards[position ?? 0].check(facts), position.map { upstreams[$0] })
+        return guards[position ?? 0].check(facts)
     }
 
-    private func position(for path: UnsafeRawBufferPointer) -> Int? {
-        upstreams.firstIndex { upstream in
-            let prefix = upstream.normaliser.prefix
-            guard !prefix.isEmpty else { return true }
-            guard path.count >= prefix.count, path.count == prefix.count || path[prefix.count] == 0x2F else { return false }
-            return path.prefix(prefix.count).elementsEqual(prefix)
-        }
+    func cors(at position: Int?) -> CORS { guards[position ?? 0].cors }
+}
+
+extension Upstream {
+    /// Whether an address is one of its own.
+    fileprivate func owns(_ entrance: Entrance) -> Bool {
+        settings.listen.contains { ListenAddress($0) == entrance.configured }
     }
 }

@@ -41,11 +41,36 @@ final class Upstream: Sendable {
         policySettings = policy
     }
 
+    // MARK: Names
+
+    /// Whether a field of this name says whose data is asked for.
+    @inline(__always)
+    func isCredential(_ name: UnsafeRawBufferPointer) -> Bool {
+        principalMatchers.contains { $0.matches(name) }
+    }
+
+    /// Whether a query may hold a credential; the exact answer is `principal`'s.
+    func mayHoldCredential(_ query: UnsafeRawBufferPointer) -> Bool {
+        principal.parameterNames.contains { name in
+            let name = name.utf8
+            guard query.count >= name.count else { return false }
+            return (0...(query.count - name.count)).contains { start in
+                FieldSyntax.equalsIgnoringCase(query[start..<(start + name.count)], name)
+            }
+        }
+    }
+
+    /// The path that routes are matched against, from a path and query as they go upstream.
+    func route(ofURL url: String) -> String {
+        let path = url.prefix { $0 != "?" }
+        return String(path.dropFirst(settings.url.basePath.count))
+    }
+
     // MARK: Rules
 
     /// What the configuration says about the caching of answers to a retrieval of this path.
     func overrides(for route: String) -> RouteOverrides {
-        rules.overrides(method: "GET", path: route)
+        RouteOverrides(rules.overrides(method: "GET", path: route))
     }
 
     /// What an answer holds, and how far it may be believed.
@@ -99,10 +124,34 @@ final class Upstream: Sendable {
     }
 }
 
+extension RouteOverrides {
+    /// The settings' durations as the policy's seconds.
+    init(_ settings: Settings.Overrides) {
+        self.init()
+        fresh = settings.fresh?.components.seconds
+        stale = settings.stale?.components.seconds
+        negative = settings.negative?.components.seconds
+        caching =
+            switch settings.cache {
+            case .never: .never
+            case .force: .force
+            case nil: .standard
+            }
+        ignoredVary = Set(settings.vary.ignore.map { $0.lowercased() })
+    }
+}
+
 /// The address under which a client reached Larder, which links lead back to.
 struct LinkBase: Sendable, Equatable {
     /// As the client wrote it in `Host`.
     let authority: String
 
     var bytes: [UInt8] { Array(authority.utf8) }
+
+    /// Whether a request names this authority.
+    func isNamed(_ bytes: UnsafeRawBufferPointer?) -> Bool {
+        guard let bytes else { return false }
+        var text = authority
+        return text.withUTF8 { $0.elementsEqual(bytes) }
+    }
 }

@@ -2,10 +2,13 @@
 ///
 /// The upstream loop only.
 final class WriteFlight: TransferDelegate {
-    private let demand: Demand
+    let demand: Demand
+    /// When it was sent, on the store's clock.
+    let start: Int64
     private let reply: Reply
     private unowned let flights: Flights
-    private let completion: CheckedContinuation<WriteOutcome, Never>
+    private var completion: CheckedContinuation<WriteOutcome, Never>?
+    private var outcome: WriteOutcome?
     private var transfer: Transfer?
     private var head: UpstreamHead?
     private var held: [UInt8] = []
@@ -14,24 +17,23 @@ final class WriteFlight: TransferDelegate {
     private var isOver = false
     private var body: BodyBuffer
 
-    init(
-        _ demand: Demand,
-        _ reply: Reply,
-        flights: Flights,
-        completion: CheckedContinuation<WriteOutcome, Never>
-    ) {
+    init(_ demand: Demand, _ reply: Reply, flights: Flights) {
         self.demand = demand
         self.reply = reply
         self.flights = flights
-        self.completion = completion
-        body = BodyBuffer(limit: flights.settings.limits.maximumDocument)
+        start = flights.cache.now
+        body = BodyBuffer(limit: flights.settings.limits.document)
+    }
+
+    /// Calls back when the answer has come or never will, with the piece of it that was withheld.
+    func complete(_ continuation: CheckedContinuation<WriteOutcome, Never>) {
+        if let outcome { continuation.resume(returning: outcome) } else { completion = continuation }
     }
 
     func depart(_ request: UpstreamRequest, through client: UpstreamClient) {
         transfer = client.start(request, self)
-        reply.onDisconnect { [loop = flights.loop, weak self] in
-            loop.enqueue { self?.clientLeft() }
-        }
+        let flight = LoopReference(self, on: flights.loop)
+        reply.onDisconnect { flight.enqueue { $0.clientLeft() } }
     }
 
     func informational(status: Int, fields: Fields) {
@@ -44,8 +46,9 @@ final class WriteFlight: TransferDelegate {
 
     func received(body bytes: UnsafeRawBufferPointer) -> Flow {
         if !isClientGone, reply.backlog > flights.settings.limits.relayWindow {
-            reply.onDrain(below: flights.settings.limits.relayWindow / 2) { [loop = flights.loop, weak self] in
-                loop.enqueue { self?.transfer?.resume() }
+            let flight = LoopReference(self, on: flights.loop)
+            reply.onDrain(below: flights.settings.limits.relayWindow / 2) {
+                flight.enqueue { $0.transfer?.resume() }
             }
             return .pause
         }
@@ -58,24 +61,24 @@ final class WriteFlight: TransferDelegate {
     func completed(_ result: Result<TransferSummary, UpstreamError>) {
         isOver = true
         transfer = nil
-        flights.ended(self)
         let error: UpstreamError? = if case .failure(let error) = result { error } else { nil }
-        completion.resume(
-            returning: WriteOutcome(
-                head: head,
-                held: held,
-                isBegun: isBegun,
-                body: body.isWhole && error == nil ? body.joined() : nil,
-                error: error
-            )
+        flights.ended(self, result: error.map { .failed($0) } ?? .answered(status: head?.status ?? 0))
+        let outcome = WriteOutcome(
+            head: head,
+            held: held,
+            isBegun: isBegun,
+            body: body.isWhole && error == nil ? body.joined() : nil,
+            error: error
         )
+        self.outcome = outcome
+        completion?.resume(returning: outcome)
     }
 
     private func passOnHeld() {
         guard !held.isEmpty, let head else { return }
         if !isBegun {
             isBegun = true
-            WriteOutcome.begin(head, demand, reply, flights)
+            WriteOutcome.begin(head, demand, reply)
         }
         reply.write(held)
     }
@@ -87,14 +90,4 @@ final class WriteFlight: TransferDelegate {
         isClientGone = true
         transfer?.resume()
     }
-}
-
-/// How a write ended, with the last piece of the answer that its client does not have yet.
-struct WriteOutcome: Sendable {
-    var head: UpstreamHead?
-    var held: [UInt8]
-    var isBegun: Bool
-    /// The whole body, where it is of a size to be kept.
-    var body: [UInt8]?
-    var error: UpstreamError?
 }

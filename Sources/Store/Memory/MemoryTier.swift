@@ -19,7 +19,7 @@ public protocol MemoryResident: AnyObject, Sendable {
 ///
 /// Eviction is second chance: a hit sets a flag, the hand passes over a flagged answer once and clears its flag.
 public final class MemoryTier<Answer: MemoryResident>: Sendable {
-    private struct Shard {
+    fileprivate struct Shard {
         var answers: [Digest128: [Answer]] = [:]
         /// Every resident answer once, in the order in which the hand meets them; nil where one has left.
         var ring: [Answer?] = []
@@ -211,8 +211,8 @@ public final class MemoryTier<Answer: MemoryResident>: Sendable {
 
 extension MemoryTier: ChangeListener {
     /// Flips the ready answers that show one of these objects; called on the writer's thread.
-    public func objectsChanged(_ objects: [ObjectID], at sequence: Int64) {
-        showings.objectsChanged(objects, at: sequence)
+    public func objectsChanged(_ objects: [ObjectID]) {
+        showings.objectsChanged(objects)
     }
 
     /// Removes the ready answers of documents that are gone; called on the writer's thread.
@@ -222,7 +222,7 @@ extension MemoryTier: ChangeListener {
 }
 
 extension MemoryTier.Shard {
-    fileprivate mutating func vacate(_ answer: Answer) {
+    mutating func vacate(_ answer: Answer) {
         let slot = answer.residence.slot.load(ordering: .relaxed)
         guard ring.indices.contains(slot), ring[slot] === answer else { return }
         ring[slot] = nil
@@ -231,7 +231,7 @@ extension MemoryTier.Shard {
     }
 
     /// The next answer that had its second chance; it stays where it is.
-    fileprivate mutating func victim() -> Answer? {
+    mutating func victim() -> Answer? {
         for _ in 0..<(2 * ring.count) {
             if hand >= ring.count { hand = 0 }
             defer { hand += 1 }

@@ -1,0 +1,141 @@
+import Glibc
+import Logging
+import Store
+
+/// The daemon put together: loops, store, proxy, and the servers for data and administration.
+///
+/// Its life:
+/// 1. `init`: everything that can fail is opened, the store's lock before any socket;
+/// 2. `run`: it serves until a signal tells it to stop;
+/// 3. drain: no new connections, answers in flight are finished, the store is flushed and closed. A second signal ends
+///    the process at once.
+///
+/// The thread that runs it: its loop has the signals and the watchdog, and otherwise sleeps.
+final class LarderDaemon {
+    private let settings: Settings
+    private let log: Logger
+    private let notifier: SystemdNotifier
+    private let loops: Loops
+    private let parts: Parts
+    private let data: HTTPServer
+    private let admin: HTTPServer
+    private var signals: [EventSignal] = []
+    private var timers: [EventTimer] = []
+    private let ending = Ending()
+
+    /// The event loops, each with a thread of its own but for `main`.
+    private struct Loops {
+        let main: EventLoop
+        let workers: [EventLoop]
+        let upstream: EventLoop
+        let admin: EventLoop
+
+        var all: [EventLoop] { [main, upstream, admin] + workers }
+
+        init(workers count: Int) throws(LoopError) {
+            main = try EventLoop(name: "larder")
+            upstream = try EventLoop(name: "upstream")
+            admin = try EventLoop(name: "admin")
+            var loops: [EventLoop] = []
+            for index in 0..<count { loops.append(try EventLoop(name: "worker-\(index)")) }
+            workers = loops
+        }
+    }
+
+    init(_ settings: Settings, environment: [String: String]) throws {
+        self.settings = settings
+        log = Logger(label: "larder")
+        notifier = SystemdNotifier(environment: environment)
+        let inherited = try ListenDescriptors.take(environment: environment)
+        loops = try Loops(workers: settings.workers ?? min(4, max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN)))))
+        parts = try Parts(settings, workers: loops.workers.count, upstreamLoop: loops.upstream, log: log)
+
+        let (parts, loops, log) = (parts, loops, log)
+        let notice: @Sendable (HTTPNotice) -> Void = { notice in
+            let details = notice.details.reduce(into: Logger.Metadata()) { $0[$1.key] = "\($1.value)" }
+            log.log(level: notice.level == .error ? .error : .warning, "\(notice.message)", metadata: details)
+        }
+        data = HTTPServer(loops: loops.workers, limits: settings.httpLimits, notice: notice) { index in
+            ProxyHandler(
+                upstreams: parts.upstreams,
+                proxy: parts.proxy,
+                loop: loops.workers[index],
+                metrics: parts.metrics.worker(index)
+            )
+        }
+        let service = AdminService(context: parts, token: parts.token)
+        admin = HTTPServer(loops: [loops.admin], notice: notice) { _ in AdminHandler(service: service) }
+        for loop in [loops.upstream, loops.admin] + loops.workers { loop.start() }
+        try listen(inherited)
+    }
+
+    /// Opens every address; what the service manager has opened comes first.
+    private func listen(_ inherited: [InheritedListener]) throws {
+        let (dataSockets, adminSockets) = inherited.sorted(adminAddresses: [settings.admin.description])
+        for socket in dataSockets {
+            tell("listening on", try data.listen(on: .inherited(descriptor: socket.descriptor)))
+        }
+        for socket in adminSockets {
+            tell("admin on", try admin.listen(on: .inherited(descriptor: socket.descriptor)))
+        }
+        if adminSockets.isEmpty { tell("admin on", try admin.listen(on: ListenAddress(settings.admin))) }
+        let own = settings.upstreams.flatMap(\.listen)
+        let shared = dataSockets.isEmpty && settings.upstreams.contains { $0.listen.isEmpty } ? settings.listen : []
+        for address in shared + own {
+            tell("listening on", try data.listen(on: ListenAddress(address)))
+        }
+    }
+
+    private func tell(_ what: String, _ addresses: [BoundAddress]) {
+        for address in addresses {
+            let text = if case .tcp = address { "http://\(address)" } else { "\(address)" }
+            log.info("\(what) \(text)")
+        }
+    }
+
+    /// Serves until a signal; the exit code.
+    func run() -> Int32 {
+        // The loop does not run yet: what is put on it now is put there by the one thread that knows it.
+        begin()
+        loops.main.run()
+        return ending.code
+    }
+
+    private func begin() {
+        for number in [SIGTERM, SIGINT] {
+            signals.append(loops.main.onSignal(number) { [unowned self] in self.told(number) })
+        }
+        let cache = parts.cache
+        timers.append(loops.main.every(.seconds(10)) { cache.reportUse() })
+        let watchdog = Watchdog(notifier: notifier, members: loops.all.map { Watchdog.Member($0) })
+        if let watchdog {
+            let log = log
+            timers.append(
+                watchdog.start(on: loops.main) { log.error("event loops hang", metadata: ["loops": "\($0)"]) }
+            )
+        }
+        parts.readinessSwitch.set(.ready)
+        notifier.send(.ready, .status("serving \(settings.upstreams.map(\.name).joined(separator: ", "))"))
+    }
+
+    private func told(_ signal: Int32) {
+        guard ending.begin() else {
+            log.notice("told to stop again: ending at once")
+            _exit(128 + signal)
+        }
+        log.notice("stopping: finishing what is in flight")
+        parts.readinessSwitch.set(.notReady("the daemon is stopping"))
+        notifier.send(.stopping)
+        let (data, admin, parts, loops) = (data, admin, parts, loops)
+        let (limit, log, ending) = (settings.timeouts.drain, log, ending)
+        Task {
+            await data.drain(within: limit)
+            await parts.cache.settle()
+            await parts.store.close()
+            await admin.drain(within: .milliseconds(200))
+            log.notice("stopped")
+            ending.finish(code: 0)
+            loops.main.stop()
+        }
+    }
+}

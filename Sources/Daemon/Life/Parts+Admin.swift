@@ -1,0 +1,46 @@
+import Mapping
+import Store
+
+/// What the admin side asks and does.
+extension Parts: AdminContext {
+    var version: String { Version.text }
+
+    var readiness: Readiness { readinessSwitch.current }
+
+    var modelNames: [String] {
+        Set(settings.upstreams.flatMap { $0.models.map(\.name) }).sorted()
+    }
+
+    func figures() async throws(StoreError) -> StoreFigures {
+        let count = try await store.count()
+        let statistics = store.statistics
+        let memory = cache.memory.statistics
+        var figures = StoreFigures()
+        figures.objects = count.objects
+        figures.documents = count.documents
+        figures.bytes = Int(count.bytes)
+        figures.memoryEntries = memory.answers
+        figures.memoryBytes = memory.bytes
+        figures.evictions = UInt64(statistics.evicted) + UInt64(memory.evictions)
+        figures.ingestQueue = statistics.queued
+        return figures
+    }
+
+    func routes(spelled path: String) -> [RouteFilter] {
+        upstreams.compactMap { upstream in
+            let indices = upstream.settings.routes.indices.filter {
+                upstream.settings.routes[$0].declaration.path == path
+            }
+            guard !indices.isEmpty else { return nil }
+            return RouteFilter(upstream: upstream.name) { url in
+                let route = upstream.route(ofURL: url)
+                return upstream.rules.route(method: "GET", path: route, status: nil).map { indices.contains($0.index) }
+                    ?? false
+            }
+        }
+    }
+
+    func clean(_ filter: CleanFilter, dryRun: Bool) async throws(StoreError) -> CleanResult {
+        try await proxy.clean(filter, dryRun: dryRun)
+    }
+}

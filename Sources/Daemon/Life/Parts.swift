@@ -1,0 +1,65 @@
+import Logging
+import Mapping
+import Store
+import Synchronization
+
+/// Everything of the daemon that has no socket, opened and wired.
+final class Parts: Sendable {
+    let settings: Settings
+    let upstreams: [Upstream]
+    let store: Store
+    let cache: AnswerCache
+    let proxy: Proxy
+    let modes: ModeSwitch
+    let metrics: Metrics
+    let token: AdminToken
+    let readinessSwitch = ReadinessSwitch()
+
+    /// Opens the store, under its lock, and the keys beside it; throws what a person has to mend.
+    init(_ settings: Settings, workers: Int, upstreamLoop: EventLoop, log: Logger) throws {
+        self.settings = settings
+        var compiled: [Upstream] = []
+        for (index, upstream) in settings.upstreams.enumerated() {
+            compiled.append(Upstream(index: index, try CompiledUpstream(upstream)))
+        }
+        upstreams = compiled
+        guard let path = settings.store.path else { preconditionFailure("the command line names a store") }
+        try StoreFolder.prepare(forStoreAt: path)
+        let models = Dictionary(uniqueKeysWithValues: compiled.map { ($0.name, $0.rules.models) })
+        let (store, notices) = try Store.open(settings.storeConfiguration(path: path, models: models))
+        for notice in notices { log.warning("\(notice)") }
+        self.store = store
+        let folder = path.lastIndex(of: "/").map { String(path[...$0]) } ?? ""
+        let key = try PrincipalKey.open(path: folder + "principal.key")
+        token = try AdminToken.prepare(at: AdminToken.path(besideStore: path)).token
+
+        let memory = MemoryTier<ReadyAnswer>(capacity: settings.memory.maximumSize)
+        store.setListener(memory)
+        cache = AnswerCache(store: store, memory: memory, log: log)
+        modes = ModeSwitch(settings.mode == .offline ? .offline : .online)
+        metrics = Metrics(workers: workers)
+        let proxy = Proxy(
+            loop: upstreamLoop,
+            settings: settings,
+            upstreams: compiled,
+            cache: cache,
+            principals: Principals(key: key, store: store),
+            modes: modes,
+            metrics: metrics,
+            log: log
+        )
+        self.proxy = proxy
+        Task { await proxy.start() }
+    }
+}
+
+/// Whether the daemon can answer requests; any thread.
+final class ReadinessSwitch: Sendable {
+    private let state = Mutex(Readiness.notReady("the daemon is starting"))
+
+    var current: Readiness { state.withLock { $0 } }
+
+    func set(_ readiness: Readiness) {
+        state.withLock { $0 = readiness }
+    }
+}

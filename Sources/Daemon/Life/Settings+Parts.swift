@@ -1,0 +1,60 @@
+import Mapping
+import Store
+
+/// What each part of the daemon is told of the settings.
+extension Settings {
+    var httpLimits: HTTPLimits {
+        var limits = HTTPLimits()
+        limits.maxTarget = self.limits.target
+        limits.maxHead = self.limits.head
+        limits.maxFields = self.limits.fields
+        limits.maxBody = self.limits.body
+        limits.maxConnections = self.limits.connections
+        limits.headTimeout = timeouts.requestHead
+        limits.bodyIdle = timeouts.requestBody
+        limits.idle = timeouts.idle
+        limits.writeStall = timeouts.writeStall
+        return limits
+    }
+
+    func options(for upstream: Settings.Upstream) -> UpstreamOptions {
+        var options = UpstreamOptions()
+        options.timeouts.connect = timeouts.connect
+        options.timeouts.firstByte = timeouts.firstByte
+        options.timeouts.stall = timeouts.stall
+        options.maxHeadBytes = limits.upstreamHead
+        options.maxConnectionsPerHost = limits.upstreamConnections
+        options.caFile = upstream.caFile
+        options.http2 = upstream.http2
+        options.proxy =
+            switch upstream.proxy {
+            case .environment: .environment
+            case .none: .none
+            case .url(let url): .url(url)
+            }
+        return options
+    }
+
+    func storeConfiguration(path: String, models: [String: Models]) -> StoreConfiguration {
+        let lag = upstreams.map(\.lag).max() ?? .zero
+        return StoreConfiguration(
+            path: path,
+            maximumFileBytes: Int64(store.maximumSize),
+            batchDelay: store.batchDelay,
+            queueBytes: store.queueSize,
+            readers: store.readers,
+            lag: lag.components.seconds * 1_000_000,
+            models: models
+        )
+    }
+}
+
+extension ListenAddress {
+    init(_ address: Address) {
+        switch address {
+        case .tcp(let host, let port): self = .tcp(host: host, port: port)
+        case .unix(let path, let mode, let group):
+            self = .unix(path: path, mode: mode.map(UInt32.init) ?? 0o600, group: group)
+        }
+    }
+}

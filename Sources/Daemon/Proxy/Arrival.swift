@@ -1,0 +1,67 @@
+import Store
+
+/// What a worker has found out about a request before it hands it over.
+struct Arrival: Sendable {
+    let upstream: Upstream
+    /// Path and query as they go upstream.
+    let target: String
+    /// The path that routes are matched against.
+    let route: String
+    /// The URL that the answer is known by: credentials in it are redacted, percent-escapes in upper case.
+    let keyURL: String
+    let context: String
+    /// The text that `PrincipalKey` makes a principal of; nil for an anonymous request.
+    let credentials: [UInt8]?
+    /// The digest by which the hit path asks for the principal; nil where it will not.
+    let quickDigest: Digest128?
+    let view: View
+    let base: LinkBase
+
+    /// Reads a request that is not for the hit path; throws what it is to be answered instead.
+    init(_ request: borrowing RequestHead, _ upstream: Upstream, quickDigest: Digest128?) throws(ArrivalError) {
+        self.upstream = upstream
+        self.quickDigest = quickDigest
+        let query = request.query.map { Array($0) }
+        let normalised: TargetNormaliser.Target
+        do {
+            normalised = try upstream.normaliser.normalise(path: Array(request.path), query: query)
+        } catch {
+            throw ArrivalError(problem: .badTarget(error.message))
+        }
+        guard let target = String(validating: normalised.upstream, as: UTF8.self),
+            let key = String(validating: normalised.key, as: UTF8.self)
+        else { throw ArrivalError(problem: .badTarget("It is not UTF-8; write such bytes as percent-escapes.")) }
+        self.target = target
+        keyURL = upstream.principal.redacted(url: key)
+        route = String(decoding: normalised.routePath, as: UTF8.self)
+
+        let fields = request.owned().fields
+        guard !Via.isLoop(fields) else { throw ArrivalError(problem: .loop) }
+        context = upstream.context.canonical(fields)
+        let own = upstream.principal.canonical(query: query, fields: fields)
+        if let credential = upstream.settings.credential {
+            guard !fields.lines.contains(where: { $0.isNamed(credential.header.lowercased()) }) else {
+                throw ArrivalError(problem: .credentialRefused(upstream: upstream.name))
+            }
+            // What the credential shows belongs to it, whoever asks.
+            credentials = Array("credential:".utf8) + credential.value.bytes + [0] + (own ?? [])
+        } else {
+            credentials = own
+        }
+        view = try Self.view(fields)
+        base = LinkBase(authority: request.authority.map { String(decoding: $0, as: UTF8.self) } ?? "localhost")
+    }
+
+    private static func view(_ fields: Fields) throws(ArrivalError) -> View {
+        switch fields.text("larder-view") {
+        case nil, "wire": return .wire
+        case "raw": return .raw
+        case let other?: throw ArrivalError(problem: .badView(other))
+        }
+    }
+}
+
+/// Why a request is not even looked up: what it is answered instead.
+struct ArrivalError: Error {
+    let problem: ProblemDocument
+}

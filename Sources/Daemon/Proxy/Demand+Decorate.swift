@@ -1,0 +1,21 @@
+extension Demand {
+    /// Makes the fields of a relayed answer the client's: links lead back here, and it is told what happened on the way.
+    func decorate(_ fields: inout Fields, with status: CacheStatus) {
+        upstream.links(for: base).rewrite(&fields)
+        fields.remove("alt-svc")
+        Via.append(to: &fields)
+        let known = fields.all("cache-status")
+        fields.remove("cache-status")
+        fields.lines.append(Field(name: Array("Cache-Status".utf8), value: status.appended(to: known)))
+        upstream.addCORS(to: &fields, for: request.fields)
+    }
+
+    /// Whether the client has this representation already.
+    func hasCurrent(status: Int, fields: Fields, policy: AnswerPolicy) -> Bool {
+        guard (200..<300).contains(status) else { return false }
+        let conditions = Preconditions(fields: request.fields, now: policy.responseTime)
+        guard !conditions.isEmpty else { return false }
+        let stored = Preconditions.Stored(fields: fields, policy: policy)
+        return conditions.evaluateForCache(method: request.method, against: stored) == .notModified
+    }
+}

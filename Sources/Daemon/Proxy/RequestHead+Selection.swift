@@ -1,0 +1,41 @@
+/// What the hit path asks of a request besides its key.
+extension RequestHead {
+    /// Whether its `Accept` names JSON and nothing that another type would satisfy.
+    var asksForJSONOnly: Bool {
+        guard let accept = self[.accept], !accept.isEmpty else { return false }
+        return !accept.contains(0x2A) && ContextFields.isPlainJSONAccept(accept)
+    }
+
+    /// The conditions that a cache evaluates.
+    var conditions: Fields {
+        var fields = Fields()
+        for index in 0..<fieldCount {
+            let field = field(at: index)
+            guard field.known == .ifNoneMatch || field.known == .ifModifiedSince else { continue }
+            fields.lines.append(Field(name: Array(field.name), value: Array(field.value)))
+        }
+        return fields
+    }
+
+    /// Whether it selects the variant that this selection names.
+    func matches(_ selection: VarySelection) -> Bool {
+        // Closures may not hold a view of the connection's buffer, so the values are taken out first.
+        let values = selection.lines.map { combined($0.name) }
+        var position = 0
+        return selection.matches { _ in
+            defer { position += 1 }
+            return values[position]
+        }
+    }
+
+    /// All lines of a field joined by a comma and a space; `name` in lower case, nil when there is none.
+    private func combined(_ name: String) -> [UInt8]? {
+        var value: [UInt8]?
+        for index in 0..<fieldCount {
+            let field = field(at: index)
+            guard FieldSyntax.equalsIgnoringCase(field.name, name.utf8) else { continue }
+            value = value.map { $0 + [0x2C, 0x20] + field.value } ?? Array(field.value)
+        }
+        return value
+    }
+}

@@ -1,0 +1,93 @@
+import Mapping
+
+/// How a write ended, with the last piece of its answer, which its client does not have yet.
+struct WriteOutcome: Sendable {
+    var head: UpstreamHead?
+    var held: [UInt8]
+    /// Whether the client has the head already.
+    var isBegun: Bool
+    /// The whole body, where it came whole and is of a size to be kept.
+    var body: [UInt8]?
+    var error: UpstreamError?
+
+    /// Whether the upstream may have changed something.
+    ///
+    /// An answer that says otherwise (4xx, 5xx) is believed; no answer counts as a change that nobody told of.
+    var mayHaveChanged: Bool {
+        if let error, head == nil { return error.requestMayHaveBeenProcessed }
+        guard let head else { return false }
+        return (200..<400).contains(head.status)
+    }
+
+    /// The paths at the upstream whose answers are no longer to be used, with any query: the target, what `Location` and
+    /// `Content-Location` name (RFC 9111 §4.4), and, unless the answer itself tells the object's new state, the
+    /// collection that the target is in.
+    func invalidated(by demand: Demand) -> [String] {
+        var targets = [demand.target]
+        if let head, error == nil {
+            targets = InvalidationTargets.find(
+                method: demand.request.method,
+                url: demand.upstream.url(of: demand.target),
+                status: head.status,
+                fields: head.fields
+            ).map { String(decoding: $0, as: UTF8.self) }
+        }
+        if observed(by: demand) == nil || demand.request.method != "PATCH" && demand.request.method != "PUT" {
+            if let parent = Self.parent(of: demand.target, base: demand.upstream.settings.url.basePath) {
+                targets.append(parent)
+            }
+        }
+        var paths: [String] = []
+        for target in targets {
+            let path = String(target.prefix { $0 != "?" })
+            if !paths.contains(path) { paths.append(path) }
+        }
+        return paths
+    }
+
+    /// The path above, which lists what is below it; nil at the base path.
+    private static func parent(of target: String, base: String) -> String? {
+        var path = target.prefix { $0 != "?" }
+        while path.last == "/" { path = path.dropLast() }
+        guard let slash = path.lastIndex(of: "/"), slash > path.startIndex else { return nil }
+        let parent = String(path[..<slash])
+        return parent.count > base.count ? parent : nil
+    }
+
+    /// What the answer's body tells about objects; nil where it tells nothing.
+    func observed(by demand: Demand) -> (rule: BodyRule, body: [UInt8])? {
+        guard let head, let body, !body.isEmpty, (200..<300).contains(head.status), head.status != 202 else { return nil }
+        guard demand.upstream.isJSON(head.fields) else { return nil }
+        let reading = demand.upstream.reading(method: demand.request.method, route: demand.route, status: head.status)
+        return reading.rule.map { ($0, body) }
+    }
+
+    // MARK: The rest of the answer
+
+    /// Sends the head of a write's answer.
+    static func begin(_ head: UpstreamHead, _ demand: Demand, _ reply: Reply) {
+        var fields = head.fields
+        let length = fields.text("content-length").flatMap(Int.init)
+        fields.remove("content-length")
+        demand.decorate(&fields, with: .forwarded(demand.reason))
+        reply.start(
+            status: head.status,
+            reason: String(decoding: head.reason, as: UTF8.self),
+            fields: fields,
+            framing: length.map { .length($0) } ?? .chunked
+        )
+    }
+
+    /// Gives the client what was withheld.
+    func release(to reply: Reply, for demand: Demand) {
+        guard let head else {
+            return reply.refuse(.upstreamFailed(error ?? .cancelled, upstream: demand.upstream.name))
+        }
+        if error != nil, !isBegun, held.isEmpty {
+            return reply.refuse(.upstreamFailed(error ?? .cancelled, upstream: demand.upstream.name))
+        }
+        if !isBegun { Self.begin(head, demand, reply) }
+        reply.write(held)
+        if error == nil { reply.finish() } else { reply.abort() }
+    }
+}
