@@ -37,7 +37,8 @@ final class Parts: Sendable {
         store.setListener(memory)
         cache = AnswerCache(store: store, memory: memory, log: log)
         modes = ModeSwitch(settings.mode == .offline ? .offline : .online)
-        metrics = Metrics(workers: workers)
+        // One more for what the upstream loop answers.
+        metrics = Metrics(workers: workers + 1)
         let proxy = Proxy(
             loop: upstreamLoop,
             settings: settings,
@@ -46,6 +47,7 @@ final class Parts: Sendable {
             principals: Principals(key: key, store: store),
             modes: modes,
             metrics: metrics,
+            outcomes: metrics.worker(workers),
             log: log
         )
         self.proxy = proxy

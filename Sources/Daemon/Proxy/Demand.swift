@@ -16,6 +16,8 @@ struct Demand: Sendable {
     let base: LinkBase
     /// Whether the `Accept` of the request names JSON and nothing else.
     let wantsJSONOnly: Bool
+    /// Whether it is passed on without a look-up, and its answer forgotten.
+    private(set) var isPassed = false
     /// Why the upstream is asked, as `Cache-Status` says it; settled by the decision.
     private(set) var reason = CacheStatus.Forward.uriMiss
 
@@ -41,12 +43,19 @@ struct Demand: Sendable {
 
     /// Whether its answer is the whole document, which others may wait for and which may be stored.
     var isShareable: Bool {
-        request.method == "GET" && !request.fields.contains("range") && !directives.noStore && request.body == nil
+        !isPassed && request.method == "GET" && !request.fields.contains("range") && !directives.noStore && request.body == nil
     }
 
     func asking(because reason: CacheStatus.Forward) -> Demand {
         var demand = self
         demand.reason = reason
+        return demand
+    }
+
+    /// The same request, to be passed on without a look-up.
+    var passed: Demand {
+        var demand = asking(because: .bypass)
+        demand.isPassed = true
         return demand
     }
 

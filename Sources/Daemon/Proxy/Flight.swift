@@ -119,6 +119,8 @@ final class Flight: TransferDelegate {
     private func settle(_ head: UpstreamHead) {
         storing = flights.storage(of: head, in: self)
         if storing == nil { buffer.letGo() }
+        // Events come when they come.
+        if head.isEventStream { transfer?.setStallTimeout(nil) }
         // From here on the variant is known: who asked for another one asks for himself.
         for relay in takeRelays(where: { !$0.isLeader && (storing == nil || !matches($0)) }) {
             flights.askAlone(relay)
@@ -129,6 +131,7 @@ final class Flight: TransferDelegate {
         }
         settlement = .relaying
         for relay in relays { begin(relay, head) }
+        giveUpIfUseless()
     }
 
     func received(body bytes: UnsafeRawBufferPointer) -> Flow {
@@ -168,6 +171,7 @@ final class Flight: TransferDelegate {
 
     private func begin(_ relay: Relay, _ head: UpstreamHead) {
         relay.begin(head, policy: storing?.policy)
+        flights.outcomes.count(demand.isShareable ? .miss : .bypass)
     }
 
     /// The body is larger than what is kept: it goes on as a mere relay.
@@ -180,6 +184,7 @@ final class Flight: TransferDelegate {
             begin(relay, head)
             for piece in held { relay.write(piece) }
         }
+        giveUpIfUseless()
     }
 
     private func finished() {
@@ -251,13 +256,16 @@ final class Flight: TransferDelegate {
     private func left(_ relay: Relay) {
         guard !isOver, relays.contains(where: { $0 === relay }) else { return }
         relays.removeAll { $0 === relay }
-        if relays.isEmpty, !isWorthFinishing {
-            flights.retire(self)
-            transfer?.cancel()
-        } else {
-            // It may have been the one that the transfer was paused for.
-            transfer?.resume()
-        }
+        // It may have been the one that the transfer was paused for.
+        transfer?.resume()
+        giveUpIfUseless()
+    }
+
+    /// Ends a fetch that nobody waits for and that will not be stored.
+    private func giveUpIfUseless() {
+        guard relays.isEmpty, !isWorthFinishing else { return }
+        flights.retire(self)
+        transfer?.cancel()
     }
 
     /// A body that will be stored is worth finishing once it has begun to arrive.

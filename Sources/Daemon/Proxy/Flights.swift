@@ -15,6 +15,8 @@ final class Flights {
     let cache: AnswerCache
     private let clients: [UpstreamClient]
     private let metrics: Metrics
+    /// Where answers of the upstream loop are counted by their outcome.
+    let outcomes: WorkerMetrics
     private let log: Logger
     /// What keeps flights alive until their end.
     private var inAir: [ObjectIdentifier: AnyObject] = [:]
@@ -27,6 +29,7 @@ final class Flights {
         clients: [UpstreamClient],
         cache: AnswerCache,
         metrics: Metrics,
+        outcomes: WorkerMetrics,
         log: Logger
     ) {
         self.loop = loop
@@ -34,6 +37,7 @@ final class Flights {
         self.clients = clients
         self.cache = cache
         self.metrics = metrics
+        self.outcomes = outcomes
         self.log = log
     }
 
@@ -153,6 +157,8 @@ final class Flights {
             route: route
         )
         guard policy.storability == .yes else { return nil }
+        // An error, cacheable as it may be, never takes the place of a good answer.
+        if head.status >= 500, flight.stored != nil { return nil }
         if let length = head.fields.text("content-length").flatMap(Int.init), length > settings.limits.document { return nil }
         guard let selection = demand.upstream.selection(policy, route: route, request: demand.request.fields) else {
             return nil
@@ -232,16 +238,21 @@ final class Flights {
         if let stored = flight.stored, stored.maySubstitute(at: now, for: flight.demand) {
             return substitute(stored, forStatus: nil, to: relays)
         }
-        for relay in relays { relay.reply.refuse(.upstreamFailed(error, upstream: upstream)) }
+        for relay in relays {
+            outcomes.count(.error)
+            relay.reply.refuse(.upstreamFailed(error, upstream: upstream))
+        }
     }
 
     /// Answers clients from a ready answer, each in its own view and for its own address.
     func serve(_ ready: ReadyAnswer, to relays: [Relay], as manner: (Demand) -> Manner) {
         for relay in relays {
+            let manner = manner(relay.demand)
+            outcomes.count(manner.outcome(of: ready))
             relay.reply.serve(
-                ready.based(on: relay.demand.base),
+                ready.shown(to: relay.demand),
                 for: relay.demand,
-                as: manner(relay.demand),
+                as: manner,
                 isCollapsed: !relay.isLeader,
                 now: now
             )

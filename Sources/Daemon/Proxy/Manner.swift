@@ -11,6 +11,17 @@ enum Manner: Sendable {
     /// Fetched for this request, and served when it was whole.
     case fetched(CacheStatus.Forward)
 
+    /// As what the metrics count it.
+    func outcome(of ready: ReadyAnswer) -> Outcome {
+        switch self {
+        case .hit(isStale: true): .stale
+        case .hit: ready.answer.form == .composed ? .composed : .hit
+        case .offline, .substituted: .offline
+        case .revalidated: .revalidated
+        case .fetched: .miss
+        }
+    }
+
     /// The member of `Cache-Status`.
     func cacheStatus(timeToLive: Int64, isComposed: Bool, isCollapsed: Bool) -> CacheStatus {
         var status: CacheStatus

@@ -50,7 +50,7 @@ extension ProblemDocument {
     }
 
     static func storeFailed(_ error: StoreError) -> ProblemDocument {
-        make(500, "store-failed", "The store failed", "\(error)")
+        make(503, "store-failed", "The store failed", "\(error)")
     }
 
     static func credentialRefused(upstream: String) -> ProblemDocument {

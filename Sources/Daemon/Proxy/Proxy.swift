@@ -1,5 +1,6 @@
 import Logging
 import Store
+import Synchronization
 
 /// The path of every request that memory alone could not answer.
 ///
@@ -22,6 +23,8 @@ actor Proxy {
     nonisolated let metrics: Metrics
     nonisolated let settings: Settings
     private let upstreams: [Upstream]
+    /// Counts what is answered here, as a worker's counts what is answered there.
+    private let outcomes: WorkerMetrics
     private let log: Logger
     private var flights: Flights?
     /// Counts invalidations and cleanings: what was read from disk before one is not to be trusted after it.
@@ -37,6 +40,7 @@ actor Proxy {
         principals: Principals,
         modes: ModeSwitch,
         metrics: Metrics,
+        outcomes: WorkerMetrics,
         log: Logger
     ) {
         self.loop = loop
@@ -46,6 +50,7 @@ actor Proxy {
         self.principals = principals
         self.modes = modes
         self.metrics = metrics
+        self.outcomes = outcomes
         self.log = log
     }
 
@@ -56,13 +61,14 @@ actor Proxy {
 
     /// Answers one request.
     func serve(_ exchange: Exchange, _ arrival: Arrival) async {
+        let hasher = cache.store.hasher
         do {
             let principal = try await principals.identify(
                 arrival.credentials,
                 quick: arrival.quickDigest,
                 of: arrival.upstream
             )
-            let demand = Demand(exchange.request, arrival, principal: principal, hasher: cache.store.hasher)
+            let demand = Demand(exchange.request, arrival, principal: principal, hasher: hasher)
             if MethodFacts.isAnswerable(demand.request.method), demand.request.body == nil {
                 await retrieve(demand, exchange.reply)
             } else if MethodFacts.isSafe(demand.request.method) {
@@ -71,8 +77,13 @@ actor Proxy {
                 await write(demand, exchange.reply)
             }
         } catch {
-            log.error("the store failed", metadata: ["error": "\(error)"])
-            exchange.reply.refuse(.storeFailed(error))
+            log.error("a principal could not be stored", metadata: ["error": "\(error)"])
+            // Whose data it is cannot be noted: it is fetched for this request alone.
+            let demand = Demand(exchange.request, arrival, principal: Store.anonymous, hasher: hasher)
+            guard MethodFacts.isSafe(demand.request.method) else {
+                return refuse(.storeFailed(error), exchange.reply)
+            }
+            pass(demand.passed, exchange.reply)
         }
     }
 
@@ -83,19 +94,41 @@ actor Proxy {
         let decision = decide(demand, found)
         switch decision {
         case .answer(let ready, let manner):
-            answer(demand, reply, ready, manner)
+            await answer(demand, reply, ready, manner)
         case .answerAndRefresh(let ready, let manner):
-            answer(demand, reply, ready, manner)
+            await answer(demand, reply, ready, manner)
             runningFlights.refresh(demand.asking(because: .stale), stored: ready)
         case .ask(let reason, let stored):
             runningFlights.ask(demand.asking(because: reason), reply, stored: stored)
         case .refuse(let problem):
-            reply.refuse(problem)
+            refuse(problem, reply)
         }
     }
 
-    private func answer(_ demand: Demand, _ reply: Reply, _ ready: ReadyAnswer, _ manner: Manner) {
-        reply.serve(ready.based(on: demand.base), for: demand, as: manner, now: now)
+    private func refuse(_ problem: ProblemDocument, _ reply: Reply) {
+        outcomes.count(.error)
+        reply.refuse(problem)
+    }
+
+    private func answer(_ demand: Demand, _ reply: Reply, _ ready: ReadyAnswer, _ manner: Manner) async {
+        ready.residence.noteUse()
+        outcomes.count(manner.outcome(of: ready))
+        var shown = ready
+        if demand.view == .raw, ready.answer.form == .composed {
+            do {
+                let document = ready.document.load(ordering: .relaxed)
+                guard let body = try await cache.store.received(document) else {
+                    return runningFlights.ask(demand.asking(because: .miss), reply, stored: nil)
+                }
+                var answer = ready.answer
+                answer.body = body
+                answer.form = .received
+                shown = ReadyAnswer(answer, digest: demand.digest, upstream: demand.upstream, base: demand.base)
+            } catch {
+                return refuse(.storeFailed(error), reply)
+            }
+        }
+        reply.serve(shown.shown(to: demand), for: demand, as: manner, now: now)
     }
 
     /// Memory, then the store. What an invalidation or a cleaning overtook is read again.
@@ -122,34 +155,25 @@ actor Proxy {
     // MARK: Requests that are neither cached nor change anything
 
     private func pass(_ demand: Demand, _ reply: Reply) {
-        guard modes.current == .online else {
-            reply.refuse(.offline(demand.request.method))
-            return
-        }
-        runningFlights.ask(demand.asking(because: .method), reply, stored: nil)
+        guard modes.current == .online else { return refuse(.offline(demand.request.method), reply) }
+        runningFlights.ask(demand.isPassed ? demand : demand.asking(because: .method), reply, stored: nil)
     }
 
     // MARK: Writes
 
     /// Sends an unsafe request; its answer's last byte is out only when what it invalidates and observes holds everywhere.
     private func write(_ demand: Demand, _ reply: Reply) async {
-        guard modes.current == .online else {
-            reply.refuse(.offline(demand.request.method))
-            return
-        }
-        if let problem = demand.upstream.refusesWrite(demand) {
-            reply.refuse(problem)
-            return
-        }
+        guard modes.current == .online else { return refuse(.offline(demand.request.method), reply) }
+        if let problem = demand.upstream.refusesWrite(demand) { return refuse(problem, reply) }
         let suspect: SuspectID
         do {
             suspect = try await cache.store.markSuspect(upstream: demand.upstream.name, urls: demand.suspects)
         } catch {
             // A write that could not be accounted for might be read over by an old answer: better not to send it.
             log.error("a write could not be recorded", metadata: ["url": "\(demand.key.url)", "error": "\(error)"])
-            reply.refuse(.storeFailed(error))
-            return
+            return refuse(.storeFailed(error), reply)
         }
+        outcomes.count(.bypass)
         let start = cache.now
         let flight = runningFlights.write(demand.asking(because: .method), reply)
         let outcome = await withCheckedContinuation { flight.complete($0) }
@@ -217,6 +241,7 @@ actor Proxy {
             clients: upstreams.map { UpstreamClient(loop: loop, options: settings.options(for: $0.settings)) },
             cache: cache,
             metrics: metrics,
+            outcomes: outcomes,
             log: log
         )
     }

@@ -63,10 +63,13 @@ final class ReadyAnswer: MemoryResident {
             && (isJSON || !demand.wantsJSONOnly)
     }
 
-    /// The same answer for another address.
-    func based(on base: LinkBase) -> ReadyAnswer {
-        guard let own = self.base, own != base else { return self }
-        return ReadyAnswer(answer, digest: residence.digest, upstream: upstream, base: base)
+    /// The answer in the view and for the address of a demand.
+    ///
+    /// The raw view of a composed answer is not made from it: see `Proxy.answer`.
+    func shown(to demand: Demand) -> ReadyAnswer {
+        let isForAnotherAddress = base.map { $0 != demand.base } ?? false
+        guard isForAnotherAddress || demand.view != .wire else { return self }
+        return ReadyAnswer(answer, digest: residence.digest, upstream: upstream, base: demand.base, view: demand.view)
     }
 
     /// Whether the variant and the address are those of a request on the hit path, whose key has been found equal.
