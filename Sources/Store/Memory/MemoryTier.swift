@@ -76,26 +76,15 @@ public final class MemoryTier<Answer: MemoryResident>: Sendable {
             removeVariant(of: answer, at: digest)
             return
         }
-        let replaced = shard(digest).lock.withLock { shard -> Answer? in
-            var list = shard.answers[digest] ?? []
-            var replaced: Answer?
-            if let index = list.firstIndex(where: { $0.variant == answer.variant && $0.key == answer.key }) {
-                replaced = list[index]
-                list[index] = answer
-            } else {
-                list.append(answer)
-            }
-            shard.answers[digest] = list
-            if let replaced { shard.vacate(replaced) }
-            answer.residence.slot.store(shard.ring.count, ordering: .relaxed)
-            shard.ring.append(answer)
-            return replaced
+        let target = Target(upstream: answer.key.upstream, url: answer.key.url)
+        // Together: an answer that its path does not lead to would survive the write that invalidates it.
+        let replaced = targets.withLock { targets in
+            targets[target, default: []].insert(digest)
+            return shard(digest).lock.withLock { $0.put(answer, at: digest) }
         }
         if let replaced { left(replaced) }
         occupied.add(answer.byteCount, ordering: .relaxed)
         count.add(1, ordering: .relaxed)
-        let target = Target(upstream: answer.key.upstream, url: answer.key.url)
-        targets.withLock { _ = $0[target, default: []].insert(digest) }
         while occupied.load(ordering: .relaxed) > capacity, evictOne() {}
     }
 
@@ -183,8 +172,8 @@ public final class MemoryTier<Answer: MemoryResident>: Sendable {
     }
 
     private func forgetTargets(of gone: [Answer], at digest: Digest128) {
-        guard answers(at: digest) == nil else { return }
         targets.withLock { targets in
+            guard answers(at: digest) == nil else { return }
             for answer in gone {
                 let target = Target(upstream: answer.key.upstream, url: answer.key.url)
                 targets[target]?.remove(digest)
@@ -196,7 +185,8 @@ public final class MemoryTier<Answer: MemoryResident>: Sendable {
     /// Evicts one answer; false when there is none.
     private func evictOne() -> Bool {
         let start = nextVictim.add(1, ordering: .relaxed).newValue
-        for offset in 0..<Self.shardCount {
+        // Twice round: the first may find nothing but second chances.
+        for offset in 0..<(2 * Self.shardCount) {
             let box = shards[(start &+ offset) & (Self.shardCount - 1)]
             let victim = box.lock.withLock { $0.victim() }
             guard let victim else { continue }
@@ -222,6 +212,23 @@ extension MemoryTier: ChangeListener {
 }
 
 extension MemoryTier.Shard {
+    /// Puts an answer in the place of the one with its variant, which is returned.
+    mutating func put(_ answer: Answer, at digest: Digest128) -> Answer? {
+        var list = answers[digest] ?? []
+        var replaced: Answer?
+        if let index = list.firstIndex(where: { $0.variant == answer.variant && $0.key == answer.key }) {
+            replaced = list[index]
+            list[index] = answer
+        } else {
+            list.append(answer)
+        }
+        answers[digest] = list
+        if let replaced { vacate(replaced) }
+        answer.residence.slot.store(ring.count, ordering: .relaxed)
+        ring.append(answer)
+        return replaced
+    }
+
     mutating func vacate(_ answer: Answer) {
         let slot = answer.residence.slot.load(ordering: .relaxed)
         guard ring.indices.contains(slot), ring[slot] === answer else { return }
@@ -230,9 +237,9 @@ extension MemoryTier.Shard {
         if vacancies > 64, vacancies * 2 > ring.count { compact() }
     }
 
-    /// The next answer that had its second chance; it stays where it is.
+    /// The next answer that had its second chance, in one turn of the hand; it stays where it is.
     mutating func victim() -> Answer? {
-        for _ in 0..<(2 * ring.count) {
+        for _ in 0..<ring.count {
             if hand >= ring.count { hand = 0 }
             defer { hand += 1 }
             guard let answer = ring[hand] else { continue }

@@ -23,6 +23,11 @@ public final class Showings: Sendable {
         }
     }
 
+    /// How many places in lists are taken; walks all lists.
+    public var registrationCount: Int {
+        lists.withLock { $0.values.reduce(0) { $0 + $1.residences.count } }
+    }
+
     /// Flips every answer that shows one of these objects.
     ///
     /// A flipped list is dropped: its answers will be composed anew and registered again.

@@ -1,0 +1,130 @@
+import Store
+import Synchronization
+import Testing
+
+@Suite struct MemoryTierTests {
+    private final class Note: MemoryResident {
+        let key: DocumentKey
+        let variant: [UInt8]
+        let byteCount: Int
+        let residence: Residence
+
+        init(_ url: String, variant: [UInt8] = [], bytes: Int = 100, principal: PrincipalID = 1) {
+            key = DocumentKey(upstream: "u", principal: principal, context: "", url: url)
+            self.variant = variant
+            byteCount = bytes
+            residence = Residence(digest: MemoryTierTests.hasher.digest(key))
+        }
+
+        var digest: Digest128 { residence.digest }
+        var isDirty: Bool { residence.isDirty.load(ordering: .relaxed) }
+    }
+
+    private static let hasher = KeyHasher(secret: (1, 2))
+    private let tier = MemoryTier<Note>(capacity: 10_000)
+
+    private func holds(_ note: Note) -> Bool {
+        tier.answers(at: note.digest)?.contains { $0 === note } ?? false
+    }
+
+    @Test func `an answer is found under its digest until it is removed`() {
+        let note = Note("/a")
+        tier.insert(note, at: note.digest)
+        #expect(holds(note))
+        tier.remove(note.digest)
+        #expect(!holds(note))
+        #expect(tier.statistics.answers == 0)
+        #expect(tier.statistics.bytes == 0)
+    }
+
+    @Test func `an answer takes the place of the one with its variant and leaves the others`() {
+        let (first, other, second) = (Note("/a", variant: [1]), Note("/a", variant: [2]), Note("/a", variant: [1]))
+        for note in [first, other, second] { tier.insert(note, at: note.digest) }
+        #expect(!holds(first))
+        #expect(holds(other))
+        #expect(holds(second))
+        #expect(tier.statistics.bytes == 200)
+    }
+
+    @Test func `the bound is kept, and what was used lately stays`() {
+        let used = Note("/used", bytes: 1000)
+        tier.insert(used, at: used.digest)
+        for index in 0..<500 {
+            used.residence.noteUse()
+            let note = Note("/\(index)", bytes: 500)
+            tier.insert(note, at: note.digest)
+            #expect(tier.statistics.bytes <= 10_000)
+        }
+        #expect(tier.statistics.evictions > 400)
+        #expect(holds(used))
+    }
+
+    @Test func `an answer larger than an eighth of the tier is not taken, and takes its predecessor along`() {
+        let (small, huge) = (Note("/a"), Note("/a", bytes: 5_000))
+        tier.insert(small, at: small.digest)
+        tier.insert(huge, at: huge.digest)
+        #expect(tier.answers(at: small.digest) == nil)
+    }
+
+    @Test func `a path is removed with every query and for every principal, and no other path`() {
+        let gone = [Note("/posts"), Note("/posts?page=2"), Note("/posts", principal: 2)]
+        let kept = [Note("/posts/1"), Note("/post"), Note("/")]
+        for note in gone + kept { tier.insert(note, at: note.digest) }
+        tier.remove(upstream: "u", path: "/posts")
+        #expect(gone.allSatisfy { !holds($0) })
+        #expect(kept.allSatisfy { holds($0) })
+        tier.remove(upstream: "other", path: "/posts/1")
+        #expect(kept.allSatisfy { holds($0) })
+    }
+
+    @Test func `a changed object flips all answers that show it, and only those`() {
+        let notes = (0..<100).map { Note("/\($0)") }
+        for (index, note) in notes.enumerated() {
+            tier.insert(note, at: note.digest)
+            tier.showings.register(note.residence, under: [7, ObjectID(100 + index)])
+        }
+        tier.objectsChanged([103])
+        #expect(notes.enumerated().allSatisfy { $1.isDirty == ($0 == 3) })
+        tier.objectsChanged([7])
+        #expect(notes.allSatisfy { $0.isDirty })
+    }
+
+    @Test func `answers that left the tier do not pile up in the lists of an object`() {
+        for index in 0..<100_000 {
+            let note = Note("/\(index)", bytes: 1_000)
+            tier.insert(note, at: note.digest)
+            tier.showings.register(note.residence, under: [7])
+        }
+        #expect(tier.showings.registrationCount < 1_000)
+    }
+
+    @Test func `what was used is reported once`() {
+        let (used, unused) = (Note("/a"), Note("/b"))
+        for note in [used, unused] { tier.insert(note, at: note.digest) }
+        used.residence.noteUse()
+        #expect(tier.takeUsed().map(\.key.url) == ["/a"])
+        #expect(tier.takeUsed().isEmpty)
+    }
+
+    @Test func `threads that insert, look up, flip and remove at once leave the accounts right`() async {
+        let tier = tier
+        await withTaskGroup { group in
+            for worker in 0..<4 {
+                group.addTask {
+                    for round in 0..<5_000 {
+                        let note = Note("/\((round &* 7 &+ worker) % 300)", bytes: 50 + round % 100)
+                        tier.insert(note, at: note.digest)
+                        tier.showings.register(note.residence, under: [ObjectID(round % 50)])
+                        _ = tier.answers(at: note.digest)
+                        if round % 3 == 0 { tier.objectsChanged([ObjectID(round % 50)]) }
+                        if round % 5 == 0 { tier.remove(note.digest) }
+                    }
+                }
+            }
+        }
+        #expect(tier.statistics.bytes <= 10_000)
+        tier.removeAll()
+        #expect(tier.statistics.bytes == 0)
+        #expect(tier.statistics.answers == 0)
+    }
+}
