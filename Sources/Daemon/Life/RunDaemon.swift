@@ -6,5 +6,9 @@ import Glibc
 func runDaemon(_ settings: Settings) throws -> Int32 {
     // A client that leaves must not end the process; neither libevent nor libcurl sees to that.
     signal(SIGPIPE, SIG_IGN)
-    return try LarderDaemon(settings, environment: Environment.variables).run()
+    let daemon = try LarderDaemon(settings, environment: Environment.variables)
+    let code = daemon.run()
+    // Never given back: what lives on the loops may only be taken apart on their threads, which end with the process.
+    _ = Unmanaged.passRetained(daemon)
+    return code
 }
