@@ -103,7 +103,9 @@ struct URIReference: Sendable, Equatable {
             case "https": Array(":443".utf8)
             default: []
             }
-        if !defaultPort.isEmpty, host.count > defaultPort.count, host.suffix(defaultPort.count).elementsEqual(defaultPort) {
+        if !defaultPort.isEmpty, host.count > defaultPort.count,
+            host.suffix(defaultPort.count).elementsEqual(defaultPort)
+        {
             host.removeLast(defaultPort.count)
         } else if host.last == 0x3A {
             host.removeLast()
