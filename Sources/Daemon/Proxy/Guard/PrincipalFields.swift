@@ -74,8 +74,9 @@ struct PrincipalFields: Sendable, Equatable {
 extension PrincipalFields {
     private static let mark = Array("REDACTED".utf8)
 
-    /// The target with the values of the principal's query parameters replaced: what is stored and logged. Two targets
-    /// that become equal by it belong to different principals, whose documents are kept apart anyway.
+    /// The target with the values of the principal's query parameters replaced: what is stored and logged.
+    ///
+    /// Two targets that become equal by it belong to different principals, whose documents are kept apart anyway.
     func redacted(target: [UInt8]) -> [UInt8] {
         guard !parameterBytes.isEmpty, let mark = target.firstIndex(of: 0x3F) else { return target }
         let parts = target[(mark + 1)...].split(separator: 0x26, omittingEmptySubsequences: false)

@@ -53,7 +53,9 @@ enum EntityTagCondition: Sendable, Equatable {
         }
     }
 
-    /// Splits at commas outside quotes. A backslash escapes nothing in an entity tag, unlike in a quoted string.
+    /// Splits at commas outside quotes.
+    ///
+    /// A backslash escapes nothing in an entity tag, unlike in a quoted string.
     private static func members(_ line: [UInt8]) -> [ArraySlice<UInt8>] {
         var members: [ArraySlice<UInt8>] = []
         var isQuoted = false
