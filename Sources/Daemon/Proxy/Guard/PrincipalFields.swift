@@ -6,12 +6,14 @@ struct PrincipalFields: Sendable, Equatable {
     let fieldNames: [String]
     /// Lower-case names of query parameters, without the `?`.
     let parameterNames: [String]
-    private let parameterBytes: [[UInt8]]
+    let fieldBytes: [[UInt8]]
+    let parameterBytes: [[UInt8]]
 
     /// - Parameter names: of fields, and of query parameters with a `?` before them. Case does not matter.
     init(_ names: [String] = Self.defaults) {
         fieldNames = names.filter { !$0.hasPrefix("?") }.map { $0.lowercased() }
         parameterNames = names.filter { $0.hasPrefix("?") }.map { $0.dropFirst().lowercased() }
+        fieldBytes = fieldNames.map { Array($0.utf8) }
         parameterBytes = parameterNames.map { Array($0.utf8) }
     }
 

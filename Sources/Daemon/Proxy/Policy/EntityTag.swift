@@ -78,6 +78,19 @@ enum EntityTagCondition: Sendable, Equatable {
         }
     }
 
+    /// Whether an `If-None-Match` of one line matches the tag of a stored answer, both as they are spelled: the hit
+    /// path's way to a 304.
+    ///
+    /// It allocates only where the two are not simply equal.
+    @inline(__always)
+    static func matchesWeakly(ifNoneMatch value: UnsafeRawBufferPointer, tag: [UInt8]) -> Bool {
+        if value.count == tag.count, value.elementsEqual(tag), !tag.isEmpty {
+            // Equal bytes that are no tag match nothing either.
+            return tag.last == 0x22 && tag.count >= 2
+        }
+        return EntityTagCondition(lines: [Array(value)])?.matchesWeakly(EntityTag(tag)) ?? false
+    }
+
     /// Strong comparison, as `If-Match` wants it.
     func matchesStrongly(_ tag: EntityTag?) -> Bool {
         switch self {
