@@ -116,7 +116,7 @@ struct Guard: Sendable {
             // HTTP/1.0 has no `Host`, and no browser speaks it.
             return true
         }
-        for usual in usualHosts where usual.count == authority.count && usual.elementsEqual(authority) {
+        for usual in usualHosts where FieldSyntax.isSame(authority, usual) {
             return true
         }
         guard let parsed = Authority(authority) else { return false }

@@ -16,9 +16,8 @@ struct PrincipalMemo<Value> {
     @inline(__always)
     mutating func value(field: Int, credential: UnsafeRawBufferPointer) -> Value? {
         for index in entries.indices
-        where entries[index].field == field && entries[index].credential.count == credential.count {
-            guard entries[index].credential.elementsEqual(credential) else { continue }
-            // The last one used stands first; with few clients it always does.
+        where entries[index].field == field && FieldSyntax.isSame(credential, entries[index].credential) {
+            // Those in use move ahead, one place at a time.
             if index > 0 { entries.swapAt(index, index - 1) }
             return entries[max(0, index - 1)].value
         }
@@ -26,7 +25,7 @@ struct PrincipalMemo<Value> {
     }
 
     mutating func remember(_ value: Value, field: Int, credential: UnsafeRawBufferPointer) {
-        entries.removeAll { $0.field == field && $0.credential.elementsEqual(credential) }
+        entries.removeAll { $0.field == field && FieldSyntax.isSame(credential, $0.credential) }
         if entries.count == capacity { entries.removeLast() }
         entries.insert((field, Array(credential), value), at: 0)
     }

@@ -54,8 +54,12 @@ struct TargetNormaliser: Sendable {
     static func isPlain(_ path: UnsafeRawBufferPointer) -> Bool {
         var previous: UInt8 = 0
         for byte in path {
-            if byte == 0x25 || byte <= 0x20 || byte == 0x23 || byte == 0x5C || byte == 0x7F { return false }
-            if byte == 0x2E, previous == 0x2F { return false }
+            // Nearly all bytes of a path are letters, digits and slashes.
+            if byte > 0x2E {
+                if byte == 0x5C || byte == 0x7F { return false }
+            } else if byte == 0x25 || byte <= 0x20 || byte == 0x23 || byte == 0x2E && previous == 0x2F {
+                return false
+            }
             previous = byte
         }
         return true

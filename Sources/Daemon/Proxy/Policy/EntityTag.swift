@@ -84,7 +84,7 @@ enum EntityTagCondition: Sendable, Equatable {
     /// It allocates only where the two are not simply equal.
     @inline(__always)
     static func matchesWeakly(ifNoneMatch value: UnsafeRawBufferPointer, tag: [UInt8]) -> Bool {
-        if value.count == tag.count, value.elementsEqual(tag), !tag.isEmpty {
+        if FieldSyntax.isSame(value, tag), !tag.isEmpty {
             // Equal bytes that are no tag match nothing either.
             return tag.last == 0x22 && tag.count >= 2
         }

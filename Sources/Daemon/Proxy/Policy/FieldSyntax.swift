@@ -1,3 +1,5 @@
+import Glibc
+
 /// The lexical rules that field values share (RFC 9110 §5.6): tokens, optional white space, lists, quoted strings.
 enum FieldSyntax {
     @inline(__always)
@@ -57,6 +59,14 @@ enum FieldSyntax {
             return false
         }
         return true
+    }
+
+    /// Whether both hold the same bytes.
+    @inline(__always)
+    static func isSame(_ bytes: UnsafeRawBufferPointer, _ other: [UInt8]) -> Bool {
+        guard bytes.count == other.count, let start = bytes.baseAddress else { return bytes.count == other.count }
+        // Several times quicker than comparing elements, and this is done for every request.
+        return other.withUnsafeBytes { $0.baseAddress.map { memcmp(start, $0, bytes.count) == 0 } ?? true }
     }
 
     /// The members of a comma-separated list, trimmed, empty ones left out (RFC 9110 §5.6.1.2).

@@ -39,7 +39,7 @@ struct VaryMatcher: Sendable {
 
     /// Whether the value equals the normalised one, white space next to commas and semicolons left aside.
     private static func isSame(_ value: UnsafeRawBufferPointer, _ stored: [UInt8], isList: Bool) -> Bool {
-        guard isList else { return value.count == stored.count && value.elementsEqual(stored) }
+        guard isList else { return FieldSyntax.isSame(value, stored) }
         var position = 0
         var index = 0
         while index < value.count {
