@@ -16,7 +16,9 @@ struct Arrival: Sendable {
     let quickDigest: Digest128?
     let view: View
     let base: LinkBase
+}
 
+extension Arrival {
     /// Reads a request that is not for the hit path; throws what it is to be answered instead.
     init(_ request: borrowing RequestHead, _ upstream: Upstream, quickDigest: Digest128?) throws(ArrivalError) {
         self.upstream = upstream

@@ -1,0 +1,80 @@
+import Mapping
+import Store
+
+@testable import Daemon
+
+/// Upstreams, demands and answers made for a test.
+enum ProxyFixture {
+    static let hasher = KeyHasher(secret: (1, 2))
+
+    static func upstream(_ change: (inout Settings.Upstream) throws -> Void = { _ in }) throws -> Upstream {
+        var settings = Settings.Upstream()
+        settings.name = "api"
+        settings.url = try UpstreamURL("https://api.example.com")
+        try change(&settings)
+        return Upstream(index: 0, try CompiledUpstream(settings))
+    }
+
+    static func demand(
+        _ method: String = "GET",
+        _ url: String = "/x",
+        _ fields: [(String, String)] = [],
+        of upstream: Upstream
+    ) -> Demand {
+        let lines = Fields(fields.map { Field($0.0, $0.1) })
+        let request = Request(
+            method: method,
+            target: url,
+            form: .origin,
+            authority: "localhost:8787",
+            isHTTP11: true,
+            fields: lines,
+            body: nil,
+            connectionID: 1
+        )
+        let arrival = Arrival(
+            upstream: upstream,
+            target: url,
+            route: String(url.prefix { $0 != "?" }),
+            keyURL: url,
+            context: "",
+            credentials: nil,
+            quickDigest: nil,
+            view: .wire,
+            base: LinkBase(authority: "localhost:8787")
+        )
+        return Demand(request, arrival, principal: 1, hasher: hasher)
+    }
+
+    /// An answer that arrived at second 1000 with these fields.
+    static func answer(
+        _ fields: [(String, String)],
+        body: String = "{}",
+        form: Answer.Form = .received,
+        of upstream: Upstream,
+        for demand: Demand,
+        base: String = "localhost:8787"
+    ) -> ReadyAnswer {
+        let lines = Fields(fields.map { Field($0.0, $0.1) })
+        let policy = ResponsePolicy(
+            request: RequestFacts(method: "GET", fields: demand.request.fields),
+            status: 200,
+            fields: lines,
+            requestTime: 1_000,
+            responseTime: 1_000,
+            settings: upstream.policySettings
+        )
+        let answer = Answer(
+            key: demand.key,
+            document: nil,
+            status: 200,
+            fields: lines,
+            body: Array(body.utf8),
+            policy: policy.answer,
+            selection: .none,
+            form: form,
+            objects: []
+        )
+        return ReadyAnswer(answer, digest: demand.digest, upstream: upstream, base: LinkBase(authority: base))
+    }
+}
