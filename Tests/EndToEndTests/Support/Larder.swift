@@ -9,7 +9,8 @@ final class Larder: @unchecked Sendable {  // only the scenario's own thread sta
 
     /// Where the store, the config and the token are; it outlives restarts.
     let folder: TemporaryFolder
-    private let arguments: [String]
+    private let command: [String]
+    private let descriptors: [Int32]
     private let environment: [String: String]
     private(set) var process: ChildProcess
     private(set) var port: UInt16 = 0
@@ -36,13 +37,26 @@ final class Larder: @unchecked Sendable {  // only the scenario's own thread sta
         try self.init(arguments: ["--config", path] + arguments, folder: folder, environment: environment)
     }
 
-    init(arguments: [String], folder: TemporaryFolder, environment: [String: String] = [:]) throws {
+    /// With any arguments, started by another program if one is given (`sh -c …`), which gets its command line.
+    init(
+        arguments: [String],
+        folder: TemporaryFolder,
+        environment: [String: String] = [:],
+        startedBy starter: [String] = [],
+        descriptors: [Int32] = [],
+        addresses: [String] = ["--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"]
+    ) throws {
         self.folder = folder
-        self.arguments =
-            ["serve", "--store", folder.file("larder.db"), "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"]
-            + arguments
         self.environment = Self.environment.merging(environment) { $1 }
-        process = try ChildProcess(Self.binary, self.arguments, environment: self.environment)
+        self.descriptors = descriptors
+        command =
+            starter + [Self.binary, "serve", "--store", folder.file("larder.db")] + addresses + arguments
+        process = try ChildProcess(
+            command[0],
+            Array(command.dropFirst()),
+            environment: self.environment,
+            descriptors: descriptors
+        )
         try awaitReady()
     }
 
@@ -65,7 +79,12 @@ final class Larder: @unchecked Sendable {  // only the scenario's own thread sta
 
     /// Starts it again on the same store, with new ports.
     func start() throws {
-        process = try ChildProcess(Self.binary, arguments, environment: environment)
+        process = try ChildProcess(
+            command[0],
+            Array(command.dropFirst()),
+            environment: environment,
+            descriptors: descriptors
+        )
         try awaitReady()
     }
 
@@ -154,6 +173,16 @@ final class Larder: @unchecked Sendable {  // only the scenario's own thread sta
         )
         return (process.waitForEnd(), process.output, process.errors)
     }
+
+    /// Resident memory in bytes.
+    var residentMemory: Int {
+        let status = (try? String(contentsOfFile: "/proc/\(process.pid)/status", encoding: .utf8)) ?? ""
+        let line = status.split(separator: "\n").first { $0.hasPrefix("VmRSS:") } ?? ""
+        return (line.split(separator: " ").dropLast().last.flatMap { Int($0) } ?? 0) * 1024
+    }
+
+    /// All bytes of the store's files: the database, its WAL, and what lies beside them.
+    var storeBytes: [UInt8] { folder.names.filter { $0.hasPrefix("larder.db") }.sorted().flatMap { folder.bytes($0) } }
 
     /// What `sqlite3` answers to a query on the store, one line per row.
     func sql(_ query: String) throws -> [String] {
