@@ -11,6 +11,9 @@ SHAREDIR    ?= $(PREFIX)/share/larder
 SWIFT ?= swift
 # Debug builds, for tests, and release builds keep apart in .build; the release build brings its own Swift runtime.
 RELEASE  = -c release --static-swift-stdlib
+# What `make lint` builds with; STRICT=1 has the tests use the same build instead of one of their own.
+STRICT  ?=
+strict   = -Xswiftc -warnings-as-errors
 binary   = $(shell $(SWIFT) build $(RELEASE) --show-bin-path)/larder
 sources  = Package.swift Sources Tests
 
@@ -33,8 +36,8 @@ run: build ## run it before the bundled sample API, or before UPSTREAM=https://â
 
 test: dependencies ## run all tests, the whole daemon included
 	@scripts/dependencies test
-	$(SWIFT) build --build-tests
-	$(SWIFT) test --skip-build --disable-xctest --parallel $(if $(FILTER),--filter '$(FILTER)')
+	$(SWIFT) build --build-tests $(if $(STRICT),$(strict))
+	$(SWIFT) test --skip-build --disable-xctest $(if $(STRICT),$(strict)) $(if $(FILTER),--filter '$(FILTER)')
 
 bench: build ## measure it against nginx, a bare epoll loop and bare SQLite, in one run
 	@scripts/dependencies bench
@@ -42,6 +45,7 @@ bench: build ## measure it against nginx, a bare epoll loop and bare SQLite, in 
 
 lint: dependencies ## check the formatting, the comments, and that nothing warns
 	@scripts/lint $(sources)
+	$(SWIFT) build --build-tests $(strict)
 
 format: ## put everything into the project's format
 	$(SWIFT) format --in-place --parallel --recursive $(sources)
