@@ -1,0 +1,53 @@
+import Foundation
+import Mapping
+import Store
+
+/// How fast answers become committed rows, and how large the file is that holds them.
+enum Ingesting {
+    static func measure(_ path: String) async throws -> [(name: String, value: Double)] {
+        let samples = IssuePages.make(pages: 120, detailsEvery: 2)
+        var configuration = StoreConfiguration(path: path)
+        configuration.models = ["github": try IssuePages.models()]
+        let (store, _) = try Store.open(configuration)
+        let key = try await store.principal([UInt8](repeating: 7, count: 32))
+
+        let clock = ContinuousClock()
+        let start = clock.now
+        // As many at a time as a busy upstream loop would have in hand.
+        let objects = try await withThrowingTaskGroup(of: Int.self) { group in
+            var total = 0
+            for (index, sample) in samples.enumerated() {
+                if index >= 64 { total += try await group.next() ?? 0 }
+                group.addTask { try await receive(sample, key, store) }
+            }
+            for try await count in group { total += count }
+            return total
+        }
+        await store.flush()
+        let seconds = (clock.now - start).seconds
+        let commits = store.statistics.commits
+        await store.close()
+        let fileBytes = try FileManager.default.attributesOfItem(atPath: path)[.size] as? Int ?? 0
+        return [
+            ("seconds", seconds), ("objects", Double(objects)), ("documents", Double(samples.count)),
+            ("commits", Double(commits)), ("bodyBytes", Double(samples.reduce(0) { $0 + $1.body.count })),
+            ("fileBytes", Double(fileBytes)),
+        ]
+    }
+
+    private static func receive(_ sample: Sample, _ principal: PrincipalID, _ store: Store) async throws -> Int {
+        let now = store.clock.now()
+        let receipt = try await store.receive(
+            ReceivedDocument(
+                key: DocumentKey(upstream: "github", principal: principal, context: "", url: sample.path),
+                head: Array("Content-Type: application/json; charset=utf-8\r\nETag: \"0123456789abcdef\"\r\n".utf8),
+                body: sample.body,
+                start: now,
+                end: now,
+                kind: sample.isList ? .list : .detail,
+                rule: BodyRule(model: sample.model, isList: sample.isList)
+            )
+        )
+        return receipt.objects.count
+    }
+}

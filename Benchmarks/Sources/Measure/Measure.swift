@@ -1,0 +1,37 @@
+import Foundation
+
+/// Measures Larder's own parts, one figure per line of a JSON object on standard output.
+///
+///     Measure normalise [FILE]      MB/s; FILE has one JSON object per line: model, isList, root, body
+///     Measure ingest STORE          the same issues as lists and details, into a new store
+@main
+enum Measure {
+    static func main() async throws {
+        let arguments = CommandLine.arguments.dropFirst()
+        switch (arguments.first, arguments.dropFirst().first) {
+        case ("normalise", let file): report(try Normalising.measure(file))
+        case ("ingest", let store?): report(try await Ingesting.measure(store))
+        default:
+            FileHandle.standardError.write(Data("usage: Measure normalise [FILE] | Measure ingest STORE\n".utf8))
+            exit(64)
+        }
+    }
+
+    private static func report(_ figures: [(name: String, value: Double)]) {
+        print("{" + figures.map { "\"\($0.name)\": \($0.value)" }.joined(separator: ", ") + "}")
+    }
+}
+
+/// A body and what it holds.
+struct Sample {
+    let body: [UInt8]
+    let model: String
+    let isList: Bool
+    var root: String?
+    /// The path it was received at.
+    var path = ""
+}
+
+extension Duration {
+    var seconds: Double { Double(components.seconds) + Double(components.attoseconds) / 1e18 }
+}

@@ -1,0 +1,53 @@
+import Foundation
+import Mapping
+
+/// How fast bodies are scanned and taken apart, on one core.
+enum Normalising {
+    static func measure(_ file: String?) throws -> [(name: String, value: Double)] {
+        let samples = try file.map(read) ?? IssuePages.make(pages: 40, detailsEvery: 4)
+        let normaliser = Normaliser(models: try IssuePages.models())
+        let bytes = samples.reduce(0) { $0 + $1.body.count }
+        var objects = 0
+
+        let taken = best {
+            objects = 0
+            for sample in samples {
+                guard case .objects(let parts) = decompose(sample, normaliser) else { continue }
+                objects += parts.occurrences.count
+            }
+        }
+        let verified = best {
+            for sample in samples {
+                guard case .objects(let parts) = decompose(sample, normaliser) else { continue }
+                precondition(parts.recomposes(to: sample.body), "\(sample.path) does not recompose")
+            }
+        }
+        return [
+            ("scan and normalise", Double(bytes) / taken / 1e6), ("and verified", Double(bytes) / verified / 1e6),
+            ("bytes in MB", Double(bytes) / 1e6), ("objects", Double(objects)),
+        ]
+    }
+
+    private static func decompose(_ sample: Sample, _ normaliser: Normaliser) -> Decomposition {
+        normaliser.decompose(sample.body, as: BodyRule(model: sample.model, isList: sample.isList, root: sample.root))
+    }
+
+    /// The median of some rounds, in seconds.
+    private static func best(_ body: () -> Void) -> Double {
+        body()
+        return (0..<9).map { _ in ContinuousClock().measure(body).seconds }.sorted()[4]
+    }
+
+    private static func read(_ file: String) throws -> [Sample] {
+        struct Line: Decodable {
+            let model: String
+            let isList: Bool
+            let root: String?
+            let body: String
+        }
+        return try String(contentsOfFile: file, encoding: .utf8).split(separator: "\n").map {
+            let line = try JSONDecoder().decode(Line.self, from: Data($0.utf8))
+            return Sample(body: Array(line.body.utf8), model: line.model, isList: line.isList, root: line.root)
+        }
+    }
+}

@@ -1,0 +1,66 @@
+# Larder: a daemon that stands between the programs on one machine and a REST API.
+# `make` alone lists what there is to do.
+
+PREFIX  ?= /usr/local
+DESTDIR ?=
+# Where systemd and sysusers look for a package's files; PREFIX=/usr gives the distribution's own folders.
+UNITDIR     ?= $(PREFIX)/lib/systemd/system
+SYSUSERSDIR ?= $(PREFIX)/lib/sysusers.d
+SHAREDIR    ?= $(PREFIX)/share/larder
+
+SWIFT ?= swift
+# Debug builds, for tests, and release builds keep apart in .build; the release build brings its own Swift runtime.
+RELEASE  = -c release --static-swift-stdlib
+# What `make lint` builds with; STRICT=1 has the tests use the same build instead of one of their own.
+STRICT  ?=
+strict   = -Xswiftc -warnings-as-errors
+binary   = $(shell $(SWIFT) build $(RELEASE) --show-bin-path)/larder
+sources  = Package.swift Sources Tests
+
+.DEFAULT_GOAL := help
+.PHONY: help build run test bench lint format install uninstall clean dependencies
+
+help: ## list these targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+dependencies:
+	@scripts/dependencies build
+
+build: dependencies ## build the release binary
+	$(SWIFT) build $(RELEASE) --product larder
+	@scripts/check-linkage $(binary)
+
+run: build ## run it before the bundled sample API, or before UPSTREAM=https://…
+	@scripts/dependencies run
+	@scripts/run $(binary) $(ARGUMENTS)
+
+test: dependencies ## run all tests, the whole daemon included
+	@scripts/dependencies test
+	$(SWIFT) build --build-tests $(if $(STRICT),$(strict))
+	$(SWIFT) test --skip-build --disable-xctest $(if $(STRICT),$(strict)) $(if $(FILTER),--filter '$(FILTER)')
+
+bench: build ## measure it against nginx, a bare epoll loop and bare SQLite, in one run
+	@scripts/dependencies bench
+	@Benchmarks/run $(binary)
+
+lint: dependencies ## check the formatting, the comments, and that nothing warns
+	@scripts/lint $(sources)
+	$(SWIFT) build --build-tests $(strict)
+
+format: ## put everything into the project's format
+	$(SWIFT) format --in-place --parallel --recursive $(sources)
+
+install: build ## install under PREFIX (default /usr/local), below DESTDIR if given
+	@scripts/install-files $(binary) '$(DESTDIR)' '$(PREFIX)' '$(SHAREDIR)' '$(UNITDIR)' '$(SYSUSERSDIR)'
+
+uninstall: ## remove what install has put there, but no store
+	rm -f '$(DESTDIR)$(PREFIX)/bin/larder' '$(DESTDIR)$(UNITDIR)/larder.service' '$(DESTDIR)$(UNITDIR)/larder.socket'
+	rm -f '$(DESTDIR)$(SYSUSERSDIR)/larder.conf' '$(DESTDIR)$(PREFIX)/share/man/man1/larder.1'
+	rm -f '$(DESTDIR)$(PREFIX)/share/bash-completion/completions/larder'
+	rm -f '$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_larder'
+	rm -f '$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/larder.fish'
+	rm -rf '$(DESTDIR)$(SHAREDIR)'
+
+clean: ## remove everything that was built
+	$(SWIFT) package clean
+	rm -rf .build Benchmarks/.build

@@ -1,0 +1,213 @@
+import Foundation
+import Testing
+
+/// The daemon seen and steered from its own address, and by the commands on top of it.
+@Suite(.scripts) struct AdminTests {
+    /// A daemon that has seen two users and a post.
+    static func blog() throws -> (origin: Origin, larder: Larder) {
+        let origin = try Origin([
+            "/users": .json(
+                #"[{"id":1,"login":"ada","name":"Ada"},{"id":2,"login":"bela","name":null}]"#,
+                Fresh.minute
+            ),
+            "/posts/7": .json(#"{"id":7,"title":"Caches","author":{"id":1,"login":"ada"}}"#, Fresh.minute),
+        ])
+        let larder = try Larder(config: Configs.blog(origin))
+        _ = try larder.get("/users")
+        _ = try larder.get("/posts/7")
+        #expect(try larder.waitForDocuments(2))
+        return (origin, larder)
+    }
+
+    @Test func `health, readiness and metrics want no token, everything else does`() throws {
+        let (_, larder) = try Self.blog()
+        for path in ["/healthz", "/readyz", "/metrics"] {
+            #expect(try Client(port: larder.adminPort).get(path).status == 200, "\(path)")
+        }
+        for path in ["/count", "/objects/User", "/documents", "/mode", "/warnings", "/explain?url=/users"] {
+            #expect(try Client(port: larder.adminPort).get(path).status == 401, "\(path)")
+            let wrong = try larder.admin("GET", path, ["Authorization": "Bearer wrong"])
+            #expect(wrong.status == 401, "\(path)")
+            #expect(wrong.isProblem)
+        }
+        for (method, path) in [("POST", "/clean"), ("PUT", "/mode"), ("POST", "/reload")] {
+            #expect(try Client(port: larder.adminPort).request(method, path, body: "{}").status == 401, "\(path)")
+        }
+        #expect(try larder.documents() == 2)
+    }
+
+    @Test func `the token is its owner's alone`() throws {
+        let (_, larder) = try Self.blog()
+        var status = stat()
+        #expect(stat(larder.folder.file("admin.token"), &status) == 0)
+        #expect(status.st_mode & 0o777 == 0o600)
+        let token = larder.token
+        try larder.restart()
+        #expect(larder.token == token)
+    }
+
+    @Test func `objects and documents are counted`() throws {
+        let (_, larder) = try Self.blog()
+        let count = try larder.count()
+        #expect(count["objects"] as? Int == 3)
+        #expect(count["documents"] as? Int == 2)
+        #expect(count["bytes"] as? Int ?? 0 > 0)
+        #expect(count["models"] as? [String: Int] == ["User": 2, "Post": 1])
+    }
+
+    @Test func `objects can be listed, page by page, and looked at`() throws {
+        let (_, larder) = try Self.blog()
+        let all = try larder.admin("GET", "/objects/User")
+        #expect(all.status == 200)
+        #expect(all.text.contains("ada"))
+        #expect(all.text.contains("bela"))
+        let page = try larder.admin("GET", "/objects/User?limit=1")
+        #expect(page.text.contains("ada") != page.text.contains("bela"))
+        let one = try larder.admin("GET", "/objects/User/1")
+        #expect(one.status == 200)
+        #expect(one.text.contains("Ada"))
+        #expect(try larder.admin("GET", "/objects/User/99").status == 404)
+        #expect(try larder.admin("GET", "/objects/Nothing").status == 404)
+        let documents = try larder.admin("GET", "/documents")
+        #expect(documents.text.contains("/posts/7"))
+    }
+
+    @Test func `metrics speak Prometheus`() throws {
+        let (_, larder) = try Self.blog()
+        _ = try larder.get("/users")
+        let metrics = try larder.admin("GET", "/metrics")
+        #expect(metrics["Content-Type"]?.hasPrefix("text/plain") == true)
+        #expect(metrics.text.contains("# TYPE larder_"))
+        #expect(metrics.text.contains("# HELP larder_"))
+        for line in metrics.text.split(separator: "\n") where !line.hasPrefix("#") {
+            #expect(Double(line.split(separator: " ").last ?? "") != nil, "\(line)")
+        }
+    }
+
+    @Test func `a mapping that fails is a warning, and nothing else`() throws {
+        let origin = try Origin { _ in .json(#"{"not":"a list"}"#, Fresh.minute) }
+        let larder = try Larder(config: Configs.blog(origin))
+        #expect(try larder.get("/users").text == #"{"not":"a list"}"#)
+        #expect(try eventually { try larder.admin("GET", "/warnings").text.contains("users") })
+    }
+
+    @Test func `what is not there is said to be not there`() throws {
+        let (_, larder) = try Self.blog()
+        #expect(try larder.admin("GET", "/nonsense").status == 404)
+        #expect(try larder.admin("DELETE", "/count").status == 405)
+        #expect(try larder.admin("PUT", "/mode", body: #"{"mode":"sideways"}"#).status == 400)
+        #expect(try larder.admin("PUT", "/mode", body: "nonsense").status == 400)
+        #expect(try larder.admin("POST", "/clean", body: #"{"colour":"red"}"#).status == 400)
+    }
+
+    @Test func `on a Unix socket its permissions decide`() throws {
+        let origin = try Origin { _ in .json("[]", Fresh.minute) }
+        let folder = try TemporaryFolder()
+        let process = try ChildProcess(
+            Larder.binary,
+            [
+                "serve", "--upstream", origin.url, "--listen", "unix:\(folder.file("data.sock"))", "--admin",
+                "unix:\(folder.file("admin.sock"))", "--store", folder.file("larder.db"),
+            ],
+            environment: Larder.environment
+        )
+        let isUp = eventually { (try? Client(.unix(folder.file("admin.sock"))).get("/readyz").status) == 200 }
+        #expect(isUp, "\(process.errors)")
+        #expect(try Client(.unix(folder.file("data.sock"))).get("/x").text == "[]")
+        #expect(try Client(.unix(folder.file("data.sock"))).get("/x").isHit)
+        #expect(try Client(.unix(folder.file("admin.sock"))).get("/count").status == 200)
+        var status = stat()
+        #expect(stat(folder.file("admin.sock"), &status) == 0)
+        #expect(status.st_mode & 0o007 == 0)
+        process.signal(SIGTERM)
+        #expect(process.waitForEnd() == .exited(0))
+        #expect(!folder.names.contains("data.sock"))
+    }
+
+    @Test func `several addresses serve the same`() throws {
+        let origin = try Origin { _ in .json("[]", Fresh.minute) }
+        let folder = try TemporaryFolder()
+        let larder = try Larder(origin, store: folder, "--listen", "unix:\(folder.file("data.sock"))")
+        _ = try larder.get("/x")
+        #expect(try Client(.unix(folder.file("data.sock"))).get("/x").isHit)
+    }
+}
+
+/// `larder` as a person or a program runs it.
+@Suite(.scripts) struct CommandTests {
+    @Test func `count is for people, and for programs if they say so`() throws {
+        let (_, larder) = try AdminTests.blog()
+        let people = try larder.command("count")
+        #expect(people.end == .exited(0), "\(people.errors)")
+        #expect(people.output.contains("User"))
+        let programs = try larder.command("count", "--json")
+        let json = try JSONSerialization.jsonObject(with: Data(programs.output.utf8)) as? [String: Any]
+        #expect(json?["documents"] as? Int == 2)
+    }
+
+    @Test func `objects, mode and clean do what the endpoints do`() throws {
+        let (_, larder) = try AdminTests.blog()
+        #expect(try larder.command("objects", "User").output.contains("ada"))
+        #expect(try larder.command("objects", "User", "1", "--json").output.contains("Ada"))
+        #expect(try larder.command("mode").output.contains("online"))
+        #expect(try larder.command("mode", "offline").end == .exited(0))
+        #expect(try larder.admin("GET", "/mode").text.contains("offline"))
+        let dry = try larder.command("clean", "--all", "--dry-run", "--json")
+        #expect(dry.end == .exited(0), "\(dry.errors)")
+        #expect(try larder.documents() == 2)
+        #expect(try larder.command("clean", "--all").end == .exited(0))
+        #expect(try larder.documents() == 0)
+    }
+
+    @Test func `a daemon that is not there is a failure with a reason`() throws {
+        let (_, larder) = try AdminTests.blog()
+        larder.terminate()
+        let result = try larder.command("count")
+        #expect(result.end == .exited(1))
+        #expect(!result.errors.isEmpty)
+    }
+
+    @Test func `wrong usage is told apart from failure`() throws {
+        for arguments in [["serve", "--nonsense"], ["nonsense"], ["serve", "--listen", "nonsense"]] {
+            let process = try ChildProcess(Larder.binary, arguments, environment: Larder.environment)
+            #expect(process.waitForEnd() == .exited(64), "\(arguments): \(process.errors)")
+        }
+    }
+
+    @Test(arguments: [
+        "upstreams:\n  api:\n    url: ftp://example.org\n", "upstreams:\n  api:\n    urll: http://example.org\n",
+        "upstreams: [", "models:\n  User: { identity: [] }\n", "routes:\n  - { path: \"a/**/b\", model: Nothing }\n",
+        "", "upstreams:\n  api: { url: \"http://example.org\" }\nlimits: { body: many }\n",
+        "upstreams:\n  api: { url: \"http://example.org\" }\nroutes:\n  - { path: x, model: Unknown }\n",
+    ])
+    func `a config with a mistake is refused, saying where`(config: String) throws {
+        let folder = try TemporaryFolder()
+        let path = try folder.write(config, to: "bad.yaml")
+        for command in ["check", "serve"] {
+            let arguments = [command, "--config", path] + (command == "serve" ? ["--store", folder.file("x.db")] : [])
+            let process = try ChildProcess(Larder.binary, arguments, environment: Larder.environment)
+            #expect(process.waitForEnd() == .exited(78), "\(command): \(process.errors)")
+            let said = process.errors + process.output
+            #expect(said.contains("bad.yaml"), "\(said)")
+        }
+    }
+
+    @Test func `the configs that come with it are in order`() throws {
+        for name in ["larder.yaml", "github.yaml", "sample.yaml"] {
+            let process = try ChildProcess(
+                Larder.binary,
+                ["check", "--config", "\(Larder.root)/config/\(name)"],
+                environment: Larder.environment.merging(["SAMPLE_API": "http://127.0.0.1:9000"]) { $1 }
+            )
+            #expect(process.waitForEnd() == .exited(0), "\(name): \(process.errors)\(process.output)")
+        }
+    }
+
+    @Test func `the binary needs Debian's libraries only`() throws {
+        let needed = try ChildProcess.run("ldd", [Larder.binary])
+        #expect(needed.contains("libevent"))
+        #expect(needed.contains("libcurl"))
+        #expect(needed.contains("libsqlite3"))
+        #expect(!needed.contains("not found"))
+    }
+}

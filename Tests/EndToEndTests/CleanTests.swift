@@ -1,0 +1,114 @@
+import Foundation
+import Testing
+
+/// What was cleaned is gone: from answers, from the file, and for good.
+@Suite(.scripts) struct CleanTests {
+    static func origin() throws -> Origin {
+        try Origin { request in
+            switch request.path {
+            case "/users": .json(#"[{"id":1,"login":"ada-marker"},{"id":2,"login":"bela-marker"}]"#, Fresh.minute)
+            case "/users/1": .json(#"{"id":1,"login":"ada-marker"}"#, Fresh.minute)
+            default: .json(#"{"id":7,"title":"post-marker"}"#, Fresh.minute)
+            }
+        }
+    }
+
+    static func filled() throws -> (origin: Origin, larder: Larder) {
+        let origin = try origin()
+        let larder = try Larder(config: Configs.blog(origin))
+        for path in ["/users", "/users/1", "/posts/7", "/other"] { _ = try larder.get(path) }
+        #expect(try larder.waitForDocuments(4))
+        return (origin, larder)
+    }
+
+    static func clean(_ larder: Larder, _ body: String) throws -> [String: Any] {
+        let answer = try larder.admin("POST", "/clean", body: body)
+        #expect(answer.status == 200, "\(answer.text)")
+        return answer.object
+    }
+
+    @Test func `everything`() throws {
+        let (origin, larder) = try Self.filled()
+        let removed = try Self.clean(larder, #"{"all":true}"#)
+        #expect(removed["documents"] as? Int == 4)
+        #expect(removed["objects"] as? Int == 3)
+        #expect(try larder.documents() == 0)
+        #expect(try larder.count()["objects"] as? Int == 0)
+        origin.stop()
+        for path in ["/users", "/users/1", "/posts/7", "/other"] { #expect(try larder.get(path).status != 200) }
+    }
+
+    @Test(arguments: [
+        (#"{"model":"User"}"#, ["/users", "/users/1"]), (#"{"model":"User","id":"2"}"#, ["/users"]),
+        (#"{"model":"Post"}"#, ["/posts/7"]), (#"{"route":"users/{id:#}"}"#, ["/users/1"]),
+        (#"{"upstream":"blog"}"#, ["/users", "/users/1", "/posts/7", "/other"]), (#"{"older_than":"1h"}"#, []),
+        (#"{"older_than":"0s"}"#, ["/users", "/users/1", "/posts/7", "/other"]),
+    ])
+    func `a part of it`(filter: String, gone: [String]) throws {
+        let (origin, larder) = try Self.filled()
+        let dry = try Self.clean(larder, filter.dropLast() + #","dry_run":true}"#)
+        #expect(try larder.documents() == 4)
+        let removed = try Self.clean(larder, filter)
+        #expect(removed["documents"] as? Int == gone.count)
+        #expect(dry["documents"] as? Int == gone.count)
+        origin.stop()
+        for path in ["/users", "/users/1", "/posts/7", "/other"] {
+            #expect(try (larder.get(path).status == 200) == !gone.contains(path), "\(path)")
+        }
+    }
+
+    @Test func `it stays gone after a restart`() throws {
+        let (origin, larder) = try Self.filled()
+        _ = try Self.clean(larder, #"{"model":"User"}"#)
+        larder.kill()
+        origin.stop()
+        try larder.start()
+        #expect(try larder.get("/users").status != 200)
+        #expect(try larder.get("/posts/7").status == 200)
+    }
+
+    @Test func `a fetch that began before does not bring it back`() throws {
+        let gate = Gate()
+        let origin = try Origin { _ in Answer.json(#"{"id":1,"login":"ada"}"#, Fresh.minute).after(gate) }
+        let larder = try Larder(config: Configs.blog(origin))
+        let fetch = Background { try larder.get("/users/1") }
+        origin.waitForRequests(1)
+        _ = try Self.clean(larder, #"{"all":true}"#)
+        gate.open()
+        #expect(try fetch.value().text == #"{"id":1,"login":"ada"}"#)
+        pause(.milliseconds(300))
+        #expect(try larder.documents() == 0)
+        origin.stop()
+        #expect(try larder.get("/users/1").status != 200)
+    }
+
+    @Test func `its bytes are gone from the file and the log beside it`() throws {
+        let (_, larder) = try Self.filled()
+        let isThere = eventually { larder.storeBytes.contains("ada-marker") }
+        #expect(isThere)
+        _ = try Self.clean(larder, #"{"model":"User"}"#)
+        #expect(!larder.storeBytes.contains("ada-marker"))
+        #expect(!larder.storeBytes.contains("bela-marker"))
+        #expect(larder.storeBytes.contains("post-marker"))
+    }
+
+    @Test func `a foreign reader delays the erasure, and it is said so`() throws {
+        let (_, larder) = try Self.filled()
+        // A reader that holds its view of the file until it is told to go.
+        let script = """
+            import sqlite3, sys
+            store = sqlite3.connect(sys.argv[1])
+            store.execute("BEGIN"); store.execute("SELECT count(*) FROM User").fetchall()
+            print("reading", file=sys.stderr, flush=True)
+            sys.stdin.readline() if False else __import__("signal").pause()
+            """
+        let reader = try ChildProcess("python3", ["-c", script, larder.folder.file("larder.db")])
+        #expect(reader.waitForErrors { $0.contains("reading") })
+        let answer = try Self.clean(larder, #"{"all":true}"#)
+        #expect(answer["erased"] as? String == "pending")
+        reader.signal(SIGKILL)
+        reader.waitForEnd()
+        let isErased = eventually(within: .seconds(20)) { !larder.storeBytes.contains("ada-marker") }
+        #expect(isErased)
+    }
+}

@@ -1,0 +1,304 @@
+import Foundation
+import Testing
+
+/// Whatever an upstream sends: the client gets its bytes or a clear problem, the daemon goes on, nothing wrong is kept.
+@Suite(.scripts) struct HostileOriginTests {
+    /// Bodies that claim to be JSON; whole ones are kept as they are.
+    static let oddBodies: [(what: String, body: String)] = [
+        ("nothing", ""), ("no JSON", "<html>no</html>"), ("cut short", #"[{"id":1,"name":"Ad"#),
+        ("white space", " \n "),
+        ("two values", #"{"id":1} {"id":2}"#), ("a lone surrogate", #"[{"id":1,"name":"\ud800"}]"#),
+        ("a duplicate key", #"[{"id":1,"name":"a","name":"b"}]"#), ("a duplicate id", #"[{"id":1,"id":2,"name":"a"}]"#),
+        ("huge numbers", #"[{"id":123456789012345678901234567890,"name":1e400,"company":-0.0}]"#),
+        ("an id that is an object", #"[{"id":{"x":1},"name":"a"}]"#), ("a null id", #"[{"id":null,"name":"a"}]"#),
+        ("a boolean id", #"[{"id":true,"name":"a"}]"#), ("an empty id", #"[{"id":"","name":"a"}]"#),
+        ("a long id", #"[{"id":"\#(String(repeating: "x", count: 2000))","name":"a"}]"#),
+        ("what looks like a reference", #"[{"id":1,"name":"\u0001User:1"}]"#),
+        ("a NUL", "[{\"id\":1,\"name\":\"a\u{0}b\"}]"), ("control characters", "[{\"id\":1,\"name\":\"a\nb\"}]"),
+        ("a byte order mark", "\u{feff}[{\"id\":1}]"), ("a scalar", "42"), ("null", "null"),
+        ("10,000 levels", String(repeating: "[", count: 10_000) + String(repeating: "]", count: 10_000)),
+        (
+            "10,000 objects inside each other",
+            String(repeating: #"{"id":1,"author":"#, count: 10_000) + "1" + String(repeating: "}", count: 10_000)
+        ),
+    ]
+
+    @Test(arguments: Array(oddBodies.indices)) func `odd bodies come back as they were sent`(index: Int) throws {
+        let (what, body) = Self.oddBodies[index]
+        let origin = try Origin { _ in .json(body, Fresh.minute) }
+        let larder = try Larder(config: Configs.blog(origin))
+        for path in ["/users", "/users/1", "/posts"] {
+            let first = try larder.get(path)
+            #expect(first.status == 200, "\(what)")
+            #expect(first.text == body, "\(what)")
+            #expect(try eventually { try larder.get(path).isHit }, "\(what)")
+            #expect(try larder.get(path).text == body, "\(what)")
+        }
+        larder.kill()
+        try larder.start()
+        #expect(try larder.get("/users").text == body, "\(what)")
+    }
+
+    @Test func `bytes that are not UTF-8 come back as they were sent`() throws {
+        let body = Array(#"[{"id":1,"name":""#.utf8) + [0xff, 0xfe, 0xc0, 0x80] + Array(#""}]"#.utf8)
+        let origin = try Origin { _ in .body(body, Fresh.minute + ["Content-Type": "application/json"]) }
+        let larder = try Larder(config: Configs.blog(origin))
+        for _ in 1...2 { #expect(try larder.get("/users").body == body) }
+        #expect(try larder.waitForDocuments(1))
+        #expect(try larder.get("/users").body == body)
+    }
+
+    /// Answers that break off, by what they send before they do.
+    static let brokenAnswers: [(what: String, bytes: String, reset: Bool)] = [
+        (
+            "a length not reached", "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nContent-Length: 100\r\n\r\n[1,2",
+            false
+        ),
+        (
+            "a reset in the body", "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nContent-Length: 100\r\n\r\n[1,2",
+            true
+        ),
+        (
+            "chunks without an end",
+            "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nTransfer-Encoding: chunked\r\n\r\n4\r\n[1,2\r\n", false
+        ),
+        (
+            "a chunk cut short",
+            "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nTransfer-Encoding: chunked\r\n\r\n40\r\n[1,2", true
+        ),
+        (
+            "a bad chunk size",
+            "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nTransfer-Encoding: chunked\r\n\r\n4\r\n[1,2\r\nzz\r\n",
+            false
+        ),
+    ]
+
+    @Test(arguments: Array(brokenAnswers.indices))
+    func `an answer cut short looks cut short to the client and is not kept`(index: Int) throws {
+        let (what, bytes, reset) = Self.brokenAnswers[index]
+        let origin = try Origin { _ in .raw(bytes, thenReset: reset) }
+        let larder = try Larder(origin)
+        // Either the head had left already, and then the body visibly breaks off; or it is a problem.
+        let answer = try? larder.get("/x")
+        #expect(answer == nil || answer?.status == 502, "\(what)")
+        origin.always(.json("[1,2,3]", Fresh.minute))
+        let again = try larder.get("/x")
+        #expect(again.text == "[1,2,3]", "\(what)")
+        #expect(!again.isHit, "\(what)")
+    }
+
+    /// Answers that are none.
+    static let garbage: [(what: String, bytes: String)] = [
+        ("nothing", ""), ("noise", "\u{1}\u{2}\u{3} noise noise noise\r\n\r\n"),
+        ("another protocol", "SSH-2.0-OpenSSH_9.2\r\n"),
+        ("a status that is none", "HTTP/1.1 banana OK\r\n\r\n"), ("a head cut short", "HTTP/1.1 200 OK\r\nContent-Le"),
+        ("two lengths", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}x"),
+        ("a length that is none", "HTTP/1.1 200 OK\r\nContent-Length: two\r\n\r\n{}"),
+        ("a negative length", "HTTP/1.1 200 OK\r\nContent-Length: -2\r\n\r\n{}"),
+        ("a broken gzip", "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 4\r\n\r\n{{}}"),
+    ]
+
+    @Test(arguments: Array(garbage.indices)) func `garbage becomes a problem and is not kept`(index: Int) throws {
+        let (what, bytes) = Self.garbage[index]
+        let origin = try Origin { _ in .raw(bytes) }
+        let larder = try Larder(origin)
+        if let answer = try? larder.get("/x") {
+            #expect(answer.status == 502 && answer.isProblem, "\(what): \(answer.status) \(answer.text)")
+        }
+        origin.always(.json("[]", Fresh.minute))
+        #expect(try larder.get("/x").text == "[]", "\(what)")
+    }
+
+    @Test func `an endless head is a problem and takes no memory`() throws {
+        let line = Array(("X-Filler: " + String(repeating: "x", count: 8000) + "\r\n").utf8)
+        let origin = try Origin { _ in
+            Answer(steps: [.send(Array("HTTP/1.1 200 OK\r\n".utf8)), .flood(line, times: 12_500), .close])
+        }
+        let larder = try Larder(origin)
+        let before = larder.residentMemory
+        let answer = try larder.get("/x")
+        #expect(answer.status == 502)
+        #expect(answer.isProblem)
+        #expect(larder.residentMemory - before < 32 << 20)
+        origin.always(.json("[]"))
+        #expect(try larder.get("/x").text == "[]")
+    }
+
+    @Test func `200 MB pass through whole, are not kept, and take no memory`() throws {
+        let megabyte = [UInt8](repeating: UInt8(ascii: "x"), count: 1 << 20)
+        let origin = try Origin { _ in
+            Answer(steps: [
+                .send(Answer.head(200, "OK", Fresh.minute + ["Content-Length": "\(200 << 20)"])),
+                .flood(megabyte, times: 200),
+            ])
+        }
+        let larder = try Larder(origin)
+        let client = try larder.client()
+        try client.send("GET /big HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        #expect(try client.head().status == 200)
+        var highest = 0
+        for _ in 1...200 {
+            #expect(try client.bytes(1 << 20).count == 1 << 20)
+            highest = max(highest, larder.residentMemory)
+        }
+        #expect(highest < 200 << 20)
+        origin.always(.json("[]", Fresh.minute))
+        #expect(try larder.get("/big").text == "[]")
+    }
+
+    @Test func `a client that stops reading does not fill the daemon's memory`() throws {
+        let megabyte = [UInt8](repeating: UInt8(ascii: "x"), count: 1 << 20)
+        let origin = try Origin { request in
+            guard request.path == "/big" else { return .json("[]") }
+            return Answer(steps: [
+                .send(Answer.head(200, "OK", ["Cache-Control": "no-store", "Content-Length": "\(300 << 20)"])),
+                .flood(megabyte, times: 300),
+            ])
+        }
+        let larder = try Larder(origin)
+        let client = try larder.client()
+        try client.send("GET /big HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        #expect(try client.head().status == 200)
+        pause(.seconds(2))
+        #expect(larder.residentMemory < 150 << 20)
+        #expect(try larder.get("/other").status == 200)
+    }
+
+    @Test func `what a few bytes unpack to is limited`() throws {
+        let folder = try TemporaryFolder()
+        let script = """
+            import zlib, sys
+            packer = zlib.compressobj(9, zlib.DEFLATED, 31)
+            with open(sys.argv[1], "wb") as file:
+                for _ in range(300): file.write(packer.compress(bytes(1 << 20)))
+                file.write(packer.flush())
+            """
+        try ChildProcess.run("python3", ["-c", script, folder.file("bomb.gz")])
+        let bomb = folder.bytes("bomb.gz")
+        #expect(bomb.count < 1 << 20)
+        let origin = try Origin { request in
+            request.path == "/bomb" ? .body(bomb, Fresh.minute + ["Content-Encoding": "gzip"]) : .json("[]")
+        }
+        let larder = try Larder(origin)
+        let client = try larder.client()
+        try client.send("GET /bomb HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        var highest = 0
+        if try client.head().status == 200 {
+            // Read it all, or as much as it gives.
+            while let piece = try? client.socket.receive(1 << 20), !piece.isEmpty {
+                highest = max(highest, larder.residentMemory)
+                if piece.count < 5 { break }
+                if highest > 250 << 20 { break }
+                if try Self.isIdle(client.socket) { break }
+            }
+        }
+        #expect(highest < 150 << 20)
+        #expect(try larder.get("/other").status == 200)
+        #expect(try larder.documents() <= 1)
+    }
+
+    @Test func `an upstream that refuses, or whose name does not exist, is a problem with a reason`() throws {
+        let port = try Socket.freePort()
+        for upstream in ["http://127.0.0.1:\(port)", "http://larder.invalid"] {
+            let larder = try Larder(upstream: upstream)
+            let answer = try larder.get("/x")
+            #expect([502, 504].contains(answer.status))
+            #expect(answer.isProblem)
+            #expect((answer.object["detail"] as? String)?.isEmpty == false)
+            #expect(answer.cacheStatus.hasPrefix("larder"))
+        }
+    }
+
+    @Test func `interim answers are no answers`() throws {
+        let origin = try Origin { _ in
+            .raw(
+                "HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\nHTTP/1.1 102 Processing\r\n\r\n"
+                    + "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nCache-Control: max-age=60\r\n\r\n[]"
+            )
+        }
+        let larder = try Larder(origin)
+        #expect(try larder.get("/x").text == "[]")
+        #expect(try larder.get("/x").isHit)
+    }
+
+    @Test func `fields an upstream smuggles do not split an answer`() throws {
+        let origin = try Origin { _ in
+            .raw("HTTP/1.1 200 OK\r\nX-A: one\rX-B: two\r\nContent-Length: 2\r\nCache-Control: max-age=60\r\n\r\n[]")
+        }
+        let larder = try Larder(origin)
+        for _ in 1...2 {
+            let answer = try? larder.get("/x")
+            #expect(answer?["X-B"] == nil)
+            #expect(answer?.fields["X-A"]?.contains("\r") != true)
+        }
+    }
+
+    @Test func `an upstream with a certificate nobody signed is not spoken to`() throws {
+        let folder = try TemporaryFolder()
+        try ChildProcess.run(
+            "openssl",
+            [
+                "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "1",
+                "-subj",
+                "/CN=localhost", "-addext", "subjectAltName=DNS:localhost", "-keyout", folder.file("key.pem"), "-out",
+                folder.file("cert.pem"),
+            ]
+        )
+        let script = """
+            import http.server, ssl, sys
+            class Handler(http.server.BaseHTTPRequestHandler):
+                def do_GET(self):
+                    self.send_response(200); self.send_header("Content-Length", "2"); self.end_headers(); self.wfile.write(b"[]")
+                def log_message(self, *arguments): pass
+            server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(sys.argv[1], sys.argv[2])
+            server.socket = context.wrap_socket(server.socket, server_side=True)
+            print(server.server_address[1], file=sys.stderr, flush=True)
+            server.serve_forever()
+            """
+        let server = try ChildProcess("python3", ["-c", script, folder.file("cert.pem"), folder.file("key.pem")])
+        #expect(server.waitForErrors { $0.contains("\n") })
+        let port = server.errors.split(separator: "\n").first ?? ""
+        let distrustful = try Larder(upstream: "https://localhost:\(port)")
+        let answer = try distrustful.get("/x")
+        #expect(answer.status == 502)
+        #expect(answer.isProblem)
+
+        let config = """
+            upstreams:
+              api: { url: "https://localhost:\(port)", ca_file: "\(folder.file("cert.pem"))" }
+            """
+        let trusting = try Larder(config: config)
+        #expect(try trusting.get("/x").text == "[]")
+    }
+
+    @Test func `a full disk costs the store, not the answers`() throws {
+        let body = Monitor(0)
+        let origin = try Origin { request in
+            .json(#"{"id":\#(body.next()),"name":"\#(String(repeating: request.path, count: 2000))"}"#, Fresh.minute)
+        }
+        let folder = try TemporaryFolder()
+        let larder = try Larder(
+            arguments: ["--upstream", origin.url],
+            folder: folder,
+            // A file may grow to 2 MiB; the write after that fails like one on a full disk.
+            startedBy: ["bash", "-c", #"trap "" XFSZ; ulimit -f 2048; exec "$0" "$@""#]
+        )
+        for number in 1...300 {
+            let answer = try larder.get("/full/\(number)")
+            #expect(answer.status == 200)
+            #expect(answer.body.count > 10_000)
+        }
+        #expect(larder.isRunning)
+        #expect(try larder.admin("GET", "/healthz").status == 200)
+        larder.kill()
+        #expect(try larder.sql("PRAGMA integrity_check") == ["ok"])
+    }
+
+    /// Whether nothing has come for a while.
+    private static func isIdle(_ socket: Socket) throws -> Bool {
+        var descriptor = pollfd(fd: socket.descriptor, events: Int16(POLLIN), revents: 0)
+        return poll(&descriptor, 1, 2000) == 0
+    }
+}

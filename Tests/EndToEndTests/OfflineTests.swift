@@ -1,0 +1,153 @@
+import Foundation
+import Testing
+
+/// The upstream is away, or must not be asked.
+@Suite(.scripts) struct OfflineTests {
+    @Test func `with the upstream gone every document is still served, also after a restart`() throws {
+        let origin = try Origin {
+            .json(#"{"path":"\#($0.target)"}"#, ["Cache-Control": "max-age=\($0.path == "/stale" ? 0 : 60)"])
+        }
+        let larder = try Larder(origin)
+        let paths = ["/stale"] + (1...20).map { "/fresh/\($0)" }
+        let bodies = try paths.map { try larder.get($0).body }
+        #expect(try larder.waitForDocuments(paths.count))
+        origin.stop()
+
+        for (path, body) in zip(paths, bodies) { #expect(try larder.get(path).body == body) }
+        let stale = try larder.get("/stale")
+        #expect(stale.status == 200)
+        #expect(stale.cacheStatus.contains("detail=stale"))
+
+        #expect(larder.terminate() == .exited(0))
+        try larder.start()
+        for (path, body) in zip(paths, bodies) { #expect(try larder.get(path).body == body, "\(path)") }
+
+        let unknown = try larder.get("/unknown")
+        #expect([502, 504].contains(unknown.status))
+        #expect(unknown.isProblem)
+        #expect(unknown.object["title"] is String)
+
+        try origin.restart()
+        #expect(try larder.get("/unknown").text == #"{"path":"/unknown"}"#)
+    }
+
+    @Test func `headers and lists survive a restart as well`() throws {
+        let origin = try Origin { _ in
+            .json(CoherenceTests.list, Fresh.tagged("one") + ["X-Total-Count": "2", "Content-Language": "en"])
+        }
+        let larder = try Larder(config: Configs.blog(origin))
+        let before = try larder.get("/users")
+        #expect(try larder.waitForObjects(2, of: "User"))
+        #expect(larder.terminate() == .exited(0))
+        origin.stop()
+        try larder.start()
+        let after = try larder.get("/users")
+        #expect(after.isHit)
+        #expect(after.body == before.body)
+        for name in ["X-Total-Count", "Content-Language", "ETag", "Content-Type"] {
+            #expect(after[name] == before[name], "\(name)")
+        }
+    }
+
+    @Test(arguments: [500, 502, 503, 504, 429]) func `a failing upstream gives way to a stale answer`(status: Int)
+        throws
+    {
+        let origin = try Origin { _ in .json(#"{"id":1}"#, Fresh.never) }
+        let larder = try Larder(origin)
+        _ = try larder.get("/x")
+        #expect(try larder.waitForDocuments(1))
+        origin.always(.json(#"{"message":"no"}"#, status: status))
+        let answer = try larder.get("/x")
+        #expect(answer.status == 200)
+        #expect(answer.text == #"{"id":1}"#)
+        #expect(answer.cacheStatus.contains("detail=stale"))
+        // Where nothing is known, the failure is passed on as it came.
+        let unknown = try larder.get("/y")
+        #expect(unknown.status == status)
+        #expect(unknown.text == #"{"message":"no"}"#)
+    }
+
+    @Test func `a rate limit gives way to a stale answer, a plain refusal does not`() throws {
+        let origin = try Origin { _ in .json(#"{"id":1}"#, Fresh.never) }
+        let larder = try Larder(origin)
+        _ = try larder.get("/x")
+        #expect(try larder.waitForDocuments(1))
+        origin.always(.json(#"{"message":"limit"}"#, ["X-RateLimit-Remaining": "0"], status: 403))
+        #expect(try larder.get("/x").text == #"{"id":1}"#)
+        origin.always(.json(#"{"message":"forbidden"}"#, status: 403))
+        #expect(try larder.get("/x").status == 403)
+    }
+
+    @Test func `an upstream that resets or hangs gives way to a stale answer`() throws {
+        let gate = Gate()
+        let origin = try Origin { _ in .json(#"{"id":1}"#, Fresh.never) }
+        let larder = try Larder(config: Configs.plain(origin, top: ["timeouts: { first_byte: 500ms }"]))
+        _ = try larder.get("/x")
+        #expect(try larder.waitForDocuments(1))
+        origin.always(.reset)
+        #expect(try larder.get("/x").text == #"{"id":1}"#)
+        origin.always(.hang(gate))
+        let answer = try larder.get("/x")
+        #expect(answer.text == #"{"id":1}"#)
+        #expect(answer.cacheStatus.contains("detail=stale"))
+        let unknown = try larder.get("/y")
+        #expect(unknown.status == 504)
+        #expect(unknown.isProblem)
+        gate.open()
+    }
+
+    @Test func `offline, the upstream is not asked`() throws {
+        let origin = try Origin {
+            .json(#"{"path":"\#($0.target)"}"#, $0.path == "/stale" ? Fresh.never : Fresh.minute)
+        }
+        let larder = try Larder(origin)
+        _ = try larder.get("/stale")
+        _ = try larder.get("/fresh")
+        #expect(try larder.waitForDocuments(2))
+        #expect(try larder.admin("PUT", "/mode", body: #"{"mode":"offline"}"#).status == 200)
+        #expect(try larder.admin("GET", "/mode").object["mode"] as? String == "offline")
+        let asked = origin.count()
+
+        let fresh = try larder.get("/fresh")
+        #expect(fresh.text == #"{"path":"/fresh"}"#)
+        let stale = try larder.get("/stale")
+        #expect(stale.text == #"{"path":"/stale"}"#)
+        #expect(stale.cacheStatus.contains("detail=offline"))
+        let unknown = try larder.get("/unknown")
+        #expect(unknown.status == 504)
+        #expect(unknown.isProblem)
+        #expect(unknown.object["detail"] is String)
+        let insisting = try larder.get("/fresh", ["Cache-Control": "no-cache"])
+        #expect([200, 504].contains(insisting.status))
+        #expect(try larder.request("POST", "/fresh", body: "{}").status == 504)
+        #expect(origin.count() == asked)
+
+        #expect(try larder.admin("PUT", "/mode", body: #"{"mode":"online"}"#).status == 200)
+        #expect(try larder.get("/unknown").status == 200)
+    }
+
+    @Test func `a daemon may start offline`() throws {
+        let origin = try Origin { _ in .json("{}", Fresh.minute) }
+        let larder = try Larder(origin, "--mode", "offline")
+        #expect(try larder.get("/x").status == 504)
+        #expect(origin.connections == 0)
+    }
+
+    @Test func `an answer that is outdated but cannot be composed is served as received when the upstream is away`()
+        throws
+    {
+        let list = #"[{"id":7,"title":"t","author":{"id":1,"login":"ada"}}]"#
+        let origin = try Origin {
+            $0.path == "/posts" ? .json(list, Fresh.minute) : .json(#"{"id":7,"author":3}"#, Fresh.minute)
+        }
+        let larder = try Larder(config: Configs.blog(origin))
+        _ = try larder.get("/posts")
+        #expect(try larder.waitForObjects(1, of: "Post"))
+        _ = try larder.get("/posts/7")
+        #expect(try larder.waitForDocuments(2))
+        origin.stop()
+        let answer = try larder.get("/posts")
+        #expect(answer.status == 200)
+        #expect(answer.text == list)
+    }
+}

@@ -1,0 +1,124 @@
+/// What an ``Origin`` does with one request: bytes, waits and endings, in order.
+struct Answer: Sendable {
+    enum Step: Sendable {
+        case send([UInt8])
+        /// Waits until the test opens the gate.
+        case wait(Gate)
+        case pause(Duration)
+        /// Runs something, between two pieces of the answer.
+        case run(@Sendable () -> Void)
+        /// Ends the connection in an orderly way.
+        case close
+        /// Ends the connection with a TCP reset.
+        case reset
+        /// Sends this again and again, as long as the peer takes it.
+        case flood([UInt8], times: Int)
+    }
+
+    var steps: [Step]
+
+    // MARK: Whole answers
+
+    /// An answer with a length; the body is left out where the request is a HEAD.
+    static func body(
+        _ body: [UInt8],
+        _ fields: FieldLines = [:],
+        status: Int = 200,
+        reason: String = "Fine"
+    ) -> Answer {
+        let length: FieldLines = fields.contains("Content-Length") ? [:] : ["Content-Length": "\(body.count)"]
+        let hasBody = status != 204 && status != 304
+        return Answer(steps: [
+            .send(head(status, reason, hasBody ? fields + length : fields)), .send(hasBody ? body : []),
+        ])
+    }
+
+    static func text(_ text: String, _ fields: FieldLines = [:], status: Int = 200) -> Answer {
+        body(Array(text.utf8), fields, status: status)
+    }
+
+    /// A JSON answer.
+    static func json(_ text: String, _ fields: FieldLines = [:], status: Int = 200) -> Answer {
+        let type: FieldLines = fields.contains("Content-Type") ? [:] : ["Content-Type": "application/json"]
+        return body(Array(text.utf8), type + fields, status: status)
+    }
+
+    /// An answer without a body.
+    static func empty(_ status: Int, _ fields: FieldLines = [:]) -> Answer { body([], fields, status: status) }
+
+    static func notModified(_ fields: FieldLines = [:]) -> Answer { empty(304, fields) }
+
+    /// A chunked answer, one chunk per element, with trailers.
+    static func chunked(
+        _ chunks: [[UInt8]],
+        _ fields: FieldLines = [:],
+        trailers: FieldLines = [:],
+        status: Int = 200
+    ) -> Answer {
+        var steps: [Step] = [.send(head(status, "Fine", fields + ["Transfer-Encoding": "chunked"]))]
+        for chunk in chunks where !chunk.isEmpty { steps.append(.send(framed(chunk))) }
+        steps.append(.send(Array("0\r\n\(trailers.text)\r\n".utf8)))
+        return Answer(steps: steps)
+    }
+
+    /// Exactly these bytes, then the end of the connection.
+    static func raw(_ bytes: [UInt8], thenReset: Bool = false) -> Answer {
+        Answer(steps: [.send(bytes), thenReset ? .reset : .close])
+    }
+
+    static func raw(_ text: String, thenReset: Bool = false) -> Answer { raw(Array(text.utf8), thenReset: thenReset) }
+
+    /// Says nothing until the gate opens, then ends the connection.
+    static func hang(_ gate: Gate) -> Answer { Answer(steps: [.wait(gate), .close]) }
+
+    /// Resets the connection.
+    static var reset: Answer { Answer(steps: [.reset]) }
+
+    // MARK: Made of others
+
+    /// This answer, once the gate is open.
+    func after(_ gate: Gate) -> Answer { Answer(steps: [.wait(gate)] + steps) }
+
+    /// This answer, some time later.
+    func after(_ duration: Duration) -> Answer { Answer(steps: [.pause(duration)] + steps) }
+
+    /// This answer's first bytes now and the rest once the gate is open.
+    func split(at count: Int, by gate: Gate) -> Answer {
+        let bytes = steps.flatMap { step -> [UInt8] in if case .send(let bytes) = step { bytes } else { [] } }
+        return Answer(steps: [.send(Array(bytes.prefix(count))), .wait(gate), .send(Array(bytes.dropFirst(count)))])
+    }
+
+    static func head(_ status: Int, _ reason: String, _ fields: FieldLines) -> [UInt8] {
+        Array("HTTP/1.1 \(status) \(reason)\r\n\(fields.text)\r\n".utf8)
+    }
+
+    static func framed(_ chunk: [UInt8]) -> [UInt8] {
+        Array("\(String(chunk.count, radix: 16))\r\n".utf8) + chunk + [13, 10]
+    }
+
+    // MARK: Doing it
+
+    /// Sends the answer; false when the connection ends with it.
+    func write(to socket: Socket, for request: Origin.Request) throws(SocketError) -> Bool {
+        var isHeadSent = false
+        for step in steps {
+            switch step {
+            case .send(let bytes):
+                if request.method == "HEAD" && isHeadSent { continue }
+                try socket.send(bytes)
+                isHeadSent = true
+            case .wait(let gate): gate.wait()
+            case .pause(let duration): pause(duration)
+            case .run(let body): body()
+            case .flood(let bytes, let times): for _ in 0..<times { try socket.send(bytes) }
+            case .close:
+                socket.shutDown()
+                return false
+            case .reset:
+                socket.resetOnClose()
+                return false
+            }
+        }
+        return true
+    }
+}

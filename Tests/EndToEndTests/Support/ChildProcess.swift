@@ -1,0 +1,160 @@
+import Foundation
+
+/// One process that the test started: what it says is kept, how it ends can be awaited.
+final class ChildProcess: Sendable {
+    enum End: Sendable, Equatable {
+        case exited(Int32)
+        case killed(by: Int32)
+    }
+
+    struct Failure: Error, CustomStringConvertible {
+        let description: String
+    }
+
+    let pid: pid_t
+    private let state = Monitor(State())
+
+    private struct State {
+        var end: End?
+        var output: [UInt8] = []
+        var errors: [UInt8] = []
+        var openPipes = 2
+    }
+
+    /// Starts a program; `descriptors` become 3, 4, … in it, everything else of the test is closed in it.
+    init(
+        _ executable: String,
+        _ arguments: [String],
+        environment: [String: String] = ProcessInfo.processInfo.environment,
+        descriptors: [Int32] = []
+    ) throws {
+        let output = try Pipe.make()
+        let errors = try Pipe.make()
+        defer {
+            close(output.writing)
+            close(errors.writing)
+        }
+
+        var actions = posix_spawn_file_actions_t()
+        posix_spawn_file_actions_init(&actions)
+        defer { posix_spawn_file_actions_destroy(&actions) }
+        posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
+        posix_spawn_file_actions_adddup2(&actions, output.writing, 1)
+        posix_spawn_file_actions_adddup2(&actions, errors.writing, 2)
+        // By way of high numbers, for one of them may already be called 3.
+        for (index, descriptor) in descriptors.enumerated() {
+            posix_spawn_file_actions_adddup2(&actions, descriptor, 900 + Int32(index))
+        }
+        for index in descriptors.indices {
+            posix_spawn_file_actions_adddup2(&actions, 900 + Int32(index), 3 + Int32(index))
+            posix_spawn_file_actions_addclose(&actions, 900 + Int32(index))
+        }
+
+        // The test runner blocks signals on its threads; the child must not inherit that.
+        var attributes = posix_spawnattr_t()
+        posix_spawnattr_init(&attributes)
+        defer { posix_spawnattr_destroy(&attributes) }
+        var none = sigset_t()
+        sigemptyset(&none)
+        posix_spawnattr_setsigmask(&attributes, &none)
+        posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK))
+
+        let argv = ([executable] + arguments).map { strdup($0) } + [nil]
+        let envp = environment.map { strdup("\($0)=\($1)") } + [nil]
+        defer { (argv + envp).forEach { free($0) } }
+        var started = pid_t()
+        let code = posix_spawnp(&started, executable, &actions, &attributes, argv, envp)
+        guard code == 0 else {
+            close(output.reading)
+            close(errors.reading)
+            throw Failure(description: "\(executable) could not be started: \(String(cString: strerror(code)))")
+        }
+        let pid = started
+        self.pid = pid
+        watch(output.reading, \.output)
+        watch(errors.reading, \.errors)
+        let state = state
+        startThread {
+            var status: Int32 = 0
+            while waitpid(pid, &status, 0) < 0 && errno == EINTR {}
+            let signal = status & 0x7f
+            state.withLock { $0.end = signal == 0 ? .exited((status >> 8) & 0xff) : .killed(by: signal) }
+        }
+    }
+
+    deinit { signal(SIGKILL) }
+
+    /// What it has written to its standard output so far.
+    var output: String { String(decoding: state.current.output, as: UTF8.self) }
+
+    /// What it has written to its standard error so far.
+    var errors: String { String(decoding: state.current.errors, as: UTF8.self) }
+
+    var end: End? { state.current.end }
+
+    func signal(_ number: Int32) {
+        // Under the lock: a pid that has been waited for may already belong to someone else.
+        state.withLock { if $0.end == nil { kill(pid, number) } }
+    }
+
+    /// Waits for its end and the end of what it says; nil when it goes on longer than `limit`.
+    @discardableResult
+    func waitForEnd(_ limit: Duration = .seconds(15)) -> End? {
+        guard state.wait(limit, until: { $0.end != nil }) else { return nil }
+        // Grandchildren may hold the pipes for longer; what it said itself is there soon.
+        state.wait(.seconds(1)) { $0.openPipes == 0 }
+        return state.current.end
+    }
+
+    /// Waits until a line of its standard error, or its end, satisfies the condition.
+    func waitForErrors(_ limit: Duration = .seconds(15), until condition: (String) -> Bool) -> Bool {
+        state.wait(limit) { $0.end != nil || condition(String(decoding: $0.errors, as: UTF8.self)) }
+            && condition(errors)
+    }
+
+    /// Runs a program to its end and gives what it wrote to its standard output.
+    @discardableResult
+    static func run(
+        _ executable: String,
+        _ arguments: [String],
+        environment: [String: String] = ProcessInfo.processInfo.environment,
+        limit: Duration = .seconds(60)
+    ) throws -> String {
+        let process = try ChildProcess(executable, arguments, environment: environment)
+        let end = process.waitForEnd(limit)
+        guard end == .exited(0) else {
+            throw Failure(
+                description:
+                    "\(executable) \(arguments.joined(separator: " ")) ended with \(String(describing: end)):\n"
+                    + process.errors + process.output
+            )
+        }
+        return process.output
+    }
+
+    private func watch(_ descriptor: Int32, _ member: any WritableKeyPath<State, [UInt8]> & Sendable) {
+        let state = state
+        startThread {
+            var buffer = [UInt8](repeating: 0, count: 16_384)
+            while true {
+                let count = read(descriptor, &buffer, buffer.count)
+                if count < 0 && errno == EINTR { continue }
+                guard count > 0 else { break }
+                state.withLock { $0[keyPath: member] += buffer[..<count] }
+            }
+            close(descriptor)
+            state.withLock { $0.openPipes -= 1 }
+        }
+    }
+
+    private struct Pipe {
+        let reading: Int32
+        let writing: Int32
+
+        static func make() throws -> Pipe {
+            var ends: [Int32] = [0, 0]
+            guard GNU.pipe2(&ends, flags: O_CLOEXEC) == 0 else { throw SocketError.system(call: "pipe2", code: errno) }
+            return Pipe(reading: ends[0], writing: ends[1])
+        }
+    }
+}

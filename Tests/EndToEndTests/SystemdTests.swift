@@ -1,0 +1,115 @@
+import Foundation
+import Testing
+
+/// What a service manager sees, without one.
+@Suite(.scripts) struct SystemdTests {
+    /// A datagram socket as `NOTIFY_SOCKET` names it.
+    final class NotifySocket: Sendable {
+        let path: String
+        private let socket: Socket
+        private let messages = Monitor([String]())
+
+        init(in folder: TemporaryFolder) throws {
+            path = folder.file("notify.sock")
+            let descriptor = Glibc.socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+            guard descriptor >= 0 else { throw SocketError.system(call: "socket", code: errno) }
+            socket = Socket(adopting: descriptor)
+            let code = Socket.withUnixAddress(path) { bind(descriptor, $0, $1) }
+            guard code == 0 else { throw SocketError.system(call: "bind", code: errno) }
+            startThread { [socket, messages] in
+                while let message = try? socket.receive(), !message.isEmpty {
+                    messages.withLock {
+                        $0 += String(decoding: message, as: UTF8.self).split(separator: "\n").map(String.init)
+                    }
+                }
+            }
+        }
+
+        deinit { socket.shutDown() }
+
+        func waitFor(_ limit: Duration = .seconds(15), count: Int = 1, _ condition: @escaping (String) -> Bool) -> Bool
+        {
+            messages.wait(limit) { $0.count(where: condition) >= count }
+        }
+    }
+
+    @Test func `readiness, life and the end are notified`() throws {
+        let folder = try TemporaryFolder()
+        let notify = try NotifySocket(in: folder)
+        let origin = try Origin { _ in .json("[]", Fresh.minute) }
+        let larder = try Larder(
+            arguments: ["--upstream", origin.url],
+            folder: folder,
+            environment: ["NOTIFY_SOCKET": notify.path, "WATCHDOG_USEC": "400000"]
+        )
+        #expect(notify.waitFor { $0 == "READY=1" })
+        #expect(notify.waitFor(count: 3) { $0 == "WATCHDOG=1" })
+        #expect(larder.terminate() == .exited(0))
+        #expect(notify.waitFor { $0 == "STOPPING=1" })
+    }
+
+    @Test func `listening sockets are taken over, and all workers share them`() throws {
+        let folder = try TemporaryFolder()
+        let data = try Socket.listen()
+        let admin = try Socket.listen()
+        let origin = try Origin { _ in .json("[]", Fresh.minute) }
+        let larder = try Larder(
+            arguments: ["--upstream", origin.url, "--workers", "2"],
+            folder: folder,
+            environment: ["LISTEN_FDS": "2", "LISTEN_FDNAMES": "data:admin"],
+            startedBy: ["sh", "-c", #"LISTEN_PID=$$ exec "$0" "$@""#],
+            descriptors: [data.descriptor, admin.descriptor],
+            addresses: []
+        )
+        #expect(larder.port == data.port)
+        #expect(larder.adminPort == admin.port)
+        let answers = try together(16) { _ in try larder.get("/x").text }
+        #expect(answers.allSatisfy { $0 == "[]" })
+        #expect(try larder.admin("GET", "/count").status == 200)
+        #expect(larder.terminate() == .exited(0))
+    }
+
+    @Test func `sockets meant for another process are left alone`() throws {
+        let folder = try TemporaryFolder()
+        let data = try Socket.listen()
+        let origin = try Origin { _ in .json("[]") }
+        let larder = try Larder(
+            arguments: ["--upstream", origin.url],
+            folder: folder,
+            environment: ["LISTEN_FDS": "1", "LISTEN_PID": "1"],
+            descriptors: [data.descriptor]
+        )
+        #expect(larder.port != data.port)
+    }
+
+    @Test func `a Unix socket that was passed on serves`() throws {
+        let folder = try TemporaryFolder()
+        let data = try Socket.listen(unix: folder.file("data.sock"))
+        let origin = try Origin { _ in .json("[]", Fresh.minute) }
+        let process = try ChildProcess(
+            "sh",
+            [
+                "-c", #"LISTEN_PID=$$ exec "$0" "$@""#, Larder.binary, "serve", "--upstream", origin.url, "--admin",
+                "127.0.0.1:0", "--store", folder.file("larder.db"),
+            ],
+            environment: Larder.environment.merging(["LISTEN_FDS": "1", "LISTEN_FDNAMES": "data"]) { $1 },
+            descriptors: [data.descriptor]
+        )
+        let isUp = process.waitForErrors { $0.contains("admin on http://127.0.0.1:") }
+        #expect(isUp, "\(process.errors)")
+        let answers = try together(8) { _ in try Client(.unix(folder.file("data.sock"))).get("/x").text }
+        #expect(answers.allSatisfy { $0 == "[]" })
+    }
+
+    @Test func `under the journal each line carries its priority`() throws {
+        let origin = try Origin { _ in .json("[]") }
+        let larder = try Larder(
+            arguments: ["--upstream", origin.url],
+            folder: TemporaryFolder(),
+            environment: ["JOURNAL_STREAM": "8:12345", "INVOCATION_ID": "0123456789abcdef0123456789abcdef"]
+        )
+        let lines = larder.log.split(separator: "\n")
+        #expect(!lines.isEmpty)
+        #expect(lines.allSatisfy { $0.hasPrefix("<") && $0.dropFirst(2).hasPrefix(">") }, "\(larder.log)")
+    }
+}

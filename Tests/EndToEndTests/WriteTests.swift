@@ -1,0 +1,200 @@
+import Foundation
+import Testing
+
+/// You read your own writes, whatever happens on the way.
+@Suite(.scripts) struct WriteTests {
+    /// An origin that keeps one user and takes writes to it.
+    static func userOrigin() throws -> (origin: Origin, name: Monitor<String>) {
+        let name = Monitor("old")
+        let origin = try Origin { request in
+            if request.method == "PATCH" {
+                name.withLock { $0 = String(decoding: request.body, as: UTF8.self) }
+                return .json(#"{"id":1,"name":"\#(name.current)"}"#)
+            }
+            let user = #"{"id":1,"name":"\#(name.current)"}"#
+            return .json(request.path == "/users" ? "[\(user)]" : user, Fresh.minute)
+        }
+        return (origin, name)
+    }
+
+    @Test func `after a write the next read shows it`() throws {
+        let (origin, _) = try Self.userOrigin()
+        let larder = try Larder(origin)
+        for round in 1...20 {
+            #expect(try larder.get("/users/1").status == 200)
+            #expect(try larder.request("PATCH", "/users/1", body: "new\(round)").status == 200)
+            #expect(try larder.get("/users/1").text == #"{"id":1,"name":"new\#(round)"}"#)
+        }
+    }
+
+    @Test func `after a write every worker shows it`() throws {
+        let (origin, _) = try Self.userOrigin()
+        let larder = try Larder(origin, "--workers", "4")
+        for round in 1...5 {
+            _ = try together(8) { _ in try larder.get("/users/1") }
+            _ = try larder.request("PATCH", "/users/1", body: "new\(round)")
+            let answers = try together(8) { _ in try larder.get("/users/1").text }
+            #expect(answers.allSatisfy { $0 == #"{"id":1,"name":"new\#(round)"}"# })
+        }
+    }
+
+    @Test func `what a write's answer shows, the lists show`() throws {
+        let (origin, _) = try Self.userOrigin()
+        let larder = try Larder(config: Configs.blog(origin))
+        #expect(try larder.get("/users").text == #"[{"id":1,"name":"old"}]"#)
+        #expect(try larder.waitForObjects(1, of: "User"))
+        _ = try larder.request("PATCH", "/users/1", body: "new")
+        // Without waiting: the answer was withheld until this holds.
+        let list = try larder.get("/users")
+        #expect(list.text == #"[{"id":1,"name":"new"}]"#)
+    }
+
+    @Test func `a read that began before the write neither answers later reads nor is kept`() throws {
+        let gate = Gate()
+        let (origin, name) = try Self.userOrigin()
+        let larder = try Larder(config: Configs.blog(origin))
+        origin.behave { request in
+            if request.method == "PATCH" {
+                name.withLock { $0 = "new" }
+                return .json(#"{"id":1,"name":"new"}"#)
+            }
+            let user = #"{"id":1,"name":"\#(name.current)"}"#
+            return request["X-Slow"] == nil ? .json(user, Fresh.minute) : Answer.json(user, Fresh.minute).after(gate)
+        }
+        let slow = Background { try larder.get("/users/1", ["X-Slow": "1"]) }
+        origin.waitForRequests(1, "/users/1")
+        #expect(try larder.request("PATCH", "/users/1", body: "new").status == 200)
+        // The slow one is still in flight; it must not be joined.
+        #expect(try larder.get("/users/1").text == #"{"id":1,"name":"new"}"#)
+        gate.open()
+        #expect(try slow.value().text == #"{"id":1,"name":"old"}"#)
+        pause(.milliseconds(200))
+        #expect(try larder.get("/users/1").text == #"{"id":1,"name":"new"}"#)
+    }
+
+    @Test func `a write that was cut off by a crash counts as one that happened`() throws {
+        let gate = Gate()
+        let (origin, name) = try Self.userOrigin()
+        let larder = try Larder(config: Configs.blog(origin))
+        #expect(try larder.get("/users/1").text.contains("old"))
+        #expect(try larder.waitForDocuments(1))
+        let slowly: Origin.Handler = { request in
+            guard request.method == "PATCH" else { return .json(#"{"id":1,"name":"\#(name.current)"}"#, Fresh.minute) }
+            name.withLock { $0 = "new" }
+            return Answer.json(#"{"id":1,"name":"new"}"#).after(gate)
+        }
+        origin.behave(slowly)
+        let write = Background { try larder.request("PATCH", "/users/1", body: "new") }
+        origin.waitForRequests(2)
+        larder.kill()
+        gate.open()
+        #expect(throws: (any Error).self) { try write.value() }
+        try larder.start()
+        #expect(try larder.get("/users/1").text == #"{"id":1,"name":"new"}"#)
+    }
+
+    @Test(arguments: 1...5) func `a crash right after a write's answer loses nothing of it`(round: Int) throws {
+        let (origin, _) = try Self.userOrigin()
+        let larder = try Larder(config: Configs.blog(origin))
+        _ = try larder.get("/users/1")
+        #expect(try larder.waitForDocuments(1))
+        #expect(try larder.request("PATCH", "/users/1", body: "new").status == 200)
+        larder.kill()
+        try larder.start()
+        #expect(try larder.get("/users/1").text == #"{"id":1,"name":"new"}"#)
+    }
+
+    @Test func `a write whose answer never came counts as one that happened`() throws {
+        let (origin, name) = try Self.userOrigin()
+        let larder = try Larder(origin)
+        _ = try larder.get("/users/1")
+        origin.behave { request in
+            guard request.method == "PATCH" else { return .json(#"{"id":1,"name":"\#(name.current)"}"#, Fresh.minute) }
+            name.withLock { $0 = "new" }
+            return .reset
+        }
+        let write = try larder.request("PATCH", "/users/1", body: "new")
+        #expect(write.status == 502)
+        #expect(write.isProblem)
+        #expect(try larder.get("/users/1").text == #"{"id":1,"name":"new"}"#)
+    }
+
+    @Test(arguments: ["POST", "PATCH"]) func `a request that is not idempotent is sent once`(method: String) throws {
+        let (origin, _) = try Self.userOrigin()
+        let larder = try Larder(origin)
+        // Leaves a connection in the pool, which the origin then answers a write on by resetting it.
+        _ = try larder.get("/users/1")
+        origin.always(.reset)
+        #expect(try larder.request(method, "/users", body: "{}").status == 502)
+        #expect(origin.count(method: method) == 1)
+    }
+
+    @Test func `a write on a connection that has died in the pool is sent once, or refused`() throws {
+        let (origin, _) = try Self.userOrigin()
+        let larder = try Larder(origin)
+        for round in 1...10 {
+            _ = try larder.get("/users/1", ["Cache-Control": "no-cache"])
+            origin.closeConnections()
+            let before = origin.count(method: "PATCH")
+            let answer = try larder.request("PATCH", "/users/1", body: "n\(round)")
+            #expect([200, 502].contains(answer.status))
+            #expect(origin.count(method: "PATCH") - before <= 1)
+            if answer.status == 200 { #expect(origin.count(method: "PATCH") - before == 1) }
+        }
+    }
+
+    @Test(arguments: ["POST", "PUT", "PATCH", "DELETE", "OPTIONS", "REPORT"])
+    func `every method reaches the upstream with its body and comes back with its answer`(method: String) throws {
+        let origin = try Origin { .body($0.body, ["X-Method": $0.method, "Content-Type": "text/plain"]) }
+        let larder = try Larder(origin)
+        let answer = try larder.request(method, "/x?y=1", ["Content-Type": "text/plain"], body: "body of it")
+        #expect(answer["X-Method"] == method)
+        #expect(answer.text == "body of it")
+        #expect(origin.requests[0].target == "/x?y=1")
+        #expect(origin.requests[0]["Content-Type"] == "text/plain")
+    }
+
+    @Test func `a chunked body is passed on`() throws {
+        let origin = try Origin { .body($0.body) }
+        let larder = try Larder(origin)
+        let client = try larder.client()
+        let chunk = [UInt8](repeating: 0x61, count: 100_000)
+        try client.send("POST /x HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n")
+        for _ in 1...20 { try client.send(Answer.framed(chunk)) }
+        try client.send("0\r\n\r\n")
+        let answer = try client.response()
+        #expect(answer.status == 200)
+        #expect(answer.body.count == 2_000_000)
+        #expect(try client.get("/again").status == 200)
+    }
+
+    @Test func `a client that asks whether to go on is told`() throws {
+        let origin = try Origin { .body($0.body) }
+        let larder = try Larder(origin)
+        let client = try larder.client()
+        try client.send("POST /x HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n")
+        #expect(try client.interim() == 100)
+        try client.send("body")
+        #expect(try client.response().text == "body")
+    }
+
+    @Test func `a refused write leaves what is known`() throws {
+        let (origin, _) = try Self.userOrigin()
+        let larder = try Larder(origin)
+        _ = try larder.get("/users/1")
+        origin.always(.json(#"{"message":"no"}"#, status: 422))
+        #expect(try larder.request("PATCH", "/users/1", body: "x").status == 422)
+        origin.stop()
+        // Asked again or not, the answer is there.
+        #expect(try larder.get("/users/1").text == #"{"id":1,"name":"old"}"#)
+    }
+
+    @Test func `conditions on a write are the upstream's to check`() throws {
+        let origin = try Origin { request in
+            request["If-Match"] == #""one""# ? .json("{}", status: 200) : .json("{}", status: 412)
+        }
+        let larder = try Larder(origin)
+        #expect(try larder.request("PUT", "/x", ["If-Match": #""one""#], body: "{}").status == 200)
+        #expect(try larder.request("PUT", "/x", ["If-Match": #""two""#], body: "{}").status == 412)
+    }
+}
