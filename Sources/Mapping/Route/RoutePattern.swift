@@ -23,30 +23,28 @@ public struct RoutePattern: Sendable, Equatable {
     /// The names given to components, with the position of each.
     public let names: [(position: Int, name: String)]
 
-    /// Reads a pattern; an error says what is wrong and what to write instead.
-    public init(_ text: String) throws(RouteError) {
+    /// Reads a pattern; the error, `.invalidPattern`, says what to write instead.
+    public init(_ text: String) throws(MappingError) {
         guard !text.isEmpty else {
-            throw RouteError("the path is empty; write \"/\" for the root itself or \"**\" for every path")
+            throw Self.invalid(text, "it is empty; write \"/\" for the root itself or \"**\" for every path")
         }
         if text.utf8.contains(UInt8(ascii: "?")) {
-            throw RouteError("\"\(text)\" contains a \"?\"; a pattern speaks of the path only, leave the query out")
+            throw Self.invalid(text, "a pattern speaks of the path only; leave out what follows \"?\"")
         }
         let parts = PathComponents.split(text)
         var components: [Component] = []
         var names: [(position: Int, name: String)] = []
         for (position, part) in parts.enumerated() {
             guard !part.isEmpty else {
-                throw RouteError("\"\(text)\" has two slashes in a row; an empty component matches nothing")
+                throw Self.invalid(text, "it has two slashes in a row, and an empty component matches nothing")
             }
             let (component, name) = try Self.component(String(Substring(part)), of: text)
             if component == .rest, position != parts.count - 1 {
-                throw RouteError(
-                    "\"**\" must be the last component of \"\(text)\"; nothing after it would be looked at"
-                )
+                throw Self.invalid(text, "\"**\" must be the last component; nothing after it would be looked at")
             }
             if let name {
                 if names.contains(where: { $0.name == name }) {
-                    throw RouteError("\"\(text)\" captures \"\(name)\" twice; give each capture its own name")
+                    throw Self.invalid(text, "it captures \"\(name)\" twice; give each capture its own name")
                 }
                 names.append((position, name))
             }
@@ -75,7 +73,10 @@ public struct RoutePattern: Sendable, Equatable {
             && left.names.elementsEqual(right.names) { $0.position == $1.position && $0.name == $1.name }
     }
 
-    private static func component(_ part: String, of text: String) throws(RouteError) -> (Component, name: String?) {
+    private static func component(
+        _ part: String,
+        of text: String
+    ) throws(MappingError) -> (Component, name: String?) {
         switch part {
         case "#": return (.digits, nil)
         case "*": return (.any, nil)
@@ -86,33 +87,40 @@ public struct RoutePattern: Sendable, Equatable {
             return try capture(part.dropFirst().dropLast(), of: text)
         }
         if let wild = part.first(where: { "*{}".contains($0) }) {
-            throw RouteError(
-                "\"\(part)\" in \"\(text)\" mixes \"\(wild)\" with other text; a wildcard or capture stands alone between slashes"
+            throw invalid(
+                text,
+                "\"\(part)\" mixes \"\(wild)\" with other text; a wildcard or capture stands alone between slashes"
             )
         }
         guard let literal = PathComponents.decode(part.utf8[...]) else {
-            throw RouteError("\"\(part)\" in \"\(text)\" is not valid percent-encoded UTF-8")
+            throw invalid(text, "\"\(part)\" is not valid percent-encoded UTF-8")
         }
         return (.literal(literal), nil)
     }
 
-    private static func capture(_ inner: Substring, of text: String) throws(RouteError) -> (Component, name: String?) {
+    private static func capture(
+        _ inner: Substring,
+        of text: String
+    ) throws(MappingError) -> (Component, name: String?) {
         let pieces = inner.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
         let name = String(pieces[0])
         guard let first = name.utf8.first, isLetter(first),
             name.utf8.allSatisfy({ isLetter($0) || isDigit($0) || $0 == UInt8(ascii: "_") })
         else {
-            throw RouteError(
-                "\"{\(inner)}\" in \"\(text)\" is no capture; write {name} or {name:#}, the name being letters, digits and \"_\""
+            throw invalid(
+                text,
+                "\"{\(inner)}\" is no capture; write {name} or {name:#}, the name being letters, digits and \"_\""
             )
         }
         if pieces.count == 1 { return (.any, name) }
         guard pieces[1] == "#" else {
-            throw RouteError(
-                "\"{\(inner)}\" in \"\(text)\" is no capture; after the colon only \"#\" (digits) may stand"
-            )
+            throw invalid(text, "\"{\(inner)}\" is no capture; after the colon only \"#\" (digits) may stand")
         }
         return (.digits, name)
+    }
+
+    private static func invalid(_ text: String, _ reason: String) -> MappingError {
+        .invalidPattern(text, reason: reason)
     }
 
     private static func isLetter(_ byte: UInt8) -> Bool { (byte | 0x20) &- UInt8(ascii: "a") < 26 }

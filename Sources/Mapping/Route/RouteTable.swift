@@ -33,36 +33,19 @@ public struct RouteTable: Sendable {
 
     private var nodes: [Node] = [Node()]
 
+    /// A declaration that is wrong, by its index, and why.
+    public typealias Mistake = (index: Int, error: MappingError)
+
     /// Compiles a table; the error is the first of `mistakes(in:)`.
-    public init(_ declarations: [RouteDeclaration]) throws(RouteError) {
-        for (index, declaration) in declarations.enumerated() {
-            let pattern: RoutePattern
-            do {
-                pattern = try RoutePattern(declaration.path)
-            } catch {
-                throw RouteError(error.message, index: index)
-            }
-            if let earlier = insert(pattern, declaration, index: index) {
-                throw Self.duplicate(declaration, of: earlier, path: declarations[earlier].path, index: index)
-            }
-        }
+    public init(_ declarations: [RouteDeclaration]) throws(MappingError) {
+        let (table, mistakes) = Self.compile(declarations)
+        if let first = mistakes.first { throw first.error }
+        self = table
     }
 
     /// Every mistake in the declarations, in their order.
-    public static func mistakes(in declarations: [RouteDeclaration]) -> [RouteError] {
-        var table = RouteTable()
-        var mistakes: [RouteError] = []
-        for (index, declaration) in declarations.enumerated() {
-            do {
-                let pattern = try RoutePattern(declaration.path)
-                if let earlier = table.insert(pattern, declaration, index: index) {
-                    mistakes.append(duplicate(declaration, of: earlier, path: declarations[earlier].path, index: index))
-                }
-            } catch {
-                mistakes.append(RouteError(error.message, index: index))
-            }
-        }
-        return mistakes
+    public static func mistakes(in declarations: [RouteDeclaration]) -> [Mistake] {
+        compile(declarations).mistakes
     }
 
     /// The rule for a request, or for its answer once there is a status.
@@ -86,6 +69,21 @@ public struct RouteTable: Sendable {
     }
 
     private init() {}
+
+    private static func compile(_ declarations: [RouteDeclaration]) -> (table: RouteTable, mistakes: [Mistake]) {
+        var table = RouteTable()
+        var mistakes: [Mistake] = []
+        for (index, declaration) in declarations.enumerated() {
+            do {
+                let pattern = try RoutePattern(declaration.path)
+                guard let earlier = table.insert(pattern, declaration, index: index) else { continue }
+                mistakes.append((index, .duplicateRoute(declaration.path, first: earlier, second: index)))
+            } catch {
+                mistakes.append((index, error))
+            }
+        }
+        return (table, mistakes)
+    }
 
     /// The rules of the most specific pattern that matches.
     ///
@@ -154,17 +152,4 @@ public struct RouteTable: Sendable {
     }
 
     private static func rank(_ rule: Rule) -> Int { (rule.method == nil ? 0 : 3) + rule.status.rank }
-
-    private static func duplicate(
-        _ declaration: RouteDeclaration,
-        of earlier: Int,
-        path: String,
-        index: Int
-    ) -> RouteError {
-        let other = path == declaration.path ? "" : " (written \"\(path)\" there)"
-        return RouteError(
-            "\"\(declaration.path)\" has the same pattern, method and status as route \(earlier + 1)\(other); remove one of them",
-            index: index
-        )
-    }
 }
