@@ -59,7 +59,7 @@ extension ConfigDraft {
     private func validateRule(_ rule: RouteDraft, _ models: [ModelDraft], _ reader: inout ConfigReader) {
         guard let name = rule.model?.name else { return }
         guard let model = models.first(where: { $0.declaration.name == name }) else {
-            reader.once(rule.places["model.name"], Self.unknownModel(name, models.map(\.declaration.name)))
+            reader.once(rule.model?.place, Self.unknownModel(name, models.map(\.declaration.name)))
             return
         }
         guard !rule.route.object.isEmpty else { return }
@@ -77,6 +77,7 @@ extension ConfigDraft {
     }
 
     private func validateTable(_ rules: [RouteDraft], _ reader: inout ConfigReader) {
+        let rules = rules.filter { $0.path != nil }
         for (index, error) in RouteTable.mistakes(in: rules.map(\.route.declaration)) {
             guard case .duplicateRoute(let path, let first, _) = error else { continue }
             let pair = [rules[first], rules[index]].sorted { ($0.place ?? .start) < ($1.place ?? .start) }

@@ -4,6 +4,12 @@ import Mapping
 extension ConfigDraft {
     /// Holds the parts against each other and says what does not fit.
     mutating func validate(_ reader: inout ConfigReader) {
+        if upstreams.isEmpty, places["upstreams"] == nil {
+            reader.error(
+                nil,
+                "no upstream is named; add one, for example `upstreams: { github: { url: https://api.github.com } }`"
+            )
+        }
         validateAddresses(&reader)
         validateNames(&reader)
         for upstream in upstreams {
@@ -40,11 +46,9 @@ extension ConfigDraft {
     private func validateAddresses(_ reader: inout ConfigReader) {
         for (index, upstream) in upstreams.enumerated() {
             for other in upstreams[..<index] {
-                guard
-                    let shared = addresses(of: upstream).first(where: {
-                        $0.isFixed && addresses(of: other).contains($0)
-                    })
-                else { continue }
+                guard upstream.hasValidPrefix, other.hasValidPrefix, let shared = sharedAddress(upstream, other) else {
+                    continue
+                }
                 let (here, there) = (upstream.settings.prefix, other.settings.prefix)
                 guard PathPrefix.overlap(here, there) else { continue }
                 let place = upstream.places["prefix"] ?? upstream.place
@@ -60,12 +64,16 @@ extension ConfigDraft {
             }
         }
         guard settings.admin.isFixed else { return }
-        for upstream in upstreams where addresses(of: upstream).contains(settings.admin) {
+        for upstream in upstreams where addresses(of: upstream).contains(where: settings.admin.isSamePlace(as:)) {
             reader.error(
                 places["admin"] ?? upstream.places["listen"] ?? places["listen"],
                 "the admin side and \"\(upstream.settings.name)\" cannot both listen on \(settings.admin); change one of them"
             )
         }
+    }
+
+    private func sharedAddress(_ left: UpstreamDraft, _ right: UpstreamDraft) -> Address? {
+        addresses(of: left).first { $0.isFixed && addresses(of: right).contains(where: $0.isSamePlace(as:)) }
     }
 
     private func validateNames(_ reader: inout ConfigReader) {
@@ -84,7 +92,10 @@ extension ConfigDraft {
 
     private func validateFiles(of upstream: UpstreamDraft, _ reader: inout ConfigReader) {
         guard let path = upstream.settings.caFile, access(path, R_OK) != 0 else { return }
-        reader.error(upstream.places["ca_file"], "the file cannot be read: \(path): \(systemMessage(errno))")
+        reader.error(
+            upstream.places["ca_file"],
+            "upstreams.\(upstream.settings.name).ca_file: \(path) cannot be read: \(systemMessage(errno))"
+        )
     }
 
     // MARK: Safety

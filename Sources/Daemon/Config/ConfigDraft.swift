@@ -16,6 +16,8 @@ struct UpstreamDraft {
     var settings = Settings.Upstream()
     var place: Place?
     var places: [String: Place] = [:]
+    /// Whether the prefix can be held against others.
+    var hasValidPrefix = true
     var models: [ModelDraft] = []
     var routes: [RouteDraft] = []
     var errors: [RouteDraft] = []
@@ -80,8 +82,10 @@ struct RouteDraft {
     var status: StatusPattern?
     var place: Place?
     var places: [String: Place] = [:]
-    /// Whether the model stands in brackets.
-    var model: (name: String, isList: Bool)?
+    /// nil where the key is absent, or what stands there is no text.
+    var path: String?
+    /// The model's name, and whether it stands in brackets.
+    var model: (name: String, isList: Bool, place: Place?)?
     var root: String?
     var objectPlaces: [Place?] = []
 }

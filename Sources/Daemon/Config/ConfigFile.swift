@@ -31,7 +31,7 @@ struct ConfigFile {
         environment: [String: String],
         overriding: ConfigOverrides = .init()
     ) -> ConfigFile {
-        var reader = ConfigReader(file: file, environment: environment)
+        var reader = ConfigReader(file: file, environment: environment, text: yaml)
         var draft = ConfigDraft()
         do {
             // An empty file, or one of comments only, has no root.
@@ -39,8 +39,15 @@ struct ConfigFile {
             draft.places = reader.section(root.isNothing ? .mapping([:]) : root, into: &draft)
         } catch {
             let (place, message) = syntaxError(error)
-            reader.error(place, message)
+            let hint = reader.line(place).contains("${") ? "; a value with \"${…}\" needs quotes between braces" : ""
+            reader.error(place, message + hint)
             return ConfigFile(settings: draft.settings, diagnostics: reader.diagnostics)
+        }
+        if overriding.upstream != nil, draft.upstreams.count > 1 {
+            reader.error(
+                nil,
+                "--upstream takes the place of one upstream's url, but the file names \(draft.upstreams.count)"
+            )
         }
         overriding.apply(to: &draft)
         draft.validate(&reader)
@@ -104,7 +111,7 @@ struct ConfigOverrides: Sendable, Equatable {
                 only.settings.name = "upstream"
                 draft.upstreams = [only]
             }
-            if draft.upstreams.count == 1 { draft.upstreams[0].settings.url = upstream }
+            for index in draft.upstreams.indices { draft.upstreams[index].settings.url = upstream }
         }
         if !listen.isEmpty {
             draft.settings.listen = listen

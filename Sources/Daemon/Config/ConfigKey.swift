@@ -23,6 +23,7 @@ struct ConfigKey<Section>: Sendable {
         fallback: String? = nil,
         example: String? = nil,
         isRequired: Bool = false,
+        sample: [String] = [],
         _ text: String,
         read: @escaping @Sendable (Node, inout Section, inout ConfigReader) -> Void
     ) {
@@ -32,6 +33,7 @@ struct ConfigKey<Section>: Sendable {
             fallback: fallback,
             example: example,
             isRequired: isRequired,
+            sample: sample,
             text: text
         )
         self.read = read
@@ -47,6 +49,8 @@ struct ConfigFacts: Sendable {
     /// Something to write, shown where there is no default.
     var example: String?
     var isRequired: Bool
+    /// Lines to show under the key, after those that its kind gives.
+    var sample: [String] = []
     /// One or more sentences for people.
     var text: String
 }

@@ -7,13 +7,16 @@ import Yams
 struct ConfigReader {
     let file: String
     let environment: [String: String]
+    /// The file's text, line by line.
+    private let lines: [Substring]
     private(set) var diagnostics: [Diagnostic] = []
     /// The keys from the root down to what is being read.
     private(set) var path: [String] = []
 
-    init(file: String, environment: [String: String]) {
+    init(file: String, environment: [String: String], text: String = "") {
         self.file = file
         self.environment = environment
+        lines = text.split(separator: "\n", omittingEmptySubsequences: false)
     }
 
     var hasErrors: Bool { diagnostics.contains { $0.severity == .error } }
@@ -150,13 +153,17 @@ struct ConfigReader {
     /// Says that something else stands where a value is wanted.
     mutating func misfit(_ node: Node, wanted: String) {
         if node.isNothing {
-            errorHere(
-                node.place,
-                "nothing stands here; write \(wanted), or leave the key out (a \"#\" begins a comment: quote a value that has one)"
-            )
+            let hint = line(node.place).contains("#") ? "; a \"#\" begins a comment, so quote a value that has one" : ""
+            errorHere(node.place, "nothing stands here; write \(wanted)\(hint)")
         } else {
             errorHere(node.place, "\(node.kindInWords) stands here; write \(wanted)")
         }
+    }
+
+    /// The line of the file that a place is in.
+    func line(_ place: Place?) -> Substring {
+        guard let line = place?.line, lines.indices.contains(line - 1) else { return "" }
+        return lines[line - 1]
     }
 
     // MARK: Variables

@@ -31,7 +31,9 @@ extension ConfigKey where Section: ConfigSection {
             guard let nodes else { return }
             let found = nodes.map { ($0.place, reader.address($0)) }
             for (index, (place, address)) in found.enumerated() {
-                if let address, address.isFixed, found[..<index].contains(where: { $0.1 == address }) {
+                if let address, address.isFixed,
+                    found[..<index].contains(where: { $0.1.map(address.isSamePlace(as:)) ?? false })
+                {
                     reader.errorHere(place, "\(address) is named twice")
                 }
             }
@@ -109,6 +111,9 @@ extension ConfigReader {
 }
 
 extension Address {
+    /// Whether the other names the same port or socket, permissions apart.
+    func isSamePlace(as other: Address) -> Bool { description == other.description }
+
     /// Whether two listeners on it would be in each other's way; port 0 is a new port each time.
     var isFixed: Bool {
         if case .tcp(_, 0) = self { return false }

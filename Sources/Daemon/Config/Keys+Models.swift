@@ -6,6 +6,7 @@ extension ConfigKey {
         ConfigKey(
             "models",
             .named(.section(ModelDraft.keys.map(\.facts)), name: "User"),
+            sample: ["Label: { identity: id, share: all }", "Problem: { identity: [] }"],
             """
             The types of object that answers are made of. Members declared as properties are shared by all answers that \
             show the object; all others stay with the answer they came in.
@@ -47,9 +48,17 @@ extension ModelDraft: ConfigSection {
         ConfigKey(
             "properties",
             .named(.either([.text, .section(PropertyDraft.keys.map(\.facts))]), name: "login"),
+            sample: [
+                "login: login",
+                "city: address.city",
+                "createdAt: { from: created_at, as: date }",
+                "kind: { from: type, as: { enum: { User: person, Organization: organisation } } }",
+                "manager: { from: manager, model: User }",
+                "labels: { from: labels, models: Label }",
+            ],
             """
-            The members that are shared, each under a name of your choice: `login: login`, `city: address.city`, or the \
-            long form below.
+            The members that are shared, each under a name of your choice and with the member it is read from. The long \
+            form's keys: \(PropertyDraft.keys.map { "\($0.facts.name): \($0.facts.text)" }.joined(separator: " "))
             """
         ) { node, draft, reader in
             guard let pairs = reader.pairs(node, wanted: "names of properties, each with the member it is read from")
@@ -218,6 +227,14 @@ extension ConfigReader {
 
 extension ConfigFacts {
     fileprivate init(name: String, kind: ConfigKind, example: String, isRequired: Bool, text: String) {
-        self.init(name: name, kind: kind, fallback: nil, example: example, isRequired: isRequired, text: text)
+        self.init(
+            name: name,
+            kind: kind,
+            fallback: nil,
+            example: example,
+            isRequired: isRequired,
+            sample: [],
+            text: text
+        )
     }
 }

@@ -19,7 +19,7 @@ extension ConfigKey {
         rules(
             "errors",
             path,
-            RouteDraft.keys.filter { RouteDraft.errorKeys.contains($0.facts.name) },
+            RouteDraft.errorKeys,
             "The same for answers that are not 2xx. Only path, method, status, model and root are known here."
         )
     }
@@ -49,19 +49,17 @@ extension ConfigKey {
 }
 
 extension RouteDraft: ConfigSection {
-    static let errorKeys: Set<String> = ["path", "method", "status", "model", "root"]
-
     private static let lifetimes: ClosedRange<Duration> = .zero ... .forever
 
     static let keys: [ConfigKey<RouteDraft>] = [
         ConfigKey(
             "path",
             .text,
-            example: "\"repos/*/*/issues/{n:#}\"",
+            example: "\"users/{login}\"",
             isRequired: true,
             "The pattern, in quotes. {name} and {name:#} are \"*\" and \"#\" that remember what they matched."
         ) { node, draft, reader in
-            draft.route.declaration.path = reader.text(node, wanted: "a path pattern in quotes") ?? ""
+            draft.path = reader.text(node, wanted: "a path pattern in quotes")
         },
         ConfigKey(
             "method",
@@ -81,8 +79,8 @@ extension RouteDraft: ConfigSection {
         },
         ConfigKey(
             "status",
-            .text,
-            example: "201",
+            .either([.integer(100...599), .text]),
+            example: "200",
             "The status it speaks of: 201, 4xx or any. Without it: 2xx under routes, every other status under errors."
         ) { node, draft, reader in
             guard let text = reader.text(node, wanted: "a status such as 201, a class such as 2xx, or any") else {
@@ -100,8 +98,8 @@ extension RouteDraft: ConfigSection {
         ConfigKey(
             "model",
             .either([.text, .strictList(.text)]),
-            example: "[Issue]",
-            "What the body holds: `Issue` for one object, `[Issue]` for a list of them."
+            example: "User",
+            "What the body holds: `User` for one object, `[User]` for a list of them."
         ) { node, draft, reader in
             let isList = node.sequence != nil
             guard let names = reader.texts(node, wanted: "the name of a model, in brackets for a list") else { return }
@@ -109,8 +107,7 @@ extension RouteDraft: ConfigSection {
                 reader.errorHere(node.place, "one model stands here, in brackets if the body is a list of its objects")
                 return
             }
-            draft.model = (names[0].text, isList)
-            draft.places["model.name"] = names[0].place
+            draft.model = (names[0].text, isList, names[0].place)
         },
         ConfigKey(
             "root",
@@ -175,8 +172,20 @@ extension RouteDraft: ConfigSection {
         },
     ]
 
+    /// The keys that a rule for errors has, with examples of its own.
+    static let errorKeys: [ConfigKey<RouteDraft>] = {
+        let examples = ["path": "\"**\"", "method": "GET", "status": "4xx", "model": "Problem", "root": "error"]
+        return keys.compactMap { key in
+            var key = key
+            guard let example = examples[key.facts.name] else { return nil }
+            key.facts.example = example
+            return key
+        }
+    }()
+
     /// Puts together what several keys say, and says where they contradict each other.
     mutating func finish(_ reader: inout ConfigReader, isError: Bool) {
+        route.declaration.path = path ?? ""
         route.declaration.status = status ?? (isError ? .any : .class(2))
         if let model { route.body = BodyRule(model: model.name, isList: model.isList, root: root) }
         if root != nil, places["model"] == nil {
@@ -195,12 +204,12 @@ extension RouteDraft: ConfigSection {
     }
 
     private func checkPattern(_ reader: inout ConfigReader) {
-        guard let place = places["path"], !route.declaration.path.isEmpty || places["path"] != nil else { return }
+        guard let path else { return }
         let pattern: RoutePattern
         do {
-            pattern = try RoutePattern(route.declaration.path)
+            pattern = try RoutePattern(path)
         } catch {
-            reader.error(place, error.description)
+            reader.error(places["path"], error.description)
             return
         }
         for (binding, place) in zip(route.object, objectPlaces)
@@ -209,7 +218,7 @@ extension RouteDraft: ConfigSection {
             let meant =
                 known.isEmpty
                 ? "it has none; write {\(binding.capture)} there" : "it has \(known.joined(separator: ", "))"
-            reader.error(place, "\"\(route.declaration.path)\" has no capture \"\(binding.capture)\"; \(meant)")
+            reader.error(place, "\"\(path)\" has no capture \"\(binding.capture)\"; \(meant)")
         }
     }
 }

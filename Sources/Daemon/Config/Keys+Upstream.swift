@@ -28,6 +28,7 @@ extension UpstreamDraft: ConfigSection {
             do throws(PathPrefix.Misfit) {
                 draft.settings.prefix = try PathPrefix.read(text)
             } catch {
+                draft.hasValidPrefix = false
                 reader.errorHere(node.place, error.description)
             }
         },

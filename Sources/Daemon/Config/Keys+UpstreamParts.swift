@@ -5,7 +5,6 @@ extension ConfigKey<ConfigDraft> {
         ConfigKey(
             "upstreams",
             .named(.section(UpstreamDraft.keys.map(\.facts)), name: "github"),
-            isRequired: true,
             "The REST origins that Larder stands in front of, each under a name of your choice."
         ) { node, draft, reader in
             guard let pairs = reader.pairs(node, wanted: "names of upstreams, each with its keys") else { return }
