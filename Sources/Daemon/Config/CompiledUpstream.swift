@@ -37,9 +37,9 @@ struct CompiledUpstream: Sendable {
     }
 
     /// What a path's route says about caching, before there is an answer.
-    func overrides(method: String, path: String) -> RouteOverrides {
+    func overrides(method: String, path: String) -> Settings.Overrides {
         routes.match(method: method, path: path, status: nil).map { settings.routes[$0.index].overrides }
-            ?? RouteOverrides()
+            ?? Settings.Overrides()
     }
 
     /// The index in `settings.routes` of the rule for a request, or for its answer once there is a status.

@@ -148,12 +148,12 @@ extension RouteDraft: ConfigSection {
         ),
         ConfigKey(
             "cache",
-            .choice(RouteOverrides.Cache.allCases.map(\.rawValue)),
+            .choice(Settings.Overrides.Cache.allCases.map(\.rawValue)),
             example: "force",
             "never: nothing is stored. force: stored and used even where the upstream forbids it."
         ) { node, draft, reader in
-            let words = RouteOverrides.Cache.allCases.map(\.rawValue)
-            draft.route.overrides.cache = reader.choice(node, of: words).flatMap(RouteOverrides.Cache.init)
+            let words = Settings.Overrides.Cache.allCases.map(\.rawValue)
+            draft.route.overrides.cache = reader.choice(node, of: words).flatMap(Settings.Overrides.Cache.init)
         },
         .optionalDuration(
             "negative",
@@ -162,14 +162,7 @@ extension RouteDraft: ConfigSection {
             example: "30s",
             "How long a 404 or 410 is fresh, in place of what the upstream says."
         ),
-        ConfigKey(
-            "vary",
-            .list(.text),
-            example: "[Accept-Language]",
-            "The request fields that the answer varies by, in place of what Vary names."
-        ) { node, draft, reader in
-            draft.route.overrides.vary = reader.checkedTexts(node, FieldName.complaint)
-        },
+        .section("vary", \.route.overrides.vary, "What becomes of the answer's Vary."),
     ]
 
     /// The keys that a rule for errors has, with examples of its own.
@@ -221,6 +214,18 @@ extension RouteDraft: ConfigSection {
             reader.error(place, "\"\(path)\" has no capture \"\(binding.capture)\"; \(meant)")
         }
     }
+}
+
+extension Settings.Overrides.Vary: ConfigSection {
+    static let keys: [ConfigKey<Settings.Overrides.Vary>] = [
+        .texts(
+            "ignore",
+            \.ignore,
+            example: "[User-Agent, Origin]",
+            "Request fields that select no variant of the answer, though its Vary names them.",
+            check: FieldName.complaint
+        )
+    ]
 }
 
 extension StatusPattern {

@@ -5,10 +5,14 @@ enum FieldName {
         !name.isEmpty && name.utf8.allSatisfy(isTokenByte) ? nil : "is no header field's name"
     }
 
-    /// The same for a pattern in which `*` stands for any text.
+    /// The same for a name with a `*` at its beginning or end, which stands for any text.
     static func patternComplaint(_ pattern: String) -> String? {
-        pattern.utf8.contains { $0 != UInt8(ascii: "*") && isTokenByte($0) } && complaint(pattern) == nil
-            ? nil : "is no header field's name, nor a pattern of one such as \"*-Version\""
+        var name = Substring(pattern)
+        if name.hasPrefix("*") { name = name.dropFirst() } else if name.hasSuffix("*") { name = name.dropLast() }
+        guard complaint(String(name)) == nil, !name.contains("*") else {
+            return "is no header field's name, nor one with a \"*\" at its beginning or end such as \"*-Version\""
+        }
+        return nil
     }
 
     /// A `tchar` of RFC 9110 §5.6.2.

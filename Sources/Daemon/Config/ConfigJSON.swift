@@ -1,13 +1,13 @@
 /// A JSON value to be written, members in the order given.
-indirect enum JSONText: Sendable, Equatable {
+indirect enum ConfigJSON: Sendable, Equatable {
     case null
     case boolean(Bool)
     case number(Int)
     case string(String)
-    case array([JSONText])
-    case object([(String, JSONText)])
+    case array([ConfigJSON])
+    case object([(String, ConfigJSON)])
 
-    static func == (left: JSONText, right: JSONText) -> Bool { left.text == right.text }
+    static func == (left: ConfigJSON, right: ConfigJSON) -> Bool { left.text == right.text }
 
     /// On one line.
     var text: String {
