@@ -7,6 +7,8 @@ enum LogForm: Sendable {
     case plain
     /// For journald: the level as a `<N>` prefix, no time, because the journal has its own.
     case journal
+    /// For programs: an object per line.
+    case json
 
     /// journald sets JOURNAL_STREAM for services whose standard error it reads.
     static func suitable(for environment: [String: String]) -> LogForm {
@@ -16,8 +18,7 @@ enum LogForm: Sendable {
 
 /// Starts logging; once per process.
 enum LogSetup {
-    static func start(level: Settings.Log.Level, environment: [String: String] = Environment.variables) {
-        let form = LogForm.suitable(for: environment)
+    static func start(_ form: LogForm, level: Settings.Log.Level) {
         let level = Logger.Level(level)
         LoggingSystem.bootstrap { LineLogHandler(label: $0, form: form, level: level) }
     }
@@ -85,11 +86,18 @@ struct LineLogHandler: LogHandler {
     /// The line, line feed included.
     func line(_ level: Logger.Level, _ message: String, _ fields: Logger.Metadata, time: LogTime) -> String {
         let fields = fields.sorted { $0.key < $1.key }
-            .map { " \($0.key)=\(Self.quoted($0.value.description))" }.joined()
-        let text = Self.escaped(message) + fields + "\n"
+        if form == .json {
+            let head = [
+                ("time", time.text), ("level", level.rawValue), ("logger", label), ("message", message),
+            ]
+            let members = (head + fields.map { ($0.key, $0.value.description) }).map { ($0, ConfigJSON.string($1)) }
+            return ConfigJSON.object(members).text + "\n"
+        }
+        let text =
+            Self.escaped(message) + fields.map { " \($0.key)=\(Self.quoted($0.value.description))" }.joined() + "\n"
         return switch form {
         case .journal: "<\(level.priority)>\(text)"
-        case .plain: "\(time.text) \(level.rawValue) \(text)"
+        case .plain, .json: "\(time.text) \(level.rawValue) \(text)"
         }
     }
 

@@ -1,5 +1,4 @@
 import ArgumentParser
-import Mapping
 
 /// `larder serve`: the daemon.
 struct Serve: ParsableCommand {
@@ -54,7 +53,7 @@ struct Serve: ParsableCommand {
     )
     var logLevel: Settings.Log.Level?
 
-    @Flag(help: "Write what would be served as one JSON document, and stop.")
+    @Flag(help: "For programs: write each log line as a JSON object.")
     var json = false
 
     func validate() throws {
@@ -65,11 +64,7 @@ struct Serve: ParsableCommand {
 
     func run() throws {
         let settings = try settings(environment: Environment.variables)
-        if json {
-            Terminal.out(settings.summary.prettyText)
-            return
-        }
-        LogSetup.start(level: settings.log.level)
+        LogSetup.start(json ? .json : .suitable(for: Environment.variables), level: settings.log.level)
         throw ExitCode(try runDaemon(settings))
     }
 
@@ -100,31 +95,3 @@ struct Serve: ParsableCommand {
 
 extension Settings.Mode: ExpressibleByArgument {}
 extension Settings.Log.Level: ExpressibleByArgument {}
-
-extension Settings {
-    /// What would be served, for programs.
-    var summary: ConfigJSON {
-        .object([
-            ("listen", .array(listen.map { .string($0.description) })),
-            ("admin", .string(admin.description)),
-            ("store", store.path.map(ConfigJSON.string) ?? .null),
-            ("mode", .string(mode.rawValue)),
-            (
-                "upstreams",
-                .array(
-                    upstreams.map { upstream in
-                        .object([
-                            ("name", .string(upstream.name)),
-                            ("url", .string(upstream.url.description)),
-                            ("prefix", .string(upstream.prefix)),
-                            ("listen", .array(upstream.listen.map { .string($0.description) })),
-                            ("models", .array(upstream.models.map { .string($0.name) })),
-                            ("routes", .number(upstream.routes.count)),
-                            ("errors", .number(upstream.errors.count)),
-                        ])
-                    }
-                )
-            ),
-        ])
-    }
-}

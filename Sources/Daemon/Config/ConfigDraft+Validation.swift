@@ -12,6 +12,7 @@ extension ConfigDraft {
         }
         validateAddresses(&reader)
         validateNames(&reader)
+        validateGroups(&reader)
         for upstream in upstreams {
             validateFiles(of: upstream, &reader)
             warnOfExposure(of: upstream, &reader)
@@ -83,6 +84,20 @@ extension ConfigDraft {
                 reader.error(
                     upstream.place,
                     "\"\(name)\" and \"\(other.settings.name)\" are the same name but for capitals; rename one"
+                )
+            }
+        }
+    }
+
+    private func validateGroups(_ reader: inout ConfigReader) {
+        let named =
+            [(places["listen"], settings.listen), (places["admin"], [settings.admin])]
+            + upstreams.map { ($0.places["listen"], $0.settings.listen) }
+        for (place, addresses) in named {
+            for case .unix(let path, _, let group?) in addresses where getgrnam(group) == nil {
+                reader.error(
+                    place,
+                    "the socket \(path) is to belong to the group \"\(group)\", which this machine does not have"
                 )
             }
         }

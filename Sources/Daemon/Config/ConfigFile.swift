@@ -36,6 +36,10 @@ struct ConfigFile {
         do {
             // An empty file, or one of comments only, has no root.
             let root = try Yams.compose(yaml: yaml) ?? .mapping([:])
+guard root.mapping != nil || root.isNothing else {
+                reader.misfit(root, wanted: "keys with values")
+                return ConfigFile(settings: draft.settings, diagnostics: reader.diagnostics)
+            }
             draft.places = reader.section(root.isNothing ? .mapping([:]) : root, into: &draft)
         } catch {
             let (place, message) = syntaxError(error)
