@@ -9,8 +9,14 @@ extension Store {
     ///
     /// What was asked for before the clean and arrives after it is not stored.
     public func clean(_ filter: CleanFilter, dryRun: Bool = false) async throws(StoreError) -> CleanResult {
-        try await core.write(.prompt, alone: true) { [core] session in
-            try Cleaner(core: core, session: session, filter: filter).run(dryRun: dryRun)
+        if dryRun {
+            let now = core.clock.now()
+            let count = try await core.read { try CleanPreview(filter, in: $0, now: now).count() }
+            return CleanResult(removed: count, erasure: .notAsked)
+        }
+        return try await core.write(.prompt, alone: true) { [core] session in
+            var cleaner = try Cleaner(core: core, session: session, filter: filter)
+            return try cleaner.run()
         }
     }
 

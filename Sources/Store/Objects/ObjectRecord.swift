@@ -47,6 +47,9 @@ final class ObjectRecord {
 
     var isPinned: Bool { entries.contains { $0.uses > 0 } }
 
+    /// Whether nothing of it is worth keeping.
+    var isEmpty: Bool { entries.allSatisfy { $0.uses == 0 && $0.observation == 0 } }
+
     /// Whether this version alone is what is known of the object.
     func isKnownOnly(as version: Int64) -> Bool {
         guard let first = entries.first, first.version == version, first.observation != 0 else { return false }

@@ -12,9 +12,9 @@ struct FileBudget: Sendable {
     var wal: Int64 { min(maximum / 4, 16 << 20) }
     /// The bound on the database file; SQLite itself refuses to grow past it.
     var database: Int64 { max(maximum - wal, 64 * pageSize) }
-    /// Above this, documents are evicted …
+    /// Above this, documents are evicted.
     var high: Int64 { database / 100 * 92 }
-    /// … down to this.
+    /// Down to this they are.
     var low: Int64 { database / 100 * 85 }
     /// How much one batch may add before it is committed.
     var batch: Int { Int(min(wal / 4, 8 << 20)) }

@@ -3,7 +3,7 @@ import GRDB
 /// Keeps file and WAL within their bound: evicts, checkpoints, gives free pages back.
 struct FileKeeper {
     private let core: StoreCore
-    /// Whether the WAL holds anything since it was last emptied.
+    // Whether the WAL holds anything since it was last emptied.
     private var isWALUsed = true
 
     init(core: StoreCore) {
@@ -76,7 +76,7 @@ struct FileKeeper {
         return orphans > 0 || !documents.isEmpty
     }
 
-    private func shortenWAL(_ session: WriteSession) {
+    func shortenWAL(_ session: WriteSession) {
         guard core.budget.walBytes > core.budget.wal else { return }
         _ = emptyWAL(session, patience: 100)
     }

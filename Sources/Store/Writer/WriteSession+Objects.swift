@@ -192,6 +192,19 @@ extension WriteSession {
         record.isModified = true
     }
 
+    /// Changes which versions contribute otherwise than by an answer; the documents that show it are dirty then.
+    func reassign(_ contributions: [(version: Int64, observation: Int64)], to record: ObjectRecord) throws {
+        try assign(contributions, to: record)
+        let (scope, model) = try names.collection(record.collection, in: database)
+        let upstream = try names.scope(scope, in: database).upstream
+        record.merged = .some(nil)
+        if contributions.count > 1, let models = models[upstream]?.models {
+            record.merged = .some(try state(of: record).mergedPayload(model: model, models: models, lag: lag))
+        }
+        _ = nextSequence()
+        markChanged(record)
+    }
+
     /// Takes a document's pins off their objects.
     func unpin(_ pins: [Pin]) throws {
         for pin in pins {

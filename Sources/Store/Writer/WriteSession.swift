@@ -7,7 +7,9 @@ import Mapping
 /// per batch, changed in memory, and written by `flush`, so that an object
 /// shown a hundred times in a batch is one row written.
 final class WriteSession {
-    /// The numbers to be given out next. Never given twice while the store is open, whatever was deleted.
+    /// The numbers given out last.
+    ///
+    /// Never given twice while the store is open, whatever was deleted.
     struct Numbers: Sendable {
         var document: Int64
         var object: Int64
