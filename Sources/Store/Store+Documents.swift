@@ -53,9 +53,6 @@ extension Store {
         done: @escaping @Sendable (Result<Receipt, StoreError>) -> Void
     ) {
         ingest.async { [core] in
-            let digest = core.hasher.digest(document.key)
-            // Before the commit: a look-up must not miss a document that is there.
-            core.presence.insert([digest.low])
             let bytes = document.body.count + document.head.count + document.policy.count
             let preparation = Preparation(
                 body: document.body,

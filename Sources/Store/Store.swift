@@ -42,6 +42,7 @@ public final class Store: Sendable {
                     hasher: core.hasher,
                     clock: core.clock,
                     lag: core.lag,
+                    presence: core.presence,
                     models: core.models,
                     numbers: numbers
                 )

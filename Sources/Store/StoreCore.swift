@@ -65,8 +65,11 @@ final class StoreCore: Sendable {
     }
 
     /// Tells everybody in memory of a commit; on the writer's thread.
-    func publish(_ outcome: WriteSession.Outcome, at sequence: Int64) {
-        recent.add(outcome.changed, at: sequence)
+    func publish(_ outcome: WriteSession.Outcome, of session: WriteSession) throws {
+        recent.add(outcome.changed, at: session.numbers.sequence)
+        for digest in outcome.removed where try !session.hasDocuments(under: digest) {
+            presence.remove([digest.low])
+        }
         guard let listener else { return }
         if !outcome.changed.isEmpty { listener.objectsChanged(Array(Set(outcome.changed))) }
         if !outcome.removed.isEmpty { listener.documentsRemoved(Array(Set(outcome.removed))) }

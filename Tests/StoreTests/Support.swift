@@ -149,3 +149,45 @@ let issue = BodyRule(model: "Issue", isList: false)
 let issues = BodyRule(model: "Issue", isList: true)
 let user = BodyRule(model: "User", isList: false)
 let users = BodyRule(model: "User", isList: true)
+
+/// What the `sqlite3` command says, without the last newline; errors included.
+func sqlite(_ path: String, _ sql: String) -> String {
+    let process = Process()
+    process.executableURL = URL(fileURLWithPath: "/usr/bin/sqlite3")
+    process.arguments = ["-cmd", ".timeout 5000", path, sql]
+    let pipe = Pipe()
+    process.standardOutput = pipe
+    process.standardError = pipe
+    do {
+        try process.run()
+    } catch {
+        return "sqlite3 cannot be run: \(error)"
+    }
+    let output = pipe.fileHandleForReading.readDataToEndOfFile()
+    process.waitUntilExit()
+    return String(decoding: output, as: UTF8.self).trimmingCharacters(in: .newlines)
+}
+
+/// Another process that reads the store in one long transaction, and so keeps its WAL from being reset.
+final class ForeignReader {
+    private let process = Process()
+    private let input = Pipe()
+
+    /// Returns once the transaction has begun.
+    init(_ path: String) throws {
+        let output = Pipe()
+        // Line by line: into a pipe, sqlite3 would keep its answer to itself.
+        process.executableURL = URL(fileURLWithPath: "/usr/bin/stdbuf")
+        process.arguments = ["-oL", "sqlite3", path]
+        process.standardInput = input
+        process.standardOutput = output
+        try process.run()
+        try input.fileHandleForWriting.write(contentsOf: Data("BEGIN; SELECT count(*) FROM _meta;\n".utf8))
+        _ = output.fileHandleForReading.availableData
+    }
+
+    func end() {
+        try? input.fileHandleForWriting.close()
+        process.waitUntilExit()
+    }
+}

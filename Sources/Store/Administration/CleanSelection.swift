@@ -53,8 +53,11 @@ struct CleanSelection {
             ORDER BY d.id
             """
         ).eachWhile(
-            SQLValue(filter.upstream), SQLValue(filter.principal), SQLValue(filter.urlPrefix),
-            before.map(SQLValue.integer) ?? .null, .integer(after)
+            SQLValue(filter.upstream),
+            SQLValue(filter.principal),
+            SQLValue(filter.urlPrefix),
+            before.map(SQLValue.integer) ?? .null,
+            .integer(after)
         ) { row in
             if let url = filter.url, !url(row.string(1)) { return true }
             if try isAnyModel || shows(row.bytes(2), &isMeant) { found.append(row.integer(0)) }

@@ -30,7 +30,7 @@ struct Cleaner {
         var isMore = true
         while isMore {
             let (more, outcome) = try session.transaction(durable: true) { try removeSlice() }
-            core.publish(outcome, at: session.numbers.sequence)
+            try core.publish(outcome, of: session)
             keeper.shortenWAL(session)
             isMore = more
         }

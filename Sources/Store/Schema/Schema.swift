@@ -75,7 +75,8 @@ enum Schema {
         -- Immutable; each belongs to the one object whose state names it.
         CREATE TABLE _versions (id INTEGER PRIMARY KEY, payload TEXT NOT NULL);
 
-        -- Objects that no document shows any more. Seconds of the store's clock.
+        -- Objects that no document shows any more, and when each was last
+        -- observed: seconds of the store's clock.
         CREATE TABLE _orphans (object INTEGER PRIMARY KEY, since INTEGER NOT NULL);
 
         -- low: lower half of the key's digest. place: digest of upstream and

@@ -67,11 +67,12 @@ struct FileKeeper {
             return bytes < core.budget.batch
         }
         let (orphans, outcome) = try session.transaction {
-            let orphans = try session.removeOrphans(until: last, limit: 256)
             for document in documents { try session.remove(document) }
-            return orphans
+            // Written first: what these documents alone showed is among the orphans then.
+            try session.flush()
+            return try session.removeOrphans(until: last, limit: 1024)
         }
-        core.publish(outcome, at: session.numbers.sequence)
+        try core.publish(outcome, of: session)
         core.updateStatistics { $0.evicted += Int64(documents.count) }
         return orphans > 0 || !documents.isEmpty
     }

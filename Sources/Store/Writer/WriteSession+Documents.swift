@@ -54,7 +54,8 @@ extension WriteSession {
             observation: observation.sequence,
             verified: receipt.isDirty ? 0 : receipt.sequence
         )
-        outcome.added.append(digest.low)
+        // Before the commit: a look-up must not miss a document that is there.
+        presence.insert([digest.low])
         return receipt
     }
 
@@ -183,6 +184,12 @@ extension WriteSession {
             .blob(variant)
         ) { found.append(($0.integer(0), $0.integer(1))) }
         return found
+    }
+
+    /// Whether there are documents under a key, or under one that shares half its digest.
+    func hasDocuments(under digest: Digest128) throws -> Bool {
+        try Query(database, "SELECT 1 FROM _documents WHERE low = ? LIMIT 1")
+            .first(.integer(Int64(bitPattern: digest.low))) { _ in true } ?? false
     }
 
     private func insert(

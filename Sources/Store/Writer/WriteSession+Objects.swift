@@ -219,7 +219,6 @@ extension WriteSession {
     func flushObjects() throws {
         let modified = records.values.filter(\.isModified).sorted { $0.id < $1.id }
         guard !modified.isEmpty else { return }
-        let now = seconds
         for record in modified {
             for entry in record.entries where entry.uses == 0 && entry.observation == 0 {
                 try Query(database, "DELETE FROM _versions WHERE id = ?").run(.integer(entry.version))
@@ -233,11 +232,16 @@ extension WriteSession {
             let isPinned = record.isPinned
             if !isPinned, record.wasPinned || !record.isStored {
                 try Query(database, "INSERT OR REPLACE INTO _orphans VALUES (?, ?)")
-                    .run(.integer(record.id), .integer(now))
+                    .run(.integer(record.id), .integer(try lastSeen(record)))
             } else if isPinned, record.isStored, !record.wasPinned {
                 try Query(database, "DELETE FROM _orphans WHERE object = ?").run(.integer(record.id))
             }
         }
+    }
+
+    /// When an object was last observed, in seconds: what orphans are evicted by.
+    private func lastSeen(_ record: ObjectRecord) throws -> Int64 {
+        try record.contributing.map { try observation($0.observation).end / 1_000_000 }.max() ?? 0
     }
 
     private func deleteRow(of record: ObjectRecord) throws {

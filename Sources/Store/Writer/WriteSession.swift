@@ -23,7 +23,6 @@ final class WriteSession {
     struct Outcome {
         var changed: [ObjectID] = []
         var removed: [Digest128] = []
-        var added: [UInt64] = []
     }
 
     struct ObservationRecord {
@@ -44,6 +43,7 @@ final class WriteSession {
     let hasher: KeyHasher
     let clock: StoreClock
     let lag: Int64
+    let presence: KeyPresence
     var models: [String: UpstreamModels]
     var numbers: Numbers
     var barriers = Barriers()
@@ -60,6 +60,7 @@ final class WriteSession {
         hasher: KeyHasher,
         clock: StoreClock,
         lag: Int64,
+        presence: KeyPresence,
         models: [String: UpstreamModels],
         numbers: Numbers
     ) {
@@ -67,6 +68,7 @@ final class WriteSession {
         self.hasher = hasher
         self.clock = clock
         self.lag = lag
+        self.presence = presence
         self.models = models
         self.numbers = numbers
         names = NameTable()
@@ -101,19 +103,19 @@ final class WriteSession {
             throw error
         }
         guard let result else { preconditionFailure("a transaction that did not throw ran its work") }
-        records.removeAll(keepingCapacity: true)
-        recordIDs.removeAll(keepingCapacity: true)
-        observations.removeAll(keepingCapacity: true)
         return (result, outcome)
     }
 
-    /// Writes what the batch changed in memory.
-    private func flush() throws {
+    /// Writes what the batch changed in memory, and forgets it there.
+    func flush() throws {
         try flushObjects()
         try flushObservations()
         try Meta.sequence.set(numbers.sequence, in: database)
         try Meta.clock.set(clock.now(), in: database)
         if !outcome.changed.isEmpty { try Meta.changed.set(numbers.sequence, in: database) }
+        records.removeAll(keepingCapacity: true)
+        recordIDs.removeAll(keepingCapacity: true)
+        observations.removeAll(keepingCapacity: true)
     }
 
     /// Forgets a batch that was rolled back; names it introduced are gone with it.

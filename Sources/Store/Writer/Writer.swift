@@ -26,6 +26,7 @@ final class Writer {
                     hasher: core.hasher,
                     clock: core.clock,
                     lag: core.lag,
+                    presence: core.presence,
                     models: core.models,
                     numbers: numbers
                 )
@@ -93,7 +94,7 @@ final class Writer {
             let (completions, outcome) = try session.transaction(durable: isDurable) {
                 try batch.map { try $0.work(session) }
             }
-            core.publish(outcome, at: session.numbers.sequence)
+            try core.publish(outcome, of: session)
             core.updateStatistics {
                 $0.commits += 1
                 $0.trouble = nil
