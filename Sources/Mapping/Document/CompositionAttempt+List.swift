@@ -49,7 +49,9 @@ extension CompositionAttempt {
             guard element.kind != .array else { return fail("a list of objects now holds a list") }
             return output.append(contentsOf: element.bytes)
         }
-        if siblings.allSatisfy({ $0.value.target?.isBare == true }) {
+        // Null says nothing of the style.
+        let siblings = siblings.filter { $0.value.target != nil || $0.value.kind == .object }
+        if !siblings.isEmpty, siblings.allSatisfy({ $0.value.target?.isBare == true }) {
             guard let target = element.target else {
                 return fail("a list of bare identities now holds an object without one")
             }

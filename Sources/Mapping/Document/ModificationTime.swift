@@ -31,7 +31,9 @@ enum ModificationTime: Equatable {
         }
     }
 
-    /// RFC 3339 §5.6, lower-case letters and a blank for `T` included. A date without an offset is no point in time.
+    /// RFC 3339 §5.6, lower-case letters and a blank for `T` included.
+    ///
+    /// A date without an offset is no point in time.
     private init?(date text: [UInt8]) {
         var reader = DigitReader(text: text)
         guard let year = reader.digits(4), reader.take("-"), let month = reader.digits(2), reader.take("-"),

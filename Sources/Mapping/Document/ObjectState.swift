@@ -27,6 +27,10 @@ public struct ObjectState: Sendable, Equatable {
             contributions = new.last.map { [$0] } ?? contributions
             return !new.isEmpty
         }
+        if contributions.isEmpty, new.count == 1 {
+            contributions = new
+            return true
+        }
         if confirms(new) { return false }
         let before = ContributionTable(contributions, model: index, models: models, lag: lag).resolved
         var table = ContributionTable(contributions + new, model: index, models: models, lag: lag)

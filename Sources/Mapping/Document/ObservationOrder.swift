@@ -9,7 +9,9 @@ struct ObservationOrder {
         var modified: ModificationTime?
     }
 
-    /// Whether `left` is newer than `right`. Neither need be: reads that overlapped have no order.
+    /// Whether `left` is newer than `right`.
+    ///
+    /// Neither need be: reads that overlapped have no order.
     func overrides(_ left: Side, _ right: Side) -> Bool {
         if let mine = left.modified, let theirs = right.modified {
             if mine.isLater(than: theirs) == true { return true }

@@ -41,13 +41,18 @@ struct ObservedMembers {
 
     /// `shared`: whether members move without being declared themselves.
     private mutating func read(_ object: JSONSlice, node: Int, shared: Bool, at prefix: MemberPath) {
-        for member in object.members {
-            let path = prefix.appending(member.name)
-            guard let child = member.name.name.flatMap({ models.tree.child(of: node, named: $0) }) else {
-                if shared { add(ObservedMember(value: member.value, isShared: true), at: path) }
-                continue
+        let tree = models.tree
+        object.forEachMember { name, _, range in
+            // Most members are not declared: they are told apart by their bytes, before any text is made of them.
+            let child = tree.child(of: node, spelled: name)
+            guard child != nil || shared else { return }
+            let path = prefix.appending(MemberPath(literal: name))
+            let value = JSONSlice(object.text, range)
+            if let child {
+                read(value, child: child, shared: shared, at: path)
+            } else {
+                add(ObservedMember(value: value, isShared: true), at: path)
             }
-            read(member.value, child: child, shared: shared, at: path)
         }
     }
 

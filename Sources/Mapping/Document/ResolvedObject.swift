@@ -56,6 +56,8 @@ struct ContributionTable {
         var contribution: Contribution
         var members: [MemberPath: ObservedMember]
         var side: ObservationOrder.Side
+        /// Whether another version of the same answer disagrees with it.
+        var isContradicted = false
     }
 
     private(set) var rows: [Row]
@@ -94,6 +96,7 @@ struct ContributionTable {
         guard !contradicted.isEmpty else { return }
         for index in rows.indices {
             for (sequence, path) in contradicted where rows[index].side.observation.sequence == sequence {
+                rows[index].isContradicted = true
                 rows[index].members[path] = nil
                 for inner in rows[index].members.keys where inner.isWithin(path) { rows[index].members[inner] = nil }
             }
@@ -125,21 +128,66 @@ struct ContributionTable {
         return isAgreed ? .value(member) : .disputed
     }
 
-    /// Drops every row all of whose members are known newer, oldest first, and puts the newest in front.
+    /// How long a read may be on its way, in microseconds: until then a write is kept although newer reads say all that it
+    /// says, because only the write shows that a read begun before it is older than those.
+    static let longestFlight: Int64 = 600_000_000
+
+    /// Drops every row that no longer decides anything, oldest first, and puts the newest in front.
     mutating func prune(to maximum: Int) {
         rows.sort {
             (order.effectiveTime($0.side.observation), $0.side.observation.sequence)
                 > (order.effectiveTime($1.side.observation), $1.side.observation.sequence)
         }
-        for index in rows.indices.reversed() where rows.count > 1 && isSuperseded(index) { rows.remove(at: index) }
+        var index = rows.count - 1
+        while index >= 0 {
+            let group = contradicting(index)
+            if group.count < rows.count, group.allSatisfy({ isSuperseded($0, besides: group) }) {
+                for superseded in group.reversed() { rows.remove(at: superseded) }
+                index = rows.count - 1
+            } else {
+                index -= 1
+            }
+        }
         if rows.count > maximum { rows.removeLast(rows.count - maximum) }
     }
 
-    private func isSuperseded(_ index: Int) -> Bool {
+    /// The row and those of the same answer that contradict it: one of them left alone would seem to observe what all of
+    /// them together do not.
+    private func contradicting(_ index: Int) -> [Int] {
+        guard rows[index].isContradicted else { return [index] }
+        let sequence = rows[index].side.observation.sequence
+        return rows.indices.filter { rows[$0].isContradicted && rows[$0].side.observation.sequence == sequence }
+    }
+
+    /// Whether every member is known newer from others, who also override all that this one overrides.
+    ///
+    /// The latter does not follow: a read begun before a write was answered is older than the write, and overlaps with
+    /// reads that are newer than the write.
+    private func isSuperseded(_ index: Int, besides group: [Int]) -> Bool {
         let row = rows[index]
-        let newer = rows.indices.filter { $0 != index && order.overrides(rows[$0].side, row.side) }
-        guard !newer.isEmpty else { return false }
-        return row.members.keys.allSatisfy { path in newer.contains { rows[$0].members[path] != nil } }
+        let others = rows.indices.filter { !group.contains($0) }
+        let newer = others.filter { order.overrides(rows[$0].side, row.side) }
+        let older = others.filter { order.overrides(row.side, rows[$0].side) }
+        guard !newer.isEmpty, !isAwaited(row, newer) else { return false }
+        return row.members.keys.allSatisfy { path in
+            newer.contains { rows[$0].members[path] != nil }
+                && older.allSatisfy { old in
+                    rows[old].members[path] == nil
+                        || others.contains {
+                            rows[$0].members[path] != nil && order.overrides(rows[$0].side, rows[old].side)
+                        }
+                }
+        }
+    }
+
+    /// Whether a read that began before this write may still arrive, and no later write would tell that it is old.
+    private func isAwaited(_ row: Row, _ newer: [Int]) -> Bool {
+        guard row.side.observation.kind == .write else { return false }
+        return newer.allSatisfy { index in
+            let observation = rows[index].side.observation
+            let repeats = observation.kind == .write && row.members.keys.allSatisfy { rows[index].members[$0] != nil }
+            return !repeats && observation.start - row.side.observation.end < Self.longestFlight
+        }
     }
 
     /// Puts a contribution that alone says all there is in front, if there is one.

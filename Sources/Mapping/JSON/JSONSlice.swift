@@ -52,8 +52,16 @@ struct JSONSlice: Sendable {
 
     /// The members of an object in order, repeated ones included; empty for other values.
     var members: [Member] {
-        guard kind == .object else { return [] }
         var members: [Member] = []
+        forEachMember { name, nameRange, value in
+            members.append(Member(name: MemberPath(literal: name), nameRange: nameRange, value: JSONSlice(text, value)))
+        }
+        return members
+    }
+
+    /// Goes over the members of an object in order: the quoted name, its range, and the value's.
+    func forEachMember(_ body: (UnsafeBufferPointer<UInt8>, Range<Int>, Range<Int>) -> Void) {
+        guard kind == .object else { return }
         text.withUnsafeBufferPointer { buffer in
             let scanner = JSONScanner(buffer, allowsReferences: true)
             var position = scanner.skipSpace(range.lowerBound + 1)
@@ -64,16 +72,12 @@ struct JSONSlice: Sendable {
                 guard start >= 0 else { return }
                 let end = scanner.scanValue(start, depth: 0)
                 guard end >= 0 else { return }
-                let name = MemberPath(literal: UnsafeBufferPointer(rebasing: buffer[position..<nameEnd]))
-                members.append(
-                    Member(name: name, nameRange: position..<nameEnd, value: JSONSlice(text, start..<end))
-                )
+                body(UnsafeBufferPointer(rebasing: buffer[position..<nameEnd]), position..<nameEnd, start..<end)
                 position = scanner.skipSpace(end)
                 guard scanner.byte(position) == UInt8(ascii: ",") else { return }
                 position = scanner.skipSpace(position + 1)
             }
         }
-        return members
     }
 
     /// The elements of an array in order; empty for other values.

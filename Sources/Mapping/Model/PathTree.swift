@@ -70,6 +70,16 @@ struct PathTree: Sendable {
         }
     }
 
+    /// The child of a node by its name as a valid literal spells it.
+    func child(of node: Int, spelled literal: UnsafeBufferPointer<UInt8>) -> Int? {
+        guard nodes[node].hasChildren, literal.count > 2, let base = literal.baseAddress else { return nil }
+        if literal.contains(UInt8(ascii: "\\")) {
+            return JSONString.text(literal).flatMap { child(of: node, named: $0) }
+        }
+        let count = literal.count - 2
+        return withView { $0.child(of: $0.nodes[node], base + 1, count, readable: count) }
+    }
+
     @inline(__always)
     static func hash(_ name: UnsafePointer<UInt8>, _ count: Int) -> UInt64 {
         guard count > 0 else { return 0 }

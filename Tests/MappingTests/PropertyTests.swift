@@ -1,0 +1,115 @@
+import Testing
+
+@testable import Mapping
+
+@Suite struct PropertyTests {
+    @Test(arguments: 0..<8 as Range<UInt64>)
+    func `whatever is taken apart is put together byte for byte, and every part is JSON`(seed: UInt64) throws {
+        let normaliser = Normaliser(models: try Tracker.models())
+        var generator = BodyGenerator(seed: seed)
+        for _ in 0..<150 {
+            let isList = generator.chance(50)
+            let body = Array(generator.body(isList: isList).utf8)
+            guard case .objects(let parts) = normaliser.decompose(body, as: BodyRule(model: "Issue", isList: isList))
+            else { continue }
+            #expect(parts.recomposes(to: body), "seed \(seed): \(text(body))")
+            for part in [parts.skeleton] + parts.occurrences.map(\.payload) {
+                let isJSON = part.withUnsafeBufferPointer { JSONScanner($0, allowsReferences: true).scanText() >= 0 }
+                #expect(isJSON, "seed \(seed): \(text(part))")
+            }
+            let names = [parts.skeleton] + parts.occurrences.map(\.payload)
+            #expect(names.map { Reference.names(in: $0).count }.reduce(0, +) == parts.occurrences.count)
+            #expect(parts.occurrences.allSatisfy { Reference.names(in: $0.payload) == $0.children })
+        }
+    }
+
+    @Test(arguments: 0..<8 as Range<UInt64>)
+    func `a body that is alone in the world is shown as received`(seed: UInt64) throws {
+        let models = try Tracker.models()
+        var generator = BodyGenerator(seed: seed &+ 100)
+        for _ in 0..<60 {
+            var shelf = Shelf(models)
+            let body = generator.body(isList: true)
+            shelf.receive("a", body, "Issue", list: true)
+            #expect(shelf.compose("a") == .unchanged, "seed \(seed): \(body)")
+            // Again, the same: nothing changes.
+            #expect(shelf.receive("a", body, "Issue", list: true).isEmpty, "seed \(seed): \(body)")
+            #expect(shelf.compose("a") == .unchanged, "seed \(seed): \(body)")
+        }
+    }
+
+    @Test(arguments: 0..<8 as Range<UInt64>)
+    func `a composed body is JSON with the members of the pinned one, and composing it again changes nothing`(
+        seed: UInt64
+    ) throws {
+        let models = try Tracker.models()
+        var generator = BodyGenerator(seed: seed &+ 200)
+        var composed = 0
+        for _ in 0..<60 {
+            var shelf = Shelf(models)
+            shelf.receive("a", generator.body(isList: true), "Issue", list: true)
+            for document in ["b", "c", "d"] {
+                shelf.receive(document, generator.body(isList: true), "Issue", list: true)
+            }
+            guard case .composed(let body, _) = shelf.compose("a") else { continue }
+            composed += 1
+            let scanned = body.withUnsafeBufferPointer { JSONScanner($0, allowsReferences: false).scanText() }
+            #expect(scanned >= 0, "seed \(seed): \(text(body))")
+            let (skeleton, pins) = try #require(shelf.documents["a"])
+            let received = try #require(recompose(skeleton: skeleton, payloads: pins))
+            #expect(received != body)
+            // What is shown now is what is known: taken apart, it composes to itself.
+            guard
+                case .objects(let parts) = Normaliser(models: models)
+                    .decompose(body, as: BodyRule(model: "Issue", isList: true))
+            else { continue }
+            let states = shelf.states
+            let again = Composer(models: models, lag: 0).compose(
+                skeleton: parts.skeleton,
+                pins: parts.occurrences.map(\.payload),
+                state: { states[$0] }
+            )
+            #expect(again == .unchanged, "seed \(seed): \(text(body))")
+        }
+        #expect(composed > 0)
+    }
+
+    @Test(arguments: 0..<4 as Range<UInt64>)
+    func `answers apart in time leave one state whatever their order of arrival`(seed: UInt64) throws {
+        let models = try Tracker.models()
+        var generator = BodyGenerator(seed: seed &+ 300)
+        var random = SeededGenerator(seed: seed)
+        for _ in 0..<20 {
+            let bodies = (0..<4).map { (Int64($0), generator.body(isList: true)) }
+            var outcomes: [[String: String]] = []
+            for _ in 0..<3 {
+                var shelf = Shelf(models)
+                for (index, body) in bodies.shuffled(using: &random) {
+                    shelf.receive("d\(index)", body, "Issue", list: true, start: index * 10, end: index * 10 + 5)
+                }
+                outcomes.append(Dictionary(uniqueKeysWithValues: shelf.documents.keys.map { ($0, shelf.shown($0)) }))
+            }
+            #expect(outcomes[0] == outcomes[1], "seed \(seed): \(bodies)")
+            #expect(outcomes[0] == outcomes[2], "seed \(seed): \(bodies)")
+        }
+    }
+
+    @Test(arguments: 0..<4 as Range<UInt64>)
+    func `damage to a body never traps and never goes unnoticed as JSON`(seed: UInt64) throws {
+        let normaliser = Normaliser(models: try Tracker.models())
+        var generator = BodyGenerator(seed: seed &+ 400)
+        var random = SeededGenerator(seed: seed)
+        for _ in 0..<100 {
+            var body = Array(generator.body(isList: true).utf8)
+            guard !body.isEmpty else { continue }
+            for _ in 0..<Int.random(in: 1...3, using: &random) {
+                let index = Int.random(in: 0..<body.count, using: &random)
+                body[index] = UInt8.random(in: 0...255, using: &random)
+            }
+            if generator.chance(30) { body.removeLast(Int.random(in: 0..<body.count, using: &random)) }
+            guard case .objects(let parts) = normaliser.decompose(body, as: BodyRule(model: "Issue", isList: true))
+            else { continue }
+            #expect(parts.recomposes(to: body))
+        }
+    }
+}
