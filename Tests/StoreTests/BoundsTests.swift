@@ -1,0 +1,121 @@
+import Foundation
+import Mapping
+import Store
+import Synchronization
+import Testing
+
+struct BoundsTests {
+    /// Remembers what a listener is told.
+    final class Listener: ChangeListener {
+        let changed = Mutex<[ObjectID]>([])
+        let removed = Mutex<[Digest128]>([])
+
+        func objectsChanged(_ objects: [ObjectID]) { changed.withLock { $0 += objects } }
+        func documentsRemoved(_ keys: [Digest128]) { removed.withLock { $0 += keys } }
+    }
+
+    private let filler = String(repeating: "y", count: 3000)
+
+    @Test func `the file stays within its bound, and the least recently used go`() async throws {
+        let maximum: Int64 = 4 << 20
+        let bench = try Bench(maximumFileBytes: maximum)
+        let listener = Listener()
+        bench.store.setListener(listener)
+        let favourite = try await bench.receive("/favourite", "keep me")
+        for number in 0..<3000 {
+            try await bench.receive("/issues/\(number)", #"{"id":\#(number),"title":"\#(filler)"}"#, issue)
+            if number % 50 == 0, let id = favourite.document { bench.store.touchUsed([id]) }
+            if number % 100 == 0 {
+                let statistics = bench.store.statistics
+                #expect(statistics.fileBytes + statistics.walBytes <= maximum)
+            }
+        }
+        #expect(try await bench.body("/favourite") == "keep me")
+        #expect(try await bench.body("/issues/2999") != nil)
+        #expect(try await bench.body("/issues/0") == nil)
+        let count = try await bench.store.count()
+        #expect(count.documents > 500)
+        #expect(count.objects <= count.documents)
+        #expect(listener.removed.withLock(\.count) == 3001 - count.documents)
+        #expect(bench.store.statistics.evicted == Int64(3001 - count.documents))
+        await bench.store.close()
+        #expect(sqlite(bench.folder.file(), "PRAGMA integrity_check") == "ok")
+        #expect(sqlite(bench.folder.file(), "SELECT count(*) FROM _versions") == "\(count.objects)")
+        #expect(sqlite(bench.folder.file(), "SELECT count(*) FROM _observations") == "\(count.documents)")
+    }
+
+    @Test func `what a document shows outlives the eviction of others`() async throws {
+        let bench = try Bench(maximumFileBytes: 4 << 20)
+        let list = #"[{"id":0,"title":"zero"},{"id":1,"title":"one"}]"#
+        let receipt = try await bench.receive("/list", list, issues)
+        for number in 0..<2000 {
+            try await bench.receive("/issues/\(number)", #"{"id":\#(number),"title":"\#(filler)"}"#, issue)
+            if number % 50 == 0, let id = receipt.document { bench.store.touchUsed([id]) }
+        }
+        let document = try #require(try await bench.document("/list"))
+        #expect(try await bench.store.received(document.id) == Array(list.utf8))
+        await bench.store.close()
+    }
+
+    @Test func `a document too large for the store fails alone, and the store goes on`() async throws {
+        let bench = try Bench(maximumFileBytes: 4 << 20)
+        let huge = bench.answer("/huge", String(repeating: "z", count: 6 << 20))
+        let small = bench.answer("/small", "1")
+        let first = Task { try await bench.store.receive(huge) }
+        let second = Task { try await bench.store.receive(small) }
+        await #expect(throws: StoreError.self) { try await first.value }
+        #expect(try await second.value.document != nil)
+        #expect(bench.store.statistics.failures == 1)
+        try await bench.receive("/after", "2")
+        #expect(try await bench.body("/after") == "2")
+        #expect(try await bench.body("/huge") == nil)
+        #expect(bench.store.statistics.trouble == nil)
+        await bench.store.close()
+        #expect(sqlite(bench.folder.file(), "PRAGMA integrity_check") == "ok")
+    }
+
+    @Test func `a bounded queue refuses what does not fit, and waits where waiting is asked for`() async throws {
+        let bench = try Bench { $0.queueLimit = 4 }
+        let results = Mutex<[StoreError?]>([])
+        for number in 0..<200 {
+            bench.store.submit(bench.answer("/\(number)", "1")) { result in
+                results.withLock { results in
+                    if case .failure(let error) = result { results.append(error) } else { results.append(nil) }
+                }
+            }
+        }
+        await bench.store.flush()
+        let outcome = results.withLock { $0 }
+        #expect(outcome.count == 200)
+        #expect(outcome.contains(.queueFull))
+        #expect(outcome.contains(nil))
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for number in 0..<100 {
+                let answer = bench.answer("/w/\(number)", "1")
+                group.addTask {
+                    let receipt = try await bench.store.receive(answer)
+                    #expect(receipt.document != nil)
+                }
+            }
+            try await group.waitForAll()
+        }
+        #expect(bench.store.statistics.queued == 0)
+        await bench.store.close()
+    }
+
+    @Test func `the listener hears of changes before the caller goes on`() async throws {
+        let bench = try Bench()
+        let listener = Listener()
+        bench.store.setListener(listener)
+        let first = try await bench.receive("/issues", #"[{"id":1,"title":"old"},{"id":2}]"#, issues)
+        listener.changed.withLock { $0 = [] }
+        let second = try await bench.receive("/issues/1", #"{"id":1,"title":"new"}"#, issue)
+        #expect(listener.changed.withLock { $0 } == second.objects)
+        #expect(bench.store.mayHaveChanged(first.objects, since: first.sequence))
+        #expect(!bench.store.mayHaveChanged(first.objects, since: second.sequence))
+        listener.changed.withLock { $0 = [] }
+        try await bench.receive("/issues/1", #"{"title":"n\u0065w","id":1.0}"#, issue)
+        #expect(listener.changed.withLock { $0 }.isEmpty, "spelled differently is no change")
+        await bench.store.close()
+    }
+}

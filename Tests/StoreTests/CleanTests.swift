@@ -1,0 +1,132 @@
+import Foundation
+import Mapping
+import Store
+import Testing
+
+struct CleanTests {
+    /// Whether a text is anywhere in the store's files.
+    private func holds(_ text: String, _ folder: TemporaryFolder) -> Bool {
+        ["", "-wal"].contains { suffix in
+            FileManager.default.contents(atPath: folder.file() + suffix)?.range(of: Data(text.utf8)) != nil
+        }
+    }
+
+    private func filled() async throws -> Bench {
+        let bench = try Bench()
+        for number in 0..<300 {
+            try await bench.receive(
+                "/issues/\(number)",
+                #"{"id":\#(number),"title":"title-\#(number)","user":{"id":\#(number % 7),"login":"u\#(number % 7)"}}"#,
+                issue
+            )
+        }
+        try await bench.receive("/text", "marker-text and more")
+        try await bench.receive("/users/3", #"{"id":3,"login":"u3","bio":"marker-three"}"#, user)
+        return bench
+    }
+
+    @Test func `cleaning everything leaves nothing, in file or WAL, and does not come back`() async throws {
+        let bench = try await filled()
+        #expect(holds("title-299", bench.folder))
+        let result = try await bench.store.clean(.all)
+        #expect(result.erasure == .erased)
+        #expect(result.removed.documents == 302)
+        #expect(result.removed.objects == 307)
+        #expect(result.removed.models == ["Issue": 300, "User": 7])
+        #expect(try await bench.store.count().documents == 0)
+        #expect(try await bench.store.count().objects == 0)
+        for text in ["title-", "marker-text", "marker-three", "u3"] { #expect(!holds(text, bench.folder)) }
+        #expect(!bench.store.mayHave(bench.store.hasher.digest(bench.key("/text"))))
+        await bench.store.close()
+        let again = try Bench(folder: bench.folder)
+        #expect(try await again.store.count().documents == 0)
+        await again.store.close()
+    }
+
+    @Test func `a dry run counts and removes nothing`() async throws {
+        let bench = try await filled()
+        let preview = try await bench.store.clean(CleanFilter(model: "User", identity: "3"), dryRun: true)
+        #expect(preview.erasure == .notAsked)
+        #expect(preview.removed.documents == 44)
+        let result = try await bench.store.clean(CleanFilter(model: "User", identity: "3"))
+        #expect(result.removed.documents == preview.removed.documents)
+        #expect(result.removed.objects == preview.removed.objects)
+        #expect(result.removed.models == ["Issue": 43, "User": 1])
+        #expect(!holds("marker-three", bench.folder))
+        #expect(try await bench.store.count().documents == 302 - 44)
+        await bench.store.close()
+    }
+
+    @Test func `filters by URL, upstream, principal and age`() async throws {
+        let bench = try Bench()
+        let mine = try await bench.store.principal([UInt8](repeating: 9, count: 32))
+        try await bench.receive("/a/1", "1")
+        try await bench.receive("/a/2", "2", principal: mine)
+        bench.time.advance(3_600_000_000)
+        try await bench.receive("/b/1", "3")
+        func documents(_ filter: CleanFilter) async throws -> Int {
+            try await bench.store.clean(filter, dryRun: true).removed.documents
+        }
+        #expect(try await documents(CleanFilter(urlPrefix: "/a/")) == 2)
+        #expect(try await documents(CleanFilter(url: { $0.hasSuffix("/1") })) == 2)
+        #expect(try await documents(CleanFilter(upstream: "other")) == 0)
+        #expect(try await documents(CleanFilter(principal: "p-09090909")) == 1)
+        #expect(try await documents(CleanFilter(principal: "anonymous", urlPrefix: "/a/")) == 1)
+        #expect(try await documents(CleanFilter(olderThan: 1_800_000_000)) == 2)
+        #expect(try await bench.store.clean(CleanFilter(urlPrefix: "/a/")).removed.documents == 2)
+        #expect(try await bench.body("/b/1") == "3")
+        await bench.store.close()
+    }
+
+    @Test func `what was asked for before a clean is not stored after it`() async throws {
+        let bench = try Bench()
+        let early = bench.answer("/issues/1", #"{"id":1,"title":"early"}"#, issue)
+        let other = bench.answer("/text", "text")
+        _ = try await bench.store.clean(CleanFilter(model: "Issue"))
+        #expect(try await bench.store.receive(early).document == nil)
+        #expect(try await bench.store.receive(other).document != nil)
+        #expect(try await bench.store.count().objects == 0)
+        let late = bench.answer("/issues/1", #"{"id":1,"title":"late"}"#, issue)
+        #expect(try await bench.store.receive(late).document != nil)
+        await bench.store.close()
+    }
+
+    @Test func `an object that another document shows stays without what was cleaned`() async throws {
+        let bench = try Bench()
+        let list = #"[{"id":1,"title":"old"}]"#
+        try await bench.receive("/issues", list, issues)
+        try await bench.receive("/issues/1", #"{"id":1,"title":"marker-new"}"#, issue)
+        #expect(try await bench.body("/issues") == #"[{"id":1,"title":"marker-new"}]"#)
+        let result = try await bench.store.clean(CleanFilter(urlPrefix: "/issues/1"))
+        #expect(result.removed.documents == 1)
+        #expect(result.removed.objects == 0)
+        #expect(!holds("marker-new", bench.folder))
+        #expect(try await bench.body("/issues") == list)
+        await bench.store.close()
+    }
+
+    @Test func `while a foreign reader keeps the WAL, the bytes are pending, and go soon after`() async throws {
+        let bench = try Bench()
+        try await bench.receive("/text", "marker-text")
+        let reader = try ForeignReader(bench.folder.file())
+        let result = try await bench.store.clean(.all)
+        #expect(result.erasure == .pending)
+        #expect(holds("marker-text", bench.folder))
+        reader.end()
+        // The writer looks once a second; there is no event to await in another process's files.
+        for _ in 0..<100 where holds("marker-text", bench.folder) { try await Task.sleep(for: .milliseconds(50)) }
+        #expect(!holds("marker-text", bench.folder))
+        await bench.store.close()
+    }
+
+    @Test func `many large rows leave no trace in slack space`() async throws {
+        let bench = try Bench()
+        for number in 0..<400 {
+            let text = "marker-\(number)-" + String(repeating: "x", count: number * 37 % 9000)
+            try await bench.receive("/big/\(number % 150)", #"{"id":\#(number),"title":"\#(text)"}"#, issue)
+        }
+        _ = try await bench.store.clean(CleanFilter(model: "Issue"))
+        #expect(!holds("marker-", bench.folder))
+        await bench.store.close()
+    }
+}

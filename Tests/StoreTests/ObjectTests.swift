@@ -1,0 +1,212 @@
+import Mapping
+import Store
+import Testing
+
+struct ObjectTests {
+    private let list = #"[{"id":1,"title":"a","user":{"id":7,"login":"x"}},{"id":2,"title":"b"}]"#
+
+    @Test func `a slow older read changes nothing`() async throws {
+        let bench = try Bench()
+        let slow = bench.answer("/issues/1", #"{"id":1,"title":"stale"}"#, issue)
+        try await bench.receive("/issues", list, issues)
+        let receipt = try await bench.store.receive(slow)
+        #expect(receipt.isDirty)
+        #expect(try await bench.body("/issues") == list)
+        let document = try #require(try await bench.document("/issues/1"))
+        #expect(document.form == .composed)
+        #expect(String(decoding: document.body, as: UTF8.self) == #"{"id":1,"title":"a"}"#)
+        await bench.store.close()
+    }
+
+    @Test func `an older answer does not replace a newer one`() async throws {
+        let bench = try Bench()
+        let slow = bench.answer("/text", "old")
+        try await bench.receive("/text", "new")
+        #expect(try await bench.store.receive(slow).document == nil)
+        #expect(try await bench.body("/text") == "new")
+        #expect(try await bench.store.documents(at: bench.key("/text")).count == 1)
+        await bench.store.close()
+    }
+
+    @Test func `variants stand side by side, equal ones replace`() async throws {
+        let bench = try Bench()
+        for (variant, body) in [(1, "one"), (2, "two"), (1, "ONE")] as [(UInt8, String)] {
+            var answer = bench.answer("/text", body)
+            answer.variant = [variant]
+            _ = try await bench.store.receive(answer)
+        }
+        let documents = try await bench.store.documents(at: bench.key("/text"))
+        #expect(Set(documents.map { String(decoding: $0.body, as: UTF8.self) }) == ["ONE", "two"])
+        await bench.store.close()
+    }
+
+    @Test func `nothing crosses principals or contexts but invalidation`() async throws {
+        let bench = try Bench()
+        let mine = try await bench.store.principal([UInt8](repeating: 1, count: 32))
+        try await bench.receive("/issues", list, issues)
+        try await bench.receive("/issues", list, issues, principal: mine)
+        try await bench.receive("/issues", list, issues, context: "de")
+        try await bench.receive("/issues/1", #"{"id":1,"title":"mine"}"#, issue, principal: mine)
+        #expect(try await bench.body("/issues") == list)
+        #expect(try await bench.document("/issues", principal: mine)?.form == .composed)
+        #expect(try await bench.store.documents(at: bench.key("/issues", context: "de")).first?.form == .asReceived)
+        try await bench.store.invalidate([InvalidationTarget(upstream: "github", url: "/issues")])
+        #expect(try await bench.store.count().documents == 1)
+        #expect(!bench.store.mayHave(bench.store.hasher.digest(bench.key("/issues"))))
+        await bench.store.close()
+    }
+
+    @Test func `an answer asked for before an invalidation is not stored`() async throws {
+        let bench = try Bench()
+        let early = bench.answer("/issues/1", #"{"id":1,"title":"early"}"#, issue)
+        try await bench.store.invalidate([InvalidationTarget(upstream: "github", url: "/issues/1")])
+        #expect(try await bench.store.receive(early).document == nil)
+        #expect(try await bench.store.count().objects == 0)
+        try await bench.receive("/issues/1", #"{"id":1,"title":"late"}"#, issue)
+        #expect(try await bench.body("/issues/1") == #"{"id":1,"title":"late"}"#)
+        await bench.store.close()
+    }
+
+    @Test func `a write's answer shows in what was read before, lists lag behind it`() async throws {
+        let bench = try Bench()
+        try await bench.receive("/issues", list, issues)
+        bench.time.advance(1000)
+        let now = bench.store.clock.now()
+        let receipt = try await bench.store.observe(
+            ReceivedObservation(
+                upstream: "github",
+                principal: Store.anonymous,
+                context: "",
+                body: Array(#"{"id":1,"title":"written"}"#.utf8),
+                start: now,
+                end: now + 500,
+                rule: issue
+            )
+        )
+        #expect(receipt.document == nil)
+        #expect(receipt.objects.count == 1)
+        bench.time.advance(1000)
+        let written = list.replacing(#""a""#, with: #""written""#)
+        #expect(try await bench.body("/issues") == written)
+        let lagging = try await bench.receive("/issues", list, issues)
+        #expect(lagging.isDirty)
+        #expect(try await bench.body("/issues") == written)
+        bench.time.advance(60_000_000)
+        try await bench.receive("/issues", list, issues)
+        #expect(try await bench.body("/issues") == list)
+        await bench.store.close()
+    }
+
+    @Test func `a 304 renews a clean document and only that`() async throws {
+        let bench = try Bench()
+        let receipt = try await bench.receive("/issues", list, issues)
+        let id = try #require(receipt.document)
+        let slow = bench.answer("/issues/1", #"{"id":1,"title":"older than the 304"}"#, issue)
+        bench.time.advance(60_000_000)
+        let start = bench.store.clock.now()
+        let outcome = try await bench.store.refresh(id, head: [1], policy: [2], observedFrom: start, observedTo: start)
+        #expect(outcome == .renewed)
+        _ = try await bench.store.receive(slow)
+        let document = try #require(try await bench.document("/issues"))
+        #expect(document.form == .asReceived)
+        #expect(document.head == [1])
+        #expect(document.policy == [2])
+        #expect(document.start == start)
+
+        try await bench.receive("/issues/1", #"{"id":1,"title":"new"}"#, issue)
+        let later = bench.store.clock.now()
+        #expect(
+            try await bench.store.refresh(id, head: [3], policy: [], observedFrom: later, observedTo: later) == .dirty
+        )
+        #expect(try await bench.document("/issues")?.head == [1])
+        bench.store.remove(id)
+        await bench.store.flush()
+        #expect(
+            try await bench.store.refresh(id, head: [], policy: [], observedFrom: later, observedTo: later) == .gone
+        )
+        await bench.store.close()
+    }
+
+    @Test func `suspects left behind take their documents with them`() async throws {
+        let bench = try Bench()
+        try await bench.receive("/issues/1", #"{"id":1}"#, issue)
+        try await bench.receive("/issues/2", #"{"id":2}"#, issue)
+        let settled = try await bench.store.markSuspect(upstream: "github", urls: ["/issues/2"])
+        try await bench.store.settle(settled)
+        _ = try await bench.store.markSuspect(upstream: "github", urls: ["/issues/1", "/issues/9"])
+        await bench.store.close()
+        let again = try Bench(folder: bench.folder, time: bench.time)
+        #expect(again.notices == [.suspectsSettled(documents: 1)])
+        #expect(try await again.body("/issues/1") == nil)
+        #expect(try await again.body("/issues/2") != nil)
+        await again.store.close()
+        let third = try Bench(folder: bench.folder, time: bench.time)
+        #expect(third.notices.isEmpty)
+        await third.store.close()
+    }
+
+    @Test func `opaque, empty and broken bodies come back as they are`() async throws {
+        let bench = try Bench()
+        let bodies = ["", "not json", #"{"id":1"#, #"{"id":1,"id":2}"#, "[]", "null", #""\u0001User:1""#]
+        for (number, body) in bodies.enumerated() {
+            let url = "/\(number)"
+            try await bench.receive(url, body, issue)
+            #expect(try await bench.body(url) == body)
+        }
+        let bytes: [UInt8] = [0, 255, 254, 1, 0]
+        var answer = bench.answer("/bytes", "")
+        answer.body = bytes
+        _ = try await bench.store.receive(answer)
+        #expect(try await bench.document("/bytes")?.body == bytes)
+        #expect(try await bench.store.warnings().rows.contains { $0.kind == "not-json" && $0.count == 2 })
+        await bench.store.close()
+    }
+
+    @Test func `readers see whole answers while a writer is busy`() async throws {
+        let bench = try Bench()
+        try await bench.receive("/issues", #"[{"id":1,"title":"0"},{"id":2,"title":"0"}]"#, issues)
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            let answers = (1..<150).map { number in
+                bench.answer("/issues", #"[{"id":1,"title":"\#(number)"},{"id":2,"title":"\#(number)"}]"#, issues)
+            }
+            group.addTask {
+                for answer in answers { _ = try await bench.store.receive(answer) }
+            }
+            for _ in 0..<4 {
+                group.addTask {
+                    for _ in 0..<100 {
+                        let body = try await bench.body("/issues") ?? ""
+                        let titles = Set(
+                            body.split(separator: "\"title\":").dropFirst().map { $0.prefix(while: { $0 != "}" }) }
+                        )
+                        #expect(titles.count == 1, "\(body)")
+                    }
+                }
+            }
+            try await group.waitForAll()
+        }
+        #expect(try await bench.body("/issues")?.contains("149") == true)
+        await bench.store.close()
+    }
+
+    @Test func `objects and documents are listed by pages`() async throws {
+        let bench = try Bench()
+        try await bench.receive("/issues", list, issues)
+        try await bench.receive("/issues/1", #"{"id":1,"title":"new","number":9}"#, issue)
+        let page = try await bench.store.objects(ObjectQuery(limit: 2))
+        #expect(page.rows.count == 2)
+        let rest = try await bench.store.objects(ObjectQuery(limit: 2, after: page.next))
+        #expect(rest.rows.count == 1)
+        #expect(rest.next == nil)
+        let one = try await bench.store.objects(ObjectQuery(model: "Issue", identity: "1")).rows
+        #expect(one.count == 1)
+        let json = String(decoding: one[0].json, as: UTF8.self)
+        #expect(json.contains(#""title":"new""#))
+        #expect(json.contains(#""user":7"#))
+        #expect(try await bench.store.objects(ObjectQuery(model: "Issue", principal: "p-00000000")).rows.isEmpty)
+        let documents = try await bench.store.documents(DocumentQuery(urlPrefix: "/issues/")).rows
+        #expect(documents.map(\.url) == ["/issues/1"])
+        #expect(documents[0].objects == 1)
+        await bench.store.close()
+    }
+}

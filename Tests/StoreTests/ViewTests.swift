@@ -1,0 +1,50 @@
+import Mapping
+import Store
+import Testing
+
+struct ViewTests {
+    @Test func `a view per model answers while the store is open`() async throws {
+        let bench = try Bench()
+        try await bench.receive(
+            "/issues",
+            #"""
+            [{"id":1,"title":"a","user":{"id":7,"login":"x"},"labels":[{"id":3,"name":"bug"},{"id":4,"name":"ui"}]},
+             {"id":2,"title":"b","user":null,"labels":[]},{"id":"x9","title":"c","user":7}]
+            """#,
+            issues
+        )
+        try await bench.receive("/issues/1", #"{"id":1,"title":"new","number":5}"#, issue)
+        let path = bench.folder.file()
+        #expect(sqlite(path, "SELECT upstream, principal, login FROM User") == "github|anonymous|x")
+        #expect(
+            sqlite(path, "SELECT id, number, title, reporterLogin, user, labels FROM Issue ORDER BY title")
+                == """
+                2||b|||[]
+                x9||c|x|7|
+                1|5|new|x|7|[3,4]
+                """
+        )
+        #expect(sqlite(path, "SELECT json FROM Label WHERE id = 3") == #"{"id":3,"name":"bug"}"#)
+        #expect(
+            sqlite(path, "SELECT i.title FROM Issue i JOIN User u ON u.id = i.user AND u.login = 'x' ORDER BY 1")
+                == "c\nnew"
+        )
+        await bench.store.close()
+    }
+
+    @Test func `views follow the models, and bear the upstream's name where two declare one`() async throws {
+        let bench = try Bench()
+        try await bench.receive("/users/7", #"{"id":7,"login":"x"}"#, user)
+        let models = try exampleModels()
+        let github = try #require(models["github"])
+        try await bench.store.replaceModels(["github": github, "other": github])
+        let path = bench.folder.file()
+        #expect(sqlite(path, "SELECT login FROM github_User") == "x")
+        #expect(sqlite(path, "SELECT count(*) FROM other_User") == "0")
+        #expect(sqlite(path, "SELECT count(*) FROM User").contains("no such table"))
+        await bench.store.close()
+        let again = try Bench(folder: bench.folder)
+        #expect(sqlite(path, "SELECT login FROM User") == "x")
+        await again.store.close()
+    }
+}
