@@ -1,1 +1,2 @@
+@testable import Store
 import Testing

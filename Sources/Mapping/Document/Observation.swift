@@ -1,0 +1,46 @@
+/// The arrival of versions with one answer: which answer, and when it was observed on the store's own clock.
+public struct Observation: Sendable, Equatable {
+    /// What kind of answer showed the object.
+    public enum Kind: UInt8, Sendable {
+        /// An answer about this object.
+        case detail = 0
+        /// An answer of a list or search, which may lag behind.
+        case list = 1
+        /// The answer to a write.
+        case write = 2
+    }
+
+    /// The number of the answer; what one answer shows twice has one number.
+    public var sequence: Int64
+    /// When the request was sent, minus the answer's `Age`; microseconds.
+    public var start: Int64
+    /// When the answer was complete; microseconds.
+    public var end: Int64
+    /// The kind of answer.
+    public var kind: Kind
+
+    /// Describes an arrival.
+    public init(sequence: Int64, start: Int64, end: Int64, kind: Kind) {
+        self.sequence = sequence
+        self.start = start
+        self.end = end
+        self.kind = kind
+    }
+}
+
+/// One version of an object, and when it was observed.
+public struct Contribution: Sendable, Equatable {
+    /// When.
+    public var observation: Observation
+    /// The store's number of the version; opaque here.
+    public var version: Int64
+    /// The version's bytes in payload form.
+    public var payload: [UInt8]
+
+    /// Pairs a version with its observation.
+    public init(observation: Observation, version: Int64, payload: [UInt8]) {
+        self.observation = observation
+        self.version = version
+        self.payload = payload
+    }
+}

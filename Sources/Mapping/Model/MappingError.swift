@@ -1,0 +1,56 @@
+/// A contradiction in what a configuration declares, told to the person who wrote it.
+public enum MappingError: Error, Sendable, Equatable {
+    /// A name that is not `[A-Za-z][A-Za-z0-9_]*`; `kind` is "model" or "property".
+    case invalidName(kind: String, name: String, model: String?)
+    /// Two models whose names differ at most in case.
+    case duplicateModel(String, other: String)
+    /// Two properties of one model whose names differ at most in case.
+    case duplicateProperty(String, other: String, model: String)
+    /// Two properties of one model that read one key path.
+    case sameKeyPath(String, properties: [String], model: String)
+    /// A relation to a model that nobody declares.
+    case unknownModel(String, property: String, model: String)
+    /// A key path that is empty, has an empty component, or ends in a lone backslash.
+    case invalidKeyPath(String, usedBy: String, model: String?)
+    /// An identity, key, `local` or `modified` whose bytes belong to another model.
+    case crossesRelation(String, usedBy: String, property: String, model: String, other: String)
+    /// An identity or key that is itself a relation to several objects.
+    case identityIsList(String, model: String)
+    /// One entry named twice in `identity`, `keys` or `local`.
+    case namedTwice(String, usedBy: String, model: String)
+    /// A path pattern that cannot be one.
+    case invalidPattern(String, reason: String)
+    /// Two routes with the same pattern, method and status.
+    case duplicateRoute(String, first: Int, second: Int)
+}
+
+extension MappingError: CustomStringConvertible {
+    /// What is wrong and what to write instead.
+    public var description: String {
+        switch self {
+        case .invalidName(let kind, let name, let model):
+            "\(kind) name \"\(name)\"\(model.map { " of model \($0)" } ?? "") is not a letter followed by letters, digits and _"
+        case .duplicateModel(let name, let other):
+            "model \(name) is declared twice\(name == other ? "" : " (names that differ only in case, \(other), are the same name)")"
+        case .duplicateProperty(let name, let other, let model):
+            "model \(model) declares property \(name) twice"
+                + (name == other ? "" : " (names that differ only in case, \(other), are the same name)")
+        case .sameKeyPath(let path, let properties, let model):
+            "model \(model) reads \"\(path)\" into \(properties.joined(separator: " and ")); one property is enough"
+        case .unknownModel(let name, let property, let model):
+            "model \(model), property \(property): there is no model \(name)"
+        case .invalidKeyPath(let path, let use, let model):
+            "\(model.map { "model \($0), " } ?? "")\(use): \"\(path)\" is no key path; write member names separated by dots, \\. for a dot within a name"
+        case .crossesRelation(let path, let use, let property, let model, let other):
+            "model \(model), \(use): \"\(path)\" lies within \(property), whose bytes belong to model \(other); declare it there"
+        case .identityIsList(let path, let model):
+            "model \(model): identity \"\(path)\" is a list of objects; an identity is one string or number"
+        case .namedTwice(let path, let use, let model):
+            "model \(model), \(use): \"\(path)\" is named twice"
+        case .invalidPattern(let pattern, let reason):
+            "path \"\(pattern)\": \(reason)"
+        case .duplicateRoute(let path, let first, let second):
+            "routes \(first + 1) and \(second + 1) both match \"\(path)\" with the same method and status"
+        }
+    }
+}

@@ -1,0 +1,47 @@
+/// Something in one body that did not fit the declarations. It never delays, alters or fails an answer.
+public struct MappingWarning: Sendable, Equatable {
+    /// The fixed set of warnings; the raw value is the label that people and programs see.
+    public enum Kind: String, Sendable, CaseIterable {
+        /// The body is not JSON.
+        case notJSON = "not-json"
+        /// The body is nested deeper than `JSONScanner.maximumDepth`.
+        case tooDeep = "too-deep"
+        /// The body contains a string in the spelling reserved for references.
+        case reservedText = "reserved-text"
+        /// The body is a string, a number or a boolean where the rule expects objects.
+        case notAnObject = "not-an-object"
+        /// The key path of the envelope leads nowhere.
+        case envelopeMissing = "envelope-missing"
+        /// The rule names a model that is not declared.
+        case unknownModel = "unknown-model"
+        /// One object where a list was declared; it is taken as the only element.
+        case objectForList = "object-for-list"
+        /// An array where one object was declared; it stays literal.
+        case arrayForObject = "array-for-object"
+        /// An object that the rule speaks of has no identity; it stays literal.
+        case identityMissing = "identity-missing"
+        /// An identity that is a boolean, an object, an array, too long or not Unicode; the object stays literal.
+        case identityUnusable = "identity-unusable"
+        /// The identity member occurs twice in one object; the object stays literal.
+        case identityRepeated = "identity-repeated"
+        /// The body could not be put together again byte for byte.
+        case notRecomposed = "not-recomposed"
+    }
+
+    /// What kind of misfit.
+    public var kind: Kind
+    /// One sentence for a person. Holds no data of the body.
+    public var message: String
+    /// The JSON pointer (RFC 6901) of the place, if there is one.
+    public var pointer: String?
+    /// The model concerned.
+    public var model: String?
+
+    /// Describes a misfit.
+    public init(_ kind: Kind, _ message: String, pointer: String? = nil, model: String? = nil) {
+        self.kind = kind
+        self.message = message
+        self.pointer = pointer
+        self.model = model
+    }
+}

@@ -1,2 +1,0 @@
-/// The words.
-public enum Placeholder {}

@@ -1,0 +1,67 @@
+/// Digests document keys and contents under the store's persisted secret.
+///
+/// A value: every worker carries its own copy. Neither allocates nor locks.
+public struct KeyHasher: Sendable {
+    private let secret: (UInt64, UInt64)
+
+    /// Makes a hasher over a secret; two hashers of one secret agree.
+    public init(secret: (UInt64, UInt64)) {
+        self.secret = secret
+    }
+
+    /// The digest of a key given as bytes, as the hit path has them.
+    public func digest(
+        upstream: UnsafeRawBufferPointer,
+        principal: Int64,
+        context: UnsafeRawBufferPointer,
+        url: UnsafeRawBufferPointer
+    ) -> Digest128 {
+        var hash = SipHash(key: secret)
+        // Lengths first: no two different keys may feed the same bytes.
+        hash.feed(UInt64(upstream.count) << 32 | UInt64(context.count))
+        hash.feed(UInt64(bitPattern: principal))
+        hash.feed(upstream)
+        hash.feed(context)
+        hash.feed(url)
+        return hash.finish()
+    }
+
+    /// The digest of a key given as text; equal to that of its UTF-8 bytes.
+    public func digest(_ key: DocumentKey) -> Digest128 {
+        var upstream = key.upstream
+        var context = key.context
+        var url = key.url
+        return upstream.withUTF8 { upstream in
+            context.withUTF8 { context in
+                url.withUTF8 { url in
+                    digest(
+                        upstream: UnsafeRawBufferPointer(upstream),
+                        principal: key.principal,
+                        context: UnsafeRawBufferPointer(context),
+                        url: UnsafeRawBufferPointer(url)
+                    )
+                }
+            }
+        }
+    }
+
+    /// Names an upstream's URL whoever asked for it: what invalidation looks for.
+    func place(upstream: String, url: String) -> Int64 {
+        var upstream = upstream
+        var url = url
+        var hash = SipHash(key: secret)
+        upstream.withUTF8 { bytes in
+            hash.feed(UInt64(bytes.count))
+            hash.feed(UnsafeRawBufferPointer(bytes))
+        }
+        url.withUTF8 { hash.feed(UnsafeRawBufferPointer($0)) }
+        return Int64(bitPattern: hash.finish().low)
+    }
+
+    /// Names a version among the versions of one object.
+    func content(_ payload: [UInt8]) -> UInt64 {
+        var hash = SipHash(key: secret)
+        payload.withUnsafeBytes { hash.feed($0) }
+        return hash.finish().low
+    }
+}

@@ -1,0 +1,50 @@
+public import Mapping
+
+/// How a store is to be opened.
+public struct StoreConfiguration: Sendable {
+    /// The database file; its folder must exist.
+    public var path: String
+    /// The bound on the database file and its WAL together.
+    public var maximumFileBytes: Int64
+    /// How long the first of a batch waits for company.
+    public var batchDelay: Duration
+    /// How many documents and observations may wait to be written.
+    public var queueLimit: Int
+    /// How many bytes of bodies may wait to be written.
+    public var queueBytes: Int
+    /// How many connections read at once.
+    public var readers: Int
+    /// For how long after a write or a detail answer lists do not count, in microseconds.
+    public var lag: Int64
+    /// What each upstream's objects are.
+    public var models: [String: Models]
+    /// Where time comes from.
+    public var time: TimeSource
+    /// Size of a database page in bytes; counts for new files only.
+    public var pageSize: Int
+
+    /// Makes a configuration; everything but the path has a default.
+    public init(
+        path: String,
+        maximumFileBytes: Int64 = 1 << 30,
+        batchDelay: Duration = .milliseconds(5),
+        queueLimit: Int = 1024,
+        queueBytes: Int = 64 << 20,
+        readers: Int = 4,
+        lag: Int64 = 30_000_000,
+        models: [String: Models] = [:],
+        time: TimeSource = .system,
+        pageSize: Int = 4096
+    ) {
+        self.path = path
+        self.maximumFileBytes = maximumFileBytes
+        self.batchDelay = batchDelay
+        self.queueLimit = queueLimit
+        self.queueBytes = queueBytes
+        self.readers = readers
+        self.lag = lag
+        self.models = models
+        self.time = time
+        self.pageSize = pageSize
+    }
+}

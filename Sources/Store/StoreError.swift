@@ -1,0 +1,82 @@
+/// Why the store could not do what it was asked.
+public enum StoreError: Error, Sendable, Equatable {
+    /// Another process has the store open.
+    case locked(path: String, pid: Int32?)
+    /// A newer Larder wrote the file.
+    case newerSchema(path: String, found: String, known: String)
+    /// The file or its folder cannot be opened or created.
+    case cannotOpen(path: String, reason: String)
+    /// The disk, or the store's own bound, has no room left.
+    case full(String)
+    /// The file is damaged.
+    case corrupt(String)
+    /// Too much is waiting to be written.
+    case queueFull
+    /// The store has been closed.
+    case closed
+    /// What was asked for does not exist (any more).
+    case unknown(String)
+    /// SQLite's own words for everything else.
+    case sqlite(code: Int32, message: String)
+
+    /// A name from a fixed set, fit for a metric.
+    public var label: String {
+        switch self {
+        case .locked: "locked"
+        case .newerSchema: "newer_schema"
+        case .cannotOpen: "cannot_open"
+        case .full: "full"
+        case .corrupt: "corrupt"
+        case .queueFull: "queue_full"
+        case .closed: "closed"
+        case .unknown: "unknown"
+        case .sqlite: "sqlite"
+        }
+    }
+}
+
+extension StoreError: CustomStringConvertible {
+    /// What happened and what can be done, for the person who runs the daemon.
+    public var description: String {
+        switch self {
+        case .locked(let path, let pid):
+            "the store \(path) is in use by " + (pid.map { "process \($0)" } ?? "another process")
+                + "; stop that one, or give this one another file with --store"
+        case .newerSchema(let path, let found, let known):
+            "the store \(path) was written by a newer Larder (schema \(found), this one knows \(known)); "
+                + "update Larder, or give it another file with --store"
+        case .cannotOpen(let path, let reason):
+            "the store \(path) cannot be opened: \(reason)"
+        case .full(let reason):
+            "the store has no room: \(reason)"
+        case .corrupt(let reason):
+            "the store is damaged: \(reason)"
+        case .queueFull:
+            "too much is waiting to be written to the store"
+        case .closed:
+            "the store is closed"
+        case .unknown(let what):
+            "the store does not know \(what)"
+        case .sqlite(let code, let message):
+            "SQLite error \(code): \(message)"
+        }
+    }
+}
+
+/// Something that opening the store did and the operator should hear of.
+public enum StoreNotice: Sendable, Equatable, CustomStringConvertible {
+    /// The file was damaged; it is kept at `path`, and a new one was started.
+    case corruptFileSetAside(path: String, reason: String)
+    /// Writes were under way when the store was last left; what they touched was dropped.
+    case suspectsSettled(documents: Int)
+
+    /// The notice as a sentence.
+    public var description: String {
+        switch self {
+        case .corruptFileSetAside(let path, let reason):
+            "the store was damaged (\(reason)); it was set aside as \(path), and an empty one was started"
+        case .suspectsSettled(let documents):
+            "writes were under way when the store was last left; \(documents) answers they may have changed were dropped"
+        }
+    }
+}
