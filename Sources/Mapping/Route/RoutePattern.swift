@@ -1,0 +1,129 @@
+/// A path pattern: `repos/*/*/issues/{n:#}`.
+///
+/// A pattern is a list of components between slashes; leading and trailing
+/// slashes mean nothing. A component is a literal, `#` (digits only), `*` (any
+/// one component), or `**` (all remaining components, last only). `{name}` and
+/// `{name:#}` are `*` and `#` that remember what they matched. The pattern `/`
+/// is the root itself.
+public struct RoutePattern: Sendable, Equatable {
+    /// What one component of a path has to be.
+    public enum Component: Sendable, Hashable {
+        /// This very text, after percent-decoding; letter case counts.
+        case literal(String)
+        /// One or more ASCII digits.
+        case digits
+        /// Any one component.
+        case any
+        /// All components that remain.
+        case rest
+    }
+
+    /// The components in order, names taken out.
+    public let components: [Component]
+    /// The names given to components, with the position of each.
+    public let names: [(position: Int, name: String)]
+
+    /// Reads a pattern; the error, `.invalidPattern`, says what to write instead.
+    public init(_ text: String) throws(MappingError) {
+        guard !text.isEmpty else {
+            throw Self.invalid(text, "it is empty; write \"/\" for the root itself or \"**\" for every path")
+        }
+        if text.utf8.contains(UInt8(ascii: "?")) {
+            throw Self.invalid(text, "a pattern speaks of the path only; leave out what follows \"?\"")
+        }
+        let parts = PathComponents.split(text)
+        var components: [Component] = []
+        var names: [(position: Int, name: String)] = []
+        for (position, part) in parts.enumerated() {
+            guard !part.isEmpty else {
+                throw Self.invalid(text, "it has two slashes in a row, and an empty component matches nothing")
+            }
+            let (component, name) = try Self.component(String(Substring(part)), of: text)
+            if component == .rest, position != parts.count - 1 {
+                throw Self.invalid(text, "\"**\" must be the last component; nothing after it would be looked at")
+            }
+            if let name {
+                if names.contains(where: { $0.name == name }) {
+                    throw Self.invalid(text, "it captures \"\(name)\" twice; give each capture its own name")
+                }
+                names.append((position, name))
+            }
+            components.append(component)
+        }
+        self.components = components
+        self.names = names
+    }
+
+    /// The pattern in its plainest spelling, captures by their kind: two patterns with one spelling match the same paths.
+    public var canonical: String {
+        guard !components.isEmpty else { return "/" }
+        return components.map { component in
+            switch component {
+            case .literal(let text): text
+            case .digits: "#"
+            case .any: "*"
+            case .rest: "**"
+            }
+        }.joined(separator: "/")
+    }
+
+    /// Whether both have the same components and the same names at the same places.
+    public static func == (left: RoutePattern, right: RoutePattern) -> Bool {
+        left.components == right.components
+            && left.names.elementsEqual(right.names) { $0.position == $1.position && $0.name == $1.name }
+    }
+
+    private static func component(
+        _ part: String,
+        of text: String
+    ) throws(MappingError) -> (Component, name: String?) {
+        switch part {
+        case "#": return (.digits, nil)
+        case "*": return (.any, nil)
+        case "**": return (.rest, nil)
+        default: break
+        }
+        if part.hasPrefix("{"), part.hasSuffix("}") {
+            return try capture(part.dropFirst().dropLast(), of: text)
+        }
+        if let wild = part.first(where: { "*{}".contains($0) }) {
+            throw invalid(
+                text,
+                "\"\(part)\" mixes \"\(wild)\" with other text; a wildcard or capture stands alone between slashes"
+            )
+        }
+        guard let literal = PathComponents.decode(part.utf8[...]) else {
+            throw invalid(text, "\"\(part)\" is not valid percent-encoded UTF-8")
+        }
+        return (.literal(literal), nil)
+    }
+
+    private static func capture(
+        _ inner: Substring,
+        of text: String
+    ) throws(MappingError) -> (Component, name: String?) {
+        let pieces = inner.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
+        let name = String(pieces[0])
+        guard let first = name.utf8.first, isLetter(first),
+            name.utf8.allSatisfy({ isLetter($0) || isDigit($0) || $0 == UInt8(ascii: "_") })
+        else {
+            throw invalid(
+                text,
+                "\"{\(inner)}\" is no capture; write {name} or {name:#}, the name being letters, digits and \"_\""
+            )
+        }
+        if pieces.count == 1 { return (.any, name) }
+        guard pieces[1] == "#" else {
+            throw invalid(text, "\"{\(inner)}\" is no capture; after the colon only \"#\" (digits) may stand")
+        }
+        return (.digits, name)
+    }
+
+    private static func invalid(_ text: String, _ reason: String) -> MappingError {
+        .invalidPattern(text, reason: reason)
+    }
+
+    private static func isLetter(_ byte: UInt8) -> Bool { (byte | 0x20) &- UInt8(ascii: "a") < 26 }
+
+    private static func isDigit(_ byte: UInt8) -> Bool { byte &- UInt8(ascii: "0") < 10 }
+}

@@ -1,0 +1,213 @@
+import Mapping
+import Testing
+
+/// A table whose rules are known by their path in the tests.
+private struct Table {
+    let declarations: [RouteDeclaration]
+    let table: RouteTable
+
+    init(_ paths: String...) throws {
+        self = try Table(paths.map { RouteDeclaration(path: $0) })
+    }
+
+    init(_ declarations: [RouteDeclaration]) throws {
+        self.declarations = declarations
+        table = try RouteTable(declarations)
+    }
+
+    func pattern(for path: String) -> String? {
+        table.match(method: "GET", path: path, status: 200).map { declarations[$0.index].path }
+    }
+
+    func index(_ method: String, _ status: Int?, _ path: String = "x") -> Int? {
+        table.match(method: method, path: path, status: status)?.index
+    }
+}
+
+struct RouteTableTests {
+    @Test(
+        arguments: [
+            ("OV-01", "statuses/*", "statuses/user_timeline", true),
+            ("OV-02", "statuses/#", "statuses/user_timeline", false),
+            ("OV-03", "statuses/*", "statuses/retweets/12345", false),
+            ("OV-04", "statuses/*/*", "statuses/retweets/12345", true),
+            ("OV-05", "statuses/**", "statuses/retweets/12345", true),
+            ("OV-06", "statuses/**", "statuses/retweets/12345/extra", true),
+            ("OV-07", "statuses/retweets/*", "statuses/retweets/12345", true),
+            ("OV-08", "statuses/retweets/#", "statuses/retweets/12345", true),
+            ("OV-10", "test/things", "test", false),
+            ("OV-10", "test/things", "things", false),
+            ("OV-10", "test/things", "test/things/thingys", false),
+            ("OV-10", "test/things", "test/things", true),
+            ("OV-11", "test/#", "test/42", true),
+            ("OV-11", "test/#", "test/things", false),
+            ("OV-16", "a/**", "a", false),
+            ("OV-18", "x/#/y", "x//y", false),
+            ("OV-18", "x/*/y", "x//y", false),
+            ("OV-18", "**", "x//y", false),
+            ("OV-19", "a/b", "/a/b/", true),
+            ("OV-19", "/a/b/", "a/b", true),
+            ("OV-23", "a/*", "a/b%2Fc", true),
+            ("OV-23", "a/*/*", "a/b%2Fc", false),
+            ("OV-24", "Users", "users", false),
+            ("RK-37", "api/{version}/organizations", "/api/1/organizations/", true),
+            ("decoded literal", "a/b%20c", "a/b c", true),
+            ("decoded path", "a/b c", "a/b%20c", true),
+            ("escaped wildcard", "a/%2A", "a/b", false),
+            ("escaped wildcard", "a/%2A", "a/*", true),
+            ("not ASCII digits", "a/#", "a/%D9%A1", false),
+            ("malformed escape", "a/*", "a/%zz", true),
+            ("the root", "/", "/", true),
+            ("the root", "/", "a", false),
+        ] as [(String, String, String, Bool)]
+    )
+    func `a pattern matches whole components`(_ row: String, _ pattern: String, _ path: String, _ matches: Bool) throws
+    {
+        #expect(try (Table(pattern).pattern(for: path) != nil) == matches, "\(row)")
+    }
+
+    @Test func `OV-12: the more specific pattern wins, in any order of declaration`() throws {
+        let patterns = ["test/apple", "test/#", "test/*", "test/**", "**"]
+        for patterns in [patterns, patterns.reversed(), Array(patterns[2...] + patterns[..<2])] {
+            let table = try Table(patterns.map { RouteDeclaration(path: $0) })
+            #expect(table.pattern(for: "test/apple") == "test/apple")
+            #expect(table.pattern(for: "test/42") == "test/#")
+            #expect(table.pattern(for: "test/pear") == "test/*")
+            #expect(table.pattern(for: "test/apple/seed") == "test/**")
+            #expect(table.pattern(for: "models") == "**")
+        }
+    }
+
+    @Test func `OV-13, OV-14: a literal without a rule of its own backtracks`() throws {
+        let table = try Table("test", "test/*", "test/path/sub", "test/path/under")
+        #expect(table.pattern(for: "test/path/sub") == "test/path/sub")
+        #expect(table.pattern(for: "test/apple") == "test/*")
+        #expect(table.pattern(for: "test/apple/osx") == nil)
+        #expect(table.pattern(for: "test") == "test")
+        #expect(table.pattern(for: "test/path") == "test/*")
+    }
+
+    @Test func `backtracking goes back more than one component`() throws {
+        let table = try Table("a/b/c/d", "a/*/c/e", "a/**", "*/b/c/f")
+        #expect(table.pattern(for: "a/b/c/e") == "a/*/c/e")
+        #expect(table.pattern(for: "a/b/c/g") == "a/**")
+        #expect(table.pattern(for: "a/b/c/f") == "a/**")
+        #expect(table.pattern(for: "x/b/c/f") == "*/b/c/f")
+    }
+
+    @Test func `OV-15: only ** speaks of the root`() throws {
+        #expect(try Table("a").pattern(for: "/") == nil)
+        #expect(try Table("*").pattern(for: "/") == nil)
+        #expect(try Table("**").pattern(for: "/") == "**")
+    }
+
+    @Test func `OV-25: an exact status fits itself only`() throws {
+        let table = try Table([
+            RouteDeclaration(path: "x", status: .exact(200)), RouteDeclaration(path: "x", status: .exact(201)),
+        ])
+        #expect(table.index("GET", 200) == 0)
+        #expect(table.index("GET", 201) == 1)
+        #expect(table.index("GET", 404) == nil)
+        #expect(table.index("GET", nil) == nil)
+    }
+
+    @Test func `OV-26: a method fits itself only, GET speaks of HEAD too`() throws {
+        let table = try Table([
+            RouteDeclaration(path: "x", method: "GET"), RouteDeclaration(path: "x", method: "POST"),
+        ])
+        #expect(table.index("GET", 200) == 0)
+        #expect(table.index("HEAD", 200) == 0)
+        #expect(table.index("POST", 200) == 1)
+        #expect(table.index("PUT", 200) == nil)
+    }
+
+    @Test func `OV-27: a method outweighs a status, a status outweighs none`() throws {
+        let table = try Table([
+            RouteDeclaration(path: "x", method: "POST", status: .any),
+            RouteDeclaration(path: "x", status: .exact(201)),
+            RouteDeclaration(path: "x", status: .any),
+            RouteDeclaration(path: "x", method: "POST", status: .exact(202)),
+        ])
+        #expect(table.index("POST", 201) == 0)
+        #expect(table.index("GET", 201) == 1)
+        #expect(table.index("GET", 500) == 2)
+        #expect(table.index("POST", 202) == 3)
+    }
+
+    @Test func `OV-28: an exact status outweighs the rest`() throws {
+        let table = try Table([
+            RouteDeclaration(path: "x", status: .exact(201)), RouteDeclaration(path: "x", status: .any),
+            RouteDeclaration(path: "x", status: .class(2)),
+        ])
+        #expect(table.index("POST", 201) == 0)
+        #expect(table.index("POST", 200) == 2)
+        #expect(table.index("POST", 404) == 1)
+    }
+
+    @Test func `OV-30: the chosen node does not fall through to a more general one`() throws {
+        let table = try Table([
+            RouteDeclaration(path: "test/**", status: .exact(200)), RouteDeclaration(path: "**", status: .any),
+        ])
+        #expect(table.index("GET", 200, "test/a") == 0)
+        #expect(table.index("GET", 404, "test/a") == nil)
+        #expect(table.index("GET", 404, "other") == 1)
+    }
+
+    @Test func `routes speak of 2xx where nothing is said`() throws {
+        let table = try Table("x")
+        #expect(table.index("GET", 204) == 0)
+        #expect(table.index("GET", nil) == 0)
+        #expect(table.index("GET", 304) == nil)
+        #expect(table.index("GET", 404) == nil)
+    }
+
+    @Test func `RK-38: captures are decoded after splitting`() throws {
+        let table = try RouteTable([RouteDeclaration(path: "/bills/{state}/{session:#}/{bill}")])
+        let match = try #require(table.match(method: "GET", path: "/bills/tx/82/SB%2014%2fa", status: 200))
+        #expect(match.captures.map(\.name) == ["state", "session", "bill"])
+        #expect(match.captures.map(\.value) == ["tx", "82", "SB 14/a"])
+    }
+
+    @Test func `each rule of a node has its own capture names`() throws {
+        let table = try RouteTable([
+            RouteDeclaration(path: "users/{login}", method: "GET"),
+            RouteDeclaration(path: "users/{name}", method: "PUT"),
+        ])
+        #expect(table.match(method: "GET", path: "users/a", status: 200)?.captures.first?.name == "login")
+        #expect(table.match(method: "PUT", path: "users/a", status: 200)?.captures.first?.name == "name")
+    }
+
+    @Test(arguments: [
+        ("", "it is empty; write \"/\" for the root itself or \"**\" for every path"),
+        ("a/**/b", "\"**\" must be the last component; nothing after it would be looked at"),
+        ("a//b", "it has two slashes in a row, and an empty component matches nothing"),
+        ("a?b=c", "a pattern speaks of the path only; leave out what follows \"?\""),
+        ("{a}/{a}", "it captures \"a\" twice; give each capture its own name"),
+        ("a*", "\"a*\" mixes \"*\" with other text; a wildcard or capture stands alone between slashes"),
+        (
+            "x/{a}.json",
+            "\"{a}.json\" mixes \"{\" with other text; a wildcard or capture stands alone between slashes"
+        ),
+        ("{a-b}", "\"{a-b}\" is no capture; write {name} or {name:#}, the name being letters, digits and \"_\""),
+        ("{a:id}", "\"{a:id}\" is no capture; after the colon only \"#\" (digits) may stand"),
+        ("a/%ff", "\"%ff\" is not valid percent-encoded UTF-8"),
+    ])
+    func `OV-17: a wrong pattern says what to write instead`(_ pattern: String, _ reason: String) {
+        #expect(throws: MappingError.invalidPattern(pattern, reason: reason)) { try RoutePattern(pattern) }
+        #expect(throws: MappingError.self) { try RouteTable([RouteDeclaration(path: pattern)]) }
+    }
+
+    @Test func `OV-33: the same pattern twice is an error, also under other names`() {
+        let mistakes = RouteTable.mistakes(in: [
+            RouteDeclaration(path: "users/{login}"),
+            RouteDeclaration(path: "users/#"),
+            RouteDeclaration(path: "/users/{name}/"),
+            RouteDeclaration(path: "users/*", method: "POST"),
+            RouteDeclaration(path: "**"),
+            RouteDeclaration(path: "**"),
+            RouteDeclaration(path: "a//b"),
+        ])
+        #expect(mistakes.map(\.index) == [2, 5, 6])
+        #expect(mistakes.first?.error == .duplicateRoute("/users/{name}/", first: 0, second: 2))
+    }
+}
