@@ -12,8 +12,6 @@ struct ProcessFigures: Sendable {
     static func read() -> ProcessFigures {
         let pages = contents(of: "/proc/self/statm").split(separator: " ").prefix(2).compactMap { Int($0) }
         let pageSize = sysconf(Int32(_SC_PAGESIZE))
-        var usage = rusage()
-        getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage)
         var limit = rlimit()
         let hasLimit = getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0
         return ProcessFigures(
@@ -21,19 +19,19 @@ struct ProcessFigures: Sendable {
             virtualBytes: pages.count == 2 ? pages[0] * pageSize : nil,
             openDescriptors: descriptorCount(),
             descriptorLimit: hasLimit ? Int(clamping: limit.rlim_cur) : nil,
-            cpuSeconds: seconds(usage.ru_utime) + seconds(usage.ru_stime)
+            cpuSeconds: seconds(CLOCK_PROCESS_CPUTIME_ID)
         )
     }
 
     /// Seconds since 1970, for showing to people and monitors; never for ordering anything.
     static func wallClock() -> Double {
-        var time = timespec()
-        clock_gettime(CLOCK_REALTIME, &time)
-        return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
+        seconds(CLOCK_REALTIME)
     }
 
-    private static func seconds(_ time: timeval) -> Double {
-        Double(time.tv_sec) + Double(time.tv_usec) / 1e6
+    private static func seconds(_ clock: clockid_t) -> Double {
+        var time = timespec()
+        clock_gettime(clock, &time)
+        return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
     }
 
     private static func descriptorCount() -> Int? {
