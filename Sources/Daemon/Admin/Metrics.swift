@@ -39,14 +39,7 @@ final class Metrics: Sendable {
         upstreams.withLock { $0.map { (name: $0.key, metrics: $0.value) } }.sorted { $0.name < $1.name }
     }
 
-    /// The part of the answers that cost the upstream nothing, over all since the start; nil before the first.
-    var hitRatio: Double? {
-        let hits = Outcome.allCases.filter(\.isHit).reduce(UInt64(0)) { sum, outcome in
-            sum + total { $0.value(of: outcome) }
-        }
-        let all = Outcome.allCases.reduce(UInt64(0)) { sum, outcome in sum + total { $0.value(of: outcome) } }
-        return all == 0 ? nil : Double(hits) / Double(all)
-    }
+    var totalOpenConnections: Int { workers.reduce(0) { $0 + $1.connectionsOpen.value } }
 }
 
 /// How a request on the data side was answered; each request counts once.
@@ -181,8 +174,4 @@ struct StoreFigures: Sendable, Equatable {
     /// Answers that wait to be written.
     var ingestQueue = 0
     var warnings: UInt64 = 0
-}
-
-extension Metrics {
-    var totalOpenConnections: Int { workers.reduce(0) { $0 + $1.connectionsOpen.value } }
 }

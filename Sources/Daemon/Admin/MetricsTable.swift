@@ -74,7 +74,7 @@ extension Metric {
             samples: { value($0.metrics.total { $0.connectionsAccepted.value }) }
         ),
         Metric(
-            name: "larder_connections",
+            name: "larder_open_connections",
             kind: .gauge,
             sentence: "Connections of clients that are open.",
             samples: { value($0.metrics.totalOpenConnections) }

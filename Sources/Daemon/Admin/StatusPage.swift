@@ -6,7 +6,8 @@ enum StatusPage {
     /// The page, under a policy that lets in nothing but its own script and style.
     static func response(status: Int) -> AdminResponse {
         let nonce = nonce()
-        let page = template.replacing("NONCE", with: nonce)
+        let hits = Outcome.allCases.filter(\.isHit).map { "\"\($0.rawValue)\"" }.joined(separator: ", ")
+        let page = template.replacing("NONCE", with: nonce).replacing("HITS", with: hits)
         var response = AdminResponse.text(Array(page.utf8), type: "text/html; charset=utf-8", status: status)
         response.fields.append(
             "Content-Security-Policy",
@@ -91,7 +92,7 @@ enum StatusPage {
           let hits = 0, all = 0;
           for (const [, outcome, count] of metrics.matchAll(/^larder_requests_total\{outcome="(\w+)"\} (\S+)$/gm)) {
             all += +count;
-            if (["hit", "stale", "composed", "offline"].includes(outcome)) hits += +count;
+            if ([HITS].includes(outcome)) hits += +count;
           }
           return all ? Math.round(1000 * hits / all) / 10 + " %" : "–";
         };

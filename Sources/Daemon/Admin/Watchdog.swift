@@ -15,12 +15,15 @@ final class Watchdog: Sendable {
     let period: Duration
     private let notifier: SystemdNotifier
     private let members: [Member]
-    private let answers: Mutex<Answers>
+    private let round: Mutex<Round>
 
-    private struct Answers {
-        var round = 0
-        /// The round that each member answered last.
-        var last: [Int]
+    /// One question to all members.
+    private struct Round {
+        var number = 0
+        /// The members that have not answered it.
+        var missing: Set<Int> = []
+        /// Whether a beat came while somebody was missing: the manager is still waiting for it.
+        var isOverdue = false
     }
 
     /// Nil when the service manager does not watch this process.
@@ -29,24 +32,59 @@ final class Watchdog: Sendable {
         period = interval / 2
         self.notifier = notifier
         self.members = members
-        answers = Mutex(Answers(last: Array(repeating: 0, count: members.count)))
+        round = Mutex(Round())
     }
 
     /// One beat, every `period`, from any thread; answers the names of the loops that have not answered the beat before.
     @discardableResult
     func beat() -> [String] {
-        let (round, late) = answers.withLock { answers in
-            let late = members.indices.filter { answers.last[$0] < answers.round }
-            // Whoever is late still owes its answer to the old question: it is not asked again, so that
-            // nothing piles up on a loop that hangs.
-            if late.isEmpty { answers.round += 1 }
-            return (answers.round, late)
+        let (number, late) = round.withLock { round -> (Int, [String]) in
+            if round.missing.isEmpty {
+                round = Round(number: round.number + 1, missing: Set(members.indices))
+                return (round.number, [])
+            }
+            // Who is late still owes its answer to the old question and is not asked again, so that nothing piles up
+            // on a loop that hangs.
+            round.isOverdue = true
+            return (round.number, round.missing.sorted().map { members[$0].name })
         }
-        guard late.isEmpty else { return late.map { members[$0].name } }
+        guard late.isEmpty else { return late }
         for (index, member) in members.enumerated() {
-            member.enqueue { [self] in answers.withLock { $0.last[index] = round } }
+            member.enqueue { [self] in answered(index, round: number) }
         }
         notifier.send(.watchdog)
         return []
+    }
+
+    /// A member lives; on its thread.
+    private func answered(_ member: Int, round number: Int) {
+        let isOverdue = round.withLock { round -> Bool in
+            guard round.number == number else { return false }
+            round.missing.remove(member)
+            guard round.missing.isEmpty else { return false }
+            defer { round.isOverdue = false }
+            return round.isOverdue
+        }
+        // Waiting for the next beat could take longer than the manager does.
+        if isOverdue { notifier.send(.watchdog) }
+    }
+}
+
+extension Watchdog.Member {
+    init(_ loop: EventLoop) {
+        self.init(name: loop.name, enqueue: { loop.enqueue($0) })
+    }
+}
+
+extension Watchdog {
+    /// Beats on this loop until the timer is dropped; `late` is told the names of loops that miss a beat.
+    ///
+    /// The loop's thread only.
+    func start(on loop: EventLoop, late: @escaping ([String]) -> Void) -> EventTimer {
+        beat()
+        return loop.every(period) { [self] in
+            let names = beat()
+            if !names.isEmpty { late(names) }
+        }
     }
 }

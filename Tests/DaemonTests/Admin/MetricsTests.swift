@@ -28,13 +28,6 @@ import Testing
         #expect(metrics.total { $0.hits.value } == 80_000)
     }
 
-    @Test func `the hit ratio leaves out what had to ask the upstream`() {
-        let metrics = Metrics(workers: 1)
-        #expect(metrics.hitRatio == nil)
-        for outcome in [Outcome.hit, .stale, .composed, .miss] { metrics.worker(0).count(outcome) }
-        #expect(metrics.hitRatio == 0.75)
-    }
-
     @Test func `a fetch is counted by its result and its time`() {
         let upstream = Metrics(workers: 1).upstream("github")
         upstream.started()

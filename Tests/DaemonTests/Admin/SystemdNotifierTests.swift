@@ -80,8 +80,28 @@ import Testing
         #expect(manager.next() == nil)
 
         #expect(hanging.answerAll() == 1, "a loop that hangs is not asked again")
+        #expect(manager.next() == "WATCHDOG=1", "the manager does not wait for the next beat")
         #expect(watchdog.beat() == [])
         #expect(manager.next() == "WATCHDOG=1")
+        #expect(hanging.answerAll() == 1)
+        #expect(manager.next() == nil, "an answer in time waits for the next beat")
+    }
+
+    @Test func `real loops keep the watchdog quiet`() throws {
+        let manager = try #require(ServiceManager(at: folder.path + "/notify"))
+        let loops = [try EventLoop(name: "upstream"), try EventLoop(name: "worker 0")]
+        let watchdog = try #require(
+            Watchdog(notifier: notifier(microseconds: 20_000), members: loops.map { Watchdog.Member($0) })
+        )
+        for loop in loops { loop.start() }
+        let timer = OnLoop<EventTimer>()
+        loops[0].enqueue { timer.value = watchdog.start(on: loops[0]) { _ in } }
+        for _ in 0..<3 { #expect(manager.wait() == "WATCHDOG=1") }
+        loops[0].enqueue { timer.value = nil }
+        for loop in loops {
+            loop.stop()
+            loop.join()
+        }
     }
 
     @Test func `there is no watchdog when nobody watches`() {
@@ -89,9 +109,15 @@ import Testing
         #expect(Watchdog(notifier: notifier, members: []) == nil)
     }
 
-    private func notifier() -> SystemdNotifier {
-        SystemdNotifier(environment: ["NOTIFY_SOCKET": folder.path + "/notify", "WATCHDOG_USEC": "30000000"])
+    private func notifier(microseconds: Int = 30_000_000) -> SystemdNotifier {
+        SystemdNotifier(environment: ["NOTIFY_SOCKET": folder.path + "/notify", "WATCHDOG_USEC": "\(microseconds)"])
     }
+}
+
+/// Something that a loop keeps.
+// Unchecked: only the loop's thread touches the value.
+private final class OnLoop<Value>: @unchecked Sendable {
+    var value: Value?
 }
 
 /// A loop that does nothing until it is told to.
@@ -130,12 +156,17 @@ private final class ServiceManager {
         close(descriptor)
     }
 
+    /// The next datagram, however long it takes.
+    func wait() -> String? { receive(flags: 0) }
+
     /// The next datagram that has arrived; nil when there is none.
     ///
     /// Local datagrams arrive before `sendto` returns.
-    func next() -> String? {
+    func next() -> String? { receive(flags: Int32(MSG_DONTWAIT)) }
+
+    private func receive(flags: Int32) -> String? {
         var buffer = [UInt8](repeating: 0, count: 4096)
-        let count = recv(descriptor, &buffer, buffer.count, Int32(MSG_DONTWAIT))
+        let count = recv(descriptor, &buffer, buffer.count, flags)
         return count < 0 ? nil : String(decoding: buffer[..<count], as: UTF8.self)
     }
 }
