@@ -1,0 +1,71 @@
+/// Which pages' origins may use Larder from a browser, and what they are told (the Fetch standard's CORS protocol).
+struct CORS: Sendable, Equatable {
+    /// Origins as browsers spell them, `http://localhost:3000`; `*` allows all but `null`.
+    private let origins: [[UInt8]]
+    private let allowsAny: Bool
+    /// Whether pages may send cookies and the browser's credentials.
+    var allowsCredentials = false
+    /// Seconds for which a browser may remember a preflight.
+    var maxAge = 600
+
+    init(origins: [String] = []) {
+        // A trailing slash is a common slip in configurations; browsers never send one.
+        self.origins = origins.map { text in
+            var bytes = FieldSyntax.lowercased(text.utf8)
+            if bytes.last == 0x2F { bytes.removeLast() }
+            return bytes
+        }
+        allowsAny = origins.contains("*")
+    }
+
+    /// Whether pages of this origin may use Larder. `null`, the origin of sandboxed and local pages, never is.
+    func allows(_ origin: [UInt8]) -> Bool {
+        let lowercased = FieldSyntax.lowercased(origin)
+        if lowercased.elementsEqual("null".utf8) || lowercased.contains(0x2C) { return false }
+        return allowsAny || origins.contains(lowercased)
+    }
+
+    /// What the answer to an allowed origin carries. The upstream's own `Access-Control-*` fields go first: they speak
+    /// of the upstream's origin.
+    func fields(for origin: [UInt8], exposing names: some Sequence<String> = []) -> Fields {
+        var fields = Fields()
+        fields.lines.append(Field(name: Array("Access-Control-Allow-Origin".utf8), value: origin))
+        if allowsCredentials { fields.append("Access-Control-Allow-Credentials", "true") }
+        // With credentials `*` is a name like any other, so the names have to be listed.
+        let exposed = allowsCredentials ? names.joined(separator: ", ") : "*"
+        if !exposed.isEmpty { fields.append("Access-Control-Expose-Headers", exposed) }
+        fields.append("Vary", "Origin")
+        return fields
+    }
+
+    /// The fields of the 204 that answers a preflight from an allowed origin.
+    func preflightFields(for origin: [UInt8], request: Fields) -> Fields {
+        var fields = Fields()
+        fields.lines.append(Field(name: Array("Access-Control-Allow-Origin".utf8), value: origin))
+        if allowsCredentials { fields.append("Access-Control-Allow-Credentials", "true") }
+        if let method = request[first: "access-control-request-method"], FieldSyntax.isToken(method) {
+            fields.lines.append(Field(name: Array("Access-Control-Allow-Methods".utf8), value: method))
+        }
+        let names = request.all("access-control-request-headers").flatMap { FieldSyntax.members($0) }
+            .filter { FieldSyntax.isToken($0) }
+        if !names.isEmpty {
+            fields.lines.append(
+                Field(
+                    name: Array("Access-Control-Allow-Headers".utf8),
+                    value: Array(names.joined(separator: [0x2C, 0x20]))
+                )
+            )
+        }
+        if request.text("access-control-request-private-network") == "true" {
+            fields.append("Access-Control-Allow-Private-Network", "true")
+        }
+        fields.append("Access-Control-Max-Age", String(maxAge))
+        fields.append("Vary", "Origin, Access-Control-Request-Method, Access-Control-Request-Headers")
+        return fields
+    }
+
+    /// Takes the upstream's own `Access-Control-*` fields away.
+    static func removeFields(from fields: inout Fields) {
+        fields.lines.removeAll { $0.lowercasedName.hasPrefix("access-control-") }
+    }
+}

@@ -1,0 +1,41 @@
+import CCrypto
+
+/// OpenSSL's message authentication and random bytes; the only file that imports it.
+enum Crypto {
+    /// HMAC-SHA-256 (RFC 2104): 32 bytes. Any thread.
+    static func authenticationCode(key: [UInt8], message: [UInt8]) -> [UInt8] {
+        var code = [UInt8](repeating: 0, count: 32)
+        var count: UInt32 = 0
+        let result = key.withUnsafeBytes { key in
+            message.withUnsafeBufferPointer { message in
+                code.withUnsafeMutableBufferPointer { code in
+                    HMAC(
+                        EVP_sha256(),
+                        key.baseAddress,
+                        Int32(key.count),
+                        message.baseAddress,
+                        message.count,
+                        code.baseAddress,
+                        &count
+                    )
+                }
+            }
+        }
+        // It fails only if memory runs out or the library lacks SHA-256.
+        precondition(result != nil && count == 32, "OpenSSL could not compute HMAC-SHA-256")
+        return code
+    }
+
+    /// Bytes fit for keys; nil when the system has no randomness to give.
+    static func randomBytes(_ count: Int) -> [UInt8]? {
+        var bytes = [UInt8](repeating: 0, count: count)
+        let result = bytes.withUnsafeMutableBufferPointer { RAND_bytes($0.baseAddress, Int32(count)) }
+        return result == 1 ? bytes : nil
+    }
+
+    /// Whether both are the same, in a time that does not tell where they differ.
+    static func areEqual(_ left: [UInt8], _ right: [UInt8]) -> Bool {
+        guard left.count == right.count else { return false }
+        return zip(left, right).reduce(UInt8(0)) { $0 | ($1.0 ^ $1.1) } == 0
+    }
+}

@@ -1,0 +1,155 @@
+/// Turns a client's path into the upstream's: prefix off, dot segments resolved, base path on (DESIGN: Guard).
+struct TargetNormaliser: Sendable {
+    /// Empty, or beginning and not ending with `/`.
+    let prefix: [UInt8]
+    let basePath: [UInt8]
+
+    init(prefix: String = "", basePath: String = "") {
+        self.prefix = Self.folder(prefix)
+        self.basePath = Self.folder(basePath)
+    }
+
+    private static func folder(_ path: String) -> [UInt8] {
+        var bytes = Array(path.utf8)
+        while bytes.last == 0x2F { bytes.removeLast() }
+        return bytes.isEmpty || bytes.first == 0x2F ? bytes : [0x2F] + bytes
+    }
+
+    enum Refusal: Error, Sendable, Equatable {
+        /// The path is not under this upstream's prefix; another's may match.
+        case otherPrefix
+        /// Dot segments lead above the base path.
+        case aboveBasePath
+        /// A `#`, white space, a control character, or a backslash in the path.
+        case invalidCharacter(UInt8)
+        /// A `%` without two hexadecimal digits in the path.
+        case invalidEscape
+
+        /// For the person who reads the problem document.
+        var message: String {
+            switch self {
+            case .otherPrefix: "No upstream is configured for this path."
+            case .aboveBasePath: "The path leads above the base path of the upstream."
+            case .invalidCharacter(let byte):
+                "The target holds the byte 0x\(String(byte, radix: 16)), which no URL may; write it as %\(String(byte, radix: 16, uppercase: true))."
+            case .invalidEscape:
+                "The path holds a \"%\" that is not followed by two hexadecimal digits; write it as %25."
+            }
+        }
+    }
+
+    struct Target: Sendable, Equatable {
+        /// What is sent: base path, path as the client spelled it, query untouched.
+        var upstream: [UInt8]
+        /// The path without prefix and base path, for routes; begins with `/` unless empty.
+        var routePath: [UInt8]
+        /// What the answer is known by: `upstream` with its percent-escapes in upper case.
+        var key: [UInt8]
+    }
+
+    /// Whether a path can be taken as it is: no escape, no dot segment, nothing invalid. The hit path asks first.
+    @inline(__always)
+    static func isPlain(_ path: UnsafeRawBufferPointer) -> Bool {
+        var previous: UInt8 = 0
+        for byte in path {
+            if byte == 0x25 || byte <= 0x20 || byte == 0x23 || byte == 0x5C || byte == 0x7F { return false }
+            if byte == 0x2E, previous == 0x2F { return false }
+            previous = byte
+        }
+        return true
+    }
+
+    /// - Parameters:
+    ///   - path: of the request's target, from its first `/`.
+    ///   - query: what follows the `?`; nil without one.
+    func normalise(path: [UInt8], query: [UInt8]?) throws(Refusal) -> Target {
+        try Self.check(path, isPath: true)
+        if let query { try Self.check(query, isPath: false) }
+        guard path.starts(with: prefix) else { throw .otherPrefix }
+        let rest = path[prefix.count...]
+        guard rest.isEmpty || rest.first == 0x2F else { throw .otherPrefix }
+        let routePath = try Self.resolved(rest)
+        let suffix = query.map { [0x3F] + $0 } ?? []
+        let whole = basePath + routePath
+        let upstream = (whole.isEmpty ? [0x2F] : whole) + suffix
+        return Target(upstream: upstream, routePath: routePath, key: Self.uppercasingEscapes(upstream))
+    }
+
+    private static func check(_ bytes: [UInt8], isPath: Bool) throws(Refusal) {
+        for (index, byte) in bytes.enumerated() {
+            // Bytes above 0x7F are no URL's either, but many clients send them raw and servers take them as they are.
+            if byte <= 0x20 || byte == 0x7F || byte == 0x23 || (isPath && byte == 0x5C) {
+                throw .invalidCharacter(byte)
+            }
+            if isPath, byte == 0x25 {
+                guard index + 2 < bytes.count, FieldSyntax.hexDigit(bytes[index + 1]) != nil,
+                    FieldSyntax.hexDigit(bytes[index + 2]) != nil
+                else { throw .invalidEscape }
+            }
+        }
+    }
+
+    /// Resolves `.` and `..`, escaped or not; empty segments stay, since servers may tell them apart.
+    private static func resolved(_ path: ArraySlice<UInt8>) throws(Refusal) -> [UInt8] {
+        guard path.withUnsafeBytes({ !isPlain($0) }) else { return Array(path) }
+        var kept: [ArraySlice<UInt8>] = []
+        let segments = path.dropFirst().split(separator: 0x2F, omittingEmptySubsequences: false)
+        for (index, segment) in segments.enumerated() {
+            let isLast = index == segments.count - 1
+            let decoded = decodingDotsAndSlashes(segment)
+            if decoded.elementsEqual([0x2E]) {
+                if isLast { kept.append([]) }
+            } else if decoded.elementsEqual([0x2E, 0x2E]) {
+                guard !kept.isEmpty else { throw .aboveBasePath }
+                kept.removeLast()
+                if isLast { kept.append([]) }
+            } else {
+                // `a%2f..%2fb` climbs in servers that decode before they split.
+                let hidden = decoded.split(whereSeparator: { $0 == 0x2F || $0 == 0x5C })
+                if hidden.count > 1 || decoded.count != segment.count {
+                    guard !hidden.contains(where: { $0.elementsEqual([0x2E, 0x2E]) }) else { throw .aboveBasePath }
+                }
+                kept.append(segment)
+            }
+        }
+        return [0x2F] + Array(kept.joined(separator: [0x2F]))
+    }
+
+    /// The segment with `%2e`, `%2f` and `%5c` decoded.
+    private static func decodingDotsAndSlashes(_ segment: ArraySlice<UInt8>) -> [UInt8] {
+        guard segment.contains(0x25) else { return Array(segment) }
+        var decoded: [UInt8] = []
+        var index = segment.startIndex
+        while index < segment.endIndex {
+            if segment[index] == 0x25, index + 2 < segment.endIndex,
+                let high = FieldSyntax.hexDigit(segment[index + 1]), let low = FieldSyntax.hexDigit(segment[index + 2]),
+                case let byte = high << 4 | low, byte == 0x2E || byte == 0x2F || byte == 0x5C
+            {
+                decoded.append(byte)
+                index += 3
+            } else {
+                decoded.append(segment[index])
+                index += 1
+            }
+        }
+        return decoded
+    }
+
+    /// `%2f` and `%2F` are the same (RFC 3986 §6.2.2.1).
+    static func uppercasingEscapes(_ target: [UInt8]) -> [UInt8] {
+        guard target.contains(0x25) else { return target }
+        var result = target
+        var index = 0
+        while index + 2 < result.count {
+            if result[index] == 0x25, FieldSyntax.hexDigit(result[index + 1]) != nil,
+                FieldSyntax.hexDigit(result[index + 2]) != nil
+            {
+                for position in [index + 1, index + 2] where result[position] >= 0x61 { result[position] -= 0x20 }
+                index += 3
+            } else {
+                index += 1
+            }
+        }
+        return result
+    }
+}

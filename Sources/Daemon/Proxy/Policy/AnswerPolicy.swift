@@ -1,0 +1,119 @@
+/// All that deciding on the reuse of one stored answer needs: a flat value of integers, kept with it in memory and store.
+///
+/// It holds the upstream's word; `applying(_:)` lays a route's configuration over it. Times are Unix seconds, spans are
+/// seconds, and -1 means absent.
+struct AnswerPolicy: Sendable, Equatable {
+    /// Where the lifetime comes from.
+    enum LifetimeSource: UInt8, Sendable, CaseIterable {
+        /// Nothing gives one: stale from the start.
+        case none, maxAge, sMaxAge, expires, heuristic
+        /// `fresh:` or `cache: force` of a route.
+        case route
+        /// `negative:` of a route.
+        case negative
+        /// A targeted field (RFC 9213).
+        case targeted
+    }
+
+    struct Flags: OptionSet, Sendable {
+        let rawValue: UInt32
+
+        /// Never without validation.
+        static let noCache = Flags(rawValue: 1 << 0)
+        /// Never once stale without validation: `must-revalidate`, or its likes where the cache is shared.
+        static let mustRevalidate = Flags(rawValue: 1 << 1)
+        /// Should not have been stored but for `cache: force`.
+        static let noStore = Flags(rawValue: 1 << 2)
+        static let immutable = Flags(rawValue: 1 << 3)
+        /// Has an `ETag`.
+        static let hasEntityTag = Flags(rawValue: 1 << 4)
+        /// `cache: never` of a route.
+        static let neverReused = Flags(rawValue: 1 << 5)
+        /// Had no valid `Date`; `date` is the time of its arrival.
+        static let dateAssumed = Flags(rawValue: 1 << 6)
+        static let noTransform = Flags(rawValue: 1 << 7)
+        /// `stale:` of a route replaced the upstream's words about serving stale.
+        static let staleByRoute = Flags(rawValue: 1 << 8)
+    }
+
+    var status: Int64 = 200
+    /// When the request was sent and when the head of its answer came.
+    var requestTime: Int64
+    var responseTime: Int64
+    /// The value of `Date`.
+    var date: Int64
+    /// The value of `Age`.
+    var ageValue: Int64 = -1
+    var lastModified: Int64 = -1
+    /// `corrected_initial_age` of RFC 9111 §4.2.3, the age at `responseTime`.
+    var initialAge: Int64 = 0
+    var lifetime: Int64 = 0
+    var lifetimeSource = LifetimeSource.none
+    var staleWhileRevalidate: Int64 = -1
+    var staleIfError: Int64 = -1
+    var flags: Flags = []
+
+    init(requestTime: Int64, responseTime: Int64, date: Int64) {
+        self.requestTime = requestTime
+        self.responseTime = responseTime
+        self.date = date
+    }
+
+    /// The age at `now`; never less than on arrival, should the clock have been set back.
+    @inline(__always)
+    func age(at now: Int64) -> Int64 {
+        initialAge &+ max(0, now &- responseTime)
+    }
+
+    /// What is left of the lifetime at `now`; negative once stale.
+    @inline(__always)
+    func timeToLive(at now: Int64) -> Int64 {
+        lifetime &- age(at: now)
+    }
+
+    var hasValidator: Bool { flags.contains(.hasEntityTag) || lastModified >= 0 }
+
+    /// `corrected_initial_age` (RFC 9111 §4.2.3).
+    static func initialAge(requestTime: Int64, responseTime: Int64, date: Int64, ageValue: Int64) -> Int64 {
+        let apparentAge = max(0, responseTime - date)
+        let responseDelay = max(0, responseTime - requestTime)
+        let correctedAge = max(0, ageValue) + responseDelay
+        return min(max(apparentAge, correctedAge), DeltaSeconds.maximum)
+    }
+
+    /// The policy as a route's configuration has it.
+    func applying(_ route: RouteOverrides) -> AnswerPolicy {
+        var policy = self
+        switch route.caching {
+        case .standard: break
+        case .never: policy.flags.insert(.neverReused)
+        case .force:
+            policy.flags.subtract([.noStore, .noCache, .mustRevalidate])
+            policy.lifetime = route.fresh ?? DeltaSeconds.maximum
+            policy.lifetimeSource = .route
+        }
+        if let fresh = route.fresh, route.caching != .force {
+            policy.flags.remove(.noCache)
+            policy.lifetime = fresh
+            policy.lifetimeSource = .route
+        } else if let negative = route.negative, StatusFacts.isNegative(Int(status)), !saysLifetime {
+            policy.lifetime = negative
+            policy.lifetimeSource = .negative
+        }
+        if let stale = route.stale {
+            policy.staleWhileRevalidate = stale
+            policy.staleIfError = stale
+            policy.flags.remove(.mustRevalidate)
+            policy.flags.insert(.staleByRoute)
+        }
+        return policy
+    }
+
+    /// Whether the upstream itself gave the lifetime.
+    private var saysLifetime: Bool {
+        switch lifetimeSource {
+        case .none, .heuristic, .negative: flags.contains(.noCache)
+        case .maxAge, .sMaxAge, .expires, .route, .targeted: true
+        }
+    }
+}

@@ -1,0 +1,55 @@
+/// How long an answer is fresh, and by whose word (RFC 9111 §4.2.1, §4.2.2).
+struct FreshnessLifetime: Sendable, Equatable {
+    var seconds: Int64
+    var source: AnswerPolicy.LifetimeSource
+    /// The value of `Last-Modified`, where it is a date.
+    var lastModified: Int64?
+
+    /// The first that is there counts: `s-maxage` (shared reading), `max-age`, `Expires`, the heuristic.
+    ///
+    /// Several `Expires` lines count as the earliest of them; one that is no date has expired already.
+    init(
+        status: Int,
+        directives: ResponseDirectives,
+        isTargeted: Bool,
+        fields: Fields,
+        date: Int64,
+        now: Int64,
+        settings: CachePolicySettings
+    ) {
+        lastModified = fields[first: "last-modified"].flatMap { HTTPDate.parse($0, now: now) }
+        if settings.isShared, let sMaxAge = directives.sMaxAge {
+            seconds = sMaxAge
+            source = isTargeted ? .targeted : .sMaxAge
+        } else if let maxAge = directives.maxAge {
+            seconds = maxAge
+            source = isTargeted ? .targeted : .maxAge
+        } else if !isTargeted, let expires = Self.expires(fields, date: date, now: now) {
+            seconds = expires
+            source = .expires
+        } else if let lastModified, directives.isPublic || StatusFacts.isHeuristicallyCacheable(status),
+            let guess = Self.heuristic(lastModified: lastModified, date: date, settings.heuristic)
+        {
+            seconds = guess
+            source = .heuristic
+        } else {
+            seconds = 0
+            source = .none
+        }
+    }
+
+    private static func expires(_ fields: Fields, date: Int64, now: Int64) -> Int64? {
+        fields.all("expires").map { value in
+            HTTPDate.parse(value, now: now).map { min(max(0, $0 - date), DeltaSeconds.maximum) } ?? 0
+        }.min()
+    }
+
+    private static func heuristic(
+        lastModified: Int64,
+        date: Int64,
+        _ settings: CachePolicySettings.Heuristic
+    ) -> Int64? {
+        guard lastModified < date else { return nil }
+        return min((date - lastModified) * settings.percent / 100, settings.maximum)
+    }
+}

@@ -1,0 +1,160 @@
+/// A point in time as HTTP spells it (RFC 9110 §5.6.7), in seconds since 1970, UTC.
+enum HTTPDate {
+    /// Reads one date in any of the three forms; nil for everything else.
+    ///
+    /// The grammar is taken to the letter but for what RFC 9111 §4.2 asks of caches: names match in any case, and the
+    /// zone may be `UTC` as well as `GMT`. The day of the week must be one, but need not be that date's.
+    /// - Parameter now: decides the century of the two-digit years of RFC 850 dates.
+    static func parse(_ bytes: some Collection<UInt8>, now: Int64) -> Int64? {
+        var reader = DateReader(bytes)
+        return reader.imfFixdate() ?? reader.restarted().rfc850(now: now) ?? reader.restarted().asctime()
+    }
+
+    static func parse(_ text: String, now: Int64) -> Int64? { parse(text.utf8, now: now) }
+
+    /// Days since 1970-01-01 in the proleptic Gregorian calendar.
+    static func days(year: Int, month: Int, day: Int) -> Int64 {
+        // Counts years from March, so that the leap day is the last of its year.
+        let y = month <= 2 ? year - 1 : year
+        let era = (y >= 0 ? y : y - 399) / 400
+        let yearOfEra = y - era * 400
+        let dayOfYear = (153 * (month > 2 ? month - 3 : month + 9) + 2) / 5 + day - 1
+        let dayOfEra = yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear
+        return Int64(era * 146_097 + dayOfEra - 719_468)
+    }
+
+    /// The inverse of `days(year:month:day:)`.
+    static func civil(days: Int64) -> (year: Int, month: Int, day: Int) {
+        let z = Int(days) + 719_468
+        let era = (z >= 0 ? z : z - 146_096) / 146_097
+        let dayOfEra = z - era * 146_097
+        let yearOfEra = (dayOfEra - dayOfEra / 1460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
+        let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
+        let shifted = (5 * dayOfYear + 2) / 153
+        let month = shifted < 10 ? shifted + 3 : shifted - 9
+        return (yearOfEra + era * 400 + (month <= 2 ? 1 : 0), month, dayOfYear - (153 * shifted + 2) / 5 + 1)
+    }
+
+    static let weekdays: [StaticString] = [
+        "thursday", "friday", "saturday", "sunday", "monday", "tuesday", "wednesday",
+    ]
+    static let months: [StaticString] = [
+        "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
+    ]
+}
+
+/// Reads the parts of a date from left to right; every part either matches or makes the whole nil.
+private struct DateReader {
+    private let bytes: [UInt8]
+    private var position = 0
+
+    init(_ bytes: some Collection<UInt8>) {
+        // The longest form is `Wednesday, 06-Nov-94 08:49:37 GMT`, 33 bytes; anything much longer is no date.
+        self.bytes = bytes.count > 40 ? [] : bytes.map { asciiLowercased($0) }
+    }
+
+    func restarted() -> DateReader {
+        var copy = self
+        copy.position = 0
+        return copy
+    }
+
+    /// `Sun, 06 Nov 1994 08:49:37 GMT`
+    mutating func imfFixdate() -> Int64? {
+        guard weekday(short: true), skip(","), skip(" "), let day = digits(2), skip(" "), let month = month(),
+            skip(" "), let year = digits(4), skip(" "), let time = timeOfDay(), skip(" "), zone(), atEnd
+        else { return nil }
+        return seconds(year: year, month: month, day: day, time: time)
+    }
+
+    /// `Sunday, 06-Nov-94 08:49:37 GMT`
+    func rfc850(now: Int64) -> Int64? {
+        var copy = self
+        return copy.readRFC850(now: now)
+    }
+
+    private mutating func readRFC850(now: Int64) -> Int64? {
+        guard weekday(short: false), skip(","), skip(" "), let day = digits(2), skip("-"), let month = month(),
+            skip("-"), let shortYear = digits(2), skip(" "), let time = timeOfDay(), skip(" "), zone(), atEnd
+        else { return nil }
+        // "More than 50 years in the future" is read as the most recent such year in the past (RFC 9110 §5.6.7).
+        let thisYear = HTTPDate.civil(days: now >= 0 ? now / 86_400 : 0).year
+        var year = thisYear - thisYear % 100 + shortYear
+        if year < thisYear - 50 { year += 100 }
+        if year > thisYear + 50 { year -= 100 }
+        if year == thisYear + 50, let exact = seconds(year: year, month: month, day: day, time: time) {
+            let (_, nowMonth, nowDay) = HTTPDate.civil(days: now / 86_400)
+            let limit = HTTPDate.days(year: year, month: nowMonth, day: nowDay) * 86_400 + now % 86_400
+            if exact > limit { year -= 100 }
+        }
+        return seconds(year: year, month: month, day: day, time: time)
+    }
+
+    /// `Sun Nov  6 08:49:37 1994`
+    func asctime() -> Int64? {
+        var copy = self
+        return copy.readAsctime()
+    }
+
+    private mutating func readAsctime() -> Int64? {
+        guard weekday(short: true), skip(" "), let month = month(), skip(" "),
+            let day = skip(" ") ? digits(1) : digits(2), skip(" "), let time = timeOfDay(), skip(" "),
+            let year = digits(4), atEnd
+        else { return nil }
+        return seconds(year: year, month: month, day: day, time: time)
+    }
+
+    private var atEnd: Bool { position == bytes.count }
+
+    private mutating func skip(_ text: StaticString) -> Bool {
+        let count = text.utf8CodeUnitCount
+        guard position + count <= bytes.count else { return false }
+        for index in 0..<count where bytes[position + index] != text.utf8Start[index] { return false }
+        position += count
+        return true
+    }
+
+    private mutating func digits(_ count: Int) -> Int? {
+        guard position + count <= bytes.count else { return nil }
+        var value = 0
+        for byte in bytes[position..<position + count] {
+            guard FieldSyntax.isDigit(byte) else { return nil }
+            value = value * 10 + Int(byte - 0x30)
+        }
+        position += count
+        return value
+    }
+
+    private mutating func weekday(short: Bool) -> Bool {
+        for name in HTTPDate.weekdays {
+            let count = short ? 3 : name.utf8CodeUnitCount
+            guard position + count <= bytes.count else { continue }
+            if (0..<count).allSatisfy({ bytes[position + $0] == name.utf8Start[$0] }) {
+                position += count
+                return true
+            }
+        }
+        return false
+    }
+
+    private mutating func month() -> Int? {
+        for (index, name) in HTTPDate.months.enumerated() where skip(name) { return index + 1 }
+        return nil
+    }
+
+    private mutating func timeOfDay() -> Int? {
+        guard let hour = digits(2), skip(":"), let minute = digits(2), skip(":"), let second = digits(2),
+            hour < 24, minute < 60, second <= 60
+        else { return nil }
+        return hour * 3600 + minute * 60 + second
+    }
+
+    private mutating func zone() -> Bool { skip("gmt") || skip("utc") }
+
+    private func seconds(year: Int, month: Int, day: Int, time: Int) -> Int64? {
+        let isLeap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
+        let lengths = [31, isLeap ? 29 : 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
+        guard day >= 1, day <= lengths[month - 1] else { return nil }
+        return HTTPDate.days(year: year, month: month, day: day) * 86_400 + Int64(time)
+    }
+}

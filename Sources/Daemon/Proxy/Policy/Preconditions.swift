@@ -1,0 +1,122 @@
+/// A request's conditions, evaluated against a stored answer (RFC 9110 §13.2.2, RFC 9111 §4.3.2).
+struct Preconditions: Sendable, Equatable {
+    var ifMatch: EntityTagCondition?
+    var ifNoneMatch: EntityTagCondition?
+    /// Unix seconds; nil also where the field is no date, which is then ignored.
+    var ifModifiedSince: Int64?
+    var ifUnmodifiedSince: Int64?
+
+    /// The validators of a stored answer.
+    struct Stored: Sendable, Equatable {
+        var status: Int
+        var entityTag: EntityTag?
+        /// Unix seconds.
+        var lastModified: Int64?
+        /// The value of `Date`, or the time of arrival: it stands in for a missing `Last-Modified`.
+        var date: Int64
+
+        init(status: Int, entityTag: EntityTag?, lastModified: Int64?, date: Int64) {
+            self.status = status
+            self.entityTag = entityTag
+            self.lastModified = lastModified
+            self.date = date
+        }
+
+        init(fields: Fields, policy: AnswerPolicy) {
+            self.init(
+                status: Int(policy.status),
+                entityTag: fields[first: "etag"].flatMap { EntityTag($0) },
+                lastModified: policy.lastModified >= 0 ? policy.lastModified : nil,
+                date: policy.date
+            )
+        }
+    }
+
+    enum Outcome: Sendable, Equatable {
+        /// Answer as if there were no conditions.
+        case proceed
+        /// 304
+        case notModified
+        /// 412
+        case failed
+    }
+
+    init() {}
+
+    init(fields: Fields, now: Int64) {
+        ifMatch = EntityTagCondition(lines: fields.all("if-match"))
+        ifNoneMatch = EntityTagCondition(lines: fields.all("if-none-match"))
+        ifModifiedSince = Self.date(fields.all("if-modified-since"), now: now)
+        ifUnmodifiedSince = Self.date(fields.all("if-unmodified-since"), now: now)
+    }
+
+    private static func date(_ lines: [[UInt8]], now: Int64) -> Int64? {
+        // Two dates would be a list, which is no date.
+        lines.count == 1 ? HTTPDate.parse(lines[0], now: now) : nil
+    }
+
+    var isEmpty: Bool {
+        ifMatch == nil && ifNoneMatch == nil && ifModifiedSince == nil && ifUnmodifiedSince == nil
+    }
+
+    /// Whether there is a condition that only the origin may evaluate, so that the request has to go there: `If-Match`
+    /// and `If-Unmodified-Since` (RFC 9111 §4.3.2).
+    var isForOrigin: Bool { ifMatch != nil || ifUnmodifiedSince != nil }
+
+    /// Evaluates all conditions in their order of precedence, as an origin would.
+    ///
+    /// A stored answer other than a 2xx is given as it is (RFC 9110 §13.2.1).
+    func evaluate(method: String, against stored: Stored) -> Outcome {
+        guard (200...299).contains(stored.status) else { return .proceed }
+        if let ifMatch {
+            if !ifMatch.matchesStrongly(stored.entityTag) { return .failed }
+        } else if let ifUnmodifiedSince {
+            if (stored.lastModified ?? stored.date) > ifUnmodifiedSince { return .failed }
+        }
+        return evaluateForCache(method: method, against: stored)
+    }
+
+    /// Evaluates `If-None-Match` and, only without it, `If-Modified-Since`: what a cache may answer by itself.
+    func evaluateForCache(method: String, against stored: Stored) -> Outcome {
+        guard (200...299).contains(stored.status) else { return .proceed }
+        let isRead = MethodFacts.isAnswerable(method)
+        if let ifNoneMatch {
+            guard ifNoneMatch.matchesWeakly(stored.entityTag) else { return .proceed }
+            return isRead ? .notModified : .failed
+        }
+        guard isRead, let ifModifiedSince else { return .proceed }
+        return (stored.lastModified ?? stored.date) <= ifModifiedSince ? .notModified : .proceed
+    }
+
+    /// Whether `If-Match` names a tag of Larder's own, which no upstream can match: answered 412, and the target goes
+    /// stale, so that the next GET brings the upstream's tag.
+    var matchesOwnTag: Bool { ifMatch?.namesOwn ?? false }
+
+    /// Takes Larder's own tags out of the `If-None-Match` of a request that goes upstream; the field goes if none is left.
+    static func stripOwnValidators(_ fields: inout Fields) {
+        guard let condition = EntityTagCondition(lines: fields.all("if-none-match")), condition.namesOwn else { return }
+        fields.remove("if-none-match")
+        if let rest = condition.withoutOwn {
+            fields.lines.append(Field(name: Array("If-None-Match".utf8), value: rest.bytes))
+        }
+    }
+
+    /// The fields that ask the upstream whether what is stored still holds (RFC 9111 §4.3.1).
+    ///
+    /// All the tags of the variants stored under the key go into one `If-None-Match`; the date only where there is one
+    /// candidate, since a 304 to it could not say which it means.
+    static func validators(of candidates: [Stored]) -> Fields {
+        var fields = Fields()
+        var tags: [EntityTag] = []
+        for tag in candidates.compactMap(\.entityTag) where !tag.isOwn && !tags.contains(tag) { tags.append(tag) }
+        if !tags.isEmpty {
+            fields.lines.append(
+                Field(name: Array("If-None-Match".utf8), value: EntityTagCondition.tags(tags).bytes)
+            )
+        }
+        if candidates.count == 1, let lastModified = candidates[0].lastModified {
+            fields.lines.append(Field(name: Array("If-Modified-Since".utf8), value: HTTPDate.format(lastModified)))
+        }
+        return fields
+    }
+}

@@ -1,0 +1,108 @@
+/// What the `Cache-Control` of a response, or a targeted field in its place, says (RFC 9111 §5.2.2).
+///
+/// Of repeated directives the most restrictive counts: the smallest number, the unqualified form before the qualified.
+/// A number that cannot be read is 0 where it would grant freshness, and nothing where it would grant staleness.
+/// Unknown directives are ignored, and so are arguments of directives that take none.
+struct ResponseDirectives: Sendable, Equatable {
+    /// Seconds; nil when absent, 0 when present but unreadable.
+    var maxAge: Int64?
+    var sMaxAge: Int64?
+    var staleWhileRevalidate: Int64?
+    var staleIfError: Int64?
+    var noStore = false
+    var noCache = false
+    /// Lower-case field names of `no-cache="…"`: not to be reused without validation.
+    var noCacheFields: [[UInt8]] = []
+    var isPrivate = false
+    /// Lower-case field names of `private="…"`: not to be stored by a shared cache.
+    var privateFields: [[UInt8]] = []
+    var isPublic = false
+    var mustRevalidate = false
+    var proxyRevalidate = false
+    var mustUnderstand = false
+    var noTransform = false
+    var immutable = false
+
+    init() {}
+
+    /// Reads all lines of `Cache-Control`.
+    init(lines: [[UInt8]]) {
+        for line in lines {
+            line.withUnsafeBytes { bytes in
+                var reader = DirectiveReader(bytes)
+                while let directive = reader.next() {
+                    apply(directive)
+                }
+            }
+        }
+    }
+
+    private mutating func apply(_ directive: DirectiveReader.Directive) {
+        let argument: Argument =
+            switch directive.argument {
+            case .none: .none
+            case .malformed: .unreadable
+            case .token(let bytes), .quoted(let bytes):
+                DeltaSeconds.parse(bytes).map(Argument.seconds) ?? .text(directive.argument.bytes ?? [])
+            }
+        apply(FieldSyntax.lowercased(directive.name), argument)
+    }
+
+    enum Argument {
+        case none, unreadable
+        case seconds(Int64)
+        case text([UInt8])
+    }
+
+    /// Takes one directive in; `name` in lower case.
+    mutating func apply(_ name: [UInt8], _ argument: Argument) {
+        switch String(decoding: name, as: UTF8.self) {
+        case "max-age": maxAge = Self.stricter(maxAge, Self.seconds(argument) ?? 0)
+        case "s-maxage": sMaxAge = Self.stricter(sMaxAge, Self.seconds(argument) ?? 0)
+        case "stale-while-revalidate":
+            if let seconds = Self.seconds(argument) {
+                staleWhileRevalidate = Self.stricter(staleWhileRevalidate, seconds)
+            }
+        case "stale-if-error":
+            if let seconds = Self.seconds(argument) { staleIfError = Self.stricter(staleIfError, seconds) }
+        case "no-store": noStore = true
+        case "no-cache": Self.qualify(argument, all: &noCache, fields: &noCacheFields)
+        case "private": Self.qualify(argument, all: &isPrivate, fields: &privateFields)
+        case "public": isPublic = true
+        case "must-revalidate": mustRevalidate = true
+        case "proxy-revalidate": proxyRevalidate = true
+        case "must-understand": mustUnderstand = true
+        case "no-transform": noTransform = true
+        case "immutable": immutable = true
+        default: break
+        }
+    }
+
+    private static func seconds(_ argument: Argument) -> Int64? {
+        if case .seconds(let value) = argument { value } else { nil }
+    }
+
+    private static func stricter(_ known: Int64?, _ new: Int64) -> Int64 {
+        min(known ?? new, new)
+    }
+
+    /// `no-cache` and `private` speak of the whole answer, or only of the fields they name. An argument that names no
+    /// field leaves the whole answer meant.
+    private static func qualify(_ argument: Argument, all: inout Bool, fields: inout [[UInt8]]) {
+        let text: [UInt8] =
+            switch argument {
+            case .none, .unreadable: []
+            // A field may be named by digits alone.
+            case .seconds(let value): Array(String(value).utf8)
+            case .text(let text): text
+            }
+        let names = FieldSyntax.members(text)
+        guard !names.isEmpty, names.allSatisfy({ FieldSyntax.isToken($0) }) else {
+            all = true
+            return
+        }
+        for name in names.map({ FieldSyntax.lowercased($0) }) where !fields.contains(name) {
+            fields.append(name)
+        }
+    }
+}

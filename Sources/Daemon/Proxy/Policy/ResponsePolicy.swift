@@ -1,0 +1,205 @@
+/// How one upstream's answers are to be read.
+struct CachePolicySettings: Sendable, Equatable {
+    /// The lifetime given to answers that name none: a part of the time since their last change, within bounds.
+    struct Heuristic: Sendable, Equatable {
+        var percent: Int64 = 10
+        /// Seconds.
+        var maximum: Int64 = 86_400
+
+        init() {}
+    }
+
+    /// RFC 9111's reading for a shared cache, instead of that for a private one.
+    var isShared = false
+    /// The fields of RFC 9213 that are heeded, the most specific first.
+    var targets: [String] = ["Larder-Cache-Control"]
+    var heuristic = Heuristic()
+    /// Whether parts of an answer may be stored as such.
+    var storesPartialContent = false
+
+    init() {}
+}
+
+/// What of a request bears on its answer's policy.
+struct RequestFacts: Sendable {
+    /// In the request's spelling.
+    var method: String
+    var hasAuthorization: Bool
+    var directives: RequestDirectives
+
+    init(method: String, hasAuthorization: Bool = false, directives: RequestDirectives = .none) {
+        self.method = method
+        self.hasAuthorization = hasAuthorization
+        self.directives = directives
+    }
+
+    init(method: String, fields: Fields) {
+        self.init(
+            method: method,
+            hasAuthorization: fields.contains("authorization"),
+            directives: RequestDirectives(fields: fields)
+        )
+    }
+}
+
+/// Whether an answer may be stored.
+enum Storability: Sendable, Equatable {
+    case yes
+    case no(Reason)
+
+    /// In the words of `Cache-Status` details and of `explain`.
+    enum Reason: String, Sendable {
+        case method = "method"
+        case askAgain = "momentary-status"
+        case interim = "interim-status"
+        case partial = "partial"
+        case notModified = "not-modified"
+        case notUnderstood = "status-not-understood"
+        case requestNoStore = "request-no-store"
+        case noStore = "no-store"
+        case isPrivate = "private"
+        case authorization = "authorization"
+        case varyAny = "vary-any"
+        case notExplicit = "no-explicit-freshness"
+        case neverByRoute = "never-by-route"
+    }
+}
+
+/// What is to be done with one answer of the upstream: may it be stored, and on what terms is it used again.
+struct ResponsePolicy: Sendable, Equatable {
+    var storability: Storability
+    /// The upstream's word, to be stored with the answer. `answer.applying(route)` is what decides.
+    var answer: AnswerPolicy
+    var vary: VaryField
+    /// Lower-case names of fields to leave out when the answer is used again without validation (`no-cache="…"`).
+    var fieldsNotReused: [[UInt8]]
+    /// Lower-case names of fields to leave out of what is stored (`private="…"`, shared reading only).
+    var fieldsNotStored: [[UInt8]]
+
+    /// Reads an answer (RFC 9111 §3, §4.2).
+    ///
+    /// - Parameters:
+    ///   - requestTime: when the request was sent, `responseTime` when the head of its answer came; Unix seconds.
+    init(
+        request: RequestFacts,
+        status: Int,
+        fields: Fields,
+        requestTime: Int64,
+        responseTime: Int64,
+        settings: CachePolicySettings,
+        route: RouteOverrides = .none
+    ) {
+        let targeted = TargetedDirectives.find(in: fields, targets: settings.targets)
+        let directives = targeted?.directives ?? ResponseDirectives(lines: fields.all("cache-control"))
+        let dateField = fields[first: "date"].flatMap { HTTPDate.parse($0, now: responseTime) }
+        let age = AgeField.parse(fields) ?? -1
+        let lifetime = FreshnessLifetime(
+            status: status,
+            directives: directives,
+            isTargeted: targeted != nil,
+            fields: fields,
+            date: dateField ?? responseTime,
+            now: responseTime,
+            settings: settings
+        )
+
+        var answer = AnswerPolicy(
+            requestTime: requestTime,
+            responseTime: responseTime,
+            date: dateField ?? responseTime
+        )
+        answer.status = Int64(status)
+        answer.ageValue = age
+        answer.initialAge = AnswerPolicy.initialAge(
+            requestTime: requestTime,
+            responseTime: responseTime,
+            date: answer.date,
+            ageValue: age
+        )
+        answer.lastModified = lifetime.lastModified ?? -1
+        answer.lifetime = lifetime.seconds
+        answer.lifetimeSource = lifetime.source
+        answer.staleWhileRevalidate = directives.staleWhileRevalidate ?? -1
+        answer.staleIfError = directives.staleIfError ?? -1
+        answer.flags = Self.flags(directives, fields: fields, isShared: settings.isShared)
+        if dateField == nil { answer.flags.insert(.dateAssumed) }
+        self.answer = answer
+        vary = VaryField(fields)
+        fieldsNotReused = directives.noCacheFields
+        fieldsNotStored = settings.isShared ? directives.privateFields : []
+        storability = .yes
+        if let reason = refusal(
+            request: request,
+            directives: directives,
+            hasExpires: targeted == nil && fields.contains("expires"),
+            hasContentLocation: fields.contains("content-location"),
+            settings: settings,
+            route: route
+        ) {
+            storability = .no(reason)
+        }
+    }
+
+    private static func flags(_ directives: ResponseDirectives, fields: Fields, isShared: Bool) -> AnswerPolicy.Flags {
+        var flags: AnswerPolicy.Flags = []
+        if directives.noCache { flags.insert(.noCache) }
+        if directives.noStore, !directives.mustUnderstand { flags.insert(.noStore) }
+        if directives.mustRevalidate { flags.insert(.mustRevalidate) }
+        // To a shared cache `s-maxage` says `proxy-revalidate` as well (RFC 9111 §5.2.2.10).
+        if isShared, directives.proxyRevalidate || directives.sMaxAge != nil { flags.insert(.mustRevalidate) }
+        if directives.immutable { flags.insert(.immutable) }
+        if directives.noTransform { flags.insert(.noTransform) }
+        if fields[first: "etag"].flatMap({ EntityTag($0) }) != nil { flags.insert(.hasEntityTag) }
+        return flags
+    }
+
+    /// Why the answer may not be stored; nil when it may (RFC 9111 §3).
+    private func refusal(
+        request: RequestFacts,
+        directives: ResponseDirectives,
+        hasExpires: Bool,
+        hasContentLocation: Bool,
+        settings: CachePolicySettings,
+        route: RouteOverrides
+    ) -> Storability.Reason? {
+        let status = Int(answer.status)
+        let isExplicit = directives.maxAge != nil || hasExpires || settings.isShared && directives.sMaxAge != nil
+        switch request.method {
+        case "GET", "HEAD": break
+        // RFC 9110 §9.3.3: explicit freshness, and a `Content-Location` that the caller finds equal to the target.
+        case "POST" where isExplicit && hasContentLocation && (200...299).contains(status): break
+        default: return .method
+        }
+        if let reason = Self.refusal(ofStatus: status, settings: settings) { return reason }
+        if route.caching == .never { return .neverByRoute }
+        if request.directives.noStore { return .requestNoStore }
+        if route.caching == .force { return nil }
+        if directives.mustUnderstand {
+            // `no-store` beside it is for caches that do not know the directive (RFC 9111 §5.2.2.3).
+            if !StatusFacts.isUnderstood(status) { return .notUnderstood }
+        } else if directives.noStore {
+            return .noStore
+        }
+        if vary == .any { return .varyAny }
+        if settings.isShared {
+            if directives.isPrivate { return .isPrivate }
+            if request.hasAuthorization, !directives.isPublic, !directives.mustRevalidate, directives.sMaxAge == nil {
+                return .authorization
+            }
+        }
+        let isPermitted =
+            directives.isPublic || isExplicit || StatusFacts.isHeuristicallyCacheable(status)
+            || !settings.isShared && (directives.isPrivate || !directives.privateFields.isEmpty)
+            || route.fresh != nil
+        return isPermitted ? nil : .notExplicit
+    }
+
+    private static func refusal(ofStatus status: Int, settings: CachePolicySettings) -> Storability.Reason? {
+        switch status {
+        case ..<200: .interim
+        case 206: settings.storesPartialContent ? nil : .partial
+        case 304: .notModified
+        default: StatusFacts.isMomentary(status) ? .askAgain : nil
+        }
+    }
+}

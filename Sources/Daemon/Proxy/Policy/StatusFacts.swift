@@ -1,0 +1,64 @@
+/// What is known of a status code for the purposes of a cache (RFC 9110 §15).
+enum StatusFacts {
+    /// Whether its caching behaviour is implemented here, which `must-understand` asks for (RFC 9111 §5.2.2.3).
+    static func isUnderstood(_ status: Int) -> Bool {
+        switch status {
+        case 200, 201, 203, 204, 205, 300, 301, 302, 303, 307, 308: true
+        case 400...417, 421, 422, 423, 424, 425, 426, 428, 429, 431, 451: true
+        case 500...505, 506, 507, 508, 511: true
+        default: false
+        }
+    }
+
+    /// Whether an answer of this status may be given a lifetime without saying one (RFC 9110 §15.1).
+    static func isHeuristicallyCacheable(_ status: Int) -> Bool {
+        switch status {
+        case 200, 203, 204, 206, 300, 301, 308, 404, 405, 410, 414, 501: true
+        default: false
+        }
+    }
+
+    /// Whether the answer is one of absence, to which a route's `negative` lifetime applies.
+    static func isNegative(_ status: Int) -> Bool {
+        switch status {
+        case 404, 405, 410, 414, 501: true
+        default: false
+        }
+    }
+
+    /// Whether the answer holds for its own request only: 202 says "ask again", 412 and 416 speak of that request's
+    /// conditions.
+    static func isMomentary(_ status: Int) -> Bool {
+        status == 202 || status == 412 || status == 416
+    }
+
+    /// Whether the answer is a failure worth going stale for: a server error, or too many requests.
+    ///
+    /// A rate-limited 403 can be told from a refusal only by its fields: see `isRateLimited`.
+    static func isFailure(_ status: Int) -> Bool {
+        status == 429 || (500...599).contains(status) && status != 501
+    }
+
+    /// Whether a 403 or 429 says that a rate limit is used up, in any of the spellings in use.
+    static func isRateLimited(_ status: Int, _ fields: Fields) -> Bool {
+        guard status == 429 || status == 403 else { return false }
+        if status == 429 || fields.contains("retry-after") { return true }
+        return fields.text("x-ratelimit-remaining") == "0" || fields.text("ratelimit-remaining") == "0"
+            || fields.text("x-rate-limit-remaining") == "0"
+    }
+}
+
+/// What is known of a method (RFC 9110 §9.2); methods are spelled in upper case.
+enum MethodFacts {
+    /// Whether the method asks for nothing but an answer. Unknown ones are not safe.
+    static func isSafe(_ method: String) -> Bool {
+        method == "GET" || method == "HEAD" || method == "OPTIONS" || method == "TRACE"
+    }
+
+    static func isIdempotent(_ method: String) -> Bool {
+        isSafe(method) || method == "PUT" || method == "DELETE"
+    }
+
+    /// Whether stored answers may be used for the method.
+    static func isAnswerable(_ method: String) -> Bool { method == "GET" || method == "HEAD" }
+}

@@ -1,0 +1,66 @@
+/// Which fields of an answer are kept, and how a 304 renews them (RFC 9111 §3.1, §3.2).
+enum StoredFields {
+    /// The fields of an answer that may be stored.
+    ///
+    /// Left out are hop-by-hop fields, `Age` (it is in the policy), `Alt-Svc` (it names another port of the upstream's host,
+    /// not of this one), `Set-Cookie` unless the upstream's configuration says `cookies: replay`, and whatever `policy`
+    /// says must not be kept.
+    static func storable(_ fields: Fields, leavingOut named: [[UInt8]] = [], replaysCookies: Bool = false) -> Fields {
+        let excluded = HopByHop.names(in: fields)
+        return Fields(
+            fields.lines.filter { line in
+                let name = line.lowercasedName
+                return !excluded.contains(name) && name != "age" && name != "alt-svc"
+                    && (replaysCookies || name != "set-cookie" && name != "set-cookie2")
+                    && !named.contains { $0.elementsEqual(name.utf8) }
+            }
+        )
+    }
+
+    /// What a 304, or a HEAD answer, does not change: the framing and coding of the stored body, and what belongs to the
+    /// exchange that brought it.
+    private static let unrefreshed: Set<String> = [
+        "content-length", "content-encoding", "content-range", "content-md5", "content-digest", "repr-digest", "digest",
+        "trailer",
+    ]
+
+    /// The stored fields with those of a later answer in their place.
+    ///
+    /// Each name that occurs in the new answer replaces all stored lines of it; names that do not occur stay as they
+    /// were, but for those that would then say something about the wrong answer (`Date`, `Age`, `Warning: 1xx`).
+    static func refreshed(_ stored: Fields, by update: Fields, replaysCookies: Bool = false) -> Fields {
+        let new = storable(update, replaysCookies: replaysCookies)
+            .lines.filter { !unrefreshed.contains($0.lowercasedName) }
+        let replaced = Set(new.map(\.lowercasedName)).union(["date", "age"])
+        var kept = stored.lines.filter { line in
+            !replaced.contains(line.lowercasedName)
+                && !(line.isNamed("warning") && line.value.first == 0x31)
+        }
+        kept += new
+        return Fields(kept)
+    }
+
+    /// The fields to serve when an answer is used again without validation.
+    static func reusable(_ stored: Fields, leavingOut named: [[UInt8]]) -> Fields {
+        guard !named.isEmpty else { return stored }
+        return Fields(
+            stored.lines.filter { line in !named.contains { FieldSyntax.equalsIgnoringCase(line.name, $0) } }
+        )
+    }
+
+    /// The fields of a 304 made from a stored answer (RFC 9110 §15.4.5), and others that do not describe the body.
+    static func notModified(_ stored: Fields) -> Fields {
+        let ofTheBody: Set<String> = [
+            "content-length", "content-type", "content-encoding", "content-language", "content-range", "content-md5",
+            "content-digest", "repr-digest", "digest", "last-modified",
+        ]
+        let hasTag = stored.contains("etag")
+        return Fields(
+            stored.lines.filter { line in
+                let name = line.lowercasedName
+                // Without a tag the date is the validator.
+                return !ofTheBody.contains(name) || name == "last-modified" && !hasTag
+            }
+        )
+    }
+}

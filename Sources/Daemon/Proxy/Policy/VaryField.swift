@@ -1,0 +1,26 @@
+/// The request fields that an answer was selected by (RFC 9110 §12.5.5).
+enum VaryField: Sendable, Equatable {
+    /// `*`, alone or within a list: no other request can be known to match.
+    case any
+    /// Lower-case names, sorted, each once; empty without the field.
+    case fields([String])
+
+    init(lines: [[UInt8]]) {
+        var names: Set<String> = []
+        for member in lines.flatMap({ FieldSyntax.members($0) }) {
+            if member.elementsEqual([0x2A]) {
+                self = .any
+                return
+            }
+            // A member that is no field name can select nothing that a request could carry: it is `*` for all we know.
+            guard FieldSyntax.isToken(member) else {
+                self = .any
+                return
+            }
+            names.insert(String(decoding: FieldSyntax.lowercased(member), as: UTF8.self))
+        }
+        self = .fields(names.sorted())
+    }
+
+    init(_ fields: Fields) { self.init(lines: fields.all("vary")) }
+}
