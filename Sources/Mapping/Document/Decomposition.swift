@@ -34,8 +34,3 @@ public struct Occurrence: Sendable {
     /// The objects directly within this one, in order.
     public var children: [ObjectName]
 }
-
-/// Puts a body together from its skeleton and the payloads in pre-order.
-///
-/// Nil when there are too few or too many payloads, or when a payload stands where another object is referred to. Costs one pass over all bytes.
-public func recompose(skeleton: [UInt8], payloads: [[UInt8]]) -> [UInt8]? { nil }

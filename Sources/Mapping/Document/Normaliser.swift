@@ -1,6 +1,6 @@
 /// Takes bodies apart into objects (law 5: every byte has one owner, the innermost declared model with an identity).
 public struct Normaliser: Sendable {
-    let models: Models
+    private let models: Models
 
     /// A normaliser for the models of one upstream.
     public init(models: Models) {
@@ -8,5 +8,104 @@ public struct Normaliser: Sendable {
     }
 
     /// Takes one body apart. Never fails: what does not fit is kept literal and warned of.
-    public func decompose(_ body: [UInt8], as rule: BodyRule) -> Decomposition { .opaque(nil) }
+    ///
+    /// Costs one scan and one copy of the body.
+    public func decompose(_ body: [UInt8], as rule: BodyRule) -> Decomposition {
+        guard let model = models.index(of: rule.model) else {
+            return .opaque(
+                MappingWarning(.unknownModel, "The route speaks of a model that is not declared.", model: rule.model)
+            )
+        }
+        guard let root = rule.root.map(KeyPathSyntax.components(of:)) ?? [] else {
+            return .opaque(MappingWarning(.envelopeMissing, "The envelope's key path is not one.", model: rule.model))
+        }
+        return body.withUnsafeBufferPointer { text in
+            models.tree.withView { tree in
+                var walk = BodyWalk(text, models: models.compiled, tree: tree)
+                let end = walk.walk(model: model, isList: rule.isList, root: root)
+                guard end >= 0 else { return .opaque(Self.failure(end, in: text)) }
+                let warnings = walk.notes.notes.map { MappingWarning($0, in: text) }
+                guard walk.found.contains(where: { $0.name != nil }) else { return .opaque(warnings.first) }
+                return .objects(DecomposedBody(text, found: walk.found, warnings: warnings))
+            }
+        }
+    }
+
+    private static func failure(_ failure: Int, in text: UnsafeBufferPointer<UInt8>) -> MappingWarning? {
+        switch failure {
+        case JSONScanner.Failure.tooDeep:
+            return MappingWarning(.tooDeep, "The body is nested deeper than \(JSONScanner.maximumDepth) levels.")
+        case JSONScanner.Failure.reserved:
+            return MappingWarning(.reservedText, "A string of the body begins with \\u0001, which is reserved.")
+        default:
+            // An empty body is regular: 204, HEAD.
+            guard text.contains(where: { $0 > 0x20 }) else { return nil }
+            return MappingWarning(.notJSON, "The body is not JSON.")
+        }
+    }
+}
+
+extension DecomposedBody {
+    /// Cuts the text along the objects found in it.
+    init(_ text: UnsafeBufferPointer<UInt8>, found: [BodyWalk.Found], warnings: [MappingWarning]) {
+        let cutter = BodyCutter(text: text, found: found)
+        var occurrences: [Occurrence] = []
+        occurrences.reserveCapacity(found.count)
+        for (index, object) in found.enumerated() {
+            guard let name = object.name else { continue }
+            var children: [ObjectName] = []
+            let payload = cutter.cut(object.start..<object.end, from: index + 1, to: object.subtreeEnd, &children)
+            occurrences.append(
+                Occurrence(
+                    name: name,
+                    payload: payload,
+                    keys: object.keys,
+                    modified: object.modified,
+                    children: children
+                )
+            )
+        }
+        var outermost: [ObjectName] = []
+        skeleton = cutter.cut(0..<text.count, from: 0, to: found.count, &outermost)
+        self.occurrences = occurrences
+        self.warnings = warnings
+    }
+}
+
+/// Copies stretches of a body with references in the place of the objects within.
+private struct BodyCutter {
+    let text: UnsafeBufferPointer<UInt8>
+    let found: [BodyWalk.Found]
+
+    /// Copies `range`; the objects directly in it are among `found[first..<last]`.
+    func cut(_ range: Range<Int>, from first: Int, to last: Int, _ children: inout [ObjectName]) -> [UInt8] {
+        var size = range.count
+        forEachChild(first, last) { size += 48 - ($0.end - $0.start) }
+        var output: [UInt8] = []
+        output.reserveCapacity(max(size, 16))
+        var position = range.lowerBound
+        forEachChild(first, last) { child in
+            guard let name = child.name else { return }
+            output.append(contentsOf: UnsafeBufferPointer(rebasing: text[position..<child.start]))
+            Reference.append(name, to: &output)
+            children.append(name)
+            position = child.end
+        }
+        output.append(contentsOf: UnsafeBufferPointer(rebasing: text[position..<range.upperBound]))
+        return output
+    }
+
+    @inline(__always)
+    private func forEachChild(_ first: Int, _ last: Int, _ body: (BodyWalk.Found) -> Void) {
+        var index = first
+        while index < last {
+            if found[index].name != nil {
+                body(found[index])
+                index = found[index].subtreeEnd
+            } else {
+                // Without an identity: what lies in it belongs to us.
+                index += 1
+            }
+        }
+    }
 }

@@ -1,15 +1,135 @@
 /// The literal that stands for an object in skeletons and payloads: a JSON string beginning with `\u0001`, such as
 /// `"\u0001User:583231"`.
 public enum Reference {
+    /// How every reference literal begins, and nothing else in a skeleton or payload.
+    static let sentinel: [UInt8] = Array("\"\\u0001".utf8)
+
     /// The literal for a name, quotes included.
-    public static func literal(_ name: ObjectName) -> [UInt8] { [] }
+    public static func literal(_ name: ObjectName) -> [UInt8] {
+        var literal: [UInt8] = []
+        append(name, to: &literal)
+        return literal
+    }
+
+    static func append(_ name: ObjectName, to output: inout [UInt8]) {
+        output.append(contentsOf: sentinel)
+        output.append(contentsOf: name.model.utf8)
+        output.append(UInt8(ascii: ":"))
+        JSONString.appendEscaped(name.identity, to: &output)
+        output.append(UInt8(ascii: "\""))
+    }
 
     /// The name in the unescaped content of a reference literal, as SQLite's JSON functions give it; nil for other text.
-    public static func name(inText text: String) -> ObjectName? { nil }
+    public static func name(inText text: String) -> ObjectName? {
+        guard text.utf8.first == 1, let colon = text.utf8.firstIndex(of: UInt8(ascii: ":")) else { return nil }
+        let model = text[text.utf8.index(after: text.startIndex)..<colon]
+        return ObjectName(model: String(model), identity: String(text[text.utf8.index(after: colon)...]))
+    }
 
     /// The names referred to directly in a skeleton or payload, in order.
-    public static func names(in payload: [UInt8]) -> [ObjectName] { [] }
+    public static func names(in payload: [UInt8]) -> [ObjectName] {
+        var names: [ObjectName] = []
+        payload.withUnsafeBufferPointer { payload in
+            var position = 0
+            while let found = next(in: payload, from: position) {
+                if let name = name(at: found, in: payload) { names.append(name) }
+                position = found.upperBound
+            }
+        }
+        return names
+    }
 
     /// The payload with every reference shown as its bare identity: a number if it is a canonical decimal, else a string.
-    public static func plain(_ payload: [UInt8]) -> [UInt8] { [] }
+    public static func plain(_ payload: [UInt8]) -> [UInt8] {
+        var output: [UInt8] = []
+        output.reserveCapacity(payload.count)
+        payload.withUnsafeBufferPointer { payload in
+            var position = 0
+            while let found = next(in: payload, from: position) {
+                output.append(contentsOf: payload[position..<found.lowerBound])
+                if let name = name(at: found, in: payload) {
+                    appendBare(name.identity, asNumber: isInteger(name.identity), to: &output)
+                }
+                position = found.upperBound
+            }
+            output.append(contentsOf: payload[position...])
+        }
+        return output
+    }
+
+    /// Appends an identity as it stands where only the bare identity is shown.
+    static func appendBare(_ identity: String, asNumber: Bool, to output: inout [UInt8]) {
+        if asNumber {
+            output.append(contentsOf: identity.utf8)
+        } else {
+            JSONString.append(identity, to: &output)
+        }
+    }
+
+    /// Whether an identity reads like a JSON integer; those of strings such as `007` do not.
+    static func isInteger(_ identity: String) -> Bool {
+        let digits = identity.utf8.first == UInt8(ascii: "-") ? identity.utf8.dropFirst() : identity.utf8[...]
+        guard let first = digits.first, digits.count <= 40 else { return false }
+        return digits.allSatisfy { $0 &- UInt8(ascii: "0") < 10 } && (first != UInt8(ascii: "0") || identity == "0")
+    }
+
+    /// The range of the next reference literal; nil when there is no more, or the text is not a payload.
+    static func next(in text: UnsafeBufferPointer<UInt8>, from start: Int) -> Range<Int>? {
+        guard let found = firstSentinel(in: text, from: start) else { return nil }
+        var position = found + sentinel.count
+        while position < text.count, text[position] != UInt8(ascii: "\"") {
+            position += text[position] == UInt8(ascii: "\\") ? 2 : 1
+        }
+        return position < text.count ? found..<position + 1 : nil
+    }
+
+    private static func firstSentinel(in text: UnsafeBufferPointer<UInt8>, from start: Int) -> Int? {
+        guard let base = text.baseAddress else { return nil }
+        let scanner = BackslashSearch(base: base, end: text.count)
+        var position = start + 1
+        // The backslash is rarer than the quote in front of it.
+        while let backslash = scanner.next(from: position) {
+            if backslash + 6 <= text.count, text[backslash - 1] == UInt8(ascii: "\""),
+                text[backslash + 1] == UInt8(ascii: "u"), text[backslash + 2] == 0x30, text[backslash + 3] == 0x30,
+                text[backslash + 4] == 0x30, text[backslash + 5] == 0x31, backslash > start
+            {
+                return backslash - 1
+            }
+            position = backslash + 1
+        }
+        return nil
+    }
+
+    /// The name that a literal at this range refers to.
+    static func name(at range: Range<Int>, in text: UnsafeBufferPointer<UInt8>) -> ObjectName? {
+        JSONString.text(UnsafeBufferPointer(rebasing: text[range])).flatMap(name(inText:))
+    }
+
+    /// Whether a literal that begins here is a reference.
+    static func isReference(_ text: UnsafeBufferPointer<UInt8>, at position: Int) -> Bool {
+        position + sentinel.count <= text.count
+            && (0..<sentinel.count).allSatisfy { text[position + $0] == sentinel[$0] }
+    }
+}
+
+/// Finds backslashes eight bytes at a time.
+private struct BackslashSearch {
+    let base: UnsafePointer<UInt8>
+    let end: Int
+
+    func next(from start: Int) -> Int? {
+        var position = start
+        while position + 8 <= end {
+            let word = UInt64(littleEndian: UnsafeRawPointer(base + position).loadUnaligned(as: UInt64.self))
+            let marked = word ^ 0x5C5C_5C5C_5C5C_5C5C
+            let hits = (marked &- 0x0101_0101_0101_0101) & ~marked & 0x8080_8080_8080_8080
+            if hits != 0 { return position + hits.trailingZeroBitCount >> 3 }
+            position += 8
+        }
+        while position < end {
+            if base[position] == UInt8(ascii: "\\") { return position }
+            position += 1
+        }
+        return nil
+    }
 }

@@ -1,0 +1,76 @@
+extension MappingWarning {
+    /// Words a note; the text is valid JSON.
+    init(_ note: WarningNotes.Note, in text: UnsafeBufferPointer<UInt8>) {
+        let sentence =
+            switch note.kind {
+            case .envelopeMissing: "The envelope's key path leads nowhere."
+            case .objectForList: "One object stands where a list is declared; it is taken as its only element."
+            case .arrayForObject: "An array stands where one object is declared; it stays as it is."
+            case .notAnObject: "The body is not an object."
+            case .identityMissing: "An object has no identity; it stays as it is."
+            case .identityUnusable: "An identity is neither text nor a number of reasonable length."
+            case .identityRepeated: "The identity occurs twice in one object; the object stays as it is."
+            default: "The body does not fit its declaration."
+            }
+        self.init(note.kind, sentence, pointer: JSONPointer.text(to: note.offset, in: text), model: note.model)
+    }
+}
+
+/// The JSON pointer (RFC 6901) of a value that begins at an offset of valid JSON.
+enum JSONPointer {
+    /// Costs a scan of the text up to the offset.
+    static func text(to offset: Int, in text: UnsafeBufferPointer<UInt8>) -> String {
+        let scanner = JSONScanner(text, allowsReferences: true)
+        var pointer = ""
+        var start = scanner.skipSpace(0)
+        while start < offset, let step = step(from: start, to: offset, scanner, text) {
+            pointer += step.component
+            start = step.value
+        }
+        return pointer
+    }
+
+    /// The member or element of the container at `start` that holds the offset.
+    private static func step(
+        from start: Int,
+        to offset: Int,
+        _ scanner: JSONScanner,
+        _ text: UnsafeBufferPointer<UInt8>
+    ) -> (component: String, value: Int)? {
+        let isObject = scanner.byte(start) == UInt8(ascii: "{")
+        guard isObject || scanner.byte(start) == UInt8(ascii: "[") else { return nil }
+        var position = scanner.skipSpace(start + 1)
+        var index = 0
+        while position <= offset {
+            var component = "/\(index)"
+            if isObject {
+                let nameEnd = scanner.scanString(position)
+                guard nameEnd >= 0 else { return nil }
+                let name = JSONString.text(UnsafeBufferPointer(rebasing: text[position..<nameEnd])) ?? "\u{FFFD}"
+                component = "/" + escaped(name)
+                position = scanner.skipColon(nameEnd)
+                guard position >= 0 else { return nil }
+            }
+            let end = scanner.scanValue(position, depth: 0)
+            guard end >= 0 else { return nil }
+            if offset < end { return (component, position) }
+            position = scanner.skipSpace(end)
+            guard scanner.byte(position) == UInt8(ascii: ",") else { return nil }
+            position = scanner.skipSpace(position + 1)
+            index += 1
+        }
+        return nil
+    }
+
+    private static func escaped(_ name: String) -> String {
+        var result = ""
+        for scalar in name.unicodeScalars {
+            switch scalar {
+            case "~": result += "~0"
+            case "/": result += "~1"
+            default: result.unicodeScalars.append(scalar)
+            }
+        }
+        return result
+    }
+}

@@ -1,0 +1,151 @@
+/// A JSON number as an exact decimal: sign, significant digits without zeros at either end, and a power of ten.
+///
+/// No double is involved; `1.0`, `1e0` and `10e-1` are equal, and `1e99999999999999999999` is as good as any.
+struct JSONNumber: Equatable {
+    let isNegative: Bool
+    /// ASCII digits, neither the first nor the last of which is zero; empty for zero.
+    let digits: [UInt8]
+    /// The power of ten that the digits, read as an integer, are multiplied by; 0 for zero.
+    let exponent: Exponent
+
+    /// An integer that is an `Int` nearly always and digits when it is not.
+    enum Exponent: Equatable {
+        case small(Int)
+        /// Sign and decimal digits without leading zeros; never used for what fits into 18 digits.
+        case large(isNegative: Bool, digits: [UInt8])
+    }
+
+    /// Reads a valid literal.
+    init(_ literal: UnsafeBufferPointer<UInt8>) {
+        var position = 0
+        let minus = literal.first == UInt8(ascii: "-")
+        if minus { position = 1 }
+        var digits: [UInt8] = []
+        var fraction = 0
+        var inFraction = false
+        while position < literal.count, literal[position] | 0x20 != UInt8(ascii: "e") {
+            let byte = literal[position]
+            if byte == UInt8(ascii: ".") {
+                inFraction = true
+            } else {
+                if inFraction { fraction += 1 }
+                // Leading zeros say nothing.
+                if !(digits.isEmpty && byte == UInt8(ascii: "0")) { digits.append(byte) }
+            }
+            position += 1
+        }
+        var trailing = 0
+        while digits.last == UInt8(ascii: "0") {
+            digits.removeLast()
+            trailing += 1
+        }
+        guard !digits.isEmpty else {
+            (isNegative, self.digits, exponent) = (false, [], .small(0))
+            return
+        }
+        isNegative = minus
+        self.digits = digits
+        let written = UnsafeBufferPointer(rebasing: literal[min(position + 1, literal.count)...])
+        exponent = Exponent(written, shiftedBy: trailing - fraction)
+    }
+
+    /// The canonical text: a plain decimal where that is short, else digits, `e` and the power of ten.
+    var canonicalText: String {
+        var text: [UInt8] = isNegative ? [UInt8(ascii: "-")] : []
+        let zero = UInt8(ascii: "0")
+        guard !digits.isEmpty else { return "0" }
+        if case .small(let power) = exponent, power >= 0, digits.count + power <= 40 {
+            text += digits + [UInt8](repeating: zero, count: power)
+        } else if case .small(let power) = exponent, power < 0, power >= -40, digits.count <= 40 {
+            let whole = digits.count + power
+            text += whole > 0 ? digits[..<whole] : [zero]
+            text.append(UInt8(ascii: "."))
+            text += [UInt8](repeating: zero, count: max(0, -whole)) + digits[max(0, whole)...]
+        } else {
+            text += digits
+            text.append(UInt8(ascii: "e"))
+            switch exponent {
+            case .small(let power):
+                text += Array(String(power).utf8)
+            case .large(let isNegative, let magnitude):
+                text += (isNegative ? [UInt8(ascii: "-")] : []) + magnitude
+            }
+        }
+        return String(decoding: text, as: UTF8.self)
+    }
+}
+
+extension JSONNumber: Comparable {
+    static func < (left: JSONNumber, right: JSONNumber) -> Bool {
+        guard left != right else { return false }
+        // Zero is never negative here.
+        guard left.isNegative == right.isNegative else { return left.isNegative }
+        if left.isNegative { return right.magnitudeIsSmaller(than: left) }
+        return left.magnitudeIsSmaller(than: right)
+    }
+
+    private func magnitudeIsSmaller(than other: JSONNumber) -> Bool {
+        if digits.isEmpty || other.digits.isEmpty { return digits.isEmpty && !other.digits.isEmpty }
+        let (mine, theirs) = (exponent.adding(digits.count), other.exponent.adding(other.digits.count))
+        if mine != theirs { return mine.isSmaller(than: theirs) }
+        return digits.lexicographicallyPrecedes(other.digits)
+    }
+}
+
+extension JSONNumber.Exponent {
+    /// Reads an exponent as written behind the `e` (possibly empty) and adds `shift`.
+    init(_ written: UnsafeBufferPointer<UInt8>, shiftedBy shift: Int) {
+        let isNegative = written.first == UInt8(ascii: "-")
+        let magnitude = Array(
+            written.drop { $0 == UInt8(ascii: "-") || $0 == UInt8(ascii: "+") }.drop { $0 == UInt8(ascii: "0") }
+        )
+        self = Self(isNegative: isNegative, magnitude: magnitude).adding(shift)
+    }
+
+    private init(isNegative: Bool, magnitude: [UInt8]) {
+        if magnitude.count <= 18 {
+            let value = magnitude.reduce(0) { $0 * 10 + Int($1 - UInt8(ascii: "0")) }
+            self = .small(isNegative ? -value : value)
+        } else {
+            self = .large(isNegative: isNegative, digits: magnitude)
+        }
+    }
+
+    /// The sum; `shift` is a count of digits, so it is far from the limits of `Int`.
+    func adding(_ shift: Int) -> Self {
+        switch self {
+        case .small(let value):
+            let sum = value + shift
+            return sum.magnitude < 1_000_000_000_000_000_000
+                ? .small(sum) : .large(isNegative: sum < 0, digits: Array(String(sum.magnitude).utf8))
+        case .large(let isNegative, var digits):
+            // Away from zero or towards it; the magnitude has 19 digits at least and never crosses zero.
+            var carry = isNegative ? -shift : shift
+            var index = digits.count - 1
+            while carry != 0, index >= 0 {
+                let sum = Int(digits[index] - UInt8(ascii: "0")) + carry
+                let digit = ((sum % 10) + 10) % 10
+                digits[index] = UInt8(ascii: "0") + UInt8(digit)
+                carry = (sum - digit) / 10
+                index -= 1
+            }
+            if carry > 0 { digits.insert(contentsOf: Array(String(carry).utf8), at: 0) }
+            return Self(isNegative: isNegative, magnitude: Array(digits.drop { $0 == UInt8(ascii: "0") }))
+        }
+    }
+
+    func isSmaller(than other: Self) -> Bool {
+        switch (self, other) {
+        case (.small(let mine), .small(let theirs)):
+            return mine < theirs
+        case (.large(let isNegative, _), .small):
+            return isNegative
+        case (.small, .large(let isNegative, _)):
+            return !isNegative
+        case (.large(let mineNegative, let mine), .large(let theirsNegative, let theirs)):
+            guard mineNegative == theirsNegative else { return mineNegative }
+            let (low, high) = mineNegative ? (theirs, mine) : (mine, theirs)
+            return low.count != high.count ? low.count < high.count : low.lexicographicallyPrecedes(high)
+        }
+    }
+}

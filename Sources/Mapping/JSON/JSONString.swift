@@ -1,0 +1,106 @@
+/// The content of JSON strings: reading escapes and writing them.
+enum JSONString {
+    /// A string as code points, lone surrogates included; two strings are equal in JSON if these are.
+    ///
+    /// `literal` is valid, quotes included. Bytes that are not UTF-8 become values above U+10FFFF, each its own, so that
+    /// they equal only themselves.
+    static func codePoints(_ literal: UnsafeBufferPointer<UInt8>) -> [UInt32] {
+        var points: [UInt32] = []
+        points.reserveCapacity(literal.count)
+        var position = 1
+        let end = literal.count - 1
+        while position < end {
+            if literal[position] == UInt8(ascii: "\\") {
+                let (unit, length) = escape(literal, position)
+                position += length
+                // A low surrogate completes the pair only if its high one was escaped as well.
+                if unit & 0xFC00 == 0xDC00, let high = points.last, high & ~0x3FF == 0xD800 {
+                    points[points.count - 1] = 0x10000 + (high & 0x3FF) << 10 + (unit & 0x3FF)
+                } else {
+                    points.append(unit)
+                }
+            } else {
+                let (point, length) = rawCodePoint(literal, position, end)
+                points.append(point)
+                position += length
+            }
+        }
+        return points
+    }
+
+    /// The content as text; nil for lone surrogates and bytes that are not UTF-8.
+    static func text(_ literal: UnsafeBufferPointer<UInt8>) -> String? {
+        let content = UnsafeBufferPointer(rebasing: literal[1..<literal.count - 1])
+        guard content.contains(UInt8(ascii: "\\")) else { return String(validating: content, as: UTF8.self) }
+        var scalars = String.UnicodeScalarView()
+        for point in codePoints(literal) {
+            guard let scalar = Unicode.Scalar(point) else { return nil }
+            scalars.append(scalar)
+        }
+        return String(scalars)
+    }
+
+    /// Appends text as the inside of a JSON string.
+    static func appendEscaped(_ text: String, to output: inout [UInt8]) {
+        for byte in text.utf8 {
+            switch byte {
+            case UInt8(ascii: "\""), UInt8(ascii: "\\"):
+                output.append(UInt8(ascii: "\\"))
+                output.append(byte)
+            case 0..<0x20:
+                let digits = StaticString("0123456789abcdef").utf8Start
+                output.append(contentsOf: [UInt8(ascii: "\\"), UInt8(ascii: "u"), 0x30, 0x30])
+                output.append(digits[Int(byte >> 4)])
+                output.append(digits[Int(byte & 15)])
+            default:
+                output.append(byte)
+            }
+        }
+    }
+
+    /// Appends text as a JSON string.
+    static func append(_ text: String, to output: inout [UInt8]) {
+        output.append(UInt8(ascii: "\""))
+        appendEscaped(text, to: &output)
+        output.append(UInt8(ascii: "\""))
+    }
+
+    /// The code unit of the escape at a backslash, and how many bytes spell it.
+    private static func escape(_ literal: UnsafeBufferPointer<UInt8>, _ backslash: Int) -> (UInt32, Int) {
+        switch literal[backslash + 1] {
+        case UInt8(ascii: "u"):
+            var unit = 0
+            for offset in 2..<6 { unit = unit << 4 | (hexadecimalDigit(literal[backslash + offset]) ?? 0) }
+            return (UInt32(unit), 6)
+        case UInt8(ascii: "b"): return (0x08, 2)
+        case UInt8(ascii: "f"): return (0x0C, 2)
+        case UInt8(ascii: "n"): return (0x0A, 2)
+        case UInt8(ascii: "r"): return (0x0D, 2)
+        case UInt8(ascii: "t"): return (0x09, 2)
+        case let other: return (UInt32(other), 2)
+        }
+    }
+
+    /// The code point whose UTF-8 begins here, shortest form only; else the byte itself above the range of Unicode.
+    private static func rawCodePoint(
+        _ text: UnsafeBufferPointer<UInt8>,
+        _ position: Int,
+        _ end: Int
+    ) -> (UInt32, Int) {
+        let first = text[position]
+        guard first >= 0x80 else { return (UInt32(first), 1) }
+        let length = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2
+        guard first >= 0xC2, first <= 0xF4, position + length <= end else { return (0x11_0000 + UInt32(first), 1) }
+        var point = UInt32(first) & (0x7F >> UInt32(length))
+        for offset in 1..<length {
+            let next = text[position + offset]
+            guard next & 0xC0 == 0x80 else { return (0x11_0000 + UInt32(first), 1) }
+            point = point << 6 | UInt32(next & 0x3F)
+        }
+        let smallest: [UInt32] = [0, 0, 0x80, 0x800, 0x10000]
+        guard point >= smallest[length], point <= 0x10FFFF, point & ~0x7FF != 0xD800 else {
+            return (0x11_0000 + UInt32(first), 1)
+        }
+        return (point, length)
+    }
+}

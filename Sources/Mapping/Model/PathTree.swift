@@ -1,0 +1,174 @@
+/// The declared key paths of all models as one flat table of plain values, to be walked along with JSON.
+struct PathTree: Sendable {
+    /// What is declared of one place of a model's JSON.
+    struct Node: Sendable {
+        /// A bit for each hash of a child's name: most members of a body are rejected by this alone.
+        var filter: UInt64 = 0
+        var firstChild: Int32 = 0
+        var childCount: Int32 = 0
+        /// The index of the model on the other side of the relation declared here, else -1.
+        var relation: Int32 = -1
+        var isMany = false
+        /// Whether a property is declared for exactly this place.
+        var isProperty = false
+        var isLocal = false
+        /// A bit for each capture of the model (identity, keys, modified) that is read here.
+        var captures: UInt64 = 0
+
+        var hasChildren: Bool { childCount > 0 }
+    }
+
+    struct Child: Sendable {
+        /// The first eight bytes of the name, zeros behind it.
+        var head: UInt64
+        var nameStart: Int32
+        var nameLength: Int32
+        var node: Int32
+    }
+
+    private(set) var nodes: [Node] = []
+    private(set) var children: [Child] = []
+    private(set) var names: [UInt8] = []
+
+    /// Appends a tree and returns the index of its root.
+    mutating func append(_ branch: PathBranch) -> Int {
+        let root = nodes.count
+        nodes.append(branch.node)
+        fill(root, from: branch)
+        return root
+    }
+
+    private mutating func fill(_ index: Int, from branch: PathBranch) {
+        let firstChild = children.count
+        nodes[index].firstChild = Int32(firstChild)
+        nodes[index].childCount = Int32(branch.children.count)
+        for child in branch.children {
+            let name = Array(child.name.utf8)
+            nodes[index].filter |= 1 << name.withUnsafeBufferPointer { Self.hash($0.baseAddress!, $0.count) }
+            children.append(
+                Child(
+                    head: name.withUnsafeBufferPointer { Self.head($0.baseAddress!, $0.count, readable: $0.count) },
+                    nameStart: Int32(names.count),
+                    nameLength: Int32(name.count),
+                    node: Int32(nodes.count)
+                )
+            )
+            names += name
+            nodes.append(child.branch.node)
+        }
+        for (offset, child) in branch.children.enumerated() {
+            fill(Int(children[firstChild + offset].node), from: child.branch)
+        }
+    }
+
+    /// The child of a node by its unescaped name.
+    func child(of node: Int, named name: String) -> Int? {
+        guard nodes[node].hasChildren, !name.isEmpty else { return nil }
+        var name = name
+        return name.withUTF8 { name in
+            withView { $0.child(of: $0.nodes[node], name.baseAddress!, name.count, readable: name.count) }
+        }
+    }
+
+    @inline(__always)
+    static func hash(_ name: UnsafePointer<UInt8>, _ count: Int) -> UInt64 {
+        guard count > 0 else { return 0 }
+        return (UInt64(count) &* 5 &+ UInt64(name[0]) &* 3 &+ UInt64(name[count - 1])) & 63
+    }
+
+    /// The first eight bytes of a name; `readable` bytes may be read.
+    @inline(__always)
+    static func head(_ name: UnsafePointer<UInt8>, _ count: Int, readable: Int) -> UInt64 {
+        if readable >= 8 {
+            let word = UInt64(littleEndian: UnsafeRawPointer(name).loadUnaligned(as: UInt64.self))
+            return count >= 8 ? word : word & ((1 << UInt64(count * 8)) - 1)
+        }
+        var word: UInt64 = 0
+        for index in 0..<min(count, 8) { word |= UInt64(name[index]) << UInt64(index * 8) }
+        return word
+    }
+}
+
+extension PathTree {
+    /// The table as pointers, for loops that look up every member of a body; valid within `withView` only.
+    struct View {
+        let nodes: UnsafePointer<Node>
+        let children: UnsafePointer<Child>
+        let names: UnsafePointer<UInt8>
+
+        /// The index of the child with this name.
+        @inline(__always)
+        func child(of node: Node, _ name: UnsafePointer<UInt8>, _ count: Int, readable: Int) -> Int? {
+            guard node.filter & (1 << PathTree.hash(name, count)) != 0 else { return nil }
+            let head = PathTree.head(name, count, readable: readable)
+            for index in Int(node.firstChild)..<Int(node.firstChild + node.childCount) {
+                let child = children[index]
+                if child.head == head, Int(child.nameLength) == count, isSame(child, name, count) {
+                    return Int(child.node)
+                }
+            }
+            return nil
+        }
+
+        @inline(__always)
+        private func isSame(_ child: Child, _ name: UnsafePointer<UInt8>, _ count: Int) -> Bool {
+            var index = 8
+            while index < count {
+                if names[Int(child.nameStart) + index] != name[index] { return false }
+                index += 1
+            }
+            return true
+        }
+    }
+
+    /// Calls `body` with pointers into the table.
+    func withView<Result>(_ body: (View) -> Result) -> Result {
+        nodes.withUnsafeBufferPointer { nodes in
+            children.withUnsafeBufferPointer { children in
+                names.withUnsafeBufferPointer { names in
+                    // Without children there are no names either; then nothing is read from the stand-ins.
+                    body(
+                        View(
+                            nodes: nodes.baseAddress ?? UnsafePointer(bitPattern: 8)!,
+                            children: children.baseAddress ?? UnsafePointer(bitPattern: 8)!,
+                            names: names.baseAddress ?? UnsafePointer(bitPattern: 8)!
+                        )
+                    )
+                }
+            }
+        }
+    }
+}
+
+/// One node of a model's paths while they are collected.
+struct PathBranch {
+    var node = PathTree.Node()
+    var children: [(name: String, branch: PathBranch)] = []
+
+    /// Changes the node at a path, made on the way if it is not there.
+    mutating func update(_ path: ArraySlice<String>, _ change: (inout PathTree.Node) -> Void) {
+        guard let name = path.first else { return change(&node) }
+        // Byte for byte: Swift's == takes canonically equivalent names for one, JSON's does not.
+        let index = children.firstIndex { $0.name.utf8.elementsEqual(name.utf8) }
+        if let index {
+            children[index].branch.update(path.dropFirst(), change)
+        } else {
+            var branch = PathBranch()
+            branch.update(path.dropFirst(), change)
+            children.append((name, branch))
+        }
+    }
+
+    /// How many components of `path` lead to the first relation on it, if there is one before its end.
+    func relationPrefix(of path: [String]) -> Int? {
+        var branch = self
+        for (offset, name) in path.enumerated() {
+            guard let child = branch.children.first(where: { $0.name.utf8.elementsEqual(name.utf8) }) else {
+                return nil
+            }
+            branch = child.branch
+            if branch.node.relation >= 0, offset + 1 < path.count { return offset + 1 }
+        }
+        return nil
+    }
+}
