@@ -80,7 +80,7 @@ struct AdminResponse: Sendable {
     }
 
     static func problem(_ problem: Problem) -> AdminResponse {
-        var response = text(problem.body, type: Problem.mediaType, status: problem.status)
+        var response = text(problem.document.bytes, type: ProblemDocument.mediaType, status: problem.status)
         response.fields.lines += problem.fields.lines
         return response
     }

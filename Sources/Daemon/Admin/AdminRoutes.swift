@@ -27,7 +27,7 @@ extension AdminRoute {
             answer: { _, context throws(Problem) in
                 switch context.readiness {
                 case .ready: return .json(["status": "ready"])
-                case .notReady(let reason): throw Problem(503, "Not ready", reason)
+                case .notReady(let reason): throw Problem(503, reason, fields: Fields([Field("Retry-After", "1")]))
                 }
             }
         ),
@@ -218,6 +218,6 @@ func asked<Value: Sendable>(
         return try await question()
     } catch {
         let isPassing = error == .closed || error == .queueFull
-        throw Problem(isPassing ? 503 : 500, isPassing ? "Not ready" : "The store failed", error.description)
+        throw Problem(isPassing ? 503 : 500, error.description)
     }
 }

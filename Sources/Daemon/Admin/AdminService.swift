@@ -42,7 +42,6 @@ struct AdminService: Sendable {
             }
             throw Problem(
                 405,
-                "Method not allowed",
                 "\(request.method) is not for this path: use \(methods.joined(separator: " or "))",
                 fields: Fields([Field("Allow", allowed)])
             )
@@ -60,7 +59,6 @@ struct AdminService: Sendable {
         let error = credentials.isEmpty ? "" : ", error=\"invalid_token\""
         throw Problem(
             401,
-            "Token required",
             credentials.isEmpty
                 ? "send Authorization: Bearer with the content of \(AdminToken.fileName), which lies beside the store"
                 : "this is not the token in \(AdminToken.fileName) beside the store",

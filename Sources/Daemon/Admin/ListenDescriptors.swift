@@ -5,8 +5,7 @@ struct InheritedListener: Sendable, Equatable {
     let descriptor: Int32
     /// The unit's `FileDescriptorName=`; without one, the name of its socket unit; `unknown` when the manager gave none.
     let name: String
-    /// What it is bound to: `127.0.0.1:8787`, `[::1]:8787`, `unix:/run/larder.sock`.
-    let address: String
+    let address: BoundAddress
 }
 
 /// Why an inherited descriptor cannot be listened on.
@@ -50,9 +49,9 @@ enum ListenDescriptors {
             guard flags >= 0 else { throw .notOpen(descriptor: descriptor) }
             _ = fcntl(descriptor, F_SETFD, flags | FD_CLOEXEC)
             guard option(SO_ACCEPTCONN, of: descriptor) == 1,
-                option(SO_TYPE, of: descriptor) == Int32(SOCK_STREAM.rawValue),
-                let address = boundAddress(of: descriptor)
+                option(SO_TYPE, of: descriptor) == Int32(SOCK_STREAM.rawValue)
             else { throw .notListening(descriptor: descriptor, name: name) }
+            let address = SocketAddress.bound(descriptor).boundAddress
             listeners.append(InheritedListener(descriptor: descriptor, name: name, address: address))
         }
         return listeners
@@ -69,62 +68,15 @@ extension [InheritedListener] {
     /// Tells the two sides apart.
     ///
     /// The names `data` and `admin` decide; without them, whatever is bound to one of the admin addresses of the config
-    /// is the admin side, everything else serves data.
+    /// (`127.0.0.1:8788`, `unix:/run/larder/admin.sock`) is the admin side, everything else serves data.
     func sorted(adminAddresses: [String]) -> (data: [InheritedListener], admin: [InheritedListener]) {
         var data: [InheritedListener] = []
         var admin: [InheritedListener] = []
         for listener in self {
             let isAdmin =
-                listener.name == "admin" || (listener.name != "data" && adminAddresses.contains(listener.address))
+                listener.name == "admin" || (listener.name != "data" && adminAddresses.contains("\(listener.address)"))
             if isAdmin { admin.append(listener) } else { data.append(listener) }
         }
         return (data, admin)
     }
-}
-
-/// The address a socket is bound to, in the form of the config; nil for families other than IPv4, IPv6 and Unix.
-func boundAddress(of descriptor: Int32) -> String? {
-    var storage = sockaddr_storage()
-    var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
-    let status = withUnsafeMutablePointer(to: &storage) { pointer in
-        pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(descriptor, $0, &length) }
-    }
-    guard status == 0 else { return nil }
-    switch Int32(storage.ss_family) {
-    case AF_INET, AF_INET6:
-        let isIPv6 = Int32(storage.ss_family) == AF_INET6
-        var host = [CChar](repeating: 0, count: Int(NI_MAXHOST))
-        var port = [CChar](repeating: 0, count: Int(NI_MAXSERV))
-        let found = withUnsafePointer(to: &storage) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                getnameinfo(
-                    $0,
-                    length,
-                    &host,
-                    socklen_t(host.count),
-                    &port,
-                    socklen_t(port.count),
-                    NI_NUMERICHOST | NI_NUMERICSERV
-                )
-            }
-        }
-        guard found == 0 else { return nil }
-        let hostText = text(host)
-        return (isIPv6 ? "[\(hostText)]" : hostText) + ":" + text(port)
-    case AF_UNIX:
-        let header = MemoryLayout<sockaddr_un>.offset(of: \.sun_path) ?? MemoryLayout<sa_family_t>.size
-        var path = withUnsafeBytes(of: &storage) { Array($0[header..<Swift.max(header, Int(length))]) }
-        if path.first == 0 {
-            path[0] = UInt8(ascii: "@")
-        } else {
-            path = Array(path.prefix(while: { $0 != 0 }))
-        }
-        return "unix:" + String(decoding: path, as: UTF8.self)
-    default:
-        return nil
-    }
-}
-
-private func text(_ characters: [CChar]) -> String {
-    String(decoding: characters.prefix(while: { $0 != 0 }).map { UInt8(bitPattern: $0) }, as: UTF8.self)
 }

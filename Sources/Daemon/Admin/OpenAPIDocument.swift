@@ -81,7 +81,8 @@ enum OpenAPIDocument {
     private static func problem(_ description: String) -> JSONText {
         let reference: JSONText = ["schema": ["$ref": "#/components/schemas/Problem"]]
         return [
-            "description": .string(description), "content": .object([(name: Problem.mediaType, value: reference)]),
+            "description": .string(description),
+            "content": .object([(name: ProblemDocument.mediaType, value: reference)]),
         ]
     }
 

@@ -84,7 +84,11 @@ final class AdminFixture: AdminContext {
             at: "/users/octocat",
             as: BodyRule(model: "User", isList: false)
         )
-        try await receive(#"{"id": 2, "login": "hubot"}"#, at: "/users/hubot", as: BodyRule(model: "User", isList: false))
+        try await receive(
+            #"{"id": 2, "login": "hubot"}"#,
+            at: "/users/hubot",
+            as: BodyRule(model: "User", isList: false)
+        )
         try await receive(
             #"{"id": 7, "title": "Broken", "user": {"id": 583231, "login": "octocat", "score": 1.0}}"#,
             at: "/repos/a/b/issues/1",

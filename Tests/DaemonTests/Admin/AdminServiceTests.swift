@@ -32,7 +32,7 @@ import Testing
             let response = try await ask(String(parts[0]), String(parts[1]), token: token)
             #expect(response.status == 401)
             #expect(response.fields.text("www-authenticate")?.hasPrefix("Bearer") == true)
-            #expect(response.fields.text("content-type") == Problem.mediaType)
+            #expect(response.fields.text("content-type") == ProblemDocument.mediaType)
         }
     }
 
@@ -175,7 +175,11 @@ import Testing
 
     @Test func `objects come page by page`() async throws {
         for id in 1...5 {
-            try await daemon.receive(#"{"id": \#(id), "login": "u"}"#, at: "/users/\(id)", as: .init(model: "User", isList: false))
+            try await daemon.receive(
+                #"{"id": \#(id), "login": "u"}"#,
+                at: "/users/\(id)",
+                as: .init(model: "User", isList: false)
+            )
         }
         var seen: [String] = []
         var target = "/objects/User?limit=2"
@@ -279,7 +283,7 @@ import Testing
         try await daemon.fill()
         let response = try await ask("POST", "/clean", body: body)
         #expect(response.status == 400)
-        #expect(response.fields.text("content-type") == Problem.mediaType)
+        #expect(response.fields.text("content-type") == ProblemDocument.mediaType)
         #expect(try json(await ask("GET", "/count"))["documents"] as? Int == 3)
     }
 

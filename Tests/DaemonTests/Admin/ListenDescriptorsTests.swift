@@ -17,8 +17,12 @@ import Testing
         let listeners = try ListenDescriptors.take(environment: environment, first: first)
         #expect(
             listeners == [
-                InheritedListener(descriptor: first, name: "data", address: "127.0.0.1:\(port)"),
-                InheritedListener(descriptor: first + 1, name: "admin", address: "unix:\(folder.path)/admin.sock"),
+                InheritedListener(descriptor: first, name: "data", address: .tcp(host: "127.0.0.1", port: port)),
+                InheritedListener(
+                    descriptor: first + 1,
+                    name: "admin",
+                    address: .unix(path: folder.path + "/admin.sock")
+                ),
             ]
         )
         #expect(fcntl(first, F_GETFD) & FD_CLOEXEC != 0)
@@ -64,10 +68,10 @@ import Testing
 
     @Test func `names decide which side a socket serves, else the admin address does`() {
         let listeners = [
-            InheritedListener(descriptor: 3, name: "larder.socket", address: "127.0.0.1:8787"),
-            InheritedListener(descriptor: 4, name: "larder.socket", address: "127.0.0.1:8788"),
-            InheritedListener(descriptor: 5, name: "admin", address: "unix:/run/larder/admin.sock"),
-            InheritedListener(descriptor: 6, name: "data", address: "[::1]:8788"),
+            InheritedListener(descriptor: 3, name: "larder.socket", address: .tcp(host: "127.0.0.1", port: 8787)),
+            InheritedListener(descriptor: 4, name: "larder.socket", address: .tcp(host: "127.0.0.1", port: 8788)),
+            InheritedListener(descriptor: 5, name: "admin", address: .unix(path: "/run/larder/admin.sock")),
+            InheritedListener(descriptor: 6, name: "data", address: .tcp(host: "::1", port: 8788)),
         ]
         let (data, admin) = listeners.sorted(adminAddresses: ["127.0.0.1:8788", "[::1]:8788"])
         #expect(data.map(\.descriptor) == [3, 6])
@@ -90,7 +94,7 @@ import Testing
         }
         try #require(listen(made, 1) == 0)
         try #require(dup2(made, first + index) >= 0)
-        return boundAddress(of: made).flatMap { $0.split(separator: ":").last.flatMap { UInt16($0) } } ?? 0
+        return SocketAddress.bound(made).port
     }
 
     private func bind<Address>(_ descriptor: Int32, _ address: Address, _ length: socklen_t) throws {
