@@ -89,7 +89,7 @@ final class KnownFieldTable: @unchecked Sendable {
         let middle = UInt32(name[count / 2] | 0x20)
         let last = UInt32(name[count - 1] | 0x20)
         let mixed = (UInt32(truncatingIfNeeded: count) &+ first &<< 6 &+ middle &<< 12 &+ last &<< 18) &* multiplier
-        return Int((mixed ^ mixed >> 15) &* 0x9E37_79B1 >> 24)
+        return Int(((mixed ^ (mixed >> 15)) &* 0x9E37_79B1) >> 24)
     }
 
     /// The known field of this name, which must be a token that is not empty.
