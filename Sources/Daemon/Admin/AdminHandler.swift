@@ -5,16 +5,20 @@ final class AdminHandler: HTTPHandler {
     private let service: AdminService
     private let hosts: [String]
     private let cors: CORS
+    private let executor: (any TaskExecutor)?
     /// The guards by entrance, made when the first request comes in there: only then is it known what was bound.
     private var doors: [ObjectIdentifier: (entrance: Entrance, door: Guard)] = [:]
 
     /// - Parameters:
     ///   - hosts: further names under which the admin side may be asked for.
     ///   - cors: the pages of other origins that may ask; none unless given.
-    init(service: AdminService, hosts: [String] = [], cors: CORS = CORS()) {
+    ///   - executor: where answers are made; the shared pool unless given. Not a loop that serves data, for a page of a
+    ///     thousand objects takes milliseconds.
+    init(service: AdminService, hosts: [String] = [], cors: CORS = CORS(), executor: (any TaskExecutor)? = nil) {
         self.service = service
         self.hosts = hosts
         self.cors = cors
+        self.executor = executor
     }
 
     func received(_ request: borrowing RequestHead, on connection: HTTPConnection) {
@@ -23,12 +27,18 @@ final class AdminHandler: HTTPHandler {
         // Whoever may connect to a Unix socket may ask: its permissions decide.
         let isTrusted = if case .unix = entrance.address { true } else { false }
         let exchange = connection.deferReply(request)
-        Self.begin(exchange, service: service, door: door, isTrusted: isTrusted)
+        Self.begin(exchange, service: service, door: door, isTrusted: isTrusted, on: executor)
     }
 
     // Apart from `received`: the compiler (6.3.1) cannot check a task made where something noncopyable is in sight.
-    private static func begin(_ exchange: Exchange, service: AdminService, door: Guard, isTrusted: Bool) {
-        Task {
+    private static func begin(
+        _ exchange: Exchange,
+        service: AdminService,
+        door: Guard,
+        isTrusted: Bool,
+        on executor: (any TaskExecutor)?
+    ) {
+        Task(executorPreference: executor) {
             await answer(exchange, service: service, door: door, isTrusted: isTrusted)
         }
     }
