@@ -2,7 +2,9 @@
 ///
 /// Only members that a model declares are looked at; everything else is scanned over. Nothing is copied.
 struct BodyWalk {
-    /// An object met on the way, in the order of first bytes. Its name is nil while it is being read, and stays so if it
+    /// An object met on the way, in the order of first bytes.
+    ///
+    /// Its name is nil while it is being read, and stays so if it
     /// has no identity: then its bytes belong to whatever it lies in.
     struct Found {
         var start: Int

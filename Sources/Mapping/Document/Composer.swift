@@ -10,8 +10,8 @@ public enum Composition: Sendable, Equatable {
 
 /// Puts documents together with the newest values: shape from the pinned version, values from the object.
 public struct Composer: Sendable {
-    let models: Models
-    let lag: Int64
+    private let models: Models
+    private let lag: Int64
 
     /// A composer for the models of one upstream; `lag` in microseconds as given to `ObjectState.merge`.
     public init(models: Models, lag: Int64) {
@@ -26,5 +26,41 @@ public struct Composer: Sendable {
         skeleton: [UInt8],
         pins: [[UInt8]],
         state: (ObjectName) throws -> ObjectState?
-    ) rethrows -> Composition { .unchanged }
+    ) rethrows -> Composition {
+        guard let tree = PinTree(skeleton: skeleton, pins: pins) else {
+            return .unknown(reason: "the stored document is damaged: its pins are not those of its skeleton")
+        }
+        var known: [ObjectName: KnownObject] = [:]
+        var wanted = tree.names
+        while true {
+            for name in wanted { known[name] = KnownObject(try state(name), name, models: models, lag: lag) }
+            var attempt = CompositionAttempt(tree: tree, models: models, known: known)
+            attempt.run()
+            // An object that a reference newly points to is met only while composing; each round goes one deeper.
+            guard attempt.missing.isEmpty else {
+                wanted = attempt.missing
+                continue
+            }
+            if let reason = attempt.reason { return .unknown(reason: reason) }
+            guard attempt.isChanged else { return .unchanged }
+            return .composed(body: attempt.output, objects: attempt.objects)
+        }
+    }
+}
+
+/// What is known of one object while a document is composed.
+struct KnownObject {
+    /// Nil: nothing is known, or its model is no longer declared.
+    let resolved: ResolvedObject?
+    /// The payload that alone is the newest, if one is: a pin that equals it needs no look.
+    let only: [UInt8]?
+
+    init(_ state: ObjectState?, _ name: ObjectName, models: Models, lag: Int64) {
+        guard let state, !state.contributions.isEmpty, let model = models.index(of: name.model) else {
+            (resolved, only) = (nil, nil)
+            return
+        }
+        resolved = state.resolved(model: model, models: models, lag: lag)
+        only = state.contributions.count == 1 ? state.contributions[0].payload : nil
+    }
 }

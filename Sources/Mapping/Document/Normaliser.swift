@@ -7,7 +7,9 @@ public struct Normaliser: Sendable {
         self.models = models
     }
 
-    /// Takes one body apart. Never fails: what does not fit is kept literal and warned of.
+    /// Takes one body apart.
+    ///
+    /// Never fails: what does not fit is kept literal and warned of.
     ///
     /// Costs one scan and one copy of the body.
     public func decompose(_ body: [UInt8], as rule: BodyRule) -> Decomposition {

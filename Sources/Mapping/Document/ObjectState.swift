@@ -4,6 +4,8 @@ public struct ObjectState: Sendable, Equatable {
     public static let maximumContributions = 16
 
     /// Newest first; those whose every declared member is known newer are dropped.
+    ///
+    /// One that alone says all there is stands in front of newer ones that say less.
     public var contributions: [Contribution]
 
     /// The state as it was stored.
@@ -11,29 +13,110 @@ public struct ObjectState: Sendable, Equatable {
         self.contributions = contributions
     }
 
-    /// Takes in what one answer shows of the object, once or several times; all must have one observation sequence.
+    /// Takes in what one answer shows of the object, once or several times; all have one observation sequence.
     ///
     /// - Parameters:
+    ///   - new: the versions that the answer shows.
+    ///   - model: the object's model; if it is not declared, only the newest version is kept.
+    ///   - models: the models of the upstream.
     ///   - lag: microseconds for which a list does not override a detail or a write.
-    /// - Returns: whether the newest value of some declared member changed, by JSON's equality.
+    /// - Returns: whether the newest value of some declared member changed, by JSON's equality; a member known for the
+    ///   first time counts.
     public mutating func merge(_ new: [Contribution], model: String, models: Models, lag: Int64) -> Bool {
-        contributions.insert(contentsOf: new, at: 0)
-        return true
+        guard let index = models.index(of: model) else {
+            contributions = new.last.map { [$0] } ?? contributions
+            return !new.isEmpty
+        }
+        if confirms(new) { return false }
+        let before = ContributionTable(contributions, model: index, models: models, lag: lag).resolved
+        var table = ContributionTable(contributions + new, model: index, models: models, lag: lag)
+        let after = table.resolved
+        table.prune(to: Self.maximumContributions)
+        table.preferComplete(after)
+        contributions = table.rows.map(\.contribution)
+        return after.differs(from: before)
     }
 
-    /// Takes in one contribution. What one answer shows several times is better given at once.
+    /// Takes in one contribution.
+    ///
+    /// What one answer shows several times is better given at once: what it disagrees on then leaves the older value.
     public mutating func merge(_ new: Contribution, model: String, models: Models, lag: Int64) -> Bool {
         merge([new], model: model, models: models, lag: lag)
     }
 
-    /// The object with every declared member at its newest, in payload form; nil when the first contribution alone says it all.
-    public func mergedPayload(model: String, models: Models, lag: Int64) -> [UInt8]? { nil }
+    /// The most frequent case, done without reading JSON: one version seen again by a later read of the same kind.
+    private mutating func confirms(_ new: [Contribution]) -> Bool {
+        guard contributions.count == 1, new.count == 1, contributions[0].payload == new[0].payload else { return false }
+        let (old, new) = (contributions[0].observation, new[0])
+        guard new.observation.kind == old.kind, new.observation.start >= old.start, new.observation.end >= old.end,
+            new.observation.sequence != old.sequence
+        else { return false }
+        contributions[0].observation = new.observation
+        contributions[0].version = new.version
+        return true
+    }
+
+    /// The object with every declared member at its newest, in payload form; nil when the first contribution alone says
+    /// it all.
+    ///
+    /// Undeclared members, and those in dispute, are as the first contribution shows them.
+    public func mergedPayload(model: String, models: Models, lag: Int64) -> [UInt8]? {
+        guard contributions.count > 1, let index = models.index(of: model),
+            let base = JSONSlice(contributions[0].payload)
+        else { return nil }
+        let table = ContributionTable(contributions, model: index, models: models, lag: lag)
+        let resolved = table.resolved
+        guard let first = table.rows.first, !first.saysAll(of: resolved) else { return nil }
+        var writer = MergedWriter(resolved)
+        writer.write(base, at: .root)
+        return writer.output
+    }
 
     /// The newest value of a member, given as a property's name or a key path.
-    public func newest(_ member: String, model: String, models: Models, lag: Int64) -> NewestMember { .unknown }
+    ///
+    /// An object within the object is given as the newest contribution shows it, its own members perhaps not at their
+    /// newest.
+    public func newest(_ member: String, model: String, models: Models, lag: Int64) -> NewestMember {
+        guard let index = models.index(of: model) else { return .unknown }
+        let declaration = models.declarations[index]
+        let from = declaration.properties.first { $0.name == member }?.from ?? member
+        guard let components = KeyPathSyntax.components(of: from) else { return .unknown }
+        let resolved = ContributionTable(contributions, model: index, models: models, lag: lag).resolved
+        switch resolved[MemberPath(components)] {
+        case .value(let member): return .value(Array(member.value.bytes))
+        case .disputed: return .disputed
+        case nil: return .unknown
+        }
+    }
 
-    /// The newest known JSON of the object for people: references shown as bare identities. Nil when nothing is known.
-    public func plainJSON(model: String, models: Models, lag: Int64) -> [UInt8]? { nil }
+    /// The newest known JSON of the object for people: references shown as bare identities.
+    ///
+    /// Nil when nothing is known. `identity` gives the JSON that an object referred to is identified by; without it, or
+    /// if it knows nothing, what reads like an integer is shown as one.
+    public func plainJSON(
+        model: String,
+        models: Models,
+        lag: Int64,
+        identity: (ObjectName) -> [UInt8]? = { _ in nil }
+    ) -> [UInt8]? {
+        guard let first = contributions.first else { return nil }
+        let payload = mergedPayload(model: model, models: models, lag: lag) ?? first.payload
+        return Reference.plain(payload, identity: identity)
+    }
+
+    /// The object's identity in the spelling of the upstream; nil for identities of several members.
+    public func identityJSON(model: String, models: Models) -> [UInt8]? {
+        guard let index = models.index(of: model), models.compiled[index].identityCount == 1,
+            let payload = contributions.first?.payload, let value = JSONSlice(payload)
+        else { return nil }
+        let path = MemberPath(models.compiled[index].identityPaths[0])
+        return ObservedMembers(value, model: index, models: models).members[path].map { Array($0.value.bytes) }
+    }
+
+    /// The newest of everything, for composing.
+    func resolved(model: Int, models: Models, lag: Int64) -> ResolvedObject {
+        ContributionTable(contributions, model: model, models: models, lag: lag).resolved
+    }
 }
 
 /// What is known of one member of an object.

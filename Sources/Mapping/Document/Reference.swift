@@ -39,8 +39,14 @@ public enum Reference {
         return names
     }
 
-    /// The payload with every reference shown as its bare identity: a number if it is a canonical decimal, else a string.
-    public static func plain(_ payload: [UInt8]) -> [UInt8] {
+    /// The payload with every reference shown as its bare identity.
+    ///
+    /// `identity` gives an identity's JSON; where it knows nothing, what reads like an integer is shown as one, anything
+    /// else as a string.
+    public static func plain(
+        _ payload: [UInt8],
+        identity: (ObjectName) -> [UInt8]? = { _ in nil }
+    ) -> [UInt8] {
         var output: [UInt8] = []
         output.reserveCapacity(payload.count)
         payload.withUnsafeBufferPointer { payload in
@@ -48,7 +54,11 @@ public enum Reference {
             while let found = next(in: payload, from: position) {
                 output.append(contentsOf: payload[position..<found.lowerBound])
                 if let name = name(at: found, in: payload) {
-                    appendBare(name.identity, asNumber: isInteger(name.identity), to: &output)
+                    if let known = identity(name) {
+                        output.append(contentsOf: known)
+                    } else {
+                        appendBare(name.identity, asNumber: isInteger(name.identity), to: &output)
+                    }
                 }
                 position = found.upperBound
             }
@@ -71,6 +81,13 @@ public enum Reference {
         let digits = identity.utf8.first == UInt8(ascii: "-") ? identity.utf8.dropFirst() : identity.utf8[...]
         guard let first = digits.first, digits.count <= 40 else { return false }
         return digits.allSatisfy { $0 &- UInt8(ascii: "0") < 10 } && (first != UInt8(ascii: "0") || identity == "0")
+    }
+
+    /// Whether an identity is the text of a JSON number.
+    static func isNumber(_ identity: String) -> Bool {
+        Array(identity.utf8).withUnsafeBufferPointer { text in
+            JSONScanner(text, allowsReferences: true).scanNumber(0) == text.count
+        }
     }
 
     /// The range of the next reference literal; nil when there is no more, or the text is not a payload.

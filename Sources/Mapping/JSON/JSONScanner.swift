@@ -14,7 +14,9 @@ struct JSONScanner {
         static let reserved = -3
     }
 
-    /// How deep arrays and objects may be nested. Real answers reach 57; every level costs stack.
+    /// How deep arrays and objects may be nested.
+    ///
+    /// Real answers reach 57; every level costs stack.
     static let maximumDepth = 512
 
     let base: UnsafePointer<UInt8>

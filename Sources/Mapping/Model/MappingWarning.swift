@@ -1,4 +1,6 @@
-/// Something in one body that did not fit the declarations. It never delays, alters or fails an answer.
+/// Something in one body that did not fit the declarations.
+///
+/// It never delays, alters or fails an answer.
 public struct MappingWarning: Sendable, Equatable {
     /// The fixed set of warnings; the raw value is the label that people and programs see.
     public enum Kind: String, Sendable, CaseIterable {
@@ -30,7 +32,9 @@ public struct MappingWarning: Sendable, Equatable {
 
     /// What kind of misfit.
     public var kind: Kind
-    /// One sentence for a person. Holds no data of the body.
+    /// One sentence for a person.
+    ///
+    /// Holds no data of the body.
     public var message: String
     /// The JSON pointer (RFC 6901) of the place, if there is one.
     public var pointer: String?

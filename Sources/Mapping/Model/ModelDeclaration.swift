@@ -13,7 +13,9 @@ public enum Relation: Sendable, Equatable {
     }
 }
 
-/// How a property's value is converted for the `mapped` view. Kept with the declaration; the wire form ignores it.
+/// How a property's value is converted for the `mapped` view.
+///
+/// Kept with the declaration; the wire form ignores it.
 public enum TransformDeclaration: Sendable, Equatable {
     /// A transformer by its name: `date`, `url`, …
     case named(String)

@@ -49,7 +49,12 @@ public struct Models: Sendable {
     /// Whether a name is a letter followed by letters, digits and `_`.
     static func isValidName(_ name: String) -> Bool {
         guard let first = name.utf8.first, isLetter(first) else { return false }
-        return name.utf8.allSatisfy { isLetter($0) || ($0 >= 0x30 && $0 <= 0x39) || $0 == UInt8(ascii: "_") }
+        return name.utf8.allSatisfy(isNameByte)
+    }
+
+    /// Whether a byte may occur in a name.
+    static func isNameByte(_ byte: UInt8) -> Bool {
+        isLetter(byte) || byte &- UInt8(ascii: "0") < 10 || byte == UInt8(ascii: "_")
     }
 
     private static func isLetter(_ byte: UInt8) -> Bool { (byte | 0x20) &- 0x61 < 26 }

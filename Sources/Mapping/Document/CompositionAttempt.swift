@@ -1,0 +1,220 @@
+/// One try at composing a document with what is known so far.
+///
+/// The pinned bytes are walked in order; only where a declared member is known at another value does the output depart
+/// from them.
+struct CompositionAttempt {
+    let tree: PinTree
+    let models: Models
+    let known: [ObjectName: KnownObject]
+
+    var output: [UInt8] = []
+    private(set) var objects: Set<ObjectName> = []
+    /// Whether the output departs from the bytes received.
+    var isChanged = false
+    /// Objects to be asked for before trying again.
+    private(set) var missing: Set<ObjectName> = []
+    /// Why the result is not wholly known; the first reason found.
+    private(set) var reason: String?
+
+    /// A value within a pinned text, which gives the shape.
+    struct Shape {
+        var text: Int
+        var value: JSONSlice
+
+        func at(_ value: JSONSlice) -> Shape { Shape(text: text, value: value) }
+    }
+
+    init(tree: PinTree, models: Models, known: [ObjectName: KnownObject]) {
+        self.tree = tree
+        self.models = models
+        self.known = known
+    }
+
+    mutating func run() {
+        output.reserveCapacity(tree.pins.reduce(tree.skeleton.count) { $0 + $1.count })
+        copy(PinTree.skeleton, 0..<tree.skeleton.count)
+    }
+
+    mutating func fail(_ reason: String) {
+        if self.reason == nil { self.reason = reason }
+    }
+
+    // MARK: Pinned bytes
+
+    /// Copies a stretch of a pinned text, each object in it at its own newest.
+    mutating func copy(_ text: Int, _ range: Range<Int>) {
+        let source = tree.text(text)
+        var position = range.lowerBound
+        for place in tree.places(in: text, range) {
+            output.append(contentsOf: source[position..<place.range.lowerBound])
+            writePin(place)
+            position = place.range.upperBound
+        }
+        output.append(contentsOf: source[position..<range.upperBound])
+    }
+
+    private mutating func writePin(_ place: PinTree.Place) {
+        objects.insert(place.name)
+        let payload = tree.pins[place.pin]
+        guard let object = known[place.name], let resolved = object.resolved, object.only != payload,
+            let value = JSONSlice(payload)
+        else { return copy(place.pin, 0..<payload.count) }
+        write(Shape(text: place.pin, value: value), showing: resolved, name: place.name, isStrict: false)
+    }
+
+    /// The pin that a reference literal within a pinned text stands for.
+    func pin(at shape: Shape) -> PinTree.Place? {
+        tree.places(in: shape.text, shape.value.range).first { $0.range == shape.value.range }
+    }
+
+    // MARK: Objects
+
+    /// Writes an object in the shape of another, which may be itself at an earlier time.
+    ///
+    /// `isStrict`: the shape is a stranger's, so that every member of it must be known of this object (law 6); else what
+    /// is not known newer stays as pinned.
+    mutating func write(
+        _ shape: Shape,
+        showing resolved: ResolvedObject,
+        name: ObjectName?,
+        isStrict: Bool,
+        at prefix: MemberPath = .root
+    ) {
+        let members = shape.value.members
+        var repeated: Set<MemberPath> = []
+        var seen: Set<MemberPath> = []
+        for member in members where !seen.insert(member.name).inserted { repeated.insert(member.name) }
+        var position = shape.value.range.lowerBound
+        for member in members {
+            guard reason == nil else { return }
+            output.append(contentsOf: shape.value.text[position..<member.value.range.lowerBound])
+            position = member.value.range.upperBound
+            let path = prefix.appending(member.name)
+            if repeated.contains(member.name) {
+                if isStrict { return fail("\(path.text) occurs twice in the shape for \(describe(name))") }
+                copy(shape.text, member.value.range)
+            } else {
+                write(shape.at(member.value), member: path, of: resolved, name: name, isStrict: isStrict)
+            }
+        }
+        output.append(contentsOf: shape.value.text[position..<shape.value.range.upperBound])
+    }
+
+    private mutating func write(
+        _ shape: Shape,
+        member path: MemberPath,
+        of resolved: ResolvedObject,
+        name: ObjectName?,
+        isStrict: Bool
+    ) {
+        guard case .value(let newest) = resolved[path], mayShow(newest, at: path, of: resolved, isStrict: isStrict)
+        else {
+            if isStrict { return fail("\(path.text) is not known of \(describe(name))") }
+            return copy(shape.text, shape.value.range)
+        }
+        if newest.isContainer {
+            writeContainer(newest, shape, member: path, of: resolved, name: name, isStrict: isStrict)
+        } else if shape.value.kind == .object, newest.link?.isMany != true, newest.link != nil {
+            // Pinned as an embedded literal; now null, or an object of its own.
+            write(related: newest, shape)
+        } else if ObservedMember(value: shape.value, isShared: true, link: newest.link).agrees(with: newest) {
+            copy(shape.text, shape.value.range)
+        } else if newest.link?.isMany == true {
+            writeList(newest, shape)
+        } else if newest.link != nil {
+            write(related: newest, shape)
+        } else if newest.value.containsReference {
+            fail("\(path.text) of \(describe(name)) now holds objects that no model relates to it")
+        } else {
+            isChanged = true
+            output.append(contentsOf: newest.value.bytes)
+        }
+    }
+
+    /// Shared members move; an identity is shown wherever its object is.
+    private func mayShow(
+        _ newest: ObservedMember,
+        at path: MemberPath,
+        of resolved: ResolvedObject,
+        isStrict: Bool
+    ) -> Bool {
+        newest.isShared || newest.isContainer
+            || isStrict && models.compiled[resolved.model].identityPaths.contains { MemberPath($0) == path }
+    }
+
+    private mutating func writeContainer(
+        _ newest: ObservedMember,
+        _ shape: Shape,
+        member path: MemberPath,
+        of resolved: ResolvedObject,
+        name: ObjectName?,
+        isStrict: Bool
+    ) {
+        if shape.value.kind == .object {
+            write(shape, showing: resolved, name: name, isStrict: isStrict, at: path)
+        } else if let place = pin(at: shape), let child = JSONSlice(tree.pins[place.pin]) {
+            // Pinned as an object of its own, now embedded without an identity.
+            isChanged = true
+            write(
+                Shape(text: place.pin, value: child),
+                showing: resolved,
+                name: name,
+                isStrict: true,
+                at: path
+            )
+        } else if isStrict || newest.isShared {
+            fail("\(path.text) of \(describe(name)) is now an object, and the document does not say in which shape")
+        } else {
+            copy(shape.text, shape.value.range)
+        }
+    }
+
+    func describe(_ name: ObjectName?) -> String { name?.description ?? "an embedded object" }
+
+    // MARK: Other objects
+
+    /// Writes an object in a shape that is not its own.
+    mutating func expand(_ name: ObjectName, in shape: Shape) {
+        isChanged = true
+        guard let object = known[name] else {
+            missing.insert(name)
+            return
+        }
+        guard let resolved = object.resolved else { return fail("nothing is known of \(name)") }
+        objects.insert(name)
+        write(shape, showing: resolved, name: name, isStrict: true)
+    }
+
+    /// The object literal that a pinned value shows: itself, or the payload of the pin it refers to.
+    func objectShape(_ shape: Shape) -> Shape? {
+        if shape.value.kind == .object { return shape }
+        guard let place = pin(at: shape), let payload = JSONSlice(tree.pins[place.pin]) else { return nil }
+        return Shape(text: place.pin, value: payload)
+    }
+
+    /// Writes the newest value of a relation to one object where the pinned one differs.
+    private mutating func write(related newest: ObservedMember, _ shape: Shape) {
+        let value = newest.value
+        guard let link = newest.link, let target = value.target else {
+            guard !value.containsReference, value.kind != .array, value.kind != .object else {
+                return fail("a relation to one object now holds something else")
+            }
+            isChanged = true
+            return output.append(contentsOf: value.bytes)
+        }
+        if let inner = objectShape(shape) {
+            expand(ObjectName(model: models.compiled[link.model].name, identity: target.identity.text), in: inner)
+        } else if let pinned = shape.value.target, pinned.isBare {
+            isChanged = true
+            appendBare(value, target.identity.text, like: shape.value)
+        } else {
+            fail("a relation now points to an object, and the document does not say in which shape")
+        }
+    }
+
+    /// Writes a bare identity: in its own spelling if it has one, else of the kind that stands beside it.
+    mutating func appendBare(_ value: JSONSlice, _ identity: String, like pinned: JSONSlice) {
+        if !value.isReference { return output.append(contentsOf: value.bytes) }
+        Reference.appendBare(identity, asNumber: pinned.kind == .number && Reference.isNumber(identity), to: &output)
+    }
+}

@@ -1,0 +1,67 @@
+/// Writes one object with every declared member at its newest: shape from one contribution, the missing members behind.
+struct MergedWriter {
+    private let resolved: ResolvedObject
+    /// Members that are values or containers, by the object that they are directly in.
+    private let byParent: [MemberPath: [(path: MemberPath, member: ObservedMember)]]
+    private(set) var output: [UInt8] = []
+
+    init(_ resolved: ResolvedObject) {
+        self.resolved = resolved
+        var byParent: [MemberPath: [(path: MemberPath, member: ObservedMember)]] = [:]
+        for (path, newest) in resolved.members {
+            guard case .value(let member) = newest else { continue }
+            byParent[path.parent, default: []].append((path, member))
+        }
+        self.byParent = byParent.mapValues { $0.sorted { $0.path.text < $1.path.text } }
+    }
+
+    /// Writes `value`, which stands at `path`, with what is known newer in it.
+    mutating func write(_ value: JSONSlice, at path: MemberPath) {
+        guard value.kind == .object else { return output.append(contentsOf: value.bytes) }
+        var position = value.range.lowerBound
+        var shown: Set<MemberPath> = []
+        for member in value.members {
+            let inner = path.appending(member.name)
+            shown.insert(inner)
+            guard case .value(let newest) = resolved[inner] else { continue }
+            output.append(contentsOf: value.text[position..<member.value.range.lowerBound])
+            writeMember(newest, shownAs: member.value, at: inner)
+            position = member.value.range.upperBound
+        }
+        let close = value.range.upperBound - 1
+        output.append(contentsOf: value.text[position..<close])
+        for (inner, member) in byParent[path] ?? [] where !shown.contains(inner) {
+            guard let name = inner.lastName else { continue }
+            if !shown.isEmpty { output.append(UInt8(ascii: ",")) }
+            shown.insert(inner)
+            JSONString.append(name, to: &output)
+            output.append(UInt8(ascii: ":"))
+            write(member.value, at: inner)
+        }
+        output.append(UInt8(ascii: "}"))
+    }
+
+    private mutating func writeMember(_ newest: ObservedMember, shownAs value: JSONSlice, at path: MemberPath) {
+        if newest.isContainer {
+            write(value.kind == .object ? value : newest.value, at: path)
+        } else if newest.agrees(with: ObservedMember(value: value, isShared: true, link: newest.link)) {
+            output.append(contentsOf: value.bytes)
+        } else {
+            output.append(contentsOf: newest.value.bytes)
+        }
+    }
+}
+
+extension MemberPath {
+    /// The object that the member is directly in.
+    var parent: MemberPath {
+        guard let slash = text.utf8.lastIndex(of: UInt8(ascii: "/")) else { return .root }
+        return MemberPath(pointer: String(text[..<slash]))
+    }
+
+    /// The member's own name; nil for names that are not Unicode.
+    var lastName: String? {
+        guard let slash = text.utf8.lastIndex(of: UInt8(ascii: "/")) else { return name }
+        return MemberPath(pointer: String(text[text.utf8.index(after: slash)...])).name
+    }
+}

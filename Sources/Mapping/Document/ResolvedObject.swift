@@ -1,0 +1,161 @@
+/// The newest value of each declared member of one object, decided over its contributions.
+struct ResolvedObject {
+    /// What is known of one member.
+    enum Newest {
+        case value(ObservedMember)
+        case disputed
+
+        func agrees(with other: Newest) -> Bool {
+            switch (self, other) {
+            case (.value(let mine), .value(let theirs)): mine.agrees(with: theirs)
+            case (.disputed, .disputed): true
+            default: false
+            }
+        }
+    }
+
+    private(set) var members: [MemberPath: Newest] = [:]
+    let model: Int
+
+    /// A single literal: what it shows is the newest.
+    init(_ value: JSONSlice, model: Int, models: Models) {
+        self.model = model
+        for (path, member) in ObservedMembers(value, model: model, models: models).members where !member.isRepeated {
+            members[path] = .value(member)
+        }
+    }
+
+    fileprivate init(model: Int) {
+        self.model = model
+    }
+
+    subscript(path: MemberPath) -> Newest? { members[path] }
+
+    /// Whether some member that may move differs.
+    func differs(from other: ResolvedObject) -> Bool {
+        members.contains { $0.value.isShared && !(other.members[$0.key]?.agrees(with: $0.value) ?? false) }
+            || other.members.contains { $0.value.isShared && members[$0.key] == nil }
+    }
+
+    fileprivate mutating func set(_ newest: Newest?, at path: MemberPath) {
+        members[path] = newest
+    }
+}
+
+extension ResolvedObject.Newest {
+    var isShared: Bool {
+        if case .value(let member) = self { return member.isShared }
+        return true
+    }
+}
+
+/// The contributions of one object, read and compared with each other.
+struct ContributionTable {
+    /// One contribution and what it observes.
+    struct Row {
+        var contribution: Contribution
+        var members: [MemberPath: ObservedMember]
+        var side: ObservationOrder.Side
+    }
+
+    private(set) var rows: [Row]
+    private let model: Int
+    private let order: ObservationOrder
+
+    init(_ contributions: [Contribution], model: Int, models: Models, lag: Int64) {
+        self.model = model
+        order = ObservationOrder(lag: lag)
+        let modifiedPath = models.compiled[model].modifiedPath.map(MemberPath.init)
+        rows = contributions.compactMap { contribution in
+            guard let value = JSONSlice(contribution.payload) else { return nil }
+            let members = ObservedMembers(value, model: model, models: models).members.filter { !$0.value.isRepeated }
+            let modified = modifiedPath.flatMap { members[$0] }.flatMap { ModificationTime($0.value) }
+            return Row(
+                contribution: contribution,
+                members: members,
+                side: ObservationOrder.Side(observation: contribution.observation, modified: modified)
+            )
+        }
+        setAsideContradictions()
+    }
+
+    /// Versions of one answer that disagree on a member do not observe it (law 6): its order of arrival says nothing.
+    private mutating func setAsideContradictions() {
+        guard rows.count > 1 else { return }
+        var contradicted: [(sequence: Int64, path: MemberPath)] = []
+        for (index, row) in rows.enumerated() {
+            for other in rows[..<index] where other.side.observation.sequence == row.side.observation.sequence {
+                for (path, member) in row.members {
+                    guard let theirs = other.members[path], !theirs.agrees(with: member) else { continue }
+                    contradicted.append((row.side.observation.sequence, path))
+                }
+            }
+        }
+        guard !contradicted.isEmpty else { return }
+        for index in rows.indices {
+            for (sequence, path) in contradicted where rows[index].side.observation.sequence == sequence {
+                rows[index].members[path] = nil
+                for inner in rows[index].members.keys where inner.isWithin(path) { rows[index].members[inner] = nil }
+            }
+        }
+    }
+
+    /// The newest value of every member.
+    var resolved: ResolvedObject {
+        var resolved = ResolvedObject(model: model)
+        for row in rows {
+            for path in row.members.keys where resolved[path] == nil { resolved.set(newest(of: path), at: path) }
+        }
+        return resolved
+    }
+
+    /// The value that all agree on whom nobody overrides; disputed if they do not.
+    private func newest(of path: MemberPath) -> ResolvedObject.Newest? {
+        let candidates = rows.filter { $0.members[path] != nil }
+        let undefeated = candidates.filter { row in
+            !candidates.contains { order.overrides($0.side, row.side) }
+        }
+        let latest = undefeated.max {
+            (order.effectiveTime($0.side.observation), $0.side.observation.sequence)
+                < (order.effectiveTime($1.side.observation), $1.side.observation.sequence)
+        }
+        // Dates and clocks that contradict each other in a circle leave nobody undefeated.
+        guard let member = latest?.members[path] else { return .disputed }
+        let isAgreed = undefeated.allSatisfy { $0.members[path].map(member.agrees) ?? true }
+        return isAgreed ? .value(member) : .disputed
+    }
+
+    /// Drops every row all of whose members are known newer, oldest first, and puts the newest in front.
+    mutating func prune(to maximum: Int) {
+        rows.sort {
+            (order.effectiveTime($0.side.observation), $0.side.observation.sequence)
+                > (order.effectiveTime($1.side.observation), $1.side.observation.sequence)
+        }
+        for index in rows.indices.reversed() where rows.count > 1 && isSuperseded(index) { rows.remove(at: index) }
+        if rows.count > maximum { rows.removeLast(rows.count - maximum) }
+    }
+
+    private func isSuperseded(_ index: Int) -> Bool {
+        let row = rows[index]
+        let newer = rows.indices.filter { $0 != index && order.overrides(rows[$0].side, row.side) }
+        guard !newer.isEmpty else { return false }
+        return row.members.keys.allSatisfy { path in newer.contains { rows[$0].members[path] != nil } }
+    }
+
+    /// Puts a contribution that alone says all there is in front, if there is one.
+    mutating func preferComplete(_ resolved: ResolvedObject) {
+        guard let index = rows.firstIndex(where: { $0.saysAll(of: resolved) }), index > 0 else { return }
+        rows.insert(rows.remove(at: index), at: 0)
+    }
+}
+
+extension ContributionTable.Row {
+    /// Whether this shows every member at its newest.
+    func saysAll(of resolved: ResolvedObject) -> Bool {
+        resolved.members.allSatisfy { path, newest in
+            guard let mine = members[path] else { return false }
+            guard case .value(let member) = newest else { return true }
+            return mine.agrees(with: member)
+        }
+    }
+}

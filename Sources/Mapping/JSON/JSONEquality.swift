@@ -1,0 +1,91 @@
+extension JSONSlice {
+    /// Whether two values are equal in JSON's sense (law 7): exact decimals, unescaped code points, members in any order.
+    ///
+    /// Of members that occur several times in one object, the values are compared in order.
+    func isEqual(to other: JSONSlice) -> Bool {
+        if bytes.elementsEqual(other.bytes) { return true }
+        guard kind == other.kind else { return false }
+        switch kind {
+        case .word:
+            return false
+        case .number:
+            return withBytes { mine in other.withBytes { JSONNumber(mine) == JSONNumber($0) } }
+        case .string:
+            return isEqualString(to: other)
+        case .array:
+            let (mine, theirs) = (elements, other.elements)
+            return mine.count == theirs.count && zip(mine, theirs).allSatisfy { $0.isEqual(to: $1) }
+        case .object:
+            return isEqualObject(to: other)
+        }
+    }
+
+    private func isEqualString(to other: JSONSlice) -> Bool {
+        withBytes { mine in
+            other.withBytes { theirs in
+                let isEscaped = mine.contains(UInt8(ascii: "\\")) || theirs.contains(UInt8(ascii: "\\"))
+                return isEscaped && JSONString.codePoints(mine) == JSONString.codePoints(theirs)
+            }
+        }
+    }
+
+    private func isEqualObject(to other: JSONSlice) -> Bool {
+        let (mine, theirs) = (members, other.members)
+        guard mine.count == theirs.count else { return false }
+        // Nearly always the order is the same.
+        if zip(mine, theirs).allSatisfy({ $0.name == $1.name }) {
+            return zip(mine, theirs).allSatisfy { $0.value.isEqual(to: $1.value) }
+        }
+        let values = Dictionary(grouping: theirs, by: \.name)
+        return Dictionary(grouping: mine, by: \.name).allSatisfy { name, members in
+            guard let others = values[name], others.count == members.count else { return false }
+            return zip(members, others).allSatisfy { $0.value.isEqual(to: $1.value) }
+        }
+    }
+}
+
+extension JSONSlice {
+    /// Whether two values of a relation are equal: an object shown as a reference equals the same one shown as a bare
+    /// identity.
+    func isEqual(to other: JSONSlice, asRelation isMany: Bool) -> Bool {
+        if bytes.elementsEqual(other.bytes) { return true }
+        if isMany, kind == .array, other.kind == .array {
+            let (mine, theirs) = (elements, other.elements)
+            return mine.count == theirs.count
+                && zip(mine, theirs).allSatisfy { $0.isEqual(to: $1, asRelation: false) }
+        }
+        if let mine = target, let theirs = other.target { return mine.identity == theirs.identity }
+        return isEqual(to: other)
+    }
+
+    /// The object that a value of a relation points to: named by a reference literal, or by its bare identity.
+    var target: (identity: ObjectIdentity, isBare: Bool)? {
+        withBytes { bytes in
+            if Reference.isReference(bytes, at: 0) {
+                return Reference.name(at: 0..<bytes.count, in: bytes).map { (ObjectIdentity($0.identity), false) }
+            }
+            guard kind == .string || kind == .number, case .text(let text) = Identity.read(bytes) else { return nil }
+            return (ObjectIdentity(text), true)
+        }
+    }
+
+    /// Whether the value is a reference literal.
+    var isReference: Bool { withBytes { Reference.isReference($0, at: 0) } }
+
+    /// Whether a reference literal occurs anywhere in the value.
+    var containsReference: Bool { withBytes { Reference.next(in: $0, from: 0) != nil } }
+}
+
+/// Canonical text of an identity, compared byte by byte.
+struct ObjectIdentity: Hashable {
+    let text: String
+
+    init(_ text: String) { self.text = text }
+
+    static func == (left: Self, right: Self) -> Bool { left.text.utf8.elementsEqual(right.text.utf8) }
+
+    func hash(into hasher: inout Hasher) {
+        var text = text
+        text.withUTF8 { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
+    }
+}
