@@ -1,0 +1,165 @@
+import GRDB
+import Mapping
+
+/// Counts and lists what is in the store, within one read snapshot.
+struct Inventory {
+    let database: Database
+
+    func count() throws -> StoreCount {
+        var count = StoreCount(objects: 0, documents: 0, bytes: try FileBudget.used(in: database), models: [:])
+        count.documents = try Query(database, "SELECT count(*) FROM _documents").first { Int($0.integer(0)) } ?? 0
+        try Query(
+            database,
+            """
+            SELECT m.text, n FROM _names m JOIN (
+                SELECT c.model, sum(n) AS n FROM (SELECT collection, count(*) AS n FROM _objects GROUP BY collection)
+                JOIN _collections c ON c.id = collection GROUP BY c.model
+            ) ON model = m.id
+            """
+        ).each { row in
+            count.models[row.string(0)] = Int(row.integer(1))
+            count.objects += Int(row.integer(1))
+        }
+        return count
+    }
+
+    func objects(_ query: ObjectQuery, models: [String: UpstreamModels], lag: Int64) throws -> Page<ObjectRow> {
+        let reader = try DocumentReader(database, models: models)
+        var found: [(row: ObjectRow, state: [UInt8])] = []
+        let limit = max(query.limit, 1)
+        // One identity is looked up by its index in each collection; all others in the order of their ids.
+        let order = query.identity == nil ? "o.id" : "+o.id"
+        try Query(
+            database,
+            """
+            SELECT o.id, u.text, p.label, x.text, m.text, o.identity, o.changed, o.state
+            FROM _objects o
+            JOIN _collections c ON c.id = o.collection
+            JOIN _scopes s ON s.id = c.scope
+            JOIN _names m ON m.id = c.model AND (?1 IS NULL OR m.text = ?1)
+            JOIN _names u ON u.id = s.upstream AND (?3 IS NULL OR u.text = ?3)
+            JOIN _principals p ON p.id = s.principal AND (?4 IS NULL OR p.label = ?4)
+            JOIN _names x ON x.id = s.context
+            WHERE o.id > ?5 \(query.identity == nil ? "AND ?2 IS NULL" : "AND o.identity = ?2")
+            ORDER BY \(order) LIMIT ?6
+            """
+        ).each(
+            SQLValue(query.model),
+            query.identity.map { Identity($0).sql } ?? .null,
+            SQLValue(query.upstream),
+            SQLValue(query.principal),
+            .integer(query.after ?? 0),
+            .integer(Int64(limit) + 1)
+        ) { row in
+            let object = ObjectRow(
+                id: row.integer(0),
+                upstream: row.string(1),
+                principal: row.string(2),
+                context: row.string(3),
+                model: row.string(4),
+                identity: Identity(row, column: 5).text,
+                json: [],
+                changed: row.integer(6),
+                observed: 0
+            )
+            found.append((object, row.bytes(7)))
+        }
+        let next = found.count > limit ? found[limit - 1].row.id : nil
+        let rows = try found.prefix(limit).map { entry in
+            var row = entry.row
+            let state = try reader.state(in: entry.state)
+            row.observed = state.contributions.map(\.observation.end).max() ?? 0
+            if let models = models[row.upstream]?.models {
+                row.json = state.plainJSON(model: row.model, models: models, lag: lag) ?? []
+            }
+            if row.json.isEmpty, let newest = state.contributions.first {
+                row.json = Reference.plain(newest.payload)
+            }
+            return row
+        }
+        return Page(rows: rows, next: next)
+    }
+
+    func documents(_ query: DocumentQuery) throws -> Page<DocumentRow> {
+        var rows: [DocumentRow] = []
+        let limit = max(query.limit, 1)
+        try Query(
+            database,
+            """
+            SELECT d.id, u.text, p.label, x.text, d.url, d.status, d.head, d.policy, d.length,
+                o.start, o.finish, t.at, b.pins
+            FROM _documents d
+            JOIN _scopes s ON s.id = d.scope
+            JOIN _names u ON u.id = s.upstream AND (?1 IS NULL OR u.text = ?1)
+            JOIN _principals p ON p.id = s.principal AND (?2 IS NULL OR p.label = ?2)
+            JOIN _names x ON x.id = s.context
+            JOIN _observations o ON o.id = d.observation
+            JOIN _bodies b ON b.document = d.id
+            LEFT JOIN _used t ON t.document = d.id
+            WHERE d.id > ?5 AND (?3 IS NULL OR substr(d.url, 1, length(?3)) = ?3) AND (?4 IS NULL OR d.url = ?4)
+            ORDER BY d.id LIMIT ?6
+            """
+        ).each(
+            SQLValue(query.upstream),
+            SQLValue(query.principal),
+            SQLValue(query.urlPrefix),
+            SQLValue(query.url),
+            .integer(query.after ?? 0),
+            .integer(Int64(limit) + 1)
+        ) { row in
+            rows.append(
+                DocumentRow(
+                    id: row.integer(0),
+                    upstream: row.string(1),
+                    principal: row.string(2),
+                    context: row.string(3),
+                    url: row.string(4),
+                    status: Int(row.integer(5)),
+                    head: row.bytes(6),
+                    policy: row.bytes(7),
+                    objects: Set(try Pins.decode(row.bytes(12)).map(\.object)).count,
+                    bytes: row.integer(8),
+                    start: row.integer(9),
+                    end: row.integer(10),
+                    used: row.integer(11) * 1_000_000
+                )
+            )
+        }
+        let next = rows.count > limit ? rows[limit - 1].id : nil
+        return Page(rows: Array(rows.prefix(limit)), next: next)
+    }
+
+    /// The latest first; `after` is how many have been seen already: there are few, and they move.
+    func warnings(limit: Int, after: Int64?) throws -> Page<StoredWarning> {
+        var rows: [StoredWarning] = []
+        let limit = max(limit, 1)
+        let offset = after ?? 0
+        try Query(
+            database,
+            """
+            SELECT kind, subject, message, count, first, last FROM _warnings
+            ORDER BY last DESC, kind, subject LIMIT ? OFFSET ?
+            """
+        ).each(.integer(Int64(limit) + 1), .integer(offset)) { row in
+            rows.append(
+                StoredWarning(
+                    kind: row.string(0),
+                    subject: row.string(1),
+                    message: row.string(2),
+                    count: Int(row.integer(3)),
+                    first: row.integer(4),
+                    last: row.integer(5)
+                )
+            )
+        }
+        let next = rows.count > limit ? offset + Int64(limit) : nil
+        return Page(rows: Array(rows.prefix(limit)), next: next)
+    }
+}
+
+extension SQLValue {
+    /// A text, or NULL for none.
+    init(_ text: String?) {
+        self = text.map(SQLValue.string) ?? .null
+    }
+}

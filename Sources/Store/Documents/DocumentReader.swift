@@ -1,0 +1,148 @@
+import GRDB
+import Mapping
+
+/// Reads documents within one read snapshot, and composes those that are dirty.
+struct DocumentReader {
+    let database: Database
+    let models: [String: UpstreamModels]
+    private let sequence: Int64
+    private let changed: Int64
+
+    init(_ database: Database, models: [String: UpstreamModels]) throws {
+        self.database = database
+        self.models = models
+        sequence = try Meta.sequence.integer(in: database) ?? 0
+        changed = try Meta.changed.integer(in: database) ?? 0
+    }
+
+    /// Every variant under a key, and those found to show the newest although objects of theirs had changed.
+    func documents(
+        at key: DocumentKey,
+        digest: Digest128
+    ) throws -> (documents: [StoredDocument], verified: [DocumentID], sequence: Int64) {
+        var rows: [(document: StoredDocument, scope: Int64, verified: Int64)] = []
+        try Query(
+            database,
+            """
+            SELECT d.id, d.scope, d.verified, d.variant, d.status, d.head, d.policy, o.start, o.finish
+            FROM _documents d
+            JOIN _scopes s ON s.id = d.scope AND s.principal = ?3
+            JOIN _names u ON u.id = s.upstream AND u.text = ?4
+            JOIN _names x ON x.id = s.context AND x.text = ?5
+            JOIN _observations o ON o.id = d.observation
+            WHERE d.low = ?1 AND d.url = ?2
+            """
+        ).each(
+            .integer(Int64(bitPattern: digest.low)),
+            .string(key.url),
+            .integer(key.principal),
+            .string(key.upstream),
+            .string(key.context)
+        ) { row in
+            let document = StoredDocument(
+                id: row.integer(0),
+                key: key,
+                variant: row.bytes(3),
+                status: Int(row.integer(4)),
+                head: row.bytes(5),
+                policy: row.bytes(6),
+                body: [],
+                form: .asReceived,
+                objects: [],
+                start: row.integer(7),
+                end: row.integer(8),
+                sequence: sequence
+            )
+            rows.append((document, row.integer(1), row.integer(2)))
+        }
+        var verified: [DocumentID] = []
+        let documents = try rows.map { row in
+            var document = row.document
+            if try fill(&document, scope: row.scope, verified: row.verified) { verified.append(document.id) }
+            return document
+        }
+        return (documents, verified, sequence)
+    }
+
+    /// Puts in body, form and objects; true if a look showed a suspicious document to be the newest.
+    private func fill(_ document: inout StoredDocument, scope: Int64, verified: Int64) throws -> Bool {
+        let stored = try StoredBody(document: document.id, in: database)
+        let payloads = try stored.payloads(in: database)
+        let pinned = Set(stored.pins.map(\.object))
+        document.body = try stored.received(payloads: payloads)
+        document.objects = Array(pinned)
+        guard changed > verified, try pinned.contains(where: { try isChanged($0, since: verified) }) else {
+            return false
+        }
+        guard let skeleton = stored.skeleton, let models = models[document.key.upstream] else {
+            document.form = .outdated(reason: "the body cannot be put together from its objects")
+            return false
+        }
+        let composition = try models.composer.compose(skeleton: skeleton, pins: payloads) { name in
+            try state(of: name, scope: scope)
+        }
+        switch composition {
+        case .unchanged:
+            return true
+        case .unknown(let reason):
+            document.form = .outdated(reason: reason)
+        case .composed(let body, let objects):
+            document.form = .composed
+            document.body = body
+            let shown = try objects.compactMap { try id(of: $0, scope: scope) }
+            document.objects = Array(pinned.union(shown))
+        }
+        return false
+    }
+
+    private func isChanged(_ object: ObjectID, since sequence: Int64) throws -> Bool {
+        try Query(database, "SELECT changed FROM _objects WHERE id = ?")
+            .first(.integer(object)) { $0.integer(0) > sequence } ?? false
+    }
+
+    private static let byName = """
+        FROM _names m JOIN _collections c ON c.model = m.id AND c.scope = ?1
+        JOIN _objects o ON o.collection = c.id AND o.identity = ?3 WHERE m.text = ?2
+        """
+
+    private func id(of name: ObjectName, scope: Int64) throws -> ObjectID? {
+        try Query(database, "SELECT o.id \(Self.byName)")
+            .first(.integer(scope), .string(name.model), Identity(name.identity).sql) { $0.integer(0) }
+    }
+
+    /// What is known of an object; nil: nothing.
+    func state(of name: ObjectName, scope: Int64) throws -> ObjectState? {
+        let bytes = try Query(database, "SELECT o.state \(Self.byName)")
+            .first(.integer(scope), .string(name.model), Identity(name.identity).sql) { $0.bytes(0) }
+        return try bytes.map { try state(in: $0) }
+    }
+
+    /// What is known of an object, out of its row's state.
+    func state(in bytes: [UInt8]) throws -> ObjectState {
+        let contributing = try ObjectRecord.decode(bytes).prefix { $0.observation != 0 }
+        return ObjectState(
+            contributions: try contributing.map { entry in
+                let found = try Query(
+                    database,
+                    """
+                    SELECT o.start, o.finish, o.kind, v.payload FROM _observations o, _versions v
+                    WHERE o.id = ? AND v.id = ?
+                    """
+                ).first(.integer(entry.observation), .integer(entry.version)) { row in
+                    Contribution(
+                        observation: Observation(
+                            sequence: entry.observation,
+                            start: row.integer(0),
+                            end: row.integer(1),
+                            kind: Observation.Kind(rawValue: UInt8(truncatingIfNeeded: row.integer(2))) ?? .list
+                        ),
+                        version: entry.version,
+                        payload: row.bytes(3)
+                    )
+                }
+                guard let found else { throw StoreError.corrupt("version \(entry.version) is missing") }
+                return found
+            }
+        )
+    }
+}

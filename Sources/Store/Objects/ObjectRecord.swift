@@ -1,0 +1,94 @@
+/// What the writer knows of one object while a batch is under way: its row, decoded.
+///
+/// Every version of the object that is kept at all has an entry: because it
+/// contributes to what is known, because documents pin it, or both.
+final class ObjectRecord {
+    struct Entry: Equatable {
+        var version: Int64
+        /// Digest of the payload: equal payloads of one object are one version.
+        var content: UInt64
+        /// How many places of documents show it.
+        var uses: Int64
+        /// The observation it contributes with; 0: it is only pinned.
+        var observation: Int64
+    }
+
+    let id: ObjectID
+    let collection: Int64
+    let identity: Identity
+    /// Commit sequence of the last change.
+    var changed: Int64
+    /// Those that contribute first, newest first.
+    var entries: [Entry]
+    /// What to write as merged payload; outer nil: what is there stays.
+    var merged: [UInt8]??
+    let isStored: Bool
+    let wasPinned: Bool
+    var isModified = false
+
+    init(
+        id: ObjectID,
+        collection: Int64,
+        identity: Identity,
+        changed: Int64 = 0,
+        entries: [Entry] = [],
+        isStored: Bool = false
+    ) {
+        self.id = id
+        self.collection = collection
+        self.identity = identity
+        self.changed = changed
+        self.entries = entries
+        self.isStored = isStored
+        wasPinned = entries.contains { $0.uses > 0 }
+    }
+
+    var contributing: ArraySlice<Entry> { entries.prefix { $0.observation != 0 } }
+
+    var isPinned: Bool { entries.contains { $0.uses > 0 } }
+
+    /// Whether nothing of it is worth keeping.
+    var isEmpty: Bool { entries.allSatisfy { $0.uses == 0 && $0.observation == 0 } }
+
+    /// Whether this version alone is what is known of the object.
+    func isKnownOnly(as version: Int64) -> Bool {
+        guard let first = entries.first, first.version == version, first.observation != 0 else { return false }
+        return entries.count == 1 || entries[1].observation == 0
+    }
+
+    func index(of version: Int64) -> Int? {
+        entries.firstIndex { $0.version == version }
+    }
+
+    // MARK: As bytes
+
+    static func encode(_ entries: [Entry]) -> [UInt8] {
+        var writer = VariableWriter()
+        var last: Int64 = 0
+        for entry in entries {
+            writer.append(signed: entry.version - last)
+            writer.append(UInt64(entry.uses))
+            writer.append(UInt64(entry.observation))
+            writer.append(fixed: entry.content)
+            last = entry.version
+        }
+        return writer.bytes
+    }
+
+    static func decode(_ bytes: [UInt8]) throws(StoreError) -> [Entry] {
+        var reader = VariableReader(bytes)
+        var entries: [Entry] = []
+        var last: Int64 = 0
+        while !reader.isAtEnd {
+            guard
+                let version = reader.nextSigned(),
+                let uses = reader.next().flatMap(Int64.init(exactly:)),
+                let observation = reader.next().flatMap(Int64.init(exactly:)),
+                let content = reader.nextFixed()
+            else { throw .corrupt("an object's state is cut short") }
+            last = last &+ version
+            entries.append(Entry(version: last, content: content, uses: uses, observation: observation))
+        }
+        return entries
+    }
+}

@@ -1,0 +1,14 @@
+import Mapping
+
+/// The models of one upstream with the tools that work by them.
+struct UpstreamModels: Sendable {
+    let models: Models
+    let normaliser: Normaliser
+    let composer: Composer
+
+    init(_ models: Models, lag: Int64) {
+        self.models = models
+        normaliser = Normaliser(models: models)
+        composer = Composer(models: models, lag: lag)
+    }
+}

@@ -1,0 +1,62 @@
+import GRDB
+import Glibc
+
+/// How the bound on the store's bytes is shared out between the database file and its WAL.
+struct FileBudget: Sendable {
+    let path: String
+    /// The bound on both together.
+    let maximum: Int64
+    let pageSize: Int64
+
+    /// What is kept free for the WAL.
+    var wal: Int64 { min(maximum / 4, 16 << 20) }
+    /// The bound on the database file; SQLite itself refuses to grow past it.
+    var database: Int64 { max(maximum - wal, 64 * pageSize) }
+    /// Above this, documents are evicted.
+    var high: Int64 { database / 100 * 92 }
+    /// Down to this they are.
+    var low: Int64 { database / 100 * 85 }
+    /// How much one batch may add before it is committed.
+    var batch: Int { Int(min(wal / 4, 8 << 20)) }
+
+    var fileBytes: Int64 { Self.size(of: path) }
+    var walBytes: Int64 { Self.size(of: path + "-wal") }
+
+    /// Whether the files are within the bound.
+    var isKept: Bool { fileBytes + walBytes <= maximum }
+
+    /// What each connection is told; readers have nothing to be told.
+    func configure(_ database: Database) throws {
+        guard !database.configuration.readonly else { return }
+        // The first two count only while the file is empty.
+        try database.execute(
+            sql: """
+                PRAGMA page_size = \(pageSize);
+                PRAGMA auto_vacuum = INCREMENTAL;
+                PRAGMA secure_delete = ON;
+                PRAGMA temp_store = MEMORY;
+                PRAGMA journal_size_limit = \(wal / 2);
+                PRAGMA wal_autocheckpoint = \(max(wal / 4 / pageSize, 16));
+                """
+        )
+    }
+
+    /// What only the writing connection is told.
+    func limit(_ database: Database) throws {
+        let actual = try Int64.fetchOne(database, sql: "PRAGMA page_size") ?? pageSize
+        try database.execute(sql: "PRAGMA max_page_count = \(self.database / actual)")
+    }
+
+    /// Bytes in use in the file, free pages not counted.
+    static func used(in database: Database) throws -> Int64 {
+        let pages = try Query(database, "PRAGMA page_count").first { $0.integer(0) } ?? 0
+        let free = try Query(database, "PRAGMA freelist_count").first { $0.integer(0) } ?? 0
+        let size = try Query(database, "PRAGMA page_size").first { $0.integer(0) } ?? 0
+        return (pages - free) * size
+    }
+
+    private static func size(of path: String) -> Int64 {
+        var status = stat()
+        return stat(path, &status) == 0 ? Int64(status.st_size) : 0
+    }
+}

@@ -1,0 +1,27 @@
+import GRDB
+
+/// The single values of a store.
+enum Meta: String {
+    case secretLow, secretHigh
+    /// The commit sequence.
+    case sequence
+    /// The commit sequence of the last change to any object.
+    case changed
+    /// The highest time that was ever committed.
+    case clock
+    /// 1 after an orderly shutdown.
+    case closed
+    /// Digest of the views' definitions.
+    case views
+
+    func integer(in database: Database) throws -> Int64? {
+        try Query(database, "SELECT value FROM _meta WHERE key = ?").first(.string(rawValue)) { $0.integer(0) }
+    }
+
+    func set(_ value: Int64, in database: Database) throws {
+        try Query(
+            database,
+            "INSERT INTO _meta VALUES (?1, ?2) ON CONFLICT DO UPDATE SET value = ?2 WHERE value IS NOT ?2"
+        ).run(.string(rawValue), .integer(value))
+    }
+}

@@ -1,0 +1,162 @@
+import GRDB
+import GRDBSQLite
+
+/// A value bound to a statement.
+enum SQLValue {
+    case null
+    case integer(Int64)
+    /// UTF-8, as JSON comes in; bound without a detour over `String`.
+    case text([UInt8])
+    case string(String)
+    case blob([UInt8])
+}
+
+/// A prepared statement of one connection's cache, bound and stepped directly.
+///
+/// GRDB owns the statement; binding and stepping go past its `DatabaseValue`s
+/// and `Data`, which would copy every payload twice. Only for statements that
+/// change no schema and no transaction, which GRDB has to hear of.
+/// To be used within the access that gave the connection, and not to be
+/// stepped twice at once.
+struct Query {
+    private let statement: Statement
+
+    init(_ database: Database, _ sql: String) throws {
+        statement = try database.cachedStatement(sql: sql)
+    }
+
+    private var handle: OpaquePointer { statement.sqliteStatement }
+
+    /// Runs to the end, whatever rows there are.
+    func run(_ values: SQLValue...) throws {
+        try bind(values)
+        defer { sqlite3_reset(handle) }
+        while try step() {}
+    }
+
+    /// Calls back for each row; the row is valid during the call only.
+    func each(_ values: SQLValue..., body: (QueryRow) throws -> Void) throws {
+        try bind(values)
+        defer { sqlite3_reset(handle) }
+        while try step() { try body(QueryRow(handle: handle)) }
+    }
+
+    /// Calls back for rows for as long as the callback says so.
+    func eachWhile(_ values: SQLValue..., body: (QueryRow) throws -> Bool) throws {
+        try bind(values)
+        defer { sqlite3_reset(handle) }
+        while try step() {
+            guard try body(QueryRow(handle: handle)) else { return }
+        }
+    }
+
+    /// What the callback makes of the first row, if there is one.
+    func first<Value>(_ values: SQLValue..., read: (QueryRow) throws -> Value) throws -> Value? {
+        try bind(values)
+        defer { sqlite3_reset(handle) }
+        guard try step() else { return nil }
+        return try read(QueryRow(handle: handle))
+    }
+
+    private func step() throws -> Bool {
+        switch sqlite3_step(handle) {
+        case SQLITE_ROW: true
+        case SQLITE_DONE: false
+        default: throw failure()
+        }
+    }
+
+    private func bind(_ values: [SQLValue]) throws {
+        var position: Int32 = 0
+        for value in values {
+            position += 1
+            let code =
+                switch value {
+                case .null: sqlite3_bind_null(handle, position)
+                case .integer(let number): sqlite3_bind_int64(handle, position, number)
+                case .text(let bytes): bytes.withUnsafeBytes { bind(text: $0, at: position) }
+                case .string(var text): text.withUTF8 { bind(text: UnsafeRawBufferPointer($0), at: position) }
+                case .blob(let bytes):
+                    bytes.withUnsafeBytes {
+                        sqlite3_bind_blob(handle, position, $0.baseAddress ?? Self.nothing, Int32($0.count), Self.copy)
+                    }
+                }
+            guard code == SQLITE_OK else { throw failure() }
+        }
+    }
+
+    private func bind(text: UnsafeRawBufferPointer, at position: Int32) -> Int32 {
+        let start = (text.baseAddress ?? Self.nothing).assumingMemoryBound(to: CChar.self)
+        return sqlite3_bind_text(handle, position, start, Int32(text.count), Self.copy)
+    }
+
+    private func failure() -> StoreError {
+        let connection = sqlite3_db_handle(handle)
+        return StoreError(
+            code: sqlite3_extended_errcode(connection),
+            message: String(cString: sqlite3_errmsg(connection))
+        )
+    }
+
+    // The macro SQLITE_TRANSIENT, a cast that Swift does not import: SQLite copies before it returns.
+    private static let copy = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
+    // An address for what is empty: a null pointer would bind NULL. Never read, never written.
+    nonisolated(unsafe) private static let nothing = UnsafeRawPointer(
+        UnsafeMutableRawPointer.allocate(byteCount: 1, alignment: 1)
+    )
+}
+
+/// The row a statement stands on.
+struct QueryRow {
+    fileprivate let handle: OpaquePointer
+
+    func integer(_ column: Int32) -> Int64 {
+        sqlite3_column_int64(handle, column)
+    }
+
+    func isNull(_ column: Int32) -> Bool {
+        sqlite3_column_type(handle, column) == SQLITE_NULL
+    }
+
+    func isInteger(_ column: Int32) -> Bool {
+        sqlite3_column_type(handle, column) == SQLITE_INTEGER
+    }
+
+    /// The bytes of a blob or a text, none of NULL.
+    func bytes(_ column: Int32) -> [UInt8] {
+        [UInt8](buffer(column))
+    }
+
+    func string(_ column: Int32) -> String {
+        String(decoding: buffer(column), as: UTF8.self)
+    }
+
+    private func buffer(_ column: Int32) -> UnsafeRawBufferPointer {
+        // SQLite's page on sqlite3_column_bytes: first the pointer, then the length.
+        let start = sqlite3_column_blob(handle, column)
+        return UnsafeRawBufferPointer(start: start, count: Int(sqlite3_column_bytes(handle, column)))
+    }
+}
+
+extension StoreError {
+    /// What an SQLite result code means to the store's callers.
+    init(code: Int32, message: String) {
+        self =
+            switch code & 0xff {
+            case SQLITE_FULL: .full(message)
+            case SQLITE_CORRUPT, SQLITE_NOTADB: .corrupt(message)
+            default: .sqlite(code: code, message: message)
+            }
+    }
+
+    /// Translates whatever came out of GRDB.
+    init(_ error: any Error) {
+        self =
+            switch error {
+            case let error as StoreError: error
+            case let error as DatabaseError:
+                StoreError(code: error.extendedResultCode.rawValue, message: error.message ?? "no message")
+            default: .sqlite(code: 1, message: String(describing: error))
+            }
+    }
+}

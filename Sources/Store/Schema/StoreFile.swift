@@ -1,0 +1,179 @@
+import GRDB
+import Glibc
+
+/// A store's file, opened: locked, checked, migrated.
+struct StoreFile: Sendable {
+    let pool: DatabasePool
+    let lock: StoreLock
+    let budget: FileBudget
+    let secret: (UInt64, UInt64)
+    /// The highest time that was ever committed.
+    let clock: Int64
+    let changed: Int64
+    let numbers: WriteSession.Numbers
+    let notices: [StoreNotice]
+
+    // A check of the whole file is worth its time only while that is short.
+    private static let checkLimit: Int64 = 64 << 20
+
+    /// Opens the file, or creates it; a damaged one is set aside, and a new one created.
+    static func open(_ configuration: StoreConfiguration) throws(StoreError) -> StoreFile {
+        let lock = try StoreLock(store: configuration.path)
+        do {
+            return try open(configuration, lock: lock, notices: [])
+        } catch .corrupt(let reason) {
+            let aside = try setAside(configuration.path, at: configuration.time.wall() / 1_000_000)
+            let notice = StoreNotice.corruptFileSetAside(path: aside, reason: reason)
+            return try open(configuration, lock: lock, notices: [notice])
+        }
+    }
+
+    private static func open(
+        _ configuration: StoreConfiguration,
+        lock: StoreLock,
+        notices: [StoreNotice]
+    ) throws(StoreError) -> StoreFile {
+        let path = configuration.path
+        let budget = FileBudget(
+            path: path,
+            maximum: configuration.maximumFileBytes,
+            pageSize: Int64(configuration.pageSize)
+        )
+        do {
+            try checkHeader(path)
+            var settings = GRDB.Configuration()
+            settings.label = "larder"
+            settings.foreignKeysEnabled = false
+            settings.busyMode = .timeout(2)
+            settings.maximumReaderCount = max(configuration.readers, 1)
+            settings.persistentReadOnlyConnections = true
+            settings.prepareDatabase { try budget.configure($0) }
+            let pool = try DatabasePool(path: path, configuration: settings)
+            try prepare(pool, path: path, budget: budget)
+            return try pool.writeWithoutTransaction { database in
+                let secret = (try Meta.secretLow.integer(in: database), try Meta.secretHigh.integer(in: database))
+                guard let low = secret.0, let high = secret.1 else {
+                    throw StoreError.corrupt("its secret is missing")
+                }
+                return StoreFile(
+                    pool: pool,
+                    lock: lock,
+                    budget: budget,
+                    secret: (UInt64(bitPattern: low), UInt64(bitPattern: high)),
+                    clock: try Meta.clock.integer(in: database) ?? 0,
+                    changed: try Meta.changed.integer(in: database) ?? 0,
+                    numbers: try numbers(in: database),
+                    notices: notices
+                )
+            }
+        } catch let error as DatabaseError where error.resultCode == .SQLITE_CANTOPEN {
+            throw .cannotOpen(path: path, reason: error.message ?? "no reason given")
+        } catch {
+            throw StoreError(error)
+        }
+    }
+
+    private static func prepare(_ pool: DatabasePool, path: String, budget: FileBudget) throws {
+        try pool.writeWithoutTransaction { database in
+            let migrator = Schema.migrator
+            let tables = try Query(database, "SELECT count(*) FROM sqlite_schema").first { $0.integer(0) } ?? 0
+            let application = try Query(database, "PRAGMA application_id").first { $0.integer(0) }
+            if tables > 0, application != Schema.applicationID {
+                throw StoreError.cannotOpen(path: path, reason: "it is an SQLite database of another program")
+            }
+            if try migrator.hasBeenSuperseded(database) {
+                let applied = try migrator.appliedIdentifiers(database)
+                throw StoreError.newerSchema(
+                    path: path,
+                    found: applied.max() ?? "?",
+                    known: migrator.migrations.last ?? "?"
+                )
+            }
+            try checkContent(database, path: path, isNew: tables == 0, budget: budget)
+        }
+        try Schema.migrator.migrate(pool)
+        try pool.writeWithoutTransaction { database in
+            try database.inTransaction(.immediate) {
+                if try Meta.secretLow.integer(in: database) == nil {
+                    var random = SystemRandomNumberGenerator()
+                    try Meta.secretLow.set(Int64(bitPattern: random.next()), in: database)
+                    try Meta.secretHigh.set(Int64(bitPattern: random.next()), in: database)
+                }
+                try Meta.closed.set(0, in: database)
+                return .commit
+            }
+            try budget.limit(database)
+        }
+    }
+
+    /// Refuses what SQLite would take for an empty database or only stumble over later.
+    private static func checkHeader(_ path: String) throws(StoreError) {
+        let descriptor = Glibc.open(path, O_RDONLY | O_CLOEXEC)
+        // Missing or not for us: opening it for real will say so.
+        guard descriptor >= 0 else { return }
+        defer { Glibc.close(descriptor) }
+        var header = [UInt8](repeating: 0, count: 100)
+        let count = read(descriptor, &header, header.count)
+        guard count > 0 else { return }
+        guard count == 100, header.starts(with: Array("SQLite format 3\0".utf8)) else {
+            throw .corrupt("it is no SQLite database")
+        }
+        var wal = stat()
+        // With a WAL the file may rightly be shorter than its header says: the rest is still in there.
+        if stat(path + "-wal", &wal) == 0, wal.st_size > 0 { return }
+        let pageSize = Int64(header[16]) << 8 | Int64(header[17])
+        let pages = header[28..<32].reduce(Int64(0)) { $0 << 8 | Int64($1) }
+        var status = stat()
+        guard fstat(descriptor, &status) == 0 else { return }
+        if Int64(status.st_size) < pages * (pageSize == 1 ? 65536 : pageSize) {
+            throw .corrupt("it has been cut short")
+        }
+    }
+
+    private static func checkContent(_ database: Database, path: String, isNew: Bool, budget: FileBudget) throws {
+        guard !isNew else { return }
+        let wasClosed = try? Meta.closed.integer(in: database) == 1
+        guard wasClosed != true, budget.fileBytes <= checkLimit else { return }
+        let result = try Query(database, "PRAGMA quick_check(1)").first { $0.string(0) }
+        guard result == "ok" else { throw StoreError.corrupt(result ?? "no answer to quick_check") }
+    }
+
+    private static func numbers(in database: Database) throws -> WriteSession.Numbers {
+        func last(_ column: String, _ table: String) throws -> Int64 {
+            try Query(database, "SELECT max(\(column)) FROM \(table)").first { $0.integer(0) } ?? 0
+        }
+        return WriteSession.Numbers(
+            document: try last("id", "_documents"),
+            object: try last("id", "_objects"),
+            version: try last("id", "_versions"),
+            observation: try last("id", "_observations"),
+            suspect: try last("suspect", "_suspects"),
+            sequence: try Meta.sequence.integer(in: database) ?? 0
+        )
+    }
+
+    /// Moves a damaged file and what belongs to it out of the way; returns its new name.
+    private static func setAside(_ path: String, at seconds: Int64) throws(StoreError) -> String {
+        var time = time_t(seconds)
+        var parts = tm()
+        localtime_r(&time, &parts)
+        var text = [CChar](repeating: 0, count: 32)
+        strftime(&text, text.count, "%Y%m%d-%H%M%S", &parts)
+        let stamp = String(decoding: text.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
+        var target = "\(path).corrupt-\(stamp)"
+        var number = 1
+        while access(target, F_OK) == 0 {
+            number += 1
+            target = "\(path).corrupt-\(stamp)-\(number)"
+        }
+        for suffix in ["-wal", "-shm", ""] where access(path + suffix, F_OK) == 0 {
+            guard rename(path + suffix, target + suffix) == 0 else {
+                throw .cannotOpen(
+                    path: path,
+                    reason: "it is damaged and cannot be set aside: \(String(cString: strerror(errno)))"
+                )
+            }
+        }
+        return target
+    }
+}

@@ -1,0 +1,141 @@
+import GRDB
+import Mapping
+
+/// The views that people see: one for each declared model.
+struct Views {
+    private let definitions: [(name: String, sql: String)]
+
+    init(models: [String: Models]) {
+        let all = models.sorted { $0.key < $1.key }.flatMap { upstream, models in
+            models.declarations.map { (upstream: upstream, models: models, declaration: $0) }
+        }
+        let count = Dictionary(grouping: all) { $0.declaration.name.lowercased() }.mapValues(\.count)
+        var taken: Set<String> = []
+        definitions = all.compactMap { entry in
+            let model = entry.declaration.name
+            let isAmbiguous = (count[model.lowercased()] ?? 0) > 1
+            let name = isAmbiguous ? "\(entry.upstream)_\(model)" : model
+            guard taken.insert(name.lowercased()).inserted else { return nil }
+            let sql = Self.definition(of: entry.declaration, named: name, upstream: entry.upstream, in: entry.models)
+            return (name, sql)
+        }
+    }
+
+    /// Makes the file's views these, if they are not already.
+    func install(in database: Database, hasher: KeyHasher) throws {
+        let text = definitions.map(\.sql).joined(separator: ";\n")
+        let digest = Int64(bitPattern: hasher.content(Array(text.utf8)))
+        guard try Meta.views.integer(in: database) != digest else { return }
+        var existing: [String] = []
+        try Query(database, "SELECT name FROM sqlite_schema WHERE type = 'view'").each { existing.append($0.string(0)) }
+        for name in existing { try database.execute(sql: "DROP VIEW \(SQLText.quoted(name))") }
+        for definition in definitions { try database.execute(sql: definition.sql) }
+        try Meta.views.set(digest, in: database)
+    }
+
+    private static func definition(
+        of model: ModelDeclaration,
+        named name: String,
+        upstream: String,
+        in models: Models
+    ) -> String {
+        let columns = models.columns(of: model.name)
+        let identities = columns.count { $0.role == .identity }
+        var lines = ["u.text AS upstream", "p.label AS principal", "x.text AS context"]
+        for column in columns {
+            // The row's identity is an integer wherever references to it are, so that the two can be joined.
+            let expression =
+                column.role == .identity && identities == 1
+                ? "o.identity"
+                : ViewExpression(payload: payload("o", "v"), scope: "s.id", depth: 0).value(of: column.source)
+            lines.append("\(expression) AS \(SQLText.quoted(column.name))")
+        }
+        if model.sharesAll { lines.append("\(payload("o", "v")) AS json") }
+        return """
+            CREATE VIEW \(SQLText.quoted(name)) AS SELECT
+              \(lines.joined(separator: ",\n  "))
+            FROM _names m
+            JOIN _names u ON u.text = \(SQLText.literal(upstream))
+            JOIN _scopes s ON s.upstream = u.id
+            JOIN _collections c ON c.scope = s.id AND c.model = m.id
+            JOIN _objects o ON o.collection = c.id
+            JOIN _principals p ON p.id = s.principal
+            JOIN _names x ON x.id = s.context
+            LEFT JOIN _versions v ON v.id = o.version AND json_valid(coalesce(o.merged, v.payload))
+            WHERE m.text = \(SQLText.literal(model.name))
+            """
+    }
+
+    /// The object's JSON; NULL where SQLite's parser does not take it, so that no row spoils a query.
+    fileprivate static func payload(_ object: String, _ version: String) -> String {
+        "CASE WHEN \(version).id IS NOT NULL THEN coalesce(\(object).merged, \(version).payload) END"
+    }
+}
+
+/// The SQL for a column's value, given the SQL for the object's JSON and scope.
+private struct ViewExpression {
+    let payload: String
+    let scope: String
+    let depth: Int
+
+    func value(of source: ViewColumn.Source) -> String {
+        switch source {
+        case .value(let path): extract(path)
+        case .one(let path, _): one(path)
+        case .many(let path, _): many(path)
+        case .derived(let path, let model, let source): derived(source, through: path, to: model)
+        }
+    }
+
+    private func extract(_ path: String) -> String {
+        "json_extract(\(payload), \(SQLText.literal(path)))"
+    }
+
+    private func type(_ path: String) -> String {
+        "json_type(\(payload), \(SQLText.literal(path)))"
+    }
+
+    private func one(_ path: String) -> String {
+        "CASE \(type(path)) WHEN 'text' THEN \(identity(in: extract(path))) "
+            + "WHEN 'integer' THEN \(extract(path)) WHEN 'real' THEN \(extract(path)) END"
+    }
+
+    private func many(_ path: String) -> String {
+        let element =
+            "CASE e.type WHEN 'text' THEN \(identity(in: "e.value")) "
+            + "WHEN 'integer' THEN e.value WHEN 'real' THEN e.value END"
+        return "CASE \(type(path)) WHEN 'array' THEN (SELECT json_group_array(\(element)) "
+            + "FROM json_each(\(payload), \(SQLText.literal(path))) e) END"
+    }
+
+    private func derived(_ source: ViewColumn.Source, through path: String, to model: String) -> String {
+        let (o, v, c, m) = ("o\(depth)", "v\(depth)", "c\(depth)", "m\(depth)")
+        let target = ViewExpression(payload: Views.payload(o, v), scope: scope, depth: depth + 1)
+        return "(SELECT \(target.value(of: source)) FROM _names \(m) "
+            + "JOIN _collections \(c) ON \(c).scope = \(scope) AND \(c).model = \(m).id "
+            + "JOIN _objects \(o) ON \(o).collection = \(c).id AND \(o).identity = \(one(path)) "
+            + "LEFT JOIN _versions \(v) ON \(v).id = \(o).version "
+            + "AND json_valid(coalesce(\(o).merged, \(v).payload)) "
+            + "WHERE \(m).text = \(SQLText.literal(model)))"
+    }
+
+    /// The identity in a reference literal or a bare text, as the object's row has it.
+    private func identity(in text: String) -> String {
+        let name =
+            "CASE WHEN substr(\(text), 1, 1) = char(1) "
+            + "THEN substr(\(text), instr(\(text), ':') + 1) ELSE \(text) END"
+        return "(SELECT CASE WHEN CAST(CAST(t AS INTEGER) AS TEXT) = t THEN CAST(t AS INTEGER) ELSE t END "
+            + "FROM (SELECT \(name) AS t))"
+    }
+}
+
+/// Names and texts as SQL spells them.
+enum SQLText {
+    static func literal(_ text: String) -> String {
+        "'" + text.split(separator: "'", omittingEmptySubsequences: false).joined(separator: "''") + "'"
+    }
+
+    static func quoted(_ name: String) -> String {
+        "\"" + name.split(separator: "\"", omittingEmptySubsequences: false).joined(separator: "\"\"") + "\""
+    }
+}

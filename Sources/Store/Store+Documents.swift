@@ -1,0 +1,164 @@
+import Dispatch
+import Mapping
+
+/// Documents: looked up, received, renewed, invalidated.
+extension Store {
+    /// Every variant under a key, composed where its objects are known newer.
+    public func documents(at key: DocumentKey) async throws(StoreError) -> [StoredDocument] {
+        let digest = core.hasher.digest(key)
+        let models = core.models
+        let found = try await core.read { database in
+            try DocumentReader(database, models: models).documents(at: key, digest: digest)
+        }
+        if !found.verified.isEmpty {
+            // Spares the next reader the look; not worth waiting for, nor an error.
+            core.post(.batched, { try $0.verify(found.verified, at: found.sequence) }, done: { _ in })
+        }
+        return found.documents
+    }
+
+    /// The body of a document as it was received; nil when the document is gone.
+    public func received(_ id: DocumentID) async throws(StoreError) -> [UInt8]? {
+        try await core.read { database in
+            let exists = try Query(database, "SELECT 1 FROM _documents WHERE id = ?").first(.integer(id)) { _ in true }
+            guard exists == true else { return nil }
+            let stored = try StoredBody(document: id, in: database)
+            return try stored.received(payloads: stored.payloads(in: database))
+        }
+    }
+
+    /// Stores an answer whole, and returns after the commit that holds it; waits for room in the queue.
+    public func receive(_ document: ReceivedDocument) async throws(StoreError) -> Receipt {
+        await core.admission.waitToEnter(bytes: document.body.count)
+        let result = await withCheckedContinuation {
+            (continuation: CheckedContinuation<Result<Receipt, StoreError>, Never>) in
+            ingest(document) { continuation.resume(returning: $0) }
+        }
+        return try result.get()
+    }
+
+    /// Stores an answer whole without waiting.
+    ///
+    /// Fails with `.queueFull` when there is no room. `done` runs on a thread of the store's.
+    public func submit(
+        _ document: ReceivedDocument,
+        done: @escaping @Sendable (Result<Receipt, StoreError>) -> Void
+    ) {
+        guard core.admission.enter(bytes: document.body.count) else { return done(.failure(.queueFull)) }
+        ingest(document, done: done)
+    }
+
+    private func ingest(
+        _ document: ReceivedDocument,
+        done: @escaping @Sendable (Result<Receipt, StoreError>) -> Void
+    ) {
+        ingest.async { [core] in
+            let digest = core.hasher.digest(document.key)
+            // Before the commit: a look-up must not miss a document that is there.
+            core.presence.insert([digest.low])
+            let bytes = document.body.count + document.head.count + document.policy.count
+            let preparation = Preparation(
+                body: document.body,
+                rule: document.rule,
+                models: core.models[document.key.upstream],
+                hasher: core.hasher
+            )
+            core.post(
+                .batched,
+                bytes: bytes,
+                { session in
+                    let receipt = try session.receive(document, preparation)
+                    try session.warn(preparation.warnings, about: document.rule, at: session.clock.now())
+                    return receipt
+                },
+                done: { result in
+                    core.admission.leave(bytes: document.body.count)
+                    done(result)
+                }
+            )
+        }
+    }
+
+    /// Takes in an answer that tells about objects and is no document.
+    public func observe(_ observation: ReceivedObservation) async throws(StoreError) -> Receipt {
+        await core.admission.waitToEnter(bytes: observation.body.count)
+        let result = await withCheckedContinuation {
+            (continuation: CheckedContinuation<Result<Receipt, StoreError>, Never>) in
+            ingest.async { [core] in
+                let preparation = Preparation(
+                    body: observation.body,
+                    rule: observation.rule,
+                    models: core.models[observation.upstream],
+                    hasher: core.hasher
+                )
+                core.post(
+                    // The client's answer waits for this one.
+                    .prompt,
+                    bytes: observation.body.count,
+                    { session in
+                        let receipt = try session.observe(observation, preparation)
+                        try session.warn(preparation.warnings, about: observation.rule, at: session.clock.now())
+                        return receipt
+                    },
+                    done: { result in
+                        core.admission.leave(bytes: observation.body.count)
+                        continuation.resume(returning: result)
+                    }
+                )
+            }
+        }
+        return try result.get()
+    }
+
+    /// Renews a document by a 304: its fields and its one observation time.
+    ///
+    /// Counts only while the document shows the newest of everything.
+    @discardableResult
+    public func refresh(
+        _ id: DocumentID,
+        head: [UInt8],
+        policy: [UInt8],
+        observedFrom start: Int64,
+        observedTo end: Int64
+    ) async throws(StoreError) -> RefreshOutcome {
+        try await core.write(.batched) { session in
+            try session.refresh(id, head: head, policy: policy, start: start, end: end)
+        }
+    }
+
+    /// Removes the documents of these URLs, every principal's, and settles a suspect in the same commit.
+    ///
+    /// A `receive` for one of these URLs whose request was sent before stores nothing.
+    public func invalidate(
+        _ targets: [InvalidationTarget],
+        settle suspect: SuspectID? = nil
+    ) async throws(StoreError) {
+        try await core.write(suspect == nil ? .prompt : .durable) { session in
+            for target in targets { try session.invalidate(target) }
+            if let suspect { try session.settle(suspect) }
+        }
+    }
+
+    /// Removes one document; soon, and without a word if it is gone already.
+    public func remove(_ id: DocumentID) {
+        core.post(.batched, { try $0.remove(id) }, done: { _ in })
+    }
+
+    /// Marks URLs that a write is about to change; on disk before it returns.
+    ///
+    /// If the process dies before `settle`, opening the store removes their documents.
+    public func markSuspect(upstream: String, urls: [String]) async throws(StoreError) -> SuspectID {
+        try await core.write(.durable) { try $0.markSuspect(upstream: upstream, urls: urls) }
+    }
+
+    /// Takes a mark off; durably.
+    public func settle(_ suspect: SuspectID) async throws(StoreError) {
+        try await core.write(.durable) { try $0.settle(suspect) }
+    }
+
+    /// Says that documents were used, for eviction; batched, and lost when it cannot be written.
+    public func touchUsed(_ documents: [DocumentID]) {
+        let seconds = core.clock.now() / 1_000_000
+        core.post(.batched, { try $0.touch(documents, at: seconds) }, done: { _ in })
+    }
+}

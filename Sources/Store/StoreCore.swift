@@ -1,0 +1,126 @@
+import GRDB
+import Mapping
+import Synchronization
+
+/// What the store's face and its writer share: the file, and what is kept in memory about it.
+final class StoreCore: Sendable {
+    let pool: DatabasePool
+    let budget: FileBudget
+    let clock: StoreClock
+    let hasher: KeyHasher
+    let lag: Int64
+    let batchDelay: Int64
+    let presence = KeyPresence()
+    let recent: RecentChanges
+    let admission: Admission
+    let mailbox = Mailbox<Job>()
+    let principals = PrincipalCache()
+    let isClosed = Atomic(false)
+    /// Given when the file is closed.
+    let end = Signal()
+    private let lock: StoreLock
+    private let shared: Mutex<Shared>
+
+    private struct Shared {
+        var models: [String: UpstreamModels]
+        var listener: (any ChangeListener)?
+        var statistics = StoreStatistics()
+    }
+
+    init(_ file: StoreFile, _ configuration: StoreConfiguration) {
+        pool = file.pool
+        lock = file.lock
+        budget = file.budget
+        clock = StoreClock(source: configuration.time, persisted: file.clock)
+        hasher = KeyHasher(secret: file.secret)
+        lag = configuration.lag
+        let delay = configuration.batchDelay.components
+        batchDelay = delay.seconds * 1_000_000 + delay.attoseconds / 1_000_000_000_000
+        recent = RecentChanges(since: file.numbers.sequence)
+        admission = Admission(count: configuration.queueLimit, bytes: configuration.queueBytes)
+        let lag = configuration.lag
+        shared = Mutex(Shared(models: configuration.models.mapValues { UpstreamModels($0, lag: lag) }))
+    }
+
+    var models: [String: UpstreamModels] {
+        get { shared.withLock(\.models) }
+        set { shared.withLock { $0.models = newValue } }
+    }
+
+    var listener: (any ChangeListener)? {
+        get { shared.withLock(\.listener) }
+        set { shared.withLock { $0.listener = newValue } }
+    }
+
+    func updateStatistics(_ update: (inout StoreStatistics) -> Void) {
+        shared.withLock { update(&$0.statistics) }
+    }
+
+    var statistics: StoreStatistics {
+        var statistics = shared.withLock(\.statistics)
+        statistics.queued = admission.queued
+        statistics.fileBytes = budget.fileBytes
+        statistics.walBytes = budget.walBytes
+        return statistics
+    }
+
+    /// Tells everybody in memory of a commit; on the writer's thread.
+    func publish(_ outcome: WriteSession.Outcome, at sequence: Int64) {
+        recent.add(outcome.changed, at: sequence)
+        guard let listener else { return }
+        if !outcome.changed.isEmpty { listener.objectsChanged(Array(Set(outcome.changed))) }
+        if !outcome.removed.isEmpty { listener.documentsRemoved(Array(Set(outcome.removed))) }
+    }
+
+    // MARK: Getting at the file
+
+    /// Has the writer do something, and returns after its commit.
+    func write<Value: Sendable>(
+        _ urgency: Job.Urgency,
+        alone: Bool = false,
+        _ work: @escaping @Sendable (WriteSession) throws -> Value
+    ) async throws(StoreError) -> Value {
+        let result = await withCheckedContinuation {
+            (continuation: CheckedContinuation<Result<Value, StoreError>, Never>) in
+            post(urgency, alone: alone, work) { continuation.resume(returning: $0) }
+        }
+        return try result.get()
+    }
+
+    /// Has the writer do something; `done` runs on its thread, after the commit.
+    func post<Value: Sendable>(
+        _ urgency: Job.Urgency,
+        alone: Bool = false,
+        bytes: Int = 0,
+        _ work: @escaping @Sendable (WriteSession) throws -> Value,
+        done: @escaping @Sendable (Result<Value, StoreError>) -> Void
+    ) {
+        let job = Job(
+            urgency: urgency,
+            isAlone: alone,
+            bytes: bytes,
+            work: { session in
+                let value = try work(session)
+                return { done(.success(value)) }
+            },
+            failed: { done(.failure($0)) }
+        )
+        if !mailbox.post(job, urgent: urgency != .batched) { done(.failure(.closed)) }
+    }
+
+    /// Reads in one snapshot.
+    func read<Value: Sendable>(
+        _ work: @escaping @Sendable (Database) throws -> Value
+    ) async throws(StoreError) -> Value {
+        guard !isClosed.load(ordering: .acquiring) else { throw .closed }
+        do {
+            return try await pool.read(work)
+        } catch {
+            throw StoreError(error)
+        }
+    }
+
+    func releaseLock() {
+        lock.release()
+    }
+}

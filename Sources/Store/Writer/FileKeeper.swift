@@ -1,0 +1,109 @@
+import GRDB
+
+/// Keeps file and WAL within their bound: evicts, checkpoints, gives free pages back.
+struct FileKeeper {
+    private let core: StoreCore
+    // Whether the WAL holds anything since it was last emptied.
+    private var isWALUsed = true
+
+    init(core: StoreCore) {
+        self.core = core
+    }
+
+    /// How long the writer may sleep before the next look, in microseconds.
+    var patience: Int64 { isWALUsed ? 1_000_000 : 3_600_000_000 }
+
+    /// After a batch: evicts if the file has grown past its mark, and keeps the WAL short.
+    mutating func committed(_ session: WriteSession) {
+        isWALUsed = true
+        if let used = try? FileBudget.used(in: session.database), used > core.budget.high {
+            evict(session, down: core.budget.low)
+        }
+        shortenWAL(session)
+    }
+
+    /// Before a batch that adds: nil when there is room for it, else why not.
+    mutating func makeRoom(_ session: WriteSession) -> String? {
+        guard !core.budget.isKept else { return nil }
+        evict(session, down: core.budget.low)
+        giveBack(session)
+        _ = emptyWAL(session, patience: 250)
+        guard !core.budget.isKept else { return nil }
+        return "the file and its WAL are past their bound, and another process reads an old state of it"
+    }
+
+    /// Nothing to do: a good time to empty the WAL, which costs the next writer its start.
+    mutating func idle(_ session: WriteSession) {
+        if emptyWAL(session, patience: 0) { isWALUsed = false }
+    }
+
+    mutating func close(_ session: WriteSession) {
+        // What cannot be written now is only the mark of an orderly end: the next opening checks the file.
+        _ = try? session.transaction { try Meta.closed.set(1, in: session.database) }
+        _ = emptyWAL(session, patience: 100)
+    }
+
+    /// Removes the least recently used until no more is used than this.
+    func evict(_ session: WriteSession, down target: Int64) {
+        while let used = try? FileBudget.used(in: session.database), used > target {
+            guard (try? evictSome(session)) == true else { return }
+            shortenWAL(session)
+        }
+        if core.budget.fileBytes > core.budget.database { giveBack(session) }
+    }
+
+    /// One slice, small enough for the WAL; false when there is nothing left to evict.
+    private func evictSome(_ session: WriteSession) throws -> Bool {
+        var documents: [DocumentID] = []
+        var last: Int64 = .max
+        var bytes = 0
+        try Query(
+            session.database,
+            "SELECT u.document, u.at, d.length FROM _used u JOIN _documents d ON d.id = u.document ORDER BY u.at LIMIT 64"
+        ).eachWhile { row in
+            documents.append(row.integer(0))
+            last = row.integer(1)
+            bytes += Int(row.integer(2))
+            return bytes < core.budget.batch
+        }
+        let (orphans, outcome) = try session.transaction {
+            let orphans = try session.removeOrphans(until: last, limit: 256)
+            for document in documents { try session.remove(document) }
+            return orphans
+        }
+        core.publish(outcome, at: session.numbers.sequence)
+        core.updateStatistics { $0.evicted += Int64(documents.count) }
+        return orphans > 0 || !documents.isEmpty
+    }
+
+    func shortenWAL(_ session: WriteSession) {
+        guard core.budget.walBytes > core.budget.wal else { return }
+        _ = emptyWAL(session, patience: 100)
+    }
+
+    /// Copies the WAL into the file and cuts it to nothing; false if a reader still needs it.
+    func emptyWAL(_ session: WriteSession, patience milliseconds: Int) -> Bool {
+        let database = session.database
+        defer { try? database.execute(sql: "PRAGMA busy_timeout = 2000") }
+        do {
+            try database.execute(sql: "PRAGMA busy_timeout = \(milliseconds)")
+            return try Query(database, "PRAGMA wal_checkpoint(TRUNCATE)").first { $0.integer(0) == 0 } ?? false
+        } catch {
+            return false
+        }
+    }
+
+    /// Gives free pages back to the file system.
+    func giveBack(_ session: WriteSession) {
+        // In slices: each is a transaction that the WAL has to hold.
+        while let free = try? Query(session.database, "PRAGMA freelist_count").first(read: { $0.integer(0) }), free > 0
+        {
+            do {
+                try Query(session.database, "PRAGMA incremental_vacuum(512)").run()
+            } catch {
+                return
+            }
+            shortenWAL(session)
+        }
+    }
+}

@@ -1,0 +1,99 @@
+import GRDB
+
+/// Upstreams, contexts, models, scopes and collections by their small numbers, as the writer needs them.
+struct NameTable {
+    struct Scope: Hashable {
+        var upstream: String
+        var principal: PrincipalID
+        var context: String
+    }
+
+    private struct Collection: Hashable {
+        var scope: Int64
+        var model: String
+    }
+
+    // Contexts are the clients' to choose; the cache is emptied rather than allowed to grow.
+    private static let limit = 8192
+
+    private var names: [String: Int64] = [:]
+    private var scopes: [Scope: Int64] = [:]
+    private var scopesByID: [Int64: Scope] = [:]
+    private var collections: [Collection: Int64] = [:]
+    private var collectionsByID: [Int64: (scope: Int64, model: String)] = [:]
+
+    mutating func forget() {
+        self = NameTable()
+    }
+
+    mutating func scope(_ scope: Scope, in database: Database) throws -> Int64 {
+        if let id = scopes[scope] { return id }
+        if scopes.count > Self.limit || names.count > Self.limit || collectionsByID.count > Self.limit {
+            forget()
+        }
+        let upstream = SQLValue.integer(try name(scope.upstream, in: database))
+        let principal = SQLValue.integer(scope.principal)
+        let context = SQLValue.integer(try name(scope.context, in: database))
+        try Query(database, "INSERT OR IGNORE INTO _scopes (upstream, principal, context) VALUES (?, ?, ?)")
+            .run(upstream, principal, context)
+        let id = try Query(
+            database,
+            "SELECT id FROM _scopes WHERE upstream = ? AND principal = ? AND context = ?"
+        ).first(upstream, principal, context) { $0.integer(0) }
+        guard let id else { throw StoreError.corrupt("a scope just written is not there") }
+        scopes[scope] = id
+        scopesByID[id] = scope
+        return id
+    }
+
+    mutating func scope(_ id: Int64, in database: Database) throws -> Scope {
+        if let scope = scopesByID[id] { return scope }
+        let scope = try Query(
+            database,
+            """
+            SELECT u.text, s.principal, x.text FROM _scopes s
+            JOIN _names u ON u.id = s.upstream JOIN _names x ON x.id = s.context WHERE s.id = ?
+            """
+        ).first(.integer(id)) {
+            Scope(upstream: $0.string(0), principal: $0.integer(1), context: $0.string(2))
+        }
+        guard let scope else { throw StoreError.corrupt("scope \(id) is missing") }
+        scopes[scope] = id
+        scopesByID[id] = scope
+        return scope
+    }
+
+    mutating func collection(scope: Int64, model: String, in database: Database) throws -> Int64 {
+        let key = Collection(scope: scope, model: model)
+        if let id = collections[key] { return id }
+        let model = SQLValue.integer(try name(model, in: database))
+        try Query(database, "INSERT OR IGNORE INTO _collections (scope, model) VALUES (?, ?)")
+            .run(.integer(scope), model)
+        let id = try Query(database, "SELECT id FROM _collections WHERE scope = ? AND model = ?")
+            .first(.integer(scope), model) { $0.integer(0) }
+        guard let id else { throw StoreError.corrupt("a collection just written is not there") }
+        collections[key] = id
+        return id
+    }
+
+    /// The scope and the model of a collection.
+    mutating func collection(_ id: Int64, in database: Database) throws -> (scope: Int64, model: String) {
+        if let known = collectionsByID[id] { return known }
+        let found = try Query(
+            database,
+            "SELECT c.scope, m.text FROM _collections c JOIN _names m ON m.id = c.model WHERE c.id = ?"
+        ).first(.integer(id)) { (scope: $0.integer(0), model: $0.string(1)) }
+        guard let found else { throw StoreError.corrupt("collection \(id) is missing") }
+        collectionsByID[id] = found
+        return found
+    }
+
+    private mutating func name(_ text: String, in database: Database) throws -> Int64 {
+        if let id = names[text] { return id }
+        try Query(database, "INSERT OR IGNORE INTO _names (text) VALUES (?)").run(.string(text))
+        let id = try Query(database, "SELECT id FROM _names WHERE text = ?").first(.string(text)) { $0.integer(0) }
+        guard let id else { throw StoreError.corrupt("a name just written is not there") }
+        names[text] = id
+        return id
+    }
+}

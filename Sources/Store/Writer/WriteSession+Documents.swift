@@ -1,0 +1,277 @@
+import GRDB
+import Mapping
+
+/// Documents: received, renewed, invalidated, removed.
+extension WriteSession {
+    /// Stores an answer: document, versions and objects, all of it in this transaction.
+    func receive(_ document: ReceivedDocument, _ preparation: Preparation) throws -> Receipt {
+        let key = document.key
+        let place = hasher.place(upstream: key.upstream, url: key.url)
+        let occurrences = preparation.decomposed?.occurrences ?? []
+        let label = try principalLabel(key.principal)
+        var receipt = Receipt(
+            document: nil,
+            objects: [],
+            isDirty: false,
+            sequence: numbers.sequence,
+            warnings: preparation.warnings
+        )
+        if barriers.bars(document, place: place, principal: label, objects: occurrences) { return receipt }
+
+        receipt.sequence = nextSequence()
+        let scope = try names.scope(
+            .init(upstream: key.upstream, principal: key.principal, context: key.context),
+            in: database
+        )
+        let digest = hasher.digest(key)
+        let predecessors = try documents(under: digest, scope: scope, url: key.url, variant: document.variant)
+        let isOvertaken = try predecessors.contains { try self.observation($0.observation).end > document.end }
+        let observation = newObservation(start: document.start, end: document.end, kind: document.kind)
+        let intake = try take(
+            preparation,
+            scope: scope,
+            upstream: key.upstream,
+            observation: observation,
+            pinning: !isOvertaken
+        )
+        receipt.objects = intake.objects
+        if isOvertaken { return receipt }
+
+        // Pinned first and unpinned then: a version that both show is never gone in between.
+        for predecessor in predecessors { try delete(predecessor.id) }
+        receipt.isDirty = try !intake.isAllThereIs && isDirty(preparation, intake, scope: scope, upstream: key.upstream)
+        numbers.document += 1
+        receipt.document = numbers.document
+        try use(observation.sequence, by: 1)
+        try insert(
+            document,
+            preparation,
+            intake,
+            id: numbers.document,
+            digest: digest,
+            place: place,
+            scope: scope,
+            observation: observation.sequence,
+            verified: receipt.isDirty ? 0 : receipt.sequence
+        )
+        outcome.added.append(digest.low)
+        return receipt
+    }
+
+    /// Takes in an answer that is no document.
+    func observe(_ observed: ReceivedObservation, _ preparation: Preparation) throws -> Receipt {
+        let sequence = nextSequence()
+        let scope = try names.scope(
+            .init(upstream: observed.upstream, principal: observed.principal, context: observed.context),
+            in: database
+        )
+        let observation = newObservation(start: observed.start, end: observed.end, kind: observed.kind)
+        let intake = try take(
+            preparation,
+            scope: scope,
+            upstream: observed.upstream,
+            observation: observation,
+            pinning: false
+        )
+        return Receipt(
+            document: nil,
+            objects: intake.objects,
+            isDirty: false,
+            sequence: sequence,
+            warnings: preparation.warnings
+        )
+    }
+
+    /// Whether something newer is known than a document just taken in shows.
+    private func isDirty(
+        _ preparation: Preparation,
+        _ intake: Intake,
+        scope: Int64,
+        upstream: String
+    ) throws -> Bool {
+        guard let decomposed = preparation.decomposed, let models = models[upstream] else { return false }
+        let composition = try models.composer.compose(
+            skeleton: decomposed.skeleton,
+            pins: decomposed.occurrences.map(\.payload)
+        ) { name in try state(of: name, scope: scope) }
+        return composition != .unchanged
+    }
+
+    /// What is known of an object by its name; nil: nothing.
+    private func state(of name: ObjectName, scope: Int64) throws -> ObjectState? {
+        let collection = try names.collection(scope: scope, model: name.model, in: database)
+        guard let record = try existingRecord(collection: collection, identity: Identity(name.identity)) else {
+            return nil
+        }
+        return try state(of: record)
+    }
+
+    /// Renews a document by a 304, if it shows the newest of everything.
+    func refresh(
+        _ id: DocumentID,
+        head: [UInt8],
+        policy: [UInt8],
+        start: Int64,
+        end: Int64
+    ) throws -> RefreshOutcome {
+        let found = try Query(database, "SELECT scope, observation, verified FROM _documents WHERE id = ?")
+            .first(.integer(id)) { (scope: $0.integer(0), observation: $0.integer(1), verified: $0.integer(2)) }
+        guard let found else { return .gone }
+        let scope = try names.scope(found.scope, in: database)
+        let stored = try StoredBody(document: id, in: database)
+        if try isDirty(stored, scope: found.scope, upstream: scope.upstream, since: found.verified) { return .dirty }
+        let sequence = nextSequence()
+        try renew(found.observation, start: start, end: end)
+        if let models = models[scope.upstream] {
+            try confirm(stored.pins, observation: try observation(found.observation), models: models)
+        }
+        try Query(database, "UPDATE _documents SET head = ?, policy = ?, verified = ? WHERE id = ?")
+            .run(.blob(head), .blob(policy), .integer(sequence), .integer(id))
+        return .renewed
+    }
+
+    /// Sees the versions of a clean document again, at its renewed observation.
+    private func confirm(_ pins: [Pin], observation: Observation, models: UpstreamModels) throws {
+        var seen: [ObjectID: [Int64]] = [:]
+        for pin in pins where seen[pin.object]?.contains(pin.version) != true {
+            seen[pin.object, default: []].append(pin.version)
+        }
+        for (id, versions) in seen {
+            guard let record = try record(id) else { continue }
+            let contributing = record.contributing
+            // The renewed row says it already.
+            if contributing.count == 1, contributing[0].observation == observation.sequence { continue }
+            // Out and in again: its place among the others goes by the new time.
+            let others = contributing.filter { $0.observation != observation.sequence }
+            try assign(others.map { ($0.version, $0.observation) }, to: record)
+            let contributions = try versions.map { version in
+                Contribution(observation: observation, version: version, payload: try payload(of: version))
+            }
+            try merge(contributions, into: record, models: models)
+        }
+    }
+
+    private func isDirty(_ stored: StoredBody, scope: Int64, upstream: String, since verified: Int64) throws -> Bool {
+        let changed = try Set(stored.pins.map(\.object)).contains { id in
+            guard let record = try record(id) else { return false }
+            return record.changed > verified
+        }
+        guard changed, let skeleton = stored.skeleton, let models = models[upstream] else { return changed }
+        let composition = try models.composer.compose(
+            skeleton: skeleton,
+            pins: try stored.pins.map { try payload(of: $0.version) }
+        ) { name in try state(of: name, scope: scope) }
+        return composition != .unchanged
+    }
+
+    // MARK: Rows
+
+    private func documents(
+        under digest: Digest128,
+        scope: Int64,
+        url: String,
+        variant: [UInt8]
+    ) throws -> [(id: DocumentID, observation: Int64)] {
+        var found: [(id: DocumentID, observation: Int64)] = []
+        try Query(
+            database,
+            "SELECT id, observation FROM _documents WHERE low = ? AND scope = ? AND url = ? AND variant = ?"
+        ).each(
+            .integer(Int64(bitPattern: digest.low)),
+            .integer(scope),
+            .string(url),
+            .blob(variant)
+        ) { found.append(($0.integer(0), $0.integer(1))) }
+        return found
+    }
+
+    private func insert(
+        _ document: ReceivedDocument,
+        _ preparation: Preparation,
+        _ intake: Intake,
+        id: DocumentID,
+        digest: Digest128,
+        place: Int64,
+        scope: Int64,
+        observation: Int64,
+        verified: Int64
+    ) throws {
+        try Query(database, "INSERT INTO _documents VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)").run(
+            .integer(id),
+            .integer(Int64(bitPattern: digest.low)),
+            .integer(place),
+            .integer(scope),
+            .string(document.key.url),
+            .blob(document.variant),
+            .integer(Int64(document.status)),
+            .integer(observation),
+            .integer(verified),
+            .integer(Int64(document.body.count)),
+            .blob(document.head),
+            .blob(document.policy)
+        )
+        let skeleton = preparation.isExact ? preparation.decomposed.map { SQLValue.blob($0.skeleton) } : nil
+        try Query(database, "INSERT INTO _bodies VALUES (?, ?, ?, ?)").run(
+            .integer(id),
+            .blob(Pins.encode(intake.pins)),
+            skeleton ?? .null,
+            skeleton == nil ? .blob(document.body) : .null
+        )
+        try Query(database, "INSERT INTO _used VALUES (?, ?)").run(.integer(id), .integer(seconds))
+    }
+
+    /// Deletes a document and what only it needed; tells nobody.
+    @discardableResult
+    func delete(_ id: DocumentID) throws -> Digest128? {
+        let found = try Query(database, "SELECT scope, url, observation FROM _documents WHERE id = ?")
+            .first(.integer(id)) { (scope: $0.integer(0), url: $0.string(1), observation: $0.integer(2)) }
+        guard let found else { return nil }
+        let scope = try names.scope(found.scope, in: database)
+        try unpin(try StoredBody.pins(of: id, in: database))
+        try use(found.observation, by: -1)
+        try Query(database, "DELETE FROM _bodies WHERE document = ?").run(.integer(id))
+        try Query(database, "DELETE FROM _used WHERE document = ?").run(.integer(id))
+        try Query(database, "DELETE FROM _documents WHERE id = ?").run(.integer(id))
+        return hasher.digest(
+            DocumentKey(
+                upstream: scope.upstream,
+                principal: scope.principal,
+                context: scope.context,
+                url: found.url
+            )
+        )
+    }
+
+    /// Deletes a document for good and lets the listener know.
+    func remove(_ id: DocumentID) throws {
+        guard let digest = try delete(id) else { return }
+        outcome.removed.append(digest)
+    }
+
+    /// Removes every document of a URL, and keeps out those already asked for.
+    func invalidate(_ target: InvalidationTarget) throws {
+        let place = hasher.place(upstream: target.upstream, url: target.url)
+        barriers.invalidated(place: place, at: clock.now())
+        var found: [DocumentID] = []
+        try Query(database, "SELECT id FROM _documents WHERE place = ?").each(.integer(place)) {
+            found.append($0.integer(0))
+        }
+        for id in found { try remove(id) }
+    }
+
+    /// Notes that documents showed the newest at a commit sequence.
+    func verify(_ documents: [DocumentID], at sequence: Int64) throws {
+        for id in documents {
+            try Query(database, "UPDATE _documents SET verified = ?1 WHERE id = ?2 AND verified < ?1")
+                .run(.integer(sequence), .integer(id))
+        }
+    }
+
+    /// Notes that documents were used.
+    func touch(_ documents: [DocumentID], at seconds: Int64) throws {
+        for id in documents {
+            try Query(database, "UPDATE _used SET at = ?1 WHERE document = ?2 AND at < ?1")
+                .run(.integer(seconds), .integer(id))
+        }
+    }
+}

@@ -1,0 +1,273 @@
+import GRDB
+import Mapping
+
+/// Objects and their versions: found, merged, pinned, written.
+extension WriteSession {
+    // MARK: Finding
+
+    /// The object of a name, made if there is none.
+    func record(collection: Int64, identity: Identity) throws -> ObjectRecord {
+        if let known = try existingRecord(collection: collection, identity: identity) { return known }
+        numbers.object += 1
+        let record = ObjectRecord(id: numbers.object, collection: collection, identity: identity)
+        keep(record)
+        return record
+    }
+
+    /// The object of a name; nil if there is none.
+    func existingRecord(collection: Int64, identity: Identity) throws -> ObjectRecord? {
+        if let id = recordIDs[RecordKey(collection: collection, identity: identity)] { return records[id] }
+        let found = try Query(
+            database,
+            "SELECT id, changed, state FROM _objects WHERE collection = ? AND identity = ?"
+        ).first(.integer(collection), identity.sql) { row in
+            ObjectRecord(
+                id: row.integer(0),
+                collection: collection,
+                identity: identity,
+                changed: row.integer(1),
+                entries: try ObjectRecord.decode(row.bytes(2)),
+                isStored: true
+            )
+        }
+        if let found { keep(found) }
+        return found
+    }
+
+    /// The object of an id; nil if it is gone.
+    func record(_ id: ObjectID) throws -> ObjectRecord? {
+        if let known = records[id] { return known }
+        let found = try Query(
+            database,
+            "SELECT collection, identity, changed, state FROM _objects WHERE id = ?"
+        ).first(.integer(id)) { row in
+            ObjectRecord(
+                id: id,
+                collection: row.integer(0),
+                identity: Identity(row, column: 1),
+                changed: row.integer(2),
+                entries: try ObjectRecord.decode(row.bytes(3)),
+                isStored: true
+            )
+        }
+        if let found { keep(found) }
+        return found
+    }
+
+    private func keep(_ record: ObjectRecord) {
+        records[record.id] = record
+        recordIDs[RecordKey(collection: record.collection, identity: record.identity)] = record.id
+    }
+
+    func payload(of version: Int64) throws -> [UInt8] {
+        let payload = try Query(database, "SELECT payload FROM _versions WHERE id = ?")
+            .first(.integer(version)) { $0.bytes(0) }
+        guard let payload else { throw StoreError.corrupt("version \(version) is missing") }
+        return payload
+    }
+
+    /// What is known of an object, with every payload it takes.
+    func state(of record: ObjectRecord) throws -> ObjectState {
+        ObjectState(
+            contributions: try record.contributing.map { entry in
+                Contribution(
+                    observation: try observation(entry.observation),
+                    version: entry.version,
+                    payload: try payload(of: entry.version)
+                )
+            }
+        )
+    }
+
+    // MARK: Taking in
+
+    /// What one answer shows, as pins, with the objects merged.
+    struct Intake {
+        var pins: [Pin] = []
+        var objects: [ObjectID] = []
+        /// Whether all there is to know of every object shown is what is shown here.
+        var isAllThereIs = true
+    }
+
+    /// Takes in the objects of one answer; pinned for a document, or only observed.
+    func take(
+        _ preparation: Preparation,
+        scope: Int64,
+        upstream: String,
+        observation: Observation,
+        pinning: Bool
+    ) throws -> Intake {
+        guard let decomposed = preparation.decomposed, let models = models[upstream] else { return Intake() }
+        var intake = Intake()
+        var fresh: [ObjectID: [Contribution]] = [:]
+        for (occurrence, content) in zip(decomposed.occurrences, preparation.contents) {
+            let collection = try names.collection(scope: scope, model: occurrence.name.model, in: database)
+            let record = try record(collection: collection, identity: Identity(occurrence.name.identity))
+            let version = try self.version(of: record, content: content, payload: occurrence.payload)
+            if pinning, let index = record.index(of: version) {
+                record.entries[index].uses += 1
+                record.isModified = true
+            }
+            intake.pins.append(Pin(object: record.id, version: version))
+            let contribution = Contribution(observation: observation, version: version, payload: occurrence.payload)
+            if fresh[record.id] == nil {
+                intake.objects.append(record.id)
+                fresh[record.id] = [contribution]
+            } else if fresh[record.id]?.contains(where: { $0.version == version }) == false {
+                fresh[record.id]?.append(contribution)
+            }
+        }
+        for id in intake.objects {
+            guard let record = records[id], let contributions = fresh[id] else { continue }
+            try merge(contributions, into: record, models: models)
+        }
+        intake.isAllThereIs = intake.pins.allSatisfy { records[$0.object]?.isKnownOnly(as: $0.version) == true }
+        return intake
+    }
+
+    /// The version of an object with a payload, stored if it is new.
+    private func version(of record: ObjectRecord, content: UInt64, payload: [UInt8]) throws -> Int64 {
+        if let known = record.entries.first(where: { $0.content == content }) { return known.version }
+        numbers.version += 1
+        try Query(database, "INSERT INTO _versions (id, payload) VALUES (?, ?)")
+            .run(.integer(numbers.version), .text(payload))
+        record.entries.append(
+            ObjectRecord.Entry(version: numbers.version, content: content, uses: 0, observation: 0)
+        )
+        record.isModified = true
+        return numbers.version
+    }
+
+    /// Adds what one answer says of an object to what is known of it (law 3).
+    func merge(_ new: [Contribution], into record: ObjectRecord, models: UpstreamModels) throws {
+        let contributing = record.contributing
+        if new.count == 1, contributing.isEmpty {
+            try assign([(new[0].version, new[0].observation.sequence)], to: record)
+            record.merged = .some(nil)
+            markChanged(record)
+            return
+        }
+        if new.count == 1, contributing.count == 1, contributing[0].version == new[0].version {
+            // Seen again as it was: only the time can be newer.
+            let old = try observation(contributing[0].observation)
+            if supersedes(new[0].observation, old) {
+                try assign([(new[0].version, new[0].observation.sequence)], to: record)
+            }
+            return
+        }
+        var state = try state(of: record)
+        let model = try names.collection(record.collection, in: database).model
+        let isChanged = state.merge(new, model: model, models: models.models, lag: lag)
+        try assign(state.contributions.map { ($0.version, $0.observation.sequence) }, to: record)
+        record.merged = .some(state.mergedPayload(model: model, models: models.models, lag: lag))
+        if isChanged { markChanged(record) }
+    }
+
+    /// Whether an observation of the very same version tells more than the one there is.
+    private func supersedes(_ new: Observation, _ old: Observation) -> Bool {
+        if new.kind == .list, old.kind != .list, new.start < old.end &+ lag { return false }
+        return new.end > old.end
+    }
+
+    private func markChanged(_ record: ObjectRecord) {
+        record.changed = numbers.sequence
+        record.isModified = true
+        outcome.changed.append(record.id)
+    }
+
+    /// Makes these versions, newest first, the ones that contribute, each with its observation.
+    func assign(_ contributions: [(version: Int64, observation: Int64)], to record: ObjectRecord) throws {
+        var rest = record.entries
+        for entry in rest where entry.observation != 0 { try use(entry.observation, by: -1) }
+        var first: [ObjectRecord.Entry] = []
+        for contribution in contributions {
+            guard let index = rest.firstIndex(where: { $0.version == contribution.version }) else { continue }
+            var entry = rest.remove(at: index)
+            entry.observation = contribution.observation
+            try use(entry.observation, by: 1)
+            first.append(entry)
+        }
+        for index in rest.indices { rest[index].observation = 0 }
+        record.entries = first + rest
+        record.isModified = true
+    }
+
+    /// Changes which versions contribute otherwise than by an answer; the documents that show it are dirty then.
+    func reassign(_ contributions: [(version: Int64, observation: Int64)], to record: ObjectRecord) throws {
+        try assign(contributions, to: record)
+        let (scope, model) = try names.collection(record.collection, in: database)
+        let upstream = try names.scope(scope, in: database).upstream
+        record.merged = .some(nil)
+        if contributions.count > 1, let models = models[upstream]?.models {
+            record.merged = .some(try state(of: record).mergedPayload(model: model, models: models, lag: lag))
+        }
+        _ = nextSequence()
+        markChanged(record)
+    }
+
+    /// Takes a document's pins off their objects.
+    func unpin(_ pins: [Pin]) throws {
+        for pin in pins {
+            guard let record = try record(pin.object), let index = record.index(of: pin.version) else { continue }
+            record.entries[index].uses = max(record.entries[index].uses - 1, 0)
+            record.isModified = true
+        }
+    }
+
+    // MARK: Writing
+
+    func flushObjects() throws {
+        let modified = records.values.filter(\.isModified).sorted { $0.id < $1.id }
+        guard !modified.isEmpty else { return }
+        let now = seconds
+        for record in modified {
+            for entry in record.entries where entry.uses == 0 && entry.observation == 0 {
+                try Query(database, "DELETE FROM _versions WHERE id = ?").run(.integer(entry.version))
+            }
+            record.entries.removeAll { $0.uses == 0 && $0.observation == 0 }
+            guard !record.entries.isEmpty else {
+                try deleteRow(of: record)
+                continue
+            }
+            try writeRow(of: record)
+            let isPinned = record.isPinned
+            if !isPinned, record.wasPinned || !record.isStored {
+                try Query(database, "INSERT OR REPLACE INTO _orphans VALUES (?, ?)")
+                    .run(.integer(record.id), .integer(now))
+            } else if isPinned, record.isStored, !record.wasPinned {
+                try Query(database, "DELETE FROM _orphans WHERE object = ?").run(.integer(record.id))
+            }
+        }
+    }
+
+    private func deleteRow(of record: ObjectRecord) throws {
+        guard record.isStored else { return }
+        try Query(database, "DELETE FROM _objects WHERE id = ?").run(.integer(record.id))
+        try Query(database, "DELETE FROM _orphans WHERE object = ?").run(.integer(record.id))
+    }
+
+    private func writeRow(of record: ObjectRecord) throws {
+        let version = record.contributing.first.map { SQLValue.integer($0.version) } ?? .null
+        let state = SQLValue.blob(ObjectRecord.encode(record.entries))
+        let merged = (record.merged ?? nil).map(SQLValue.text) ?? .null
+        if !record.isStored {
+            try Query(database, "INSERT INTO _objects VALUES (?, ?, ?, ?, ?, ?, ?)").run(
+                .integer(record.id),
+                .integer(record.collection),
+                record.identity.sql,
+                .integer(record.changed),
+                version,
+                state,
+                merged
+            )
+        } else if record.merged != nil {
+            try Query(
+                database,
+                "UPDATE _objects SET changed = ?, version = ?, state = ?, merged = ? WHERE id = ?"
+            ).run(.integer(record.changed), version, state, merged, .integer(record.id))
+        } else {
+            try Query(database, "UPDATE _objects SET changed = ?, version = ?, state = ? WHERE id = ?")
+                .run(.integer(record.changed), version, state, .integer(record.id))
+        }
+    }
+}

@@ -1,0 +1,23 @@
+import GRDB
+
+/// Objects that no document shows any more.
+extension WriteSession {
+    /// Forgets orphans up to a time in seconds; returns how many.
+    func removeOrphans(until time: Int64, limit: Int) throws -> Int {
+        var found: [ObjectID] = []
+        try Query(database, "SELECT object FROM _orphans WHERE since <= ? LIMIT ?")
+            .each(.integer(time), .integer(Int64(limit))) { found.append($0.integer(0)) }
+        for id in found { try forget(id) }
+        return found.count
+    }
+
+    /// Drops what is known of an object; versions that documents pin stay, the rest goes.
+    func forget(_ id: ObjectID) throws {
+        guard let record = try record(id) else {
+            try Query(database, "DELETE FROM _orphans WHERE object = ?").run(.integer(id))
+            return
+        }
+        try assign([], to: record)
+        record.merged = .some(nil)
+    }
+}

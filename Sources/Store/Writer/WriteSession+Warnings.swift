@@ -1,0 +1,49 @@
+import GRDB
+import Mapping
+
+/// Warnings: one row for each kind and subject, counted; so many rows at most.
+extension WriteSession {
+    static let warningLimit: Int64 = 1000
+
+    /// Counts what the mapping had to say of a body.
+    func warn(_ warnings: [MappingWarning], about rule: BodyRule?, at time: Int64) throws {
+        guard !warnings.isEmpty else { return }
+        try warn(
+            warnings.map { warning in
+                StoredWarning(
+                    kind: warning.kind.rawValue,
+                    subject: warning.model ?? rule?.model ?? "",
+                    message: warning.message
+                )
+            },
+            at: time
+        )
+    }
+
+    func warn(_ warnings: [StoredWarning], at time: Int64) throws {
+        for warning in warnings {
+            try Query(
+                database,
+                """
+                INSERT INTO _warnings VALUES (?1, ?2, ?3, ?4, ?5, ?5)
+                ON CONFLICT DO UPDATE SET message = ?3, count = count + ?4, last = ?5
+                """
+            ).run(
+                .string(warning.kind),
+                .string(warning.subject),
+                .string(warning.message),
+                .integer(Int64(warning.count)),
+                .integer(time)
+            )
+        }
+        let count = try Query(database, "SELECT count(*) FROM _warnings").first { $0.integer(0) } ?? 0
+        guard count > Self.warningLimit else { return }
+        try Query(
+            database,
+            """
+            DELETE FROM _warnings WHERE (kind, subject) IN
+            (SELECT kind, subject FROM _warnings ORDER BY last LIMIT ?)
+            """
+        ).run(.integer(count - Self.warningLimit))
+    }
+}

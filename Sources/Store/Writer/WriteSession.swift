@@ -1,0 +1,126 @@
+import GRDB
+import Mapping
+
+/// What the writer's thread works with: the writing connection, the numbers it gives out, and the batch under way.
+///
+/// Lives on the writer's thread only. Objects and observations are read once
+/// per batch, changed in memory, and written by `flush`, so that an object
+/// shown a hundred times in a batch is one row written.
+final class WriteSession {
+    /// The numbers given out last.
+    ///
+    /// Never given twice while the store is open, whatever was deleted.
+    struct Numbers: Sendable {
+        var document: Int64
+        var object: Int64
+        var version: Int64
+        var observation: Int64
+        var suspect: Int64
+        var sequence: Int64
+    }
+
+    /// What the world is told after a commit.
+    struct Outcome {
+        var changed: [ObjectID] = []
+        var removed: [Digest128] = []
+        var added: [UInt64] = []
+    }
+
+    struct ObservationRecord {
+        var start: Int64
+        var end: Int64
+        var kind: Observation.Kind
+        var uses: Int64
+        var isStored: Bool
+        var isModified: Bool
+    }
+
+    struct RecordKey: Hashable {
+        let collection: Int64
+        let identity: Identity
+    }
+
+    let database: Database
+    let hasher: KeyHasher
+    let clock: StoreClock
+    let lag: Int64
+    var models: [String: UpstreamModels]
+    var numbers: Numbers
+    var barriers = Barriers()
+    var names: NameTable
+
+    // The batch.
+    var outcome = Outcome()
+    var records: [ObjectID: ObjectRecord] = [:]
+    var recordIDs: [RecordKey: ObjectID] = [:]
+    var observations: [Int64: ObservationRecord] = [:]
+
+    init(
+        database: Database,
+        hasher: KeyHasher,
+        clock: StoreClock,
+        lag: Int64,
+        models: [String: UpstreamModels],
+        numbers: Numbers
+    ) {
+        self.database = database
+        self.hasher = hasher
+        self.clock = clock
+        self.lag = lag
+        self.models = models
+        self.numbers = numbers
+        names = NameTable()
+    }
+
+    /// The commit sequence for the next change.
+    func nextSequence() -> Int64 {
+        numbers.sequence += 1
+        return numbers.sequence
+    }
+
+    /// The time in seconds, as `_used` and `_orphans` have it.
+    var seconds: Int64 { clock.now() / 1_000_000 }
+
+    /// Runs a transaction: the work, what it left in memory, the commit; on an error nothing of it remains.
+    func transaction<Value>(durable: Bool = false, _ work: () throws -> Value) throws -> (Value, Outcome) {
+        if durable { try database.execute(sql: "PRAGMA synchronous = FULL") }
+        defer {
+            // Cannot fail once it has succeeded, and a batch too durable does no harm.
+            if durable { try? database.execute(sql: "PRAGMA synchronous = NORMAL") }
+            outcome = Outcome()
+        }
+        var result: Value?
+        do {
+            try database.inTransaction(.immediate) {
+                result = try work()
+                try flush()
+                return .commit
+            }
+        } catch {
+            discard()
+            throw error
+        }
+        guard let result else { preconditionFailure("a transaction that did not throw ran its work") }
+        records.removeAll(keepingCapacity: true)
+        recordIDs.removeAll(keepingCapacity: true)
+        observations.removeAll(keepingCapacity: true)
+        return (result, outcome)
+    }
+
+    /// Writes what the batch changed in memory.
+    private func flush() throws {
+        try flushObjects()
+        try flushObservations()
+        try Meta.sequence.set(numbers.sequence, in: database)
+        try Meta.clock.set(clock.now(), in: database)
+        if !outcome.changed.isEmpty { try Meta.changed.set(numbers.sequence, in: database) }
+    }
+
+    /// Forgets a batch that was rolled back; names it introduced are gone with it.
+    private func discard() {
+        records.removeAll()
+        recordIDs.removeAll()
+        observations.removeAll()
+        names.forget()
+    }
+}

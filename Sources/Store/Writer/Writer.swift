@@ -1,0 +1,131 @@
+import Foundation
+import GRDB
+
+/// The one who writes: a thread of its own, batches, the bound on the file.
+///
+/// A batch is whatever came in within the delay, in the order it came. It is
+/// one transaction: stored as a whole, or failed as a whole with every caller
+/// told. What does not fit is tried again after eviction, each by itself.
+final class Writer {
+    private let core: StoreCore
+    private let session: WriteSession
+    private var keeper: FileKeeper
+
+    private init(core: StoreCore, session: WriteSession) {
+        self.core = core
+        self.session = session
+        keeper = FileKeeper(core: core)
+    }
+
+    /// Starts the thread; it ends when the mailbox is finished, and closes the file then.
+    static func start(_ core: StoreCore, numbers: WriteSession.Numbers) {
+        let thread = Thread {
+            core.pool.writeWithoutTransaction { database in
+                let session = WriteSession(
+                    database: database,
+                    hasher: core.hasher,
+                    clock: core.clock,
+                    lag: core.lag,
+                    models: core.models,
+                    numbers: numbers
+                )
+                Writer(core: core, session: session).run()
+            }
+            // The pool cannot be closed from within an access to it.
+            try? core.pool.close()
+            core.releaseLock()
+            core.end.give()
+        }
+        thread.name = "larder-writer"
+        // Composition is recursive: the depth that the scanner allows has to fit.
+        thread.stackSize = 16 << 20
+        thread.start()
+    }
+
+    private func run() {
+        while let jobs = core.mailbox.take(delay: core.batchDelay, idle: keeper.patience) {
+            if jobs.isEmpty {
+                keeper.idle(session)
+                continue
+            }
+            var batch: [Job] = []
+            var bytes = 0
+            for job in jobs {
+                if job.isAlone || bytes + job.bytes > core.budget.batch || batch.count >= 512 {
+                    commit(batch)
+                    batch = []
+                    bytes = 0
+                }
+                if job.isAlone {
+                    runAlone(job)
+                } else {
+                    batch.append(job)
+                    bytes += job.bytes
+                }
+            }
+            commit(batch)
+        }
+        keeper.close(session)
+    }
+
+    private func commit(_ batch: [Job]) {
+        guard !batch.isEmpty else { return }
+        if batch.contains(where: { $0.bytes > 0 }), let reason = keeper.makeRoom(session) {
+            for job in batch where job.bytes > 0 { job.failed(.full(reason)) }
+            commit(batch.filter { $0.bytes == 0 })
+            return
+        }
+        do throws(StoreError) {
+            try attempt(batch)
+        } catch .full(let reason) {
+            keeper.evict(session, down: core.budget.low)
+            // One that is too large for the room there is must not take the others with it.
+            for job in batch { retry(job, after: reason) }
+        } catch {
+            fail(batch, error)
+        }
+        keeper.committed(session)
+    }
+
+    private func attempt(_ batch: [Job]) throws(StoreError) {
+        let isDurable = batch.contains { $0.urgency == .durable }
+        do {
+            let (completions, outcome) = try session.transaction(durable: isDurable) {
+                try batch.map { try $0.work(session) }
+            }
+            core.publish(outcome, at: session.numbers.sequence)
+            core.updateStatistics {
+                $0.commits += 1
+                $0.trouble = nil
+            }
+            for completion in completions { completion() }
+        } catch {
+            throw StoreError(error)
+        }
+    }
+
+    private func retry(_ job: Job, after reason: String) {
+        do throws(StoreError) {
+            try attempt([job])
+        } catch {
+            fail([job], error)
+        }
+    }
+
+    private func fail(_ batch: [Job], _ error: StoreError) {
+        core.updateStatistics {
+            $0.failures += 1
+            $0.trouble = error.description
+        }
+        for job in batch { job.failed(error) }
+    }
+
+    private func runAlone(_ job: Job) {
+        do {
+            try job.work(session)()
+        } catch {
+            fail([job], StoreError(error))
+        }
+        keeper.committed(session)
+    }
+}

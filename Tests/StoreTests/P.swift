@@ -1,2 +1,0 @@
-@testable import Store
-import Testing

@@ -1,0 +1,151 @@
+import Foundation
+import Mapping
+import Store
+import Synchronization
+
+/// A folder of its own for each test, gone with the value.
+final class TemporaryFolder: Sendable {
+    let path: String
+
+    init() {
+        path = NSTemporaryDirectory() + "larder-store-\(UUID().uuidString)"
+        // A folder that cannot be made shows in the first opening.
+        try? FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+    }
+
+    deinit {
+        try? FileManager.default.removeItem(atPath: path)
+    }
+
+    func file(_ name: String = "larder.db") -> String { path + "/" + name }
+
+    var names: [String] { (try? FileManager.default.contentsOfDirectory(atPath: path).sorted()) ?? [] }
+}
+
+/// A clock that stands until it is told to move.
+final class ManualTime: Sendable {
+    private let time: Mutex<Int64>
+
+    init(_ start: Int64 = 1_700_000_000_000_000) {
+        time = Mutex(start)
+    }
+
+    func advance(_ microseconds: Int64) {
+        time.withLock { $0 += microseconds }
+    }
+
+    var source: TimeSource {
+        let read: @Sendable () -> Int64 = { self.time.withLock { $0 } }
+        return TimeSource(wall: read, elapsed: read)
+    }
+}
+
+/// The models most tests work with: issues that show users and labels.
+func exampleModels() throws -> [String: Models] {
+    let user = ModelDeclaration(
+        name: "User",
+        identity: ["id"],
+        keys: ["login"],
+        properties: [
+            PropertyDeclaration(name: "login", from: "login"),
+            PropertyDeclaration(name: "admin", from: "admin"),
+        ]
+    )
+    let label = ModelDeclaration(name: "Label", identity: ["id"], sharesAll: true)
+    let issue = ModelDeclaration(
+        name: "Issue",
+        identity: ["id"],
+        properties: [
+            PropertyDeclaration(name: "number", from: "number"),
+            PropertyDeclaration(name: "title", from: "title"),
+            PropertyDeclaration(name: "reporterLogin", from: "user.login"),
+            PropertyDeclaration(name: "user", from: "user", relation: .one("User")),
+            PropertyDeclaration(name: "labels", from: "labels", relation: .many("Label")),
+        ],
+        local: ["score"]
+    )
+    return ["github": try Models([user, label, issue])]
+}
+
+/// A store with what a test needs around it.
+struct Bench {
+    let folder: TemporaryFolder
+    let time: ManualTime
+    let store: Store
+    let notices: [StoreNotice]
+
+    init(
+        folder: TemporaryFolder = TemporaryFolder(),
+        time: ManualTime = ManualTime(),
+        maximumFileBytes: Int64 = 64 << 20,
+        _ change: (inout StoreConfiguration) -> Void = { _ in }
+    ) throws {
+        self.folder = folder
+        self.time = time
+        var configuration = StoreConfiguration(
+            path: folder.file(),
+            maximumFileBytes: maximumFileBytes,
+            batchDelay: .milliseconds(1),
+            models: try exampleModels(),
+            time: time.source
+        )
+        change(&configuration)
+        (store, notices) = try Store.open(configuration)
+    }
+
+    func key(_ url: String, principal: PrincipalID = Store.anonymous, context: String = "") -> DocumentKey {
+        DocumentKey(upstream: "github", principal: principal, context: context, url: url)
+    }
+
+    /// An answer whose request is sent a second from now and complete after a tenth of one.
+    func answer(
+        _ url: String,
+        _ body: String,
+        _ rule: BodyRule? = nil,
+        principal: PrincipalID = Store.anonymous,
+        context: String = "",
+        kind: Observation.Kind? = nil
+    ) -> ReceivedDocument {
+        time.advance(1_000_000)
+        let start = store.clock.now()
+        time.advance(100_000)
+        return ReceivedDocument(
+            key: key(url, principal: principal, context: context),
+            head: Array("etag: \"\(url)\"".utf8),
+            policy: [1, 2, 3],
+            body: Array(body.utf8),
+            start: start,
+            end: store.clock.now(),
+            kind: kind ?? (rule?.isList == true ? .list : .detail),
+            rule: rule
+        )
+    }
+
+    @discardableResult
+    func receive(
+        _ url: String,
+        _ body: String,
+        _ rule: BodyRule? = nil,
+        principal: PrincipalID = Store.anonymous,
+        context: String = "",
+        kind: Observation.Kind? = nil
+    ) async throws -> Receipt {
+        try await store.receive(
+            answer(url, body, rule, principal: principal, context: context, kind: kind)
+        )
+    }
+
+    /// The one document at a URL.
+    func document(_ url: String, principal: PrincipalID = Store.anonymous) async throws -> StoredDocument? {
+        try await store.documents(at: key(url, principal: principal)).first
+    }
+
+    func body(_ url: String) async throws -> String? {
+        try await document(url).map { String(decoding: $0.body, as: UTF8.self) }
+    }
+}
+
+let issue = BodyRule(model: "Issue", isList: false)
+let issues = BodyRule(model: "Issue", isList: true)
+let user = BodyRule(model: "User", isList: false)
+let users = BodyRule(model: "User", isList: true)
