@@ -18,15 +18,18 @@ struct CORS: Sendable, Equatable {
         allowsAny = origins.contains("*")
     }
 
-    /// Whether pages of this origin may use Larder. `null`, the origin of sandboxed and local pages, never is.
+    /// Whether pages of this origin may use Larder.
+    ///
+    /// `null`, the origin of sandboxed and local pages, never is.
     func allows(_ origin: [UInt8]) -> Bool {
         let lowercased = FieldSyntax.lowercased(origin)
         if lowercased.elementsEqual("null".utf8) || lowercased.contains(0x2C) { return false }
         return allowsAny || origins.contains(lowercased)
     }
 
-    /// What the answer to an allowed origin carries. The upstream's own `Access-Control-*` fields go first: they speak
-    /// of the upstream's origin.
+    /// What the answer to an allowed origin carries.
+    ///
+    /// The upstream's own `Access-Control-*` fields go first: they speak of the upstream's origin.
     func fields(for origin: [UInt8], exposing names: some Sequence<String> = []) -> Fields {
         var fields = Fields()
         fields.lines.append(Field(name: Array("Access-Control-Allow-Origin".utf8), value: origin))

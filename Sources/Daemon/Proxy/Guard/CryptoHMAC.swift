@@ -2,7 +2,9 @@ import CCrypto
 
 /// OpenSSL's message authentication and random bytes; the only file that imports it.
 enum Crypto {
-    /// HMAC-SHA-256 (RFC 2104): 32 bytes. Any thread.
+    /// HMAC-SHA-256 (RFC 2104): 32 bytes.
+    ///
+    /// Any thread.
     static func authenticationCode(key: [UInt8], message: [UInt8]) -> [UInt8] {
         var code = [UInt8](repeating: 0, count: 32)
         var count: UInt32 = 0

@@ -6,12 +6,14 @@ struct PrincipalFields: Sendable, Equatable {
     let fieldNames: [String]
     /// Lower-case names of query parameters, without the `?`.
     let parameterNames: [String]
-    private let parameterBytes: [[UInt8]]
+    let fieldBytes: [[UInt8]]
+    let parameterBytes: [[UInt8]]
 
     /// - Parameter names: of fields, and of query parameters with a `?` before them. Case does not matter.
     init(_ names: [String] = Self.defaults) {
         fieldNames = names.filter { !$0.hasPrefix("?") }.map { $0.lowercased() }
         parameterNames = names.filter { $0.hasPrefix("?") }.map { $0.dropFirst().lowercased() }
+        fieldBytes = fieldNames.map { Array($0.utf8) }
         parameterBytes = parameterNames.map { Array($0.utf8) }
     }
 
@@ -74,8 +76,9 @@ struct PrincipalFields: Sendable, Equatable {
 extension PrincipalFields {
     private static let mark = Array("REDACTED".utf8)
 
-    /// The target with the values of the principal's query parameters replaced: what is stored and logged. Two targets
-    /// that become equal by it belong to different principals, whose documents are kept apart anyway.
+    /// The target with the values of the principal's query parameters replaced: what is stored and logged.
+    ///
+    /// Two targets that become equal by it belong to different principals, whose documents are kept apart anyway.
     func redacted(target: [UInt8]) -> [UInt8] {
         guard !parameterBytes.isEmpty, let mark = target.firstIndex(of: 0x3F) else { return target }
         let parts = target[(mark + 1)...].split(separator: 0x26, omittingEmptySubsequences: false)

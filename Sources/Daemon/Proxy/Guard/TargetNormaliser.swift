@@ -47,7 +47,9 @@ struct TargetNormaliser: Sendable {
         var key: [UInt8]
     }
 
-    /// Whether a path can be taken as it is: no escape, no dot segment, nothing invalid. The hit path asks first.
+    /// Whether a path can be taken as it is: no escape, no dot segment, nothing invalid.
+    ///
+    /// The hit path asks first.
     @inline(__always)
     static func isPlain(_ path: UnsafeRawBufferPointer) -> Bool {
         var previous: UInt8 = 0

@@ -47,7 +47,9 @@ struct StaleAllowance: OptionSet, Sendable {
 }
 
 extension AnswerPolicy {
-    /// Decides on reuse (RFC 9111 §4, RFC 5861). Integer arithmetic only; the hit path calls it.
+    /// Decides on reuse (RFC 9111 §4, RFC 5861).
+    ///
+    /// Integer arithmetic only; the hit path calls it.
     ///
     /// Nothing is stale by Larder's own choice where a directive forbids it: `no-cache`, `must-revalidate`, and in the
     /// shared reading `proxy-revalidate` and `s-maxage`. Elsewhere an answer may stand in for a failing upstream, as long

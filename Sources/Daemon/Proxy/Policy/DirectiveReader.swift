@@ -17,7 +17,10 @@ struct DirectiveReader {
         @inline(__always)
         var seconds: Int64? {
             switch self {
-            case .token(let bytes), .quoted(let bytes): DeltaSeconds.parse(bytes)
+            case .token(let bytes): DeltaSeconds.parse(bytes)
+            case .quoted(let bytes):
+                // Escaped digits are digits, though nobody sends them.
+                bytes.contains(0x5C) ? DeltaSeconds.parse(self.bytes ?? []) : DeltaSeconds.parse(bytes)
             case .none, .malformed: nil
             }
         }

@@ -59,7 +59,7 @@ private struct DateReader {
         return copy
     }
 
-    /// `Sun, 06 Nov 1994 08:49:37 GMT`
+    /// The preferred form, as in `Sun, 06 Nov 1994 08:49:37 GMT`.
     mutating func imfFixdate() -> Int64? {
         guard weekday(short: true), skip(","), skip(" "), let day = digits(2), skip(" "), let month = month(),
             skip(" "), let year = digits(4), skip(" "), let time = timeOfDay(), skip(" "), zone(), atEnd
@@ -67,7 +67,7 @@ private struct DateReader {
         return seconds(year: year, month: month, day: day, time: time)
     }
 
-    /// `Sunday, 06-Nov-94 08:49:37 GMT`
+    /// The form of RFC 850, as in `Sunday, 06-Nov-94 08:49:37 GMT`.
     func rfc850(now: Int64) -> Int64? {
         var copy = self
         return copy.readRFC850(now: now)
@@ -80,7 +80,7 @@ private struct DateReader {
         // "More than 50 years in the future" is read as the most recent such year in the past (RFC 9110 §5.6.7).
         let thisYear = HTTPDate.civil(days: now >= 0 ? now / 86_400 : 0).year
         var year = thisYear - thisYear % 100 + shortYear
-        if year < thisYear - 50 { year += 100 }
+        if year <= thisYear - 50 { year += 100 }
         if year > thisYear + 50 { year -= 100 }
         if year == thisYear + 50, let exact = seconds(year: year, month: month, day: day, time: time) {
             let (_, nowMonth, nowDay) = HTTPDate.civil(days: now / 86_400)
@@ -90,7 +90,7 @@ private struct DateReader {
         return seconds(year: year, month: month, day: day, time: time)
     }
 
-    /// `Sun Nov  6 08:49:37 1994`
+    /// The form of C's `asctime`, as in `Sun Nov  6 08:49:37 1994`.
     func asctime() -> Int64? {
         var copy = self
         return copy.readAsctime()

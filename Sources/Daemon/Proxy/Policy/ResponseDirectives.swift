@@ -42,8 +42,8 @@ struct ResponseDirectives: Sendable, Equatable {
             switch directive.argument {
             case .none: .none
             case .malformed: .unreadable
-            case .token(let bytes), .quoted(let bytes):
-                DeltaSeconds.parse(bytes).map(Argument.seconds) ?? .text(directive.argument.bytes ?? [])
+            case .token, .quoted:
+                directive.argument.seconds.map(Argument.seconds) ?? .text(directive.argument.bytes ?? [])
             }
         apply(FieldSyntax.lowercased(directive.name), argument)
     }
@@ -86,8 +86,9 @@ struct ResponseDirectives: Sendable, Equatable {
         min(known ?? new, new)
     }
 
-    /// `no-cache` and `private` speak of the whole answer, or only of the fields they name. An argument that names no
-    /// field leaves the whole answer meant.
+    /// `no-cache` and `private` speak of the whole answer, or only of the fields they name.
+    ///
+    /// An argument that names no field leaves the whole answer meant.
     private static func qualify(_ argument: Argument, all: inout Bool, fields: inout [[UInt8]]) {
         let text: [UInt8] =
             switch argument {

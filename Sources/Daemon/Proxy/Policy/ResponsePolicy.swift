@@ -68,7 +68,9 @@ enum Storability: Sendable, Equatable {
 /// What is to be done with one answer of the upstream: may it be stored, and on what terms is it used again.
 struct ResponsePolicy: Sendable, Equatable {
     var storability: Storability
-    /// The upstream's word, to be stored with the answer. `answer.applying(route)` is what decides.
+    /// The upstream's word, to be stored with the answer.
+    ///
+    /// `answer.applying(route)` is what decides.
     var answer: AnswerPolicy
     var vary: VaryField
     /// Lower-case names of fields to leave out when the answer is used again without validation (`no-cache="…"`).

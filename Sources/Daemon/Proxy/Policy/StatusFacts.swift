@@ -50,7 +50,9 @@ enum StatusFacts {
 
 /// What is known of a method (RFC 9110 §9.2); methods are spelled in upper case.
 enum MethodFacts {
-    /// Whether the method asks for nothing but an answer. Unknown ones are not safe.
+    /// Whether the method asks for nothing but an answer.
+    ///
+    /// Unknown ones are not safe.
     static func isSafe(_ method: String) -> Bool {
         method == "GET" || method == "HEAD" || method == "OPTIONS" || method == "TRACE"
     }

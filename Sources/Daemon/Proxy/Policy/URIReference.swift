@@ -1,4 +1,6 @@
-/// A URI reference split into its parts, and its resolution (RFC 3986 §3, §5). Parts are kept as they are spelled.
+/// A URI reference split into its parts, and its resolution (RFC 3986 §3, §5).
+///
+/// Parts are kept as they are spelled.
 struct URIReference: Sendable, Equatable {
     var scheme: [UInt8]?
     var authority: [UInt8]?

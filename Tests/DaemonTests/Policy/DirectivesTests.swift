@@ -1,0 +1,195 @@
+import Testing
+
+@testable import Daemon
+
+@Suite struct ResponseDirectivesTests {
+    private func read(_ lines: String...) -> ResponseDirectives {
+        ResponseDirectives(lines: lines.map { bytes($0) })
+    }
+
+    @Test(arguments: [
+        ("max-age=60", 60),
+        ("MAX-AGE=60", 60),
+        ("Max-Age=\"60\"", 60),
+        ("max-age=\"6\\0\"", 60),
+        ("max-age=0060", 60),
+        ("public, max-age=60", 60),
+        ("\tpublic ,max-age=60 ,", 60),
+        (",,max-age=60", 60),
+        ("max-age=2147483647", 2_147_483_647),
+        ("max-age=2147483648", 2_147_483_648),
+        ("max-age=2147483649", 2_147_483_648),
+        ("max-age=99999999999999999999999999", 2_147_483_648),
+        // Repeated: the smallest.
+        ("max-age=1800, max-age=1", 1),
+        ("max-age=1, max-age=1800", 1),
+        // Unreadable: stale.
+        ("max-age=", 0),
+        ("max-age", 0),
+        ("max-age=-60", 0),
+        ("max-age=+60", 0),
+        ("max-age=60.0", 0),
+        ("max-age=60.5", 0),
+        ("max-age=abc", 0),
+        ("max-age=60a", 0),
+        ("max-age='60'", 0),
+        ("max-age =60", 0),
+        ("max-age= 60", 0),
+        ("max-age=60; x", 0),
+        ("max-age=\"60", 0),
+        ("max-age=\"60\"0", 0),
+        ("max-age=60, max-age=x", 0),
+        ("max-age=0x3c", 0),
+    ])
+    func `max-age is read to the letter`(_ value: String, _ seconds: Int64) {
+        #expect(read(value).maxAge == seconds)
+    }
+
+    @Test(arguments: [
+        "", "public", "xmax-age=60", "max-agex=60", "ext=\"max-age=60\"", "ext=\"a, max-age=60\"", "\"max-age=60\"",
+        "=60", "max age=60", "max_age=60",
+    ])
+    func `what is not max-age is not taken for it`(_ value: String) {
+        #expect(read(value).maxAge == nil)
+    }
+
+    @Test func `a directive behind a quoted argument is read`() {
+        #expect(read("ext=\"max-age=100, no-store\", max-age=1").maxAge == 1)
+        #expect(!read("ext=\"max-age=100, no-store\", max-age=1").noStore)
+        #expect(read("max-age=1, ext=\"max-age=100\"").maxAge == 1)
+    }
+
+    @Test func `an open quote hides no directive`() {
+        #expect(read("ext=\"abc, no-store").noStore)
+        #expect(read("ext=\"abc, max-age=5").maxAge == 5)
+    }
+
+    @Test func `several lines are one list`() {
+        let directives = read("max-age=60", "no-transform, s-maxage=5", "")
+        #expect(directives.maxAge == 60)
+        #expect(directives.sMaxAge == 5)
+        #expect(directives.noTransform)
+    }
+
+    @Test func `restrictive directives hold with any argument`() {
+        #expect(read("no-store=x").noStore)
+        #expect(read("No-Store").noStore)
+        #expect(read("no-store; x").noStore)
+        #expect(read("must-revalidate=1").mustRevalidate)
+        #expect(!read("no-storex").noStore)
+        #expect(!read("xno-store").noStore)
+    }
+
+    @Test func `every flag is read`() {
+        let directives = read(
+            "public, must-revalidate, proxy-revalidate, must-understand, no-transform, immutable, unknown=1"
+        )
+        #expect(directives.isPublic && directives.mustRevalidate && directives.proxyRevalidate)
+        #expect(directives.mustUnderstand && directives.noTransform && directives.immutable)
+        #expect(!directives.noStore && !directives.noCache && !directives.isPrivate)
+    }
+
+    @Test func `qualified no-cache and private name fields`() {
+        let directives = read("no-cache=\"Set-Cookie, X-A\", private=\"x-b\"", "no-cache=x-c")
+        #expect(directives.noCacheFields.map { text($0) } == ["set-cookie", "x-a", "x-c"])
+        #expect(directives.privateFields.map { text($0) } == ["x-b"])
+        #expect(!directives.noCache && !directives.isPrivate)
+    }
+
+    @Test(arguments: [
+        "no-cache", "no-cache=", "no-cache=\"\"", "no-cache=\"a b\"", "no-cache=\"a", "no-cache=\"x\", no-cache",
+    ])
+    func `no-cache without a field name means the whole answer`(_ value: String) {
+        #expect(read(value).noCache)
+    }
+
+    @Test func `staleness is granted only by numbers that can be read`() {
+        #expect(read("stale-while-revalidate=60").staleWhileRevalidate == 60)
+        #expect(read("stale-while-revalidate=60, stale-while-revalidate=6").staleWhileRevalidate == 6)
+        #expect(read("stale-if-error=x").staleIfError == nil)
+        #expect(read("stale-if-error").staleIfError == nil)
+        #expect(read("stale-if-error=\"7\"").staleIfError == 7)
+    }
+}
+
+@Suite struct TargetedDirectivesTests {
+    @Test func `the first target that speaks is taken`() throws {
+        let answer = fields([
+            ("CDN-Cache-Control", "max-age=60"), ("larder-cache-control", "max-age=5, no-transform"),
+        ])
+        let found = try #require(
+            TargetedDirectives.find(in: answer, targets: ["Larder-Cache-Control", "CDN-Cache-Control"])
+        )
+        #expect(found.field == "Larder-Cache-Control")
+        #expect(found.directives.maxAge == 5)
+        #expect(found.directives.noTransform)
+        #expect(TargetedDirectives.find(in: answer, targets: ["Other-Cache-Control"]) == nil)
+    }
+
+    @Test(arguments: [
+        "", "   ", "max-age=60,", "max-age = 60", "MAX-AGE=60", "max-age=60 no-store", "a=\"open", ",max-age=5",
+    ])
+    func `an empty or malformed target is as good as absent`(_ value: String) {
+        let answer = fields([("A-Cache-Control", value), ("B-Cache-Control", "max-age=7")])
+        let found = TargetedDirectives.find(in: answer, targets: ["A-Cache-Control", "B-Cache-Control"])
+        #expect(found?.field == "B-Cache-Control")
+    }
+
+    @Test func `values have the types of structured fields`() throws {
+        #expect(try #require(TargetedDirectives.parse([bytes("max-age=60;x=1, no-store")])).maxAge == 60)
+        #expect(try #require(TargetedDirectives.parse([bytes("no-store")])).noStore)
+        #expect(try #require(TargetedDirectives.parse([bytes("no-store=?0, max-age=1")])).noStore == false)
+        #expect(try #require(TargetedDirectives.parse([bytes("max-age=\"60\"")])).maxAge == 0)
+        #expect(try #require(TargetedDirectives.parse([bytes("max-age=60.5")])).maxAge == 0)
+        #expect(try #require(TargetedDirectives.parse([bytes("max-age=-60")])).maxAge == 0)
+        #expect(try #require(TargetedDirectives.parse([bytes("max-age=(60 61)")])).maxAge == 0)
+        #expect(try #require(TargetedDirectives.parse([bytes("max-age=60"), bytes("max-age=7")])).maxAge == 7)
+        #expect(try #require(TargetedDirectives.parse([bytes("no-cache=\"a, b\"")])).noCacheFields.count == 2)
+        #expect(try #require(TargetedDirectives.parse([bytes("max-age=999999999999999")])).maxAge == 2_147_483_648)
+    }
+}
+
+@Suite struct RequestDirectivesTests {
+    @Test(
+        arguments: [
+            ("max-age=60", 60), ("MAX-AGE=\"60\"", 60), ("max-age=60, max-age=5", 5), ("max-age=x", 0), ("max-age", 0),
+            ("no-transform", -1), ("max-agee=5", -1),
+        ] as [(String, Int64)]
+    )
+    func `max-age takes the most demanding`(_ value: String, _ seconds: Int64) {
+        #expect(asking(value).maxAge == seconds)
+    }
+
+    @Test(
+        arguments: [
+            ("max-stale", Int64.max), ("max-stale=10", 10), ("max-stale, max-stale=10", 10), ("max-stale=x", 0),
+            ("max-stale=", 0), ("", -1),
+        ] as [(String, Int64)]
+    )
+    func `max-stale allows nothing that cannot be read`(_ value: String, _ seconds: Int64) {
+        #expect(asking(value).maxStale == seconds)
+    }
+
+    @Test func `the others are read`() {
+        let directives = asking("no-cache, No-Store,only-if-cached , no-transform, min-fresh=5, stale-if-error=9, x=y")
+        #expect(directives.noCache && directives.noStore && directives.onlyIfCached && directives.noTransform)
+        #expect(directives.minFresh == 5)
+        #expect(directives.staleIfError == 9)
+        #expect(asking("min-fresh=x").minFresh == 2_147_483_648)
+        #expect(asking("stale-if-error=x").staleIfError == -1)
+    }
+
+    @Test func `Pragma counts only without Cache-Control`() {
+        #expect(RequestDirectives(fields: fields([("Pragma", "x, No-Cache")])).noCache)
+        #expect(!RequestDirectives(fields: fields([("Pragma", "no-cache"), ("Cache-Control", "max-age=1")])).noCache)
+        #expect(!RequestDirectives(fields: fields([("Pragma", "no-cachee")])).noCache)
+    }
+
+    @Test func `a request that asks for nothing is plain`() {
+        #expect(RequestDirectives.none.isPlain)
+        #expect(asking("no-transform, no-store").isPlain)
+        for value in ["no-cache", "max-age=0", "min-fresh=0", "max-stale", "only-if-cached", "stale-if-error=1"] {
+            #expect(!asking(value).isPlain)
+        }
+    }
+}
