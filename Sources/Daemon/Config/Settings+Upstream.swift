@@ -29,7 +29,7 @@ extension Settings {
         var proxy: Proxy = .environment
         var http2 = true
         /// The longest freshness guessed from `Last-Modified`; zero for none.
-        var heuristic: Duration = .seconds(600)
+        var heuristic: Duration = .seconds(86_400)
         /// How stale an answer may be that stands in for a failing upstream.
         var staleIfError: Duration = .forever
         /// How long a list may show older values than a write or a detail did.
@@ -77,7 +77,7 @@ extension Settings {
         var body: BodyRule?
         /// Members of the object that captures of the path give.
         var object: [Binding] = []
-        var overrides = RouteOverrides()
+        var overrides = Overrides()
 
         struct Binding: Sendable, Equatable {
             var key: String
@@ -86,23 +86,30 @@ extension Settings {
     }
 }
 
-/// Where a route departs from the upstream's word on caching; nil leaves it.
-struct RouteOverrides: Sendable, Equatable {
-    /// Freshness lifetime in place of the upstream's.
-    var fresh: Duration?
-    /// How long past freshness an answer may be served while it is asked for anew.
-    var stale: Duration?
-    var cache: Cache?
-    /// Freshness lifetime of 404 and 410 answers.
-    var negative: Duration?
-    /// Header fields that the answer varies by, in place of what `Vary` names.
-    var vary: [String]?
+extension Settings {
+    /// Where a route departs from the upstream's word on caching; nil leaves it.
+    struct Overrides: Sendable, Equatable {
+        /// Freshness lifetime in place of the upstream's.
+        var fresh: Duration?
+        /// How long past freshness an answer may be served while it is asked for anew.
+        var stale: Duration?
+        var cache: Cache?
+        /// Freshness lifetime of 404 and 410 answers.
+        var negative: Duration?
+        var vary = Vary()
 
-    enum Cache: String, Sendable, CaseIterable {
-        /// Nothing is stored.
-        case never
-        /// Stored and served even where the upstream forbids it.
-        case force
+        /// What becomes of the answer's `Vary`.
+        struct Vary: Sendable, Equatable {
+            /// Request fields that select no variant, though it names them.
+            var ignore: [String] = []
+        }
+
+        enum Cache: String, Sendable, CaseIterable {
+            /// Nothing is stored.
+            case never
+            /// Stored and served even where the upstream forbids it.
+            case force
+        }
     }
 }
 

@@ -1,0 +1,66 @@
+import ArgumentParser
+import Foundation
+
+/// `larder check`: every mistake in a config.
+struct Check: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Find every mistake in a config, and what to write instead.",
+        discussion: """
+            Each mistake is told with file, line and column:
+
+              larder check --config larder.yaml
+              larder.yaml:4:5: error: upstreams.github: unknown key "prefx"; did you mean "prefix"?
+
+            Nothing is started and nothing is changed. The exit code is 78 if there is an error, 0 if there are none, or \
+            only warnings.
+            """
+    )
+
+    @OptionGroup var source: ConfigOptions
+
+    @Flag(help: "For programs: one JSON document.")
+    var json = false
+
+    func run() throws {
+        let environment = Environment.variables
+        let file = try source.file(ConfigOverrides(), environment: environment)
+        let hasErrors = file.diagnostics.contains { $0.severity == .error }
+        if json {
+            Terminal.out(Self.document(file.diagnostics).prettyText)
+        } else {
+            for diagnostic in file.diagnostics { Terminal.complain(diagnostic.description) }
+            if !hasErrors { Terminal.out(Self.praise(file.settings)) }
+        }
+        if hasErrors { throw ExitCode.badConfig }
+    }
+
+    private static func document(_ diagnostics: [Diagnostic]) -> ConfigJSON {
+        .object([
+            ("ok", .boolean(!diagnostics.contains { $0.severity == .error })),
+            (
+                "diagnostics",
+                .array(
+                    diagnostics.map { diagnostic in
+                        .object([
+                            ("severity", .string(diagnostic.severity.rawValue)),
+                            ("file", .string(diagnostic.file)),
+                            ("line", diagnostic.place.map { .number($0.line) } ?? .null),
+                            ("column", diagnostic.place.map { .number($0.column) } ?? .null),
+                            ("message", .string(diagnostic.message)),
+                        ])
+                    }
+                )
+            ),
+        ])
+    }
+
+    /// What a config without mistakes says, in a line per upstream.
+    private static func praise(_ settings: Settings) -> String {
+        settings.upstreams.map { upstream in
+            let addresses = upstream.listen.isEmpty ? settings.listen : upstream.listen
+            let places = addresses.map { "\($0)\(upstream.prefix)" }.joined(separator: ", ")
+            return "\(upstream.name): \(places) → \(upstream.url); \(upstream.models.count) models, "
+                + "\(upstream.routes.count) routes, \(upstream.errors.count) errors"
+        }.joined(separator: "\n")
+    }
+}

@@ -1,0 +1,30 @@
+import ArgumentParser
+import Glibc
+
+extension ExitCode {
+    /// It did not work.
+    static let failed = ExitCode(1)
+    /// The config has mistakes (`EX_CONFIG` of sysexits).
+    static let badConfig = ExitCode(78)
+}
+
+/// Writing for people and programs, past the buffers that hold lines back.
+enum Terminal {
+    /// A line for whoever reads the result.
+    static func out(_ text: String) { write(text + "\n", to: 1) }
+
+    /// A line about what happened.
+    static func complain(_ text: String) { write(text + "\n", to: 2) }
+
+    static var isInteractive: Bool { isatty(1) == 1 }
+
+    private static func write(_ text: String, to descriptor: Int32) {
+        var bytes = Array(text.utf8)[...]
+        while !bytes.isEmpty {
+            let count = bytes.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
+            if count < 0, errno == EINTR { continue }
+            guard count > 0 else { return }
+            bytes = bytes.dropFirst(count)
+        }
+    }
+}

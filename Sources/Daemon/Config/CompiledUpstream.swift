@@ -1,0 +1,58 @@
+import Mapping
+
+/// An upstream with its models and route tables compiled, ready to be asked.
+struct CompiledUpstream: Sendable {
+    let settings: Settings.Upstream
+    let models: Models
+    private let routes: RouteTable
+    private let errors: RouteTable
+
+    /// What a body holds, by the rule it fell under.
+    struct BodyMatch: Sendable, Equatable {
+        var rule: BodyRule
+        /// Members of the object that the path gave, by name of the identity, key or property.
+        var bound: [String: String]
+    }
+
+    init(_ settings: Settings.Upstream) throws(MappingError) {
+        self.settings = settings
+        models = try Models(settings.models)
+        routes = try RouteTable(settings.routes.map(\.declaration))
+        errors = try RouteTable(settings.errors.map(\.declaration))
+    }
+
+    /// What an answer's body holds; nil when nothing is declared.
+    ///
+    /// - Parameters:
+    ///   - method: in capitals.
+    ///   - path: percent-encoded, prefix, base path and query taken off.
+    func body(method: String, path: String, status: Int) -> BodyMatch? {
+        if let match = routes.match(method: method, path: path, status: status) {
+            return Self.body(settings.routes[match.index], match)
+        }
+        guard !(200..<300).contains(status),
+            let match = errors.match(method: method, path: path, status: status)
+        else { return nil }
+        return Self.body(settings.errors[match.index], match)
+    }
+
+    /// What a path's route says about caching, before there is an answer.
+    func overrides(method: String, path: String) -> Settings.Overrides {
+        routes.match(method: method, path: path, status: nil).map { settings.routes[$0.index].overrides }
+            ?? Settings.Overrides()
+    }
+
+    /// The index in `settings.routes` of the rule for a request, or for its answer once there is a status.
+    func route(method: String, path: String, status: Int?) -> RouteMatch? {
+        routes.match(method: method, path: path, status: status)
+    }
+
+    private static func body(_ route: Settings.Route, _ match: RouteMatch) -> BodyMatch? {
+        guard let rule = route.body else { return nil }
+        var bound: [String: String] = [:]
+        for binding in route.object {
+            bound[binding.key] = match.captures.first { $0.name == binding.capture }?.value
+        }
+        return BodyMatch(rule: rule, bound: bound)
+    }
+}

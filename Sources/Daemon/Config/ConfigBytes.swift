@@ -1,0 +1,45 @@
+import Glibc
+
+/// Why a file could not be read.
+struct ConfigBytesError: Error, CustomStringConvertible {
+    let path: String
+    let reason: String
+    /// Whether there is no such file.
+    let isAbsent: Bool
+
+    var description: String { "\(path): \(reason)" }
+}
+
+/// A small file, read at once.
+enum ConfigBytes {
+    /// Reads a plain file of at most `limit` bytes.
+    static func read(_ path: String, limit: Int) throws(ConfigBytesError) -> (bytes: [UInt8], mode: UInt32) {
+        let file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+        guard file >= 0 else { throw failure(path, errno) }
+        defer { close(file) }
+        var status = stat()
+        guard fstat(file, &status) == 0 else { throw failure(path, errno) }
+        if status.st_mode & S_IFMT == S_IFDIR { throw failure(path, EISDIR) }
+        var bytes: [UInt8] = []
+        var buffer = [UInt8](repeating: 0, count: 64 << 10)
+        while true {
+            let count = Glibc.read(file, &buffer, buffer.count)
+            if count < 0, errno == EINTR { continue }
+            guard count >= 0 else { throw failure(path, errno) }
+            guard count > 0 else { return (bytes, status.st_mode & 0o7777) }
+            bytes += buffer[..<count]
+            guard bytes.count <= limit else {
+                throw ConfigBytesError(path: path, reason: "larger than \(Units.text(size: limit))", isAbsent: false)
+            }
+        }
+    }
+
+    private static func failure(_ path: String, _ code: Int32) -> ConfigBytesError {
+        ConfigBytesError(path: path, reason: systemMessage(code), isAbsent: code == ENOENT || code == ENOTDIR)
+    }
+}
+
+/// The system's words for an error number.
+func systemMessage(_ code: Int32) -> String {
+    String(cString: strerror(code))
+}

@@ -1,0 +1,149 @@
+import Mapping
+
+extension ConfigDraft {
+    /// Checks the models, routes and errors that hold for one upstream.
+    func validateMapping(of upstream: UpstreamDraft, _ reader: inout ConfigReader) {
+        let models = models(for: upstream)
+        validateModelNames(models, &reader)
+        for model in models {
+            validateRelations(of: model, among: models, &reader)
+            validateModel(model, among: models, &reader)
+        }
+        for rules in [upstream.routes + routes, upstream.errors + errors] {
+            for rule in rules { validateRule(rule, models, &reader) }
+            validateTable(rules, &reader)
+        }
+    }
+
+    private func validateModelNames(_ models: [ModelDraft], _ reader: inout ConfigReader) {
+        for (index, model) in models.enumerated() {
+            for other in models[..<index]
+            where other.declaration.name.lowercased() == model.declaration.name.lowercased() {
+                let first = min(model, other), second = max(model, other)
+                reader.once(
+                    second.place,
+                    first.declaration.name == second.declaration.name
+                        ? "model \"\(second.declaration.name)\" is declared already, in line \(first.place?.line ?? 0)"
+                        : "model \"\(second.declaration.name)\" differs only in capitals from "
+                            + "\"\(first.declaration.name)\", in line \(first.place?.line ?? 0); rename one"
+                )
+            }
+        }
+    }
+
+    private func validateRelations(of model: ModelDraft, among models: [ModelDraft], _ reader: inout ConfigReader) {
+        let names = models.map(\.declaration.name)
+        for property in model.properties {
+            guard let target = property.declaration.relation?.model, !names.contains(target) else { continue }
+            reader.once(property.modelPlace, Self.unknownModel(target, names))
+        }
+    }
+
+    /// Whatever the mapping itself objects to in one model; the others stand in as mere names.
+    private func validateModel(_ model: ModelDraft, among models: [ModelDraft], _ reader: inout ConfigReader) {
+        var declaration = model.declaration
+        let names = Set(models.map(\.declaration.name))
+        declaration.properties.removeAll { property in property.relation.map { !names.contains($0.model) } ?? false }
+        let others = names.subtracting([declaration.name]).sorted().filter {
+            $0.lowercased() != declaration.name.lowercased() && Self.isName($0)
+        }
+        do {
+            _ = try Models([declaration] + others.map { ModelDeclaration(name: $0, identity: ["id"]) })
+        } catch {
+            // Two others that differ in capitals only are told of at their own place.
+            if case .duplicateModel = error { return }
+            reader.once(model.place(of: error), error.description)
+        }
+    }
+
+    private func validateRule(_ rule: RouteDraft, _ models: [ModelDraft], _ reader: inout ConfigReader) {
+        guard let name = rule.model?.name else { return }
+        guard let model = models.first(where: { $0.declaration.name == name }) else {
+            reader.once(rule.model?.place, Self.unknownModel(name, models.map(\.declaration.name)))
+            return
+        }
+        guard !rule.route.object.isEmpty else { return }
+        if rule.model?.isList == true {
+            reader.once(
+                rule.places["object"],
+                "\"object\" speaks of one object, but the body is a list; write \"model: \(name)\" or remove \"object\""
+            )
+        }
+        let known = model.members
+        for (binding, place) in zip(rule.route.object, rule.objectPlaces) where !known.contains(binding.key) {
+            let list = known.isEmpty ? "" : "; known are \(known.joined(separator: ", "))"
+            reader.once(place, "\"\(binding.key)\" is no identity, key or property of model \"\(name)\"\(list)")
+        }
+    }
+
+    private func validateTable(_ rules: [RouteDraft], _ reader: inout ConfigReader) {
+        let rules = rules.filter { $0.path != nil }
+        for (index, error) in RouteTable.mistakes(in: rules.map(\.route.declaration)) {
+            guard case .duplicateRoute(let path, let first, _) = error else { continue }
+            let pair = [rules[first], rules[index]].sorted { ($0.place ?? .start) < ($1.place ?? .start) }
+            reader.once(
+                pair[1].places["path"],
+                "\"\(path)\" has the same pattern, method and status as the rule in line \(pair[0].place?.line ?? 0); remove one of them"
+            )
+        }
+    }
+
+    private static func unknownModel(_ name: String, _ names: [String]) -> String {
+        if let meant = Suggestion.nearest(to: name, among: names) {
+            return "there is no model \"\(name)\"; did you mean \"\(meant)\"?"
+        }
+        return "there is no model \"\(name)\"; declare it under \"models\""
+    }
+
+    private static func isName(_ text: String) -> Bool {
+        guard let first = text.utf8.first, (first | 0x20) &- 0x61 < 26 else { return false }
+        return text.utf8.allSatisfy { ($0 | 0x20) &- 0x61 < 26 || $0 &- 0x30 < 10 || $0 == 0x5F }
+    }
+}
+
+extension ModelDraft: Comparable {
+    static func < (left: ModelDraft, right: ModelDraft) -> Bool { (left.place ?? .start) < (right.place ?? .start) }
+
+    static func == (left: ModelDraft, right: ModelDraft) -> Bool { left.place == right.place }
+
+    /// What `object:` of a route may name.
+    fileprivate var members: [String] {
+        var seen: Set<String> = []
+        return (declaration.identity + declaration.keys + declaration.properties.map(\.name)).filter {
+            seen.insert($0).inserted
+        }
+    }
+
+    /// Where the declaration stands that an error speaks of.
+    fileprivate func place(of error: MappingError) -> Place? {
+        func property(_ name: String) -> Place? { properties.last { $0.declaration.name == name }?.place }
+        func use(_ name: String) -> Place? {
+            places[name] ?? property(name)
+                ?? properties.first { name.hasSuffix($0.declaration.name) }?.place
+        }
+        let found: Place? =
+            switch error {
+            case .invalidName(let kind, let name, _): kind == "property" ? property(name) : place
+            case .duplicateProperty(let name, _, _): property(name)
+            case .sameKeyPath(_, let properties, _): properties.last.flatMap(property)
+            case .unknownModel(_, let name, _): property(name)
+            case .invalidKeyPath(_, let name, _), .crossesRelation(_, let name, _, _, _), .namedTwice(_, let name, _):
+                use(name)
+            case .identityIsList: places["identity"]
+            default: place
+            }
+        return found ?? place
+    }
+}
+
+extension Place {
+    static let start = Place(line: 0, column: 0)
+}
+
+extension ConfigReader {
+    /// An error that several upstreams may come upon, told once.
+    mutating func once(_ place: Place?, _ message: String) {
+        let diagnostic = Diagnostic(severity: .error, file: file, place: place, message: message)
+        if !diagnostics.contains(diagnostic) { error(place, message) }
+    }
+}

@@ -1,0 +1,33 @@
+/// All keys there are, in one tree.
+enum ConfigReference {
+    static var root: [ConfigFacts] { ConfigDraft.keys.map(\.facts) }
+
+    /// Where a key of this name belongs; nil when nowhere, or in several places.
+    static func home(of name: String) -> String? {
+        // What stands at the top and under an upstream is told of the top only.
+        let homes = Set(
+            sections(root, at: []).filter { $0.facts.contains { $0.name == name } }
+                .map {
+                    $0.path.starts(with: ["upstreams", "NAME"]) && $0.path.count > 2 && $0.path[2] != "credential"
+                        ? Array($0.path.dropFirst(2)) : $0.path
+                }
+        )
+        guard homes.count == 1, let home = homes.first else { return homes.contains([]) ? "the top of the file" : nil }
+        return home.isEmpty ? "the top of the file" : "\"\(home.joined(separator: "."))\""
+    }
+
+    private static func sections(_ facts: [ConfigFacts], at path: [String]) -> [(path: [String], facts: [ConfigFacts])]
+    {
+        [(path, facts)] + facts.flatMap { inner($0.kind, at: path + [$0.name]) }
+    }
+
+    private static func inner(_ kind: ConfigKind, at path: [String]) -> [(path: [String], facts: [ConfigFacts])] {
+        switch kind {
+        case .section(let facts): sections(facts, at: path)
+        case .named(let kind, _): inner(kind, at: path + ["NAME"])
+        case .list(let kind), .strictList(let kind): inner(kind, at: path)
+        case .either(let kinds): kinds.flatMap { inner($0, at: path) }
+        default: []
+        }
+    }
+}

@@ -1,0 +1,149 @@
+/// The keys at the top of the file, and those of the sections that speak of the daemon itself.
+extension ConfigDraft: ConfigSection {
+    static let keys: [ConfigKey<ConfigDraft>] = [
+        .addresses(
+            "listen",
+            \.settings.listen,
+            """
+            Where programs reach Larder: HOST:PORT, or unix:PATH, or a list of them. The long form gives a socket its \
+            permissions: { address: "unix:/run/larder/larder.sock", mode: "0660", group: larder }.
+            """
+        ),
+        .address(
+            "admin",
+            \.settings.admin,
+            """
+            Where the admin side listens, for the commands, the dashboard and metrics. On a Unix socket its permissions \
+            decide who may ask; over TCP the token in admin.token beside the store does.
+            """
+        ),
+        ConfigKey(
+            "workers",
+            .integer(1...64),
+            example: "2",
+            "Event loops that serve clients. Without it: one per core, four at most."
+        ) { node, draft, reader in
+            if let value = reader.integer(node, in: 1...64) { draft.settings.workers = value }
+        },
+        .choice(
+            "mode",
+            \.settings.mode,
+            """
+            online: ask the upstream when an answer is not known or not fresh. offline: never ask, answer what is known, \
+            fresh or stale. `larder mode` changes it while the daemon runs.
+            """
+        ),
+        .section("store", \.settings.store, "The file in which objects and answers are kept."),
+        .section("memory", \.settings.memory, "Ready answers kept in memory."),
+        .section(
+            "limits",
+            \.settings.limits,
+            "Bounds on what clients and upstreams may send. What is over one is refused with the status named."
+        ),
+        .section("timeouts", \.settings.timeouts, "How long Larder waits for whom."),
+        .section("log", \.settings.log, "What is written to standard error, and so to the journal."),
+        .upstreams,
+        .models(\.models),
+        .routes(\.routes),
+        .errors(\.errors),
+    ]
+}
+
+extension Settings.Store: ConfigSection {
+    static let keys: [ConfigKey<Settings.Store>] = [
+        .text(
+            "path",
+            \.path,
+            example: "/var/lib/larder/larder.db",
+            """
+            The file. Without it: larder.db in $STATE_DIRECTORY under systemd, else in $XDG_CACHE_HOME/larder, else in \
+            ~/.cache/larder. admin.token is kept beside it.
+            """
+        ),
+        .size(
+            "maximum_size",
+            \.maximumSize,
+            in: 4 << 20...1 << 50,
+            "Disk it may take. The documents not used for longest are removed first."
+        ),
+        .duration(
+            "batch_delay",
+            \.batchDelay,
+            in: .zero ... .seconds(5),
+            "How long an answer may wait for others to be committed with. It is served meanwhile."
+        ),
+        .size(
+            "queue_size",
+            \.queueSize,
+            in: 1 << 20...1 << 34,
+            "Answers that may wait to be committed. Above it new ones are kept in memory only."
+        ),
+        .integer("readers", \.readers, in: 1...64, "Connections that read the file."),
+    ]
+}
+
+extension Settings.Memory: ConfigSection {
+    static let keys: [ConfigKey<Settings.Memory>] = [
+        .size("maximum_size", \.maximumSize, in: 0...1 << 40, "Memory they may take. 0 keeps none.")
+    ]
+}
+
+extension Settings.Limits: ConfigSection {
+    static let keys: [ConfigKey<Settings.Limits>] = [
+        .size("target", \.target, in: 256...1 << 20, "A request's target (path and query). Longer ones: 414."),
+        .size("head", \.head, in: 1 << 10...1 << 20, "A request's head. Larger ones: 431."),
+        .integer("fields", \.fields, in: 8...10_000, "Header fields of a request. More: 431."),
+        .size("body", \.body, in: 0...1 << 40, "A request's body, which is passed on as it arrives. Larger ones: 413."),
+        .integer("connections", \.connections, in: 1...1_000_000, "Client connections at a time. More: 503."),
+        .size(
+            "document",
+            \.document,
+            in: 1 << 10...1 << 30,
+            "The body of an answer after decompression. Longer ones are passed on, but not stored."
+        ),
+        .size(
+            "relay_window",
+            \.relayWindow,
+            in: 16 << 10...1 << 30,
+            "How far a client may lag behind an answer that is still arriving before it is cut off."
+        ),
+        .size(
+            "upstream_head",
+            \.upstreamHead,
+            in: 4 << 10...1 << 24,
+            "The head of an upstream's answer. Larger ones: 502."
+        ),
+        .integer("upstream_connections", \.upstreamConnections, in: 1...1000, "Connections to one upstream at a time."),
+    ]
+}
+
+extension Settings.Timeouts: ConfigSection {
+    private static let range: ClosedRange<Duration> = .milliseconds(1) ... .seconds(86_400)
+
+    static let keys: [ConfigKey<Settings.Timeouts>] = [
+        .duration("connect", \.connect, in: range, "To connect to the upstream, TLS included."),
+        .duration("first_byte", \.firstByte, in: range, "From the end of a request to the upstream's first byte."),
+        .duration("stall", \.stall, in: range, "Between two pieces of an upstream's answer."),
+        .duration("request_head", \.requestHead, in: range, "For a client to send a request's head. Then: 408."),
+        .duration(
+            "request_body",
+            \.requestBody,
+            in: range,
+            "Between two pieces of a client's request body. Then: 408."
+        ),
+        .duration("idle", \.idle, in: range, "For a client's connection without a request."),
+        .duration("write_stall", \.writeStall, in: range, "For a client to take the next piece of its answer."),
+        .duration(
+            "drain",
+            \.drain,
+            in: .zero ... .seconds(3600),
+            "For requests in flight when the daemon is told to stop."
+        ),
+    ]
+}
+
+extension Settings.Log: ConfigSection {
+    static let keys: [ConfigKey<Settings.Log>] = [
+        .choice("level", \.level, "The least important messages to write.")
+    ]
+}

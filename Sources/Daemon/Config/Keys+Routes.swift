@@ -1,0 +1,250 @@
+import Mapping
+import Yams
+
+extension ConfigKey {
+    static func routes(_ path: any WritableKeyPath<Section, [RouteDraft]> & Sendable) -> ConfigKey {
+        rules(
+            "routes",
+            path,
+            RouteDraft.keys,
+            """
+            What the answers under a path hold, and how they are cached. Paths come without prefix and base path; per \
+            component a literal wins over "#" (digits), that over "*" (anything) and that over "**" (all that follows), \
+            whatever the order.
+            """
+        )
+    }
+
+    static func errors(_ path: any WritableKeyPath<Section, [RouteDraft]> & Sendable) -> ConfigKey {
+        rules(
+            "errors",
+            path,
+            RouteDraft.errorKeys,
+            "The same for answers that are not 2xx. Only path, method, status, model and root are known here."
+        )
+    }
+
+    private static func rules(
+        _ name: String,
+        _ path: any WritableKeyPath<Section, [RouteDraft]> & Sendable,
+        _ keys: [ConfigKey<RouteDraft>],
+        _ text: String
+    ) -> ConfigKey {
+        ConfigKey(name, .strictList(.section(keys.map(\.facts))), text) { node, section, reader in
+            guard let sequence = node.sequence else {
+                reader.misfit(node, wanted: "a list of rules, each beginning with \"- \"")
+                return
+            }
+            section[keyPath: path] = sequence.enumerated().map { index, element in
+                var draft = RouteDraft()
+                draft.place = element.place
+                draft.places = reader.under("\(index + 1)") { reader in
+                    reader.section(element, into: &draft, keys: keys)
+                }
+                draft.finish(&reader, isError: name == "errors")
+                return draft
+            }
+        }
+    }
+}
+
+extension RouteDraft: ConfigSection {
+    private static let lifetimes: ClosedRange<Duration> = .zero ... .forever
+
+    static let keys: [ConfigKey<RouteDraft>] = [
+        ConfigKey(
+            "path",
+            .text,
+            example: "\"users/{login}\"",
+            isRequired: true,
+            "The pattern, in quotes. {name} and {name:#} are \"*\" and \"#\" that remember what they matched."
+        ) { node, draft, reader in
+            draft.path = reader.text(node, wanted: "a path pattern in quotes")
+        },
+        ConfigKey(
+            "method",
+            .text,
+            example: "GET",
+            "The method it speaks of. Without it: every method. GET includes HEAD."
+        ) { node, draft, reader in
+            guard let text = reader.text(node, wanted: "a method such as GET") else { return }
+            guard FieldName.complaint(text) == nil, text == text.uppercased() else {
+                reader.errorHere(
+                    node.place,
+                    "\"\(text)\" is no method; methods are in capitals, such as \"\(text.uppercased())\""
+                )
+                return
+            }
+            draft.route.declaration.method = text
+        },
+        ConfigKey(
+            "status",
+            .either([.integer(100...599), .text]),
+            example: "200",
+            "The status it speaks of: 201, 4xx or any. Without it: 2xx under routes, every other status under errors."
+        ) { node, draft, reader in
+            guard let text = reader.text(node, wanted: "a status such as 201, a class such as 2xx, or any") else {
+                return
+            }
+            guard let status = StatusPattern(text) else {
+                reader.errorHere(
+                    node.place,
+                    "\"\(text)\" is no status; write one such as 201, a class such as 2xx, or any"
+                )
+                return
+            }
+            draft.status = status
+        },
+        ConfigKey(
+            "model",
+            .either([.text, .strictList(.text)]),
+            example: "User",
+            "What the body holds: `User` for one object, `[User]` for a list of them."
+        ) { node, draft, reader in
+            let isList = node.sequence != nil
+            guard let names = reader.texts(node, wanted: "the name of a model, in brackets for a list") else { return }
+            guard names.count == 1 else {
+                reader.errorHere(node.place, "one model stands here, in brackets if the body is a list of its objects")
+                return
+            }
+            draft.model = (names[0].text, isList, names[0].place)
+        },
+        ConfigKey(
+            "root",
+            .text,
+            example: "items",
+            "The member that holds it, where the body is an envelope; dots lead further in."
+        ) { node, draft, reader in
+            draft.root = reader.text(node, wanted: "the name of a member")
+        },
+        ConfigKey(
+            "object",
+            .named(.text, name: "login"),
+            example: "{ login: login }",
+            "Keys of the object that the path already gives: the model's member, then the capture's name."
+        ) { node, draft, reader in
+            guard let pairs = reader.pairs(node, wanted: "members of the model, each with a capture of the path") else {
+                return
+            }
+            for (key, place, value) in pairs {
+                guard let capture = reader.text(value, wanted: "the name of a capture") else { continue }
+                draft.route.object.append(.init(key: key, capture: capture))
+                draft.objectPlaces.append(place)
+            }
+        },
+        .optionalDuration(
+            "fresh",
+            \.route.overrides.fresh,
+            in: lifetimes,
+            example: "5m",
+            "How long an answer is fresh, in place of what the upstream says."
+        ),
+        .optionalDuration(
+            "stale",
+            \.route.overrides.stale,
+            in: lifetimes,
+            example: "1d",
+            "How long after that it is still served while a new one is fetched behind it."
+        ),
+        ConfigKey(
+            "cache",
+            .choice(Settings.Overrides.Cache.allCases.map(\.rawValue)),
+            example: "force",
+            "never: nothing is stored. force: stored and used even where the upstream forbids it."
+        ) { node, draft, reader in
+            let words = Settings.Overrides.Cache.allCases.map(\.rawValue)
+            draft.route.overrides.cache = reader.choice(node, of: words).flatMap(Settings.Overrides.Cache.init)
+        },
+        .optionalDuration(
+            "negative",
+            \.route.overrides.negative,
+            in: lifetimes,
+            example: "30s",
+            "How long a 404 or 410 is fresh, in place of what the upstream says."
+        ),
+        .section("vary", \.route.overrides.vary, "What becomes of the answer's Vary."),
+    ]
+
+    /// The keys that a rule for errors has, with examples of its own.
+    static let errorKeys: [ConfigKey<RouteDraft>] = {
+        let examples = ["path": "\"**\"", "method": "GET", "status": "4xx", "model": "Problem", "root": "error"]
+        return keys.compactMap { key in
+            var key = key
+            guard let example = examples[key.facts.name] else { return nil }
+            key.facts.example = example
+            return key
+        }
+    }()
+
+    /// Puts together what several keys say, and says where they contradict each other.
+    mutating func finish(_ reader: inout ConfigReader, isError: Bool) {
+        route.declaration.path = path ?? ""
+        route.declaration.status = status ?? (isError ? .any : .class(2))
+        if let model { route.body = BodyRule(model: model.name, isList: model.isList, root: root) }
+        if root != nil, places["model"] == nil {
+            reader.error(places["root"], "\"root\" says where a model is found, but the rule names none; add \"model\"")
+        }
+        if isError, let status, status == .class(2) || (200..<300).contains(status.exact ?? 0) {
+            reader.error(places["status"], "errors speak of answers that are not 2xx; move this rule to \"routes\"")
+        }
+        if route.overrides.cache == .never, let place = places["fresh"] ?? places["stale"] ?? places["negative"] {
+            reader.error(place, "\"cache: never\" stores nothing that could be fresh or stale; remove one of the two")
+        }
+        if isError, places["model"] == nil, places["path"] != nil {
+            reader.error(place, "the rule names no model; add one, for example \"model: Problem\"")
+        }
+        checkPattern(&reader)
+    }
+
+    private func checkPattern(_ reader: inout ConfigReader) {
+        guard let path else { return }
+        let pattern: RoutePattern
+        do {
+            pattern = try RoutePattern(path)
+        } catch {
+            reader.error(places["path"], error.description)
+            return
+        }
+        for (binding, place) in zip(route.object, objectPlaces)
+        where !pattern.names.contains(where: { $0.name == binding.capture }) {
+            let known = pattern.names.map(\.name)
+            let meant =
+                known.isEmpty
+                ? "it has none; write {\(binding.capture)} there" : "it has \(known.joined(separator: ", "))"
+            reader.error(place, "\"\(path)\" has no capture \"\(binding.capture)\"; \(meant)")
+        }
+    }
+}
+
+extension Settings.Overrides.Vary: ConfigSection {
+    static let keys: [ConfigKey<Settings.Overrides.Vary>] = [
+        .texts(
+            "ignore",
+            \.ignore,
+            example: "[User-Agent, Origin]",
+            "Request fields that select no variant of the answer, though its Vary names them.",
+            check: FieldName.complaint
+        )
+    ]
+}
+
+extension StatusPattern {
+    /// Reads `201`, `2xx`, `any` or `*`.
+    init?(_ text: String) {
+        if text == "any" || text == "*" {
+            self = .any
+        } else if text.utf8.count == 3, text.hasSuffix("xx"), let digit = text.first?.wholeNumberValue,
+            (1...5).contains(digit)
+        {
+            self = .class(digit)
+        } else if let status = Int(text), (100...599).contains(status) {
+            self = .exact(status)
+        } else {
+            return nil
+        }
+    }
+
+    fileprivate var exact: Int? {
+        if case .exact(let status) = self { status } else { nil }
+    }
+}

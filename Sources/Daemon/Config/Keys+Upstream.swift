@@ -1,0 +1,159 @@
+/// The keys of one upstream and of its credential.
+extension UpstreamDraft: ConfigSection {
+    static let keys: [ConfigKey<UpstreamDraft>] = [
+        ConfigKey(
+            "url",
+            .text,
+            example: "https://api.github.com",
+            isRequired: true,
+            "The origin, and the base path if there is one. No user name, query or fragment."
+        ) { node, draft, reader in
+            guard let text = reader.text(node, wanted: "a URL") else { return }
+            do throws(UpstreamURLError) {
+                draft.settings.url = try UpstreamURL(text)
+            } catch {
+                reader.errorHere(node.place, error.description)
+            }
+        },
+        ConfigKey(
+            "prefix",
+            .text,
+            example: "/github",
+            """
+            The path under which programs find it. Without one it has its addresses to itself; several upstreams on one \
+            address need one each.
+            """
+        ) { node, draft, reader in
+            guard let text = reader.text(node, wanted: "a path such as /github") else { return }
+            do throws(PathPrefix.Misfit) {
+                draft.settings.prefix = try PathPrefix.read(text)
+            } catch {
+                draft.hasValidPrefix = false
+                reader.errorHere(node.place, error.description)
+            }
+        },
+        .addresses(
+            "listen",
+            \.settings.listen,
+            example: "127.0.0.1:8790",
+            "Addresses of its own, in the forms of \"listen\" above."
+        ),
+        .credential,
+        .texts(
+            "principal",
+            \.settings.principal,
+            """
+            Header fields, and query parameters written ?name, that say whose data an answer is. Nobody is shown what \
+            was fetched with other values of them; the values themselves are never stored.
+            """,
+            check: { $0.hasPrefix("?") ? ($0.count > 1 ? nil : "names no query parameter") : FieldName.complaint($0) }
+        ),
+        .texts(
+            "context",
+            \.settings.context,
+            """
+            Header fields that choose another representation of the same object, such as its language. "*" stands for \
+            any text. What Vary names counts as well.
+            """,
+            check: FieldName.patternComplaint
+        ),
+        .boolean(
+            "shared",
+            \.settings.shared,
+            "Read the caching rules as for a cache shared by many people (s-maxage, private, Authorization)."
+        ),
+        .texts(
+            "targets",
+            \.settings.targets,
+            "Fields that take the place of Cache-Control where an answer has them, the first one first (RFC 9213).",
+            check: FieldName.complaint
+        ),
+        .choice("cookies", \.settings.cookies, "What becomes of Set-Cookie in stored answers: drop or replay."),
+        .texts(
+            "cors",
+            \.settings.cors,
+            example: "[\"http://localhost:3000\"]",
+            "Origins of web pages that may ask Larder. All others are refused.",
+            check: WebOrigin.complaint
+        ),
+        .boolean(
+            "rewrite_links",
+            \.settings.rewriteLinks,
+            """
+            Let absolute URLs of the upstream in JSON answers point at Larder, for clients that follow them. What is \
+            stored stays as received.
+            """
+        ),
+        .texts(
+            "hosts",
+            \.settings.hosts,
+            example: "[larder.internal]",
+            "Further names (Host fields) under which programs reach it. The listen address and localhost always count.",
+            check: HostName.complaint
+        ),
+        .text(
+            "ca_file",
+            \.settings.caFile,
+            example: "/etc/ssl/company.pem",
+            "Certificate authorities (PEM) to trust in place of the system's."
+        ),
+        .proxy,
+        .boolean("http2", \.settings.http2, "Speak HTTP/2 where the upstream offers it."),
+        .duration(
+            "heuristic",
+            \.settings.heuristic,
+            in: .zero ... .forever,
+            """
+            The longest freshness to assume where the upstream says nothing: a tenth of an answer's age since \
+            Last-Modified, this at most. 0s assumes none.
+            """
+        ),
+        .duration(
+            "stale_if_error",
+            \.settings.staleIfError,
+            in: .zero ... .forever,
+            "How long past its freshness an answer may stand in when the upstream fails or limits."
+        ),
+        .duration(
+            "lag",
+            \.settings.lag,
+            in: .zero ... .seconds(86_400),
+            "How long lists and searches of this upstream may show older values than a write or a detail answer did."
+        ),
+        .models(\.models),
+        .routes(\.routes),
+        .errors(\.errors),
+    ]
+}
+
+extension CredentialDraft: ConfigSection {
+    static let keys: [ConfigKey<CredentialDraft>] = [
+        ConfigKey(
+            "header",
+            .text,
+            fallback: Settings.Credential().header,
+            "The header field it is sent in."
+        ) { node, draft, reader in
+            guard let text = reader.text(node, wanted: "a header field's name") else { return }
+            if let complaint = FieldName.complaint(text) { reader.errorHere(node.place, "\"\(text)\" \(complaint)") }
+            draft.settings.header = text
+        },
+        ConfigKey(
+            "from",
+            .text,
+            example: "\"${CREDENTIALS_DIRECTORY}/github\"",
+            isRequired: true,
+            "The file that holds it, on one line, readable by nobody but Larder's user."
+        ) { node, draft, reader in
+            guard let text = reader.text(node, wanted: "a file's path") else { return }
+            draft.settings.from = text
+            draft.read(at: node.place, &reader)
+        },
+        .text("scheme", \.settings.scheme, example: "Bearer", "Put before the file's content, with a space."),
+        .boolean(
+            "writes",
+            \.settings.writes,
+            "Whether it also serves POST, PUT, PATCH and DELETE, and so lets every program change things."
+        ),
+    ]
+}

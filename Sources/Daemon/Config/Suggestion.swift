@@ -1,0 +1,37 @@
+/// What somebody probably meant to write.
+enum Suggestion {
+    /// The candidate nearest to `word`, if one is near enough to be a slip of the fingers.
+    static func nearest(to word: String, among candidates: some Sequence<String>) -> String? {
+        let plain = simplified(word)
+        let limit = max(1, plain.count / 3)
+        return
+            candidates
+            .map { (candidate: $0, distance: distance(plain, simplified($0))) }
+            .filter { $0.distance <= limit }
+            .min { ($0.distance, $0.candidate) < ($1.distance, $1.candidate) }?
+            .candidate
+    }
+
+    /// Case, `-` and `_` are what people mix up first.
+    private static func simplified(_ word: String) -> [UInt8] {
+        word.utf8.filter { $0 != UInt8(ascii: "_") && $0 != UInt8(ascii: "-") }.map { asciiLowercased($0) }
+    }
+
+    /// The least number of inserted, removed, replaced and swapped letters (optimal string alignment).
+    static func distance(_ left: [UInt8], _ right: [UInt8]) -> Int {
+        var beforeLast = [Int](repeating: 0, count: right.count + 1)
+        var last = Array(0...right.count)
+        for (row, a) in left.enumerated() {
+            var current = [row + 1]
+            for (column, b) in right.enumerated() {
+                var best = min(last[column + 1] + 1, current[column] + 1, last[column] + (a == b ? 0 : 1))
+                if row > 0, column > 0, a == right[column - 1], left[row - 1] == b {
+                    best = min(best, beforeLast[column - 1] + 1)
+                }
+                current.append(best)
+            }
+            (beforeLast, last) = (last, current)
+        }
+        return last[right.count]
+    }
+}

@@ -1,0 +1,87 @@
+/// Durations and sizes as people write them: `1h30m`, `500ms`, `64MiB`.
+enum Units {
+    /// Why a text is no duration or size; the message goes after the text.
+    struct Misfit: Error, Equatable {
+        let reason: String
+    }
+
+    private static let durations: [(unit: String, milliseconds: Int64)] = [
+        ("w", 604_800_000), ("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000), ("ms", 1),
+    ]
+
+    private static let sizes: [(unit: String, bytes: Int)] = [
+        ("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10),
+        ("TB", 1_000_000_000_000), ("GB", 1_000_000_000), ("MB", 1_000_000), ("kB", 1000), ("B", 1),
+    ]
+
+    /// Reads `500ms`, `30s`, `5m`, `1h30m`, `1d`, `0` or `forever`.
+    static func duration(_ text: String) throws(Misfit) -> Duration {
+        if text == "forever" { return .forever }
+        if text == "0" { return .zero }
+        var rest = Substring(text)
+        var total: Int64 = 0
+        while !rest.isEmpty {
+            let (number, unit, after) = try numberAndUnit(rest)
+            guard !unit.isEmpty else { throw Misfit(reason: "has no unit; write \(number)s for seconds") }
+            guard let factor = durations.first(where: { $0.unit == unit })?.milliseconds else {
+                throw Misfit(reason: "has an unknown unit \"\(unit)\"; units are ms, s, m, h, d and w")
+            }
+            let (product, overflow) = Int64(number).multipliedReportingOverflow(by: factor)
+            let (sum, carry) = total.addingReportingOverflow(product)
+            guard !overflow, !carry else { throw Misfit(reason: "is too long; write \"forever\"") }
+            total = sum
+            rest = after
+        }
+        guard !text.isEmpty else { throw Misfit(reason: "is not a duration such as 500ms, 30s, 5m or 1d") }
+        return .milliseconds(total)
+    }
+
+    /// Reads `64MiB`, `1GB`, `4096`.
+    static func size(_ text: String) throws(Misfit) -> Int {
+        let (number, unit, rest) = try numberAndUnit(Substring(text))
+        guard rest.isEmpty else { throw Misfit(reason: "is not a size such as 4096, 512KiB, 64MiB or 1GiB") }
+        if unit.isEmpty { return number }
+        guard let factor = sizes.first(where: { $0.unit == unit })?.bytes else {
+            throw Misfit(reason: "has an unknown unit \"\(unit)\"; units are B, KiB, MiB, GiB, TiB, kB, MB, GB and TB")
+        }
+        let (product, overflow) = number.multipliedReportingOverflow(by: factor)
+        guard !overflow else { throw Misfit(reason: "is larger than any disk") }
+        return product
+    }
+
+    /// The shortest spelling that `duration` reads.
+    static func text(_ duration: Duration) -> String {
+        if duration >= .forever { return "forever" }
+        let (seconds, attoseconds) = duration.components
+        var rest = seconds * 1000 + attoseconds / 1_000_000_000_000_000
+        guard rest > 0 else { return "0s" }
+        // A single unit reads best: 90m rather than 1h30m would, but 1d rather than 24h; weeks are never the shorter.
+        var text = ""
+        for (unit, milliseconds) in durations.dropFirst() where rest >= milliseconds {
+            text += "\(rest / milliseconds)\(unit)"
+            rest %= milliseconds
+        }
+        return text
+    }
+
+    /// The spelling in the largest binary unit that divides it.
+    static func text(size: Int) -> String {
+        for (unit, bytes) in sizes.prefix(4) where size > 0 && size % bytes == 0 { return "\(size / bytes)\(unit)" }
+        return "\(size)"
+    }
+
+    private static func numberAndUnit(_ text: Substring) throws(Misfit) -> (Int, String, Substring) {
+        let digits = text.prefix { $0.isASCII && $0.isNumber }
+        guard !digits.isEmpty else {
+            throw Misfit(reason: "is not a whole number with a unit, such as 30s or 64MiB")
+        }
+        guard let number = Int(digits) else { throw Misfit(reason: "is too large") }
+        let tail = text[digits.endIndex...]
+        let unit = tail.prefix { $0.isLetter }
+        let rest = tail[unit.endIndex...]
+        guard rest.isEmpty || rest.first?.isNumber == true else {
+            throw Misfit(reason: "is not a whole number with a unit, such as 30s or 64MiB")
+        }
+        return (number, String(unit), rest)
+    }
+}
