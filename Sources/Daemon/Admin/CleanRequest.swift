@@ -76,10 +76,11 @@ extension CleanRequest {
         case .principal: principal = try text()
         case .olderThan:
             let written = try text()
-            guard let duration = AdminDuration.parse(written) else {
-                throw .badRequest("older_than must be a duration such as 90s, 15m, 12h or 7d, not \(written)")
+            do throws(Units.Misfit) {
+                olderThan = try Units.duration(written)
+            } catch {
+                throw .badRequest("older_than: \"\(written)\" \(error.reason)")
             }
-            olderThan = duration
         }
     }
 
