@@ -1,3 +1,4 @@
+import Mapping
 import Store
 
 /// What the admin side needs of the daemon around it.
@@ -8,8 +9,8 @@ protocol AdminContext: Sendable {
     /// Larder's version, such as `0.1.0`.
     var version: String { get }
     var readiness: Readiness { get }
-    /// The names of the models that the config declares.
-    var modelNames: [String] { get }
+    /// The models that the config declares, by upstream.
+    var models: [String: Models] { get }
 
     /// What the store and the memory tier tell about themselves; asked at each scrape.
     func figures() async throws(StoreError) -> StoreFigures

@@ -196,13 +196,13 @@ extension AdminRoute {
             limit: paging.limit,
             after: paging.after
         )
-        return try await asked { () throws(StoreError) in try await context.store.objects(query) }
+        return try await asked { () throws(StoreError) in try await context.lookup.objects(query) }
     }
 
     private static func unknownModel(_ request: AdminRequest, _ context: any AdminContext) -> Problem? {
         let model = request.captures["model"] ?? ""
         guard !context.modelNames.contains(model) else { return nil }
-        let known = context.modelNames.sorted().joined(separator: ", ")
+        let known = context.modelNames.joined(separator: ", ")
         return .notFound(
             "no model is named \(model): "
                 + (known.isEmpty ? "the config declares none" : "the config declares \(known)")

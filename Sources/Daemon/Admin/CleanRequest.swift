@@ -101,7 +101,7 @@ extension CleanRequest {
     /// Does what was asked for and tells what it removed.
     func perform(in context: any AdminContext) async throws(Problem) -> AdminResponse {
         var total: CleanResult?
-        for filter in try filters(in: context) {
+        for filter in try await filters(in: context) {
             let result = try await asked { () throws(StoreError) in try await context.clean(filter, dryRun: isDryRun) }
             total = total?.adding(result) ?? result
         }
@@ -114,8 +114,8 @@ extension CleanRequest {
         return .json(.object(members))
     }
 
-    /// The store's filters that together mean this request: one, or one per upstream that has the route.
-    private func filters(in context: any AdminContext) throws(Problem) -> [CleanFilter] {
+    /// The store's filters that together mean this request.
+    private func filters(in context: any AdminContext) async throws(Problem) -> [CleanFilter] {
         var filter = CleanFilter(
             model: model,
             identity: id,
@@ -123,15 +123,44 @@ extension CleanRequest {
             principal: principal,
             olderThan: olderThan.map(microseconds)
         )
-        guard let route else { return [filter] }
-        let routes = context.routes(spelled: route).filter { upstream == nil || $0.upstream == upstream }
-        guard !routes.isEmpty else {
-            throw .badRequest("the config has no route \(route)" + (upstream.map { " under \($0)" } ?? ""))
+        var filters = [filter]
+        if let route {
+            let routes = context.routes(spelled: route).filter { upstream == nil || $0.upstream == upstream }
+            guard !routes.isEmpty else {
+                throw .badRequest("the config has no route \(route)" + (upstream.map { " under \($0)" } ?? ""))
+            }
+            filters = routes.map { found -> CleanFilter in
+                filter.upstream = found.upstream
+                filter.url = found.covers
+                return filter
+            }
         }
-        return routes.map { found -> CleanFilter in
-            filter.upstream = found.upstream
-            filter.url = found.covers
-            return filter
+        return try await named(filters, in: context)
+    }
+
+    /// Puts the identities of objects in the place of a key's value.
+    private func named(_ filters: [CleanFilter], in context: any AdminContext) async throws(Problem) -> [CleanFilter] {
+        guard let id else { return filters }
+        let query = ObjectQuery(
+            model: model,
+            identity: id,
+            upstream: upstream,
+            principal: principal,
+            limit: Paging.maximum
+        )
+        let found = try await asked { () throws(StoreError) in try await context.lookup.objects(query).rows }
+        guard !found.isEmpty, !found.contains(where: { $0.identity == id }) else { return filters }
+        // One key may name different objects of two upstreams, or of two principals; their contexts are cleaned together.
+        var seen: Set<[String]> = []
+        let owners = found.filter { seen.insert([$0.upstream, $0.principal, $0.identity]).inserted }
+        return filters.flatMap { filter in
+            owners.filter { filter.upstream == nil || $0.upstream == filter.upstream }.map { row in
+                var named = filter
+                named.identity = row.identity
+                named.upstream = row.upstream
+                named.principal = row.principal
+                return named
+            }
         }
     }
 }

@@ -11,7 +11,7 @@ final class AdminFixture: AdminContext {
     let modes = ModeSwitch(.online)
     let metrics = Metrics(workers: 1)
     let version = "0.1-test"
-    let modelNames = ["User", "Issue"]
+    let models: [String: Models]
     let token = "correct-horse-battery"
     private let state = Mutex(Readiness.ready)
 
@@ -32,9 +32,10 @@ final class AdminFixture: AdminContext {
                 ]
             ),
         ])
+        self.models = ["github": models, "forge": models]
         let configuration = StoreConfiguration(
             path: folder.path + "/larder.db",
-            models: ["github": models, "forge": models]
+            models: self.models
         )
         store = try Store.open(configuration).0
     }

@@ -247,6 +247,17 @@ import Testing
         #expect(try json(await ask("GET", "/count"))["models"] as? [String: Int] == ["User": 2])
     }
 
+    @Test func `an object is cleaned by its key, and no other`() async throws {
+        try await daemon.fill()
+        let none = try json(await ask("POST", "/clean", body: #"{"model": "User", "id": "nobody"}"#))
+        #expect(none["objects"] as? Int == 0)
+        let answer = try json(await ask("POST", "/clean", body: #"{"model": "User", "id": "hubot"}"#))
+        #expect(answer["objects"] as? Int == 1)
+        #expect(answer["documents"] as? Int == 1)
+        #expect(try await ask("GET", "/objects/User/hubot").status == 404)
+        #expect(try await ask("GET", "/objects/User/octocat").status == 200)
+    }
+
     @Test func `a dry run removes nothing`() async throws {
         try await daemon.fill()
         let answer = try json(await ask("POST", "/clean?all=true&dry_run=true"))
