@@ -1,12 +1,10 @@
 import Synchronization
 
 /// How the daemon relates to its upstreams.
-enum Mode: String, Sendable, CaseIterable {
-    /// Ask the upstream when an answer is unknown or stale; stale answers step in when it fails.
-    case online
-    /// Never ask: answer what is known, fresh or stale, and explain what is not.
-    case offline
-}
+///
+/// `online`: ask the upstream when an answer is unknown or stale; stale answers step in when it fails. `offline`: never
+/// ask; answer what is known, fresh or stale, and explain what is not.
+typealias Mode = Settings.Mode
 
 /// The mode that the daemon is in: read by every request, changed by people.
 ///
