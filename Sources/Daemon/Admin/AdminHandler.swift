@@ -1,0 +1,146 @@
+/// The admin side at its sockets.
+///
+/// One per worker. Nothing here is in a hurry: on the worker a request is only taken along, all else happens in a task.
+final class AdminHandler: HTTPHandler {
+    private let service: AdminService
+    private let hosts: [String]
+    private let cors: CORS
+    private let executor: (any TaskExecutor)?
+    /// The guards by entrance, made when the first request comes in there: only then is it known what was bound.
+    private var doors: [ObjectIdentifier: (entrance: Entrance, door: Guard)] = [:]
+
+    /// - Parameters:
+    ///   - hosts: further names under which the admin side may be asked for.
+    ///   - cors: the pages of other origins that may ask; none unless given.
+    ///   - executor: where answers are made; the shared pool unless given. Not a loop that serves data, for a page of a
+    ///     thousand objects takes milliseconds.
+    init(service: AdminService, hosts: [String] = [], cors: CORS = CORS(), executor: (any TaskExecutor)? = nil) {
+        self.service = service
+        self.hosts = hosts
+        self.cors = cors
+        self.executor = executor
+    }
+
+    func received(_ request: borrowing RequestHead, on connection: HTTPConnection) {
+        let entrance = connection.entrance
+        let door = door(of: entrance)
+        // Whoever may connect to a Unix socket may ask: its permissions decide.
+        let isTrusted = if case .unix = entrance.address { true } else { false }
+        let exchange = connection.deferReply(request)
+        Self.begin(exchange, service: service, door: door, isTrusted: isTrusted, on: executor)
+    }
+
+    // Apart from `received`: the compiler (6.3.1) cannot check a task made where something noncopyable is in sight.
+    private static func begin(
+        _ exchange: Exchange,
+        service: AdminService,
+        door: Guard,
+        isTrusted: Bool,
+        on executor: (any TaskExecutor)?
+    ) {
+        Task(executorPreference: executor) {
+            await answer(exchange, service: service, door: door, isTrusted: isTrusted)
+        }
+    }
+
+    private func door(of entrance: Entrance) -> Guard {
+        if let known = doors[ObjectIdentifier(entrance)] { return known.door }
+        let door = Guard(listeners: entrance.guardListeners, hosts: hosts, cors: cors)
+        // The entrance is kept with it, so that its identity is not given to another one.
+        doors[ObjectIdentifier(entrance)] = (entrance, door)
+        return door
+    }
+
+    /// The guard comes first, before anything of the request is read or looked up.
+    private static func answer(_ exchange: Exchange, service: AdminService, door: Guard, isTrusted: Bool) async {
+        let request = exchange.request
+        var crossOrigin = Fields()
+        switch door.check(request) {
+        case .allowed: break
+        case .allowedOrigin(let origin): crossOrigin = door.cors.fields(for: origin)
+        case .preflight(let origin):
+            let fields = door.cors.preflightFields(for: origin, request: request.fields)
+            return exchange.reply.respond(status: 204, fields: fields)
+        case .refused(let refusal):
+            return exchange.reply.respond(ProblemDocument(status: refusal.status, detail: refusal.message))
+        }
+        var response: AdminResponse
+        do throws(Problem) {
+            response = await service.answer(try await read(request), isTrusted: isTrusted)
+        } catch {
+            response = .problem(error)
+        }
+        response.fields.lines += crossOrigin.lines
+        exchange.reply.respond(status: response.status, fields: response.fields, body: response.body)
+    }
+
+    /// The request with its body.
+    private static func read(_ request: Request) async throws(Problem) -> AdminRequest {
+        let limit = AdminService.maximumBody
+        let tooLong = Problem(413, "the body may have \(limit) bytes at most here")
+        var bytes: [UInt8] = []
+        if let body = request.body {
+            if let length = body.declaredLength, length > limit { throw tooLong }
+            do throws(RequestBodyError) {
+                bytes = try await body.collect(limit: limit)
+            } catch {
+                switch error {
+                case .overLimit: throw tooLong
+                // Nobody is there to read this, or the connection has said it better.
+                case .disconnected, .refused: throw .badRequest("the body is incomplete")
+                }
+            }
+        }
+        let parts = request.target.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
+        let read = AdminRequest(
+            method: request.method,
+            path: String(parts[0]),
+            query: parts.count == 2 ? String(parts[1]) : nil,
+            fields: request.fields,
+            body: bytes
+        )
+        guard let read else { throw .badRequest("the target has a broken percent-escape, or is not UTF-8 text") }
+        return read
+    }
+}
+
+extension Entrance {
+    /// The names by which the guard knows this entrance: what was bound, and what the config calls it.
+    var guardListeners: [Guard.Listener] {
+        switch (address, configured) {
+        case (.unix, _): [.unix]
+        case (.tcp(let host, let port), .tcp(let name, _)):
+            [.tcp(host: host, port: port), .tcp(host: name, port: port)]
+        case (.tcp(let host, let port), _): [.tcp(host: host, port: port)]
+        }
+    }
+}
+
+extension Guard {
+    /// Decides on a request that is a value already.
+    func check(_ request: Request) -> Verdict {
+        let authority = request.authority.map { Array($0.utf8) }
+        let origin = request.fields.combined("origin").map { Array($0.utf8) }
+        let site = request.fields.combined("sec-fetch-site").map { Array($0.utf8) }
+        return withBytes(authority) { authority in
+            withBytes(origin) { origin in
+                withBytes(site) { site in
+                    check(
+                        Facts(
+                            authority: authority,
+                            origin: origin,
+                            secFetchSite: site,
+                            isOptions: request.method == "OPTIONS",
+                            asksForMethod: request.fields.contains("access-control-request-method")
+                        )
+                    )
+                }
+            }
+        }
+    }
+}
+
+private func withBytes<Result>(_ bytes: [UInt8]?, _ body: (UnsafeRawBufferPointer?) -> Result) -> Result {
+    guard let bytes else { return body(nil) }
+    return bytes.withUnsafeBytes { body($0) }
+}

@@ -1,0 +1,223 @@
+import Store
+
+extension AdminRoute {
+    /// Every endpoint, in the order of the OpenAPI document.
+    static let all: [AdminRoute] = monitoring + contents + control + reserved
+
+    private static let monitoring: [AdminRoute] = [
+        AdminRoute(
+            method: "GET",
+            path: "/",
+            sentence: "A status page for people.",
+            mediaType: "text/html",
+            answer: { _, _ in StatusPage.response(status: 200) }
+        ),
+        AdminRoute(
+            method: "GET",
+            path: "/healthz",
+            sentence: "Whether the process is alive.",
+            access: .open,
+            answer: { _, _ in .json(["status": "alive"]) }
+        ),
+        AdminRoute(
+            method: "GET",
+            path: "/readyz",
+            sentence: "Whether requests are answered: 503 with the reason while starting or draining.",
+            access: .open,
+            answer: { _, context throws(Problem) in
+                switch context.readiness {
+                case .ready: return .json(["status": "ready"])
+                case .notReady(let reason): throw Problem(503, reason, fields: Fields([Field("Retry-After", "1")]))
+                }
+            }
+        ),
+        AdminRoute(
+            method: "GET",
+            path: "/metrics",
+            sentence: "What the daemon counts of itself, for Prometheus.",
+            access: .open,
+            mediaType: "text/plain",
+            answer: { _, context throws(Problem) in
+                let reading = Metric.Reading(
+                    metrics: context.metrics,
+                    store: try await asked { () throws(StoreError) in try await context.figures() },
+                    process: .read(),
+                    mode: context.modes.current,
+                    version: context.version
+                )
+                return .text(Array(PrometheusText.write(Metric.all, reading).utf8), type: PrometheusText.mediaType)
+            }
+        ),
+        AdminRoute(
+            method: "GET",
+            path: "/openapi.json",
+            sentence: "This description of the admin side.",
+            answer: { _, context in .json(OpenAPIDocument.describe(AdminRoute.all, version: context.version)) }
+        ),
+    ]
+
+    private static let contents: [AdminRoute] = [
+        AdminRoute(
+            method: "GET",
+            path: "/count",
+            sentence: "How many objects and documents the store holds, and their size.",
+            answer: { _, context throws(Problem) in
+                .json(.object(try await asked { () throws(StoreError) in try await context.store.count() }.members))
+            }
+        ),
+        AdminRoute(
+            method: "GET",
+            path: "/objects/{model}",
+            sentence: "The objects of a model at their newest known values.",
+            query: Paging.parameters + Ownership.parameters,
+            answer: { request, context throws(Problem) in
+                let page = try await objects(request, context)
+                if page.rows.isEmpty, let problem = unknownModel(request, context) { throw problem }
+                return .json(page.document("objects") { $0.document })
+            }
+        ),
+        AdminRoute(
+            method: "GET",
+            path: "/objects/{model}/{id}",
+            sentence:
+                "The objects of a model with this identity, or with a key of this value: one per principal and context.",
+            query: Paging.parameters + Ownership.parameters,
+            answer: { request, context throws(Problem) in
+                let page = try await objects(request, context)
+                if page.rows.isEmpty {
+                    let (model, id) = (request.captures["model"] ?? "", request.captures["id"] ?? "")
+                    throw unknownModel(request, context) ?? .notFound("no \(model) is known as \(id)")
+                }
+                return .json(page.document("objects") { $0.document })
+            }
+        ),
+        AdminRoute(
+            method: "GET",
+            path: "/documents",
+            sentence: "The cached answers.",
+            query: [Parameter(name: "url", sentence: "What path and query, as sent upstream, begin with.")]
+                + Paging.parameters + Ownership.parameters,
+            answer: { request, context throws(Problem) in
+                let paging = try Paging(request)
+                let query = DocumentQuery(
+                    upstream: request.value("upstream"),
+                    principal: request.value("principal"),
+                    urlPrefix: request.value("url"),
+                    limit: paging.limit,
+                    after: paging.after
+                )
+                let page = try await asked { () throws(StoreError) in try await context.store.documents(query) }
+                return .json(page.document("documents") { $0.document })
+            }
+        ),
+        AdminRoute(
+            method: "GET",
+            path: "/warnings",
+            sentence: "What did not fit models, routes or the law, the latest first.",
+            query: Paging.parameters,
+            answer: { request, context throws(Problem) in
+                let paging = try Paging(request)
+                let page = try await asked { () throws(StoreError) in
+                    try await context.store.warnings(limit: paging.limit, after: paging.after)
+                }
+                return .json(page.document("warnings") { $0.document })
+            }
+        ),
+    ]
+
+    private static let control: [AdminRoute] = [
+        AdminRoute(
+            method: "POST",
+            path: "/clean",
+            sentence: "Removes what matches every condition given, for good; answers what was removed.",
+            query: CleanRequest.parameters,
+            body: CleanRequest.parameters,
+            answer: { request, context throws(Problem) in
+                try await CleanRequest(request).perform(in: context)
+            }
+        ),
+        AdminRoute(
+            method: "GET",
+            path: "/mode",
+            sentence: "The mode the daemon is in.",
+            answer: { _, context in .json(["mode": .string(context.modes.current.rawValue)]) }
+        ),
+        AdminRoute(
+            method: "PUT",
+            path: "/mode",
+            sentence: "Changes the mode until it is changed again or the daemon restarts.",
+            query: [modeParameter],
+            body: [modeParameter],
+            answer: { request, context throws(Problem) in
+                var wanted = request.value("mode")
+                for (name, value) in try request.members() {
+                    guard name == "mode" else { throw .badRequest("\(name) is no member here: use mode") }
+                    guard wanted == nil else { throw .badRequest("mode is given twice") }
+                    wanted = value.text
+                }
+                guard let mode = wanted.flatMap(Mode.init(rawValue:)) else {
+                    throw .badRequest("mode must be one of \(Mode.allCases.map(\.rawValue).joined(separator: ", "))")
+                }
+                context.modes.set(mode)
+                return .json(["mode": .string(mode.rawValue)])
+            }
+        ),
+    ]
+
+    private static let modeParameter = Parameter(
+        name: "mode",
+        sentence: "\(Mode.allCases.map(\.rawValue).joined(separator: " or "))."
+    )
+
+    private static let reserved: [AdminRoute] = [
+        ("POST", "/save", "Saves the store as a snapshot."), ("POST", "/load", "Loads a snapshot."),
+        ("GET", "/outbox", "Writes accepted while the upstream could not be reached."),
+        ("GET", "/changes", "Changes of objects as server-sent events."),
+        ("POST", "/reload", "Reads the config again."), ("GET", "/explain", "Why a URL is answered as it is."),
+    ].map { method, path, sentence in
+        AdminRoute(
+            method: method,
+            path: path,
+            sentence: sentence,
+            isBuilt: false,
+            answer: { _, _ throws(Problem) in throw .notBuilt(path) }
+        )
+    }
+
+    private static func objects(_ request: AdminRequest, _ context: any AdminContext) async throws(Problem)
+        -> Page<ObjectRow>
+    {
+        let paging = try Paging(request)
+        let query = ObjectQuery(
+            model: request.captures["model"],
+            identity: request.captures["id"],
+            upstream: request.value("upstream"),
+            principal: request.value("principal"),
+            limit: paging.limit,
+            after: paging.after
+        )
+        return try await asked { () throws(StoreError) in try await context.lookup.objects(query) }
+    }
+
+    private static func unknownModel(_ request: AdminRequest, _ context: any AdminContext) -> Problem? {
+        let model = request.captures["model"] ?? ""
+        guard !context.modelNames.contains(model) else { return nil }
+        let known = context.modelNames.joined(separator: ", ")
+        return .notFound(
+            "no model is named \(model): "
+                + (known.isEmpty ? "the config declares none" : "the config declares \(known)")
+        )
+    }
+}
+
+/// Asks the store and puts its errors into the words of HTTP.
+func asked<Value: Sendable>(
+    _ question: () async throws(StoreError) -> Value
+) async throws(Problem) -> Value {
+    do {
+        return try await question()
+    } catch {
+        let isPassing = error == .closed || error == .queueFull
+        throw Problem(isPassing ? 503 : 500, error.description)
+    }
+}

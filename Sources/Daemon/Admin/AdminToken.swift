@@ -1,0 +1,168 @@
+import Glibc
+
+/// Why the admin token cannot be used; the message says what to do about it.
+enum AdminTokenError: Error, Equatable, CustomStringConvertible {
+    case notOurs(path: String, owner: UInt32)
+    case notAFile(path: String)
+    case malformed(path: String)
+    case system(path: String, operation: String, code: Int32)
+
+    var description: String {
+        switch self {
+        case .notOurs(let path, let owner):
+            "the admin token \(path) belongs to user \(owner), not to the user that runs Larder: remove it or give it to that user"
+        case .notAFile(let path):
+            "the admin token \(path) is not a plain file: remove it, and Larder makes a new one"
+        case .malformed(let path):
+            "the admin token \(path) must hold one line of 16 to 512 characters A-Z a-z 0-9 - . _ ~ + / =: remove it, and Larder makes a new one"
+        case .system(let path, let operation, let code):
+            "cannot \(operation) the admin token \(path): \(String(cString: strerror(code)))"
+        }
+    }
+}
+
+/// The secret that opens the admin side over TCP, kept in `admin.token` beside the store.
+struct AdminToken: Sendable {
+    /// The file's name beside the store.
+    static let fileName = "admin.token"
+
+    private let text: [UInt8]
+
+    init(_ text: String) {
+        self.text = Array(text.utf8)
+    }
+
+    /// Whether `presented` is the token; takes the same time wherever the two differ.
+    func matches(_ presented: some Collection<UInt8>) -> Bool {
+        var difference = presented.count ^ text.count
+        for (index, byte) in presented.enumerated() {
+            difference |= Int(byte ^ text[index % text.count])
+        }
+        return difference == 0
+    }
+
+    /// Whether the value of an `Authorization` field carries the token as a bearer (RFC 6750 §2.1).
+    func authorizes(_ field: some Collection<UInt8>) -> Bool {
+        let scheme = field.prefix(while: { $0 != 0x20 })
+        guard scheme.elementsEqual("bearer".utf8, by: { asciiLowercased($0) == $1 }) else { return false }
+        let credential = field.dropFirst(scheme.count).drop(while: { $0 == 0x20 })
+        return matches(credential)
+    }
+}
+
+extension AdminToken {
+    /// What was found and done when the token was read.
+    enum Origin: Sendable, Equatable {
+        case found
+        case made
+        /// Others could read the old one, so it counts as known to them; a new one took its place.
+        case replaced(mode: UInt32)
+    }
+
+    /// The path of the token that belongs to the store at `storePath`.
+    static func path(besideStore storePath: String) -> String {
+        guard let slash = storePath.lastIndex(of: "/") else { return fileName }
+        return storePath[...slash] + fileName
+    }
+
+    /// Reads the token for the daemon, and makes it at the first start.
+    ///
+    /// A token that its group or others may read is replaced: whoever read it must not keep the key. One that belongs to
+    /// somebody else, or is not a plain file, is refused.
+    static func prepare(at path: String) throws(AdminTokenError) -> (token: AdminToken, origin: Origin) {
+        switch try read(path) {
+        case .absent:
+            // Another start may have made it in between: the link fails then, and the winner's is read.
+            try create(at: path, replacing: false)
+            guard case .present(let text, _) = try read(path) else {
+                throw .system(path: path, operation: "read", code: ENOENT)
+            }
+            return (AdminToken(text), .made)
+        case .present(let text, let mode) where mode & 0o077 == 0:
+            return (AdminToken(text), .found)
+        case .present(_, let mode):
+            let text = try create(at: path, replacing: true)
+            return (AdminToken(text), .replaced(mode: mode))
+        }
+    }
+
+    /// Reads the token's text for a command; nil when there is none yet.
+    static func load(from path: String) throws(AdminTokenError) -> String? {
+        guard case .present(let text, _) = try read(path) else { return nil }
+        return text
+    }
+
+    private enum Reading {
+        case absent
+        case present(text: String, mode: UInt32)
+    }
+
+    private static func read(_ path: String) throws(AdminTokenError) -> Reading {
+        let file = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK)
+        guard file >= 0 else {
+            let code = errno
+            switch code {
+            case ENOENT: return .absent
+            case ELOOP: throw .notAFile(path: path)
+            default: throw .system(path: path, operation: "open", code: code)
+            }
+        }
+        defer { close(file) }
+        var status = stat()
+        guard fstat(file, &status) == 0 else { throw .system(path: path, operation: "examine", code: errno) }
+        guard status.st_mode & S_IFMT == S_IFREG else { throw .notAFile(path: path) }
+        guard status.st_uid == geteuid() || geteuid() == 0 else { throw .notOurs(path: path, owner: status.st_uid) }
+        var buffer = [UInt8](repeating: 0, count: 1024)
+        let count = Glibc.read(file, &buffer, buffer.count)
+        guard count >= 0 else { throw .system(path: path, operation: "read", code: errno) }
+        var text = buffer[..<count]
+        while let last = text.last, last == 0x0A || last == 0x0D || last == 0x20 { text.removeLast() }
+        guard (16...512).contains(text.count), text.allSatisfy(isTokenCharacter) else { throw .malformed(path: path) }
+        return .present(text: String(decoding: text, as: UTF8.self), mode: status.st_mode & 0o777)
+    }
+
+    /// The characters of RFC 6750's `b64token`.
+    private static func isTokenCharacter(_ byte: UInt8) -> Bool {
+        switch byte {
+        case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
+        default: "-._~+/=".utf8.contains(byte)
+        }
+    }
+
+    /// Writes a new token beside `path` and moves it there, so that nobody ever sees half of one.
+    @discardableResult
+    private static func create(at path: String, replacing: Bool) throws(AdminTokenError) -> String {
+        let text = random()
+        let draft = "\(path).\(getpid())"
+        unlink(draft)
+        let file = open(draft, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
+        guard file >= 0 else { throw .system(path: path, operation: "make", code: errno) }
+        defer { unlink(draft) }
+        let line = Array((text + "\n").utf8)
+        let written = write(file, line, line.count) == line.count && fsync(file) == 0
+        let code = errno
+        close(file)
+        guard written else { throw .system(path: path, operation: "write", code: code) }
+        if replacing {
+            guard rename(draft, path) == 0 else { throw .system(path: path, operation: "replace", code: errno) }
+        } else {
+            guard link(draft, path) == 0 || errno == EEXIST else {
+                throw .system(path: path, operation: "make", code: errno)
+            }
+        }
+        return text
+    }
+
+    /// 32 bytes of the kernel's randomness in base64url without padding (RFC 4648 §5).
+    private static func random() -> String {
+        let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
+        var generator = SystemRandomNumberGenerator()
+        var characters: [UInt8] = []
+        // 43 characters of 6 bits; the last one carries the 4 bits that 32 bytes leave over.
+        for position in 0..<43 {
+            let bits = Int(generator.next() as UInt64 >> 58)
+            characters.append(alphabet[position == 42 ? bits & 0x3C : bits])
+        }
+        return String(decoding: characters, as: UTF8.self)
+    }
+}

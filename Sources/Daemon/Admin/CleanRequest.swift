@@ -1,0 +1,184 @@
+import Store
+
+/// What `POST /clean` is asked to remove; conditions add up.
+struct CleanRequest: Sendable, Equatable {
+    /// Everything.
+    ///
+    /// Without it at least one condition is required, so that a forgotten one does not empty the store.
+    var all = false
+    var model: String?
+    /// The identity of one object, or the value of one of its keys; wants `model`.
+    var id: String?
+    /// The `path` of a route, as the config has it.
+    var route: String?
+    var upstream: String?
+    /// A principal's label.
+    var principal: String?
+    /// What was last observed longer ago than this.
+    var olderThan: Duration?
+    /// Count, remove nothing.
+    var isDryRun = false
+
+    /// The fields by the names that programs use, in query and body alike.
+    enum Key: String, CaseIterable {
+        case all, model, id, route, upstream, principal
+        case olderThan = "older_than"
+        case isDryRun = "dry_run"
+    }
+
+    static let parameters: [AdminRoute.Parameter] = Key.allCases.map { key in
+        switch key {
+        case .all: .init(name: key.rawValue, kind: .boolean, sentence: "Everything; excludes the other conditions.")
+        case .model: .init(name: key.rawValue, sentence: "Objects of this model, and the documents that show them.")
+        case .id: .init(name: key.rawValue, sentence: "One object, by its identity or one of its keys; wants a model.")
+        case .route: .init(name: key.rawValue, sentence: "Documents of the route whose path the config spells so.")
+        case .upstream: .init(name: key.rawValue, sentence: "What came from this upstream.")
+        case .principal: .init(name: key.rawValue, sentence: "What belongs to the principal with this label.")
+        case .olderThan: .init(name: key.rawValue, sentence: "What was last observed longer ago: 90s, 15m, 12h, 7d.")
+        case .isDryRun: .init(name: key.rawValue, kind: .boolean, sentence: "Count only, remove nothing.")
+        }
+    }
+}
+
+extension CleanRequest {
+    /// Reads the query's parameters and the members of the body; a condition may be in either.
+    init(_ request: AdminRequest) throws(Problem) {
+        let given = request.query.map { (name: $0.name, value: AdminScalar.text($0.value)) } + (try request.members())
+        var seen: Set<Key> = []
+        for (name, value) in given {
+            guard let key = Key(rawValue: name) else {
+                // Ignoring a condition would remove more than was asked for.
+                let known = Key.allCases.map(\.rawValue).joined(separator: ", ")
+                throw .badRequest("\(name) is no condition of clean: use \(known)")
+            }
+            guard seen.insert(key).inserted else { throw .badRequest("\(name) is given twice") }
+            if value != .null { try take(key, value) }
+        }
+        try check()
+    }
+
+    private mutating func take(_ key: Key, _ value: AdminScalar) throws(Problem) {
+        func text() throws(Problem) -> String {
+            guard let text = value.text else { throw .badRequest("\(key.rawValue) must be a text that is not empty") }
+            return text
+        }
+        func flag() throws(Problem) -> Bool {
+            guard let flag = value.flag else { throw .badRequest("\(key.rawValue) must be true or false") }
+            return flag
+        }
+        switch key {
+        case .all: all = try flag()
+        case .isDryRun: isDryRun = try flag()
+        case .model: model = try text()
+        case .id: id = try text()
+        case .route: route = try text()
+        case .upstream: upstream = try text()
+        case .principal: principal = try text()
+        case .olderThan:
+            let written = try text()
+            do throws(Units.Misfit) {
+                olderThan = try Units.duration(written)
+            } catch {
+                throw .badRequest("older_than: \"\(written)\" \(error.reason)")
+            }
+        }
+    }
+
+    private func check() throws(Problem) {
+        let hasCondition = [model, id, route, upstream, principal].contains { $0 != nil } || olderThan != nil
+        if all, hasCondition {
+            throw .badRequest("all means everything: leave it out, or leave the other conditions out")
+        }
+        if !all, !hasCondition {
+            let known = Key.allCases.map(\.rawValue).joined(separator: ", ")
+            throw .badRequest("say what to remove (\(known)); {\"all\": true} removes everything")
+        }
+        if id != nil, model == nil { throw .badRequest("an id is one within a model: name the model too") }
+    }
+}
+
+extension CleanRequest {
+    /// Does what was asked for and tells what it removed.
+    func perform(in context: any AdminContext) async throws(Problem) -> AdminResponse {
+        var total: CleanResult?
+        for filter in try await filters(in: context) {
+            let result = try await asked { () throws(StoreError) in try await context.clean(filter, dryRun: isDryRun) }
+            total = total?.adding(result) ?? result
+        }
+        var members = total?.removed.members ?? []
+        if isDryRun {
+            members.append(("dry_run", true))
+        } else {
+            members.append(("erased", total?.erasure == .pending ? "pending" : "done"))
+        }
+        return .json(.object(members))
+    }
+
+    /// The store's filters that together mean this request.
+    private func filters(in context: any AdminContext) async throws(Problem) -> [CleanFilter] {
+        var filter = CleanFilter(
+            model: model,
+            identity: id,
+            upstream: upstream,
+            principal: principal,
+            olderThan: olderThan.map(microseconds)
+        )
+        var filters = [filter]
+        if let route {
+            let routes = context.routes(spelled: route).filter { upstream == nil || $0.upstream == upstream }
+            guard !routes.isEmpty else {
+                throw .badRequest("the config has no route \(route)" + (upstream.map { " under \($0)" } ?? ""))
+            }
+            filters = routes.map { found -> CleanFilter in
+                filter.upstream = found.upstream
+                filter.url = found.covers
+                return filter
+            }
+        }
+        return try await named(filters, in: context)
+    }
+
+    /// Puts the identities of objects in the place of a key's value.
+    private func named(_ filters: [CleanFilter], in context: any AdminContext) async throws(Problem) -> [CleanFilter] {
+        guard let id else { return filters }
+        let query = ObjectQuery(
+            model: model,
+            identity: id,
+            upstream: upstream,
+            principal: principal,
+            limit: Paging.maximum
+        )
+        let found = try await asked { () throws(StoreError) in try await context.lookup.objects(query).rows }
+        guard !found.isEmpty, !found.contains(where: { $0.identity == id }) else { return filters }
+        // One key may name different objects of two upstreams, or of two principals; their contexts are cleaned together.
+        var seen: Set<[String]> = []
+        let owners = found.filter { seen.insert([$0.upstream, $0.principal, $0.identity]).inserted }
+        return filters.flatMap { filter in
+            owners.filter { filter.upstream == nil || $0.upstream == filter.upstream }.map { row in
+                var named = filter
+                named.identity = row.identity
+                named.upstream = row.upstream
+                named.principal = row.principal
+                return named
+            }
+        }
+    }
+}
+
+extension CleanResult {
+    /// The two as one; its bytes are gone only if both's are.
+    fileprivate func adding(_ other: CleanResult) -> CleanResult {
+        var sum = self
+        sum.removed.objects += other.removed.objects
+        sum.removed.documents += other.removed.documents
+        sum.removed.bytes += other.removed.bytes
+        sum.removed.models.merge(other.removed.models, uniquingKeysWith: +)
+        if erasure != .pending { sum.erasure = other.erasure }
+        return sum
+    }
+}
+
+private func microseconds(_ duration: Duration) -> Int64 {
+    let (seconds, attoseconds) = duration.components
+    return seconds * 1_000_000 + attoseconds / 1_000_000_000_000
+}

@@ -1,0 +1,177 @@
+import Synchronization
+
+/// All that the daemon counts of itself.
+///
+/// Workers count in objects of their own, so that no two threads share a cache line on the way of a hit; they are
+/// added up when somebody asks. What the store and the memory tier know of themselves is asked then, too
+/// (`AdminContext.figures`).
+final class Metrics: Sendable {
+    private let workers: [WorkerMetrics]
+    private let upstreams = Mutex<[String: UpstreamMetrics]>([:])
+    /// When the process came up, in seconds since 1970.
+    let startTime: Double
+
+    init(workers count: Int, startTime: Double = ProcessFigures.wallClock()) {
+        workers = (0..<count).map { _ in WorkerMetrics() }
+        self.startTime = startTime
+    }
+
+    /// The counters of one worker; keep the object rather than asking for it on each request.
+    func worker(_ index: Int) -> WorkerMetrics { workers[index] }
+
+    /// The counters of one upstream, by its name in the config; made when first asked for.
+    func upstream(_ name: String) -> UpstreamMetrics {
+        upstreams.withLock { upstreams in
+            if let known = upstreams[name] { return known }
+            let made = UpstreamMetrics()
+            upstreams[name] = made
+            return made
+        }
+    }
+
+    /// The sum of one counter over all workers.
+    func total(_ read: (WorkerMetrics) -> UInt64) -> UInt64 {
+        workers.reduce(0) { $0 &+ read($1) }
+    }
+
+    /// All upstreams that have been asked for, by name.
+    var allUpstreams: [(name: String, metrics: UpstreamMetrics)] {
+        upstreams.withLock { $0.map { (name: $0.key, metrics: $0.value) } }.sorted { $0.name < $1.name }
+    }
+
+    var totalOpenConnections: Int { workers.reduce(0) { $0 + $1.connectionsOpen.value } }
+}
+
+/// How a request on the data side was answered; each request counts once.
+enum Outcome: String, Sendable, CaseIterable {
+    /// From memory or disk, fresh, as received.
+    case hit
+    /// From memory or disk, past its freshness.
+    case stale
+    /// From memory or disk, with newer members of its objects.
+    case composed
+    /// Fetched for this request or for another one that it joined.
+    case miss
+    /// The upstream confirmed what was known.
+    case revalidated
+    /// From memory or disk because the upstream is not to be asked, or could not be.
+    case offline
+    /// A problem document of Larder's own.
+    case error
+    /// Relayed without a look-up, as unsafe methods are.
+    case bypass
+
+    /// Whether the upstream was spared.
+    var isHit: Bool {
+        switch self {
+        case .hit, .stale, .composed, .offline: true
+        case .miss, .revalidated, .error, .bypass: false
+        }
+    }
+}
+
+/// What one worker counts.
+///
+/// Its own thread adds, any thread reads.
+final class WorkerMetrics: Sendable {
+    let hits = Counter()
+    let stale = Counter()
+    let composed = Counter()
+    let misses = Counter()
+    let revalidated = Counter()
+    let offline = Counter()
+    let errors = Counter()
+    let bypassed = Counter()
+    /// Bytes of request heads and bodies.
+    let bytesReceived = Counter()
+    /// Bytes of answers, heads included.
+    let bytesSent = Counter()
+    let connectionsAccepted = Counter()
+    let connectionsOpen = Gauge()
+    /// Keeps the counters of two workers out of one cache line (64 bytes, fetched in pairs).
+    private let padding = Padding()
+
+    private struct Padding: Sendable {
+        let lines: (SIMD64<UInt8>, SIMD64<UInt8>) = (.zero, .zero)
+    }
+
+    /// The same as adding to the counter of that name, where the outcome is a value.
+    func count(_ outcome: Outcome) {
+        switch outcome {
+        case .hit: hits.add()
+        case .stale: stale.add()
+        case .composed: composed.add()
+        case .miss: misses.add()
+        case .revalidated: revalidated.add()
+        case .offline: offline.add()
+        case .error: errors.add()
+        case .bypass: bypassed.add()
+        }
+    }
+
+    func value(of outcome: Outcome) -> UInt64 {
+        switch outcome {
+        case .hit: hits.value
+        case .stale: stale.value
+        case .composed: composed.value
+        case .miss: misses.value
+        case .revalidated: revalidated.value
+        case .offline: offline.value
+        case .error: errors.value
+        case .bypass: bypassed.value
+        }
+    }
+}
+
+/// What is counted of one upstream, from any thread.
+final class UpstreamMetrics: Sendable {
+    /// Fetches that have begun and not ended.
+    let inFlight = Gauge()
+    /// Requests that joined a fetch already under way.
+    let coalesced = Counter()
+    private let finished = Mutex(Finished())
+
+    /// The fetches that have ended.
+    struct Finished: Sendable {
+        /// Their number by result: `2xx` … `5xx`, or the label of an `UpstreamError`.
+        fileprivate(set) var results: [String: UInt64] = [:]
+        /// The time from sending the request to the last byte of the answer.
+        fileprivate(set) var latency = Histogram()
+    }
+
+    /// One fetch begins.
+    func started() {
+        inFlight.add()
+    }
+
+    /// A fetch has ended; `result` comes from a fixed set, so that the number of time series stays bounded.
+    func ended(result: String, seconds: Double) {
+        inFlight.subtract()
+        finished.withLock { finished in
+            finished.results[result, default: 0] += 1
+            finished.latency.record(seconds: seconds)
+        }
+    }
+
+    /// A fetch has ended with this status.
+    func ended(status: Int, seconds: Double) {
+        ended(result: (100..<600).contains(status) ? "\(status / 100)xx" : "other", seconds: seconds)
+    }
+
+    var allFinished: Finished { finished.withLock { $0 } }
+}
+
+/// What the store and the memory tier tell about themselves when the metrics are read.
+struct StoreFigures: Sendable, Equatable {
+    var objects = 0
+    var documents = 0
+    /// Bytes of the store's files.
+    var bytes = 0
+    var memoryEntries = 0
+    var memoryBytes = 0
+    /// Documents that had to make room, on disk and in memory, since the start.
+    var evictions: UInt64 = 0
+    /// Answers that wait to be written.
+    var ingestQueue = 0
+    var warnings: UInt64 = 0
+}

@@ -1,0 +1,332 @@
+import Foundation
+import Mapping
+import Store
+import Testing
+
+@testable import Daemon
+
+@Suite struct AdminServiceTests {
+    let daemon: AdminFixture
+    let service: AdminService
+
+    init() throws {
+        daemon = try AdminFixture()
+        service = AdminService(context: daemon, token: AdminToken(daemon.token))
+    }
+
+    // MARK: Who may
+
+    @Test(arguments: ["/healthz", "/readyz", "/metrics"])
+    func `monitors need no token`(path: String) async throws {
+        #expect(try await ask("GET", path, token: nil).status == 200)
+    }
+
+    @Test(
+        arguments: AdminRoute.all.filter { $0.access == .guarded }.map { "\($0.method) \($0.path)" } + [
+            "GET /nothing", "DELETE /count", "OPTIONS /clean", "HEAD /count",
+        ]
+    )
+    func `everything else wants the token`(endpoint: String) async throws {
+        let parts = endpoint.split(separator: " ")
+        for token in [nil, "wrong-horse-battery"] {
+            let response = try await ask(String(parts[0]), String(parts[1]), token: token)
+            #expect(response.status == 401)
+            #expect(response.fields.text("www-authenticate")?.hasPrefix("Bearer") == true)
+            #expect(response.fields.text("content-type") == ProblemDocument.mediaType)
+        }
+    }
+
+    @Test func `two credentials are none`() async throws {
+        let fields = Fields([
+            Field("Authorization", "Bearer \(daemon.token)"), Field("Authorization", "Bearer \(daemon.token)"),
+        ])
+        let request = try #require(AdminRequest(method: "GET", path: "/count", query: nil, fields: fields))
+        #expect(await service.answer(request, isTrusted: false).status == 401)
+    }
+
+    @Test func `on a Unix socket nobody is asked`() async throws {
+        #expect(try await ask("GET", "/count", token: nil, isTrusted: true).status == 200)
+    }
+
+    @Test func `a browser without the token is shown the page that asks for it`() async throws {
+        let response = try await ask("GET", "/", token: nil, accept: "text/html,application/xhtml+xml")
+        #expect(response.status == 401)
+        #expect(response.fields.text("content-type") == "text/html; charset=utf-8")
+        #expect(response.fields.text("www-authenticate") == "Bearer realm=\"larder\"")
+        let policy = try #require(response.fields.text("content-security-policy"))
+        let nonce = try #require(policy.firstMatch(of: /script-src 'nonce-([0-9a-z]+)'/)?.1)
+        let page = String(decoding: response.body, as: UTF8.self)
+        #expect(page.contains("<script nonce=\"\(nonce)\">"))
+        #expect(page.contains("<style nonce=\"\(nonce)\">"))
+        #expect(!page.contains("src=") && !page.contains("http"), "the page needs nobody else")
+    }
+
+    @Test(arguments: ["/healthz", "/count", "/nothing", "/"])
+    func `no answer is to be kept or framed`(path: String) async throws {
+        let response = try await ask("GET", path)
+        #expect(response.fields.text("cache-control") == "no-store")
+        #expect(response.fields.text("x-content-type-options") == "nosniff")
+        #expect(response.fields.all("content-security-policy").count == 1)
+        #expect(response.fields.text("content-security-policy")?.contains("frame-ancestors 'none'") == true)
+    }
+
+    // MARK: The table
+
+    @Test func `an unknown path is 404, an unknown method 405 with what is allowed`() async throws {
+        #expect(try await ask("GET", "/nothing").status == 404)
+        #expect(try await ask("GET", "/objects").status == 404)
+        let response = try await ask("DELETE", "/mode")
+        #expect(response.status == 405)
+        #expect(response.fields.text("allow") == "GET, HEAD, PUT, OPTIONS")
+        let options = try await ask("OPTIONS", "/clean")
+        #expect(options.status == 204)
+        #expect(options.fields.text("allow") == "POST, OPTIONS")
+    }
+
+    @Test(arguments: ["/count?modle=User", "/documents?limit=1&limit=2", "/objects/User?page=2", "/healthz?x"])
+    func `a parameter that is unknown or given twice is refused`(target: String) async throws {
+        #expect(try await ask("GET", target).status == 400)
+    }
+
+    @Test(arguments: AdminRoute.all.filter { !$0.isBuilt }.map { "\($0.method) \($0.path)" })
+    func `what is reserved says so`(endpoint: String) async throws {
+        let parts = endpoint.split(separator: " ")
+        let response = try await ask(String(parts[0]), String(parts[1]))
+        #expect(response.status == 501)
+        #expect(
+            try json(response)["detail"] as? String
+                == "\(parts[1]) is reserved and not built yet in this version of Larder"
+        )
+    }
+
+    @Test func `the description is served`() async throws {
+        #expect(try json(await ask("GET", "/openapi.json"))["openapi"] as? String == "3.1.0")
+    }
+
+    // MARK: Life
+
+    @Test func `readiness gives its reason while there is none`() async throws {
+        #expect(try await ask("GET", "/readyz", token: nil).status == 200)
+        daemon.readiness = .notReady("draining: 3 requests are still in flight")
+        let response = try await ask("GET", "/readyz", token: nil)
+        #expect(response.status == 503)
+        #expect(try json(response)["detail"] as? String == "draining: 3 requests are still in flight")
+        #expect(try await ask("GET", "/healthz", token: nil).status == 200)
+    }
+
+    @Test func `metrics are read from daemon and store`() async throws {
+        try await daemon.fill()
+        daemon.metrics.worker(0).hits.add(3)
+        let response = try await ask("GET", "/metrics", token: nil)
+        let text = String(decoding: response.body, as: UTF8.self)
+        #expect(response.fields.text("content-type") == "text/plain; version=0.0.4; charset=utf-8")
+        #expect(text.contains("\nlarder_requests_total{outcome=\"hit\"} 3\n"))
+        #expect(text.contains("\nlarder_store_objects 3\n"))
+        #expect(text.contains("\nlarder_build_info{version=\"0.1-test\"} 1\n"))
+    }
+
+    @Test func `the mode is told and changed`() async throws {
+        #expect(try json(await ask("GET", "/mode"))["mode"] as? String == "online")
+        #expect(try await ask("PUT", "/mode", body: #"{"mode": "offline"}"#).status == 200)
+        #expect(daemon.modes.current == .offline)
+        #expect(try json(await ask("GET", "/mode"))["mode"] as? String == "offline")
+        #expect(try await ask("PUT", "/mode?mode=online").status == 200)
+        #expect(daemon.modes.current == .online)
+    }
+
+    @Test(arguments: [
+        ("/mode", ""), ("/mode", #"{"mode": "asleep"}"#), ("/mode", #"{"mood": "offline"}"#), ("/mode", "offline"),
+        ("/mode?mode=offline", #"{"mode": "offline"}"#),
+    ])
+    func `a mode that is none changes nothing`(target: String, body: String) async throws {
+        #expect(try await ask("PUT", target, body: body).status == 400)
+        #expect(daemon.modes.current == .online)
+    }
+
+    // MARK: Contents
+
+    @Test func `count tells objects, documents, bytes and models`() async throws {
+        try await daemon.fill()
+        let count = try json(await ask("GET", "/count"))
+        #expect(count["objects"] as? Int == 3)
+        #expect(count["documents"] as? Int == 3)
+        #expect((count["bytes"] as? Int ?? 0) > 0)
+        #expect(count["models"] as? [String: Int] == ["User": 2, "Issue": 1])
+        #expect(Set(count.keys) == ["objects", "documents", "bytes", "models"])
+    }
+
+    @Test func `objects are shown in the bytes that the store has`() async throws {
+        try await daemon.fill()
+        let response = try await ask("GET", "/objects/User/583231")
+        let text = String(decoding: response.body, as: UTF8.self)
+        #expect(text.contains(#""object":{"id": 583231, "login": "octocat", "score": 1.0}"#))
+        let row = try #require((try json(response)["objects"] as? [[String: Any]])?.first)
+        #expect(row["upstream"] as? String == "github")
+        #expect(row["principal"] as? String == "anonymous")
+        #expect(row["model"] as? String == "User")
+        #expect(row["id"] as? String == "583231")
+    }
+
+    @Test func `an object is found by a key as well`() async throws {
+        try await daemon.fill()
+        let rows = try json(await ask("GET", "/objects/User/octocat"))["objects"] as? [[String: Any]]
+        #expect(rows?.map { $0["id"] as? String } == ["583231"])
+    }
+
+    @Test func `objects come page by page`() async throws {
+        for id in 1...5 {
+            try await daemon.receive(
+                #"{"id": \#(id), "login": "u"}"#,
+                at: "/users/\(id)",
+                as: .init(model: "User", isList: false)
+            )
+        }
+        var seen: [String] = []
+        var target = "/objects/User?limit=2"
+        for _ in 0..<3 {
+            let page = try json(await ask("GET", target))
+            seen += (page["objects"] as? [[String: Any]] ?? []).compactMap { $0["id"] as? String }
+            guard let next = page["next"] as? String else { break }
+            target = "/objects/User?limit=2&after=\(next)"
+        }
+        #expect(seen.sorted() == ["1", "2", "3", "4", "5"])
+    }
+
+    @Test(arguments: ["limit=0", "limit=1001", "limit=many", "after=x"])
+    func `a page that cannot be is refused`(query: String) async throws {
+        #expect(try await ask("GET", "/objects/User?\(query)").status == 400)
+        #expect(try await ask("GET", "/documents?\(query)").status == 400)
+    }
+
+    @Test func `upstream and principal narrow the list`() async throws {
+        try await daemon.fill()
+        try await daemon.receive(
+            #"{"id": 2, "login": "forger"}"#,
+            at: "/users/forger",
+            of: "forge",
+            as: .init(model: "User", isList: false)
+        )
+        #expect(try await rows("/objects/User/2") == 2)
+        #expect(try await rows("/objects/User/2?upstream=forge") == 1)
+        #expect(try await rows("/objects/User?principal=anonymous") == 3)
+        #expect(try await rows("/objects/User?principal=p-00000000") == 0)
+    }
+
+    @Test func `an unknown object or model is 404`() async throws {
+        try await daemon.fill()
+        #expect(try await ask("GET", "/objects/User/999").status == 404)
+        let response = try await ask("GET", "/objects/Nobody")
+        #expect(response.status == 404)
+        #expect(try json(response)["detail"] as? String == "no model is named Nobody: the config declares Issue, User")
+    }
+
+    @Test func `documents are listed by what their URL begins with`() async throws {
+        try await daemon.fill()
+        let answer = try json(await ask("GET", "/documents?url=/users/"))
+        let documents = try #require(answer["documents"] as? [[String: Any]])
+        #expect(documents.compactMap { $0["url"] as? String }.sorted() == ["/users/hubot", "/users/octocat"])
+        #expect(documents.allSatisfy { $0["status"] as? Int == 200 && $0["objects"] as? Int == 1 })
+    }
+
+    @Test func `warnings are listed`() async throws {
+        daemon.store.warn([StoredWarning(kind: "mapping", subject: "User", message: "no identity")])
+        await daemon.store.flush()
+        let warnings = try #require(try json(await ask("GET", "/warnings"))["warnings"] as? [[String: Any]])
+        #expect(warnings.map { $0["message"] as? String } == ["no identity"])
+    }
+
+    // MARK: Clean
+
+    @Test func `clean removes what is named and answers what it was`() async throws {
+        try await daemon.fill()
+        let answer = try json(await ask("POST", "/clean", body: #"{"model": "Issue"}"#))
+        #expect(answer["objects"] as? Int == 1)
+        #expect(answer["documents"] as? Int == 1)
+        #expect(answer["models"] as? [String: Int] == ["Issue": 1])
+        #expect(answer["erased"] as? String == "done")
+        #expect(try json(await ask("GET", "/count"))["models"] as? [String: Int] == ["User": 2])
+    }
+
+    @Test func `an object is cleaned by its key, and no other`() async throws {
+        try await daemon.fill()
+        let none = try json(await ask("POST", "/clean", body: #"{"model": "User", "id": "nobody"}"#))
+        #expect(none["objects"] as? Int == 0)
+        let answer = try json(await ask("POST", "/clean", body: #"{"model": "User", "id": "hubot"}"#))
+        #expect(answer["objects"] as? Int == 1)
+        #expect(answer["documents"] as? Int == 1)
+        #expect(try await ask("GET", "/objects/User/hubot").status == 404)
+        #expect(try await ask("GET", "/objects/User/octocat").status == 200)
+    }
+
+    @Test func `a dry run removes nothing`() async throws {
+        try await daemon.fill()
+        let answer = try json(await ask("POST", "/clean?all=true&dry_run=true"))
+        #expect(answer["documents"] as? Int == 3)
+        #expect(answer["dry_run"] as? Bool == true)
+        #expect(try json(await ask("GET", "/count"))["documents"] as? Int == 3)
+    }
+
+    @Test func `all empties the store`() async throws {
+        try await daemon.fill()
+        #expect(try await ask("POST", "/clean", body: #"{"all": true}"#).status == 200)
+        let count = try json(await ask("GET", "/count"))
+        #expect(count["objects"] as? Int == 0)
+        #expect(count["documents"] as? Int == 0)
+    }
+
+    @Test func `a route is cleaned under every upstream that has it`() async throws {
+        try await daemon.fill()
+        try await daemon.receive(
+            #"{"id": 2, "login": "forger"}"#,
+            at: "/users/forger",
+            of: "forge",
+            as: .init(model: "User", isList: false)
+        )
+        let some = try json(await ask("POST", "/clean?dry_run&upstream=forge&route=users/%7Blogin%7D"))
+        #expect(some["documents"] as? Int == 1)
+        let all = try json(await ask("POST", "/clean", body: #"{"route": "users/{login}"}"#))
+        #expect(all["documents"] as? Int == 3)
+        #expect(try json(await ask("GET", "/count"))["documents"] as? Int == 1)
+    }
+
+    @Test(arguments: ["", "{}", #"{"route": "nowhere/*"}"#, #"{"modle": "User"}"#, #"{"dry_run": false}"#])
+    func `a clean that is empty or not understood removes nothing`(body: String) async throws {
+        try await daemon.fill()
+        let response = try await ask("POST", "/clean", body: body)
+        #expect(response.status == 400)
+        #expect(response.fields.text("content-type") == ProblemDocument.mediaType)
+        #expect(try json(await ask("GET", "/count"))["documents"] as? Int == 3)
+    }
+
+    // MARK: -
+
+    private func ask(
+        _ method: String,
+        _ target: String,
+        body: String = "",
+        token: String? = "correct-horse-battery",
+        accept: String? = nil,
+        isTrusted: Bool = false
+    ) async throws -> AdminResponse {
+        var fields = Fields()
+        if let token { fields.append("Authorization", "Bearer \(token)") }
+        if let accept { fields.append("Accept", accept) }
+        let parts = target.split(separator: "?", maxSplits: 1).map(String.init)
+        let request = AdminRequest(
+            method: method,
+            path: parts[0],
+            query: parts.count == 2 ? parts[1] : nil,
+            fields: fields,
+            body: Array(body.utf8)
+        )
+        return await service.answer(try #require(request), isTrusted: isTrusted)
+    }
+
+    private func json(_ response: AdminResponse) throws -> [String: Any] {
+        try #require(try JSONSerialization.jsonObject(with: Data(response.body)) as? [String: Any])
+    }
+
+    private func rows(_ target: String) async throws -> Int {
+        (try json(await ask("GET", target))["objects"] as? [[String: Any]])?.count ?? -1
+    }
+}

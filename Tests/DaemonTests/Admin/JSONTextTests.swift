@@ -1,0 +1,35 @@
+import Testing
+
+@testable import Daemon
+
+@Suite struct JSONTextTests {
+    @Test func `members keep their order and raw bytes their spelling`() {
+        let document: JSONText = [
+            "b": 1, "a": ["x", true, .null], "raw": .raw(Array(#"{"n":1.0e+10, "é":"\/"}"#.utf8)),
+        ]
+        #expect(text(document) == #"{"b":1,"a":["x",true,null],"raw":{"n":1.0e+10, "é":"\/"}}"#)
+    }
+
+    @Test func `strings are escaped where JSON demands it`() {
+        #expect(text(.string("\"\\\n\r\t\u{0}\u{1f}/é😀")) == #""\"\\\n\r\t\u0000\u001f/é😀""#)
+    }
+
+    @Test(arguments: [(0.5, "0.5"), (.infinity, "null"), (.nan, "null")] as [(Double, String)])
+    func `numbers that JSON has no word for are null`(number: Double, written: String) {
+        #expect(text(.number(number)) == written)
+    }
+
+    @Test(
+        arguments: [
+            (0, "1970-01-01T00:00:00.000Z"), (1_795_254_753_250_999, "2026-11-21T09:52:33.250Z"),
+            (951_782_400_000_000, "2000-02-29T00:00:00.000Z"), (-5, "1970-01-01T00:00:00.000Z"),
+        ] as [(Int64, String)]
+    )
+    func `times are RFC 3339 in UTC`(microseconds: Int64, written: String) {
+        #expect(StoreTime.text(microseconds) == written)
+    }
+
+    private func text(_ document: JSONText) -> String {
+        String(decoding: document.bytes, as: UTF8.self)
+    }
+}

@@ -1,0 +1,44 @@
+import Foundation
+import Testing
+
+private let analyzer = "/usr/bin/systemd-analyze"
+
+/// The shipped unit files, judged by systemd itself where it is installed.
+@Suite(.enabled(if: FileManager.default.isExecutableFile(atPath: analyzer)))
+struct ServiceUnitsTests {
+    static let units = URL(filePath: #filePath).deletingLastPathComponent()
+        .appending(components: "..", "..", "..", "systemd").standardized
+
+    @Test func `the service is exposed by 1.5 of 10 at most`() throws {
+        let report = try run(["security", "--offline=true", Self.units.appending(path: "larder.service").path])
+        let verdict = try #require(report.firstMatch(of: /exposure level for larder.service: ([0-9.]+)/))
+        #expect(try #require(Double(verdict.1)) <= 1.5)
+    }
+
+    @Test(arguments: ["larder.service", "larder.socket"])
+    func `systemd understands every line`(unit: String) throws {
+        // With a command that exists, whether or not Larder is installed here.
+        let folder = TemporaryFolder()
+        let source = try String(contentsOf: Self.units.appending(path: unit), encoding: .utf8)
+        folder.write(source.replacing("/usr/bin/larder", with: "/bin/true"), to: unit)
+        if unit == "larder.socket" {
+            folder.write("[Service]\nExecStart=/bin/true\n", to: "larder.service")
+        }
+        let report = try run(["verify", folder.path + "/" + unit])
+        #expect(!report.contains(unit), "\(report)")
+    }
+
+    private func run(_ arguments: [String]) throws -> String {
+        let process = Process()
+        let output = Pipe()
+        process.executableURL = URL(filePath: analyzer)
+        process.arguments = arguments
+        process.environment = ["SYSTEMD_COLORS": "0", "LANG": "C.UTF-8", "PATH": "/usr/bin:/bin"]
+        process.standardOutput = output
+        process.standardError = output
+        try process.run()
+        let text = try output.fileHandleForReading.readToEnd() ?? Data()
+        process.waitUntilExit()
+        return String(decoding: text, as: UTF8.self)
+    }
+}
