@@ -44,13 +44,19 @@ import Testing
                 "GET / HTTP/1.1\r\nHost: api.example\r\nAccept-Encoding: \(CurlLibrary.contentCodings)\r\nX-Empty:\r\n\r\n"
             ]
         )
-        var undecoded = UpstreamRequest(method: "GET", url: server.url + "/", fields: Fields([Field("Range", "bytes=0-1")]))
+        var undecoded = UpstreamRequest(
+            method: "GET",
+            url: server.url + "/",
+            fields: Fields([Field("Range", "bytes=0-1")])
+        )
         undecoded.decodes = false
         _ = await bench.send(undecoded)
         #expect(server.heads[1] == "GET / HTTP/1.1\r\nHost: 127.0.0.1:\(server.port)\r\nRange: bytes=0-1\r\n\r\n")
     }
 
-    @Test(arguments: ["/a/../b/./c", "/%2e%2E/%7euser", "//double//", "/a?", "/a?b?c=%zz&d", "/?", "/a;b,c'd(e)|f\"g<h>"])
+    @Test(arguments: [
+        "/a/../b/./c", "/%2e%2E/%7euser", "//double//", "/a?", "/a?b?c=%zz&d", "/?", "/a;b,c'd(e)|f\"g<h>",
+    ])
     func `a target is sent as it is spelled`(target: String) async throws {
         let server = RawServer { connection in
             while connection.readHead() != nil { connection.answer("") }
@@ -111,7 +117,10 @@ import Testing
         #expect(answer.text == "ok")
         #expect(answer.error == nil)
         let head = try #require(server.heads.first).lowercased()
-        #expect(head.contains("x-end: 1") && !head.contains("x-hop") && !head.contains("te:") && !head.contains("connection"))
+        #expect(
+            head.contains("x-end: 1") && !head.contains("x-hop") && !head.contains("te:")
+                && !head.contains("connection")
+        )
     }
 
     @Test func `interim answers are passed on, but for 100`() async throws {
@@ -136,7 +145,11 @@ import Testing
     func `redirects and challenges are passed on`(status: String) async throws {
         let server = RawServer { connection in
             while connection.readHead() != nil {
-                connection.answer("see", status: status, fields: "Location: /other\r\nWWW-Authenticate: Basic\r\nSet-Cookie: a=b\r\n")
+                connection.answer(
+                    "see",
+                    status: status,
+                    fields: "Location: /other\r\nWWW-Authenticate: Basic\r\nSet-Cookie: a=b\r\n"
+                )
             }
         }
         defer { server.stop() }
@@ -178,7 +191,9 @@ import Testing
         defer { bench.stop() }
         let answer = await bench.get(server.url)
         #expect(
-            answer.head?.fields.lines == [Field("X-Fold", "a b c"), Field("Content-Length", "2"), Field("X-Space", "y")]
+            answer.head?.fields.lines == [
+                Field("X-Fold", "a b c"), Field("Content-Length", "2"), Field("X-Space", "y"),
+            ]
         )
         #expect(answer.text == "ok")
     }

@@ -1,4 +1,5 @@
 import CCurl
+import Glibc
 
 /// libcurl's multi handle on an event loop: many transfers, one pool of connections.
 ///
@@ -30,8 +31,8 @@ final class CurlMulti {
             act(on: CURL_SOCKET_TIMEOUT, mask: 0)
         }
         let context = Unmanaged.passUnretained(self).toOpaque()
-        larder_multi_set_socket_callback(handle, CURLMOPT_SOCKETFUNCTION) { _, socket, what, context, _ in
-            CurlMulti.from(context).interestChanged(socket, what)
+        larder_multi_set_socket_callback(handle, CURLMOPT_SOCKETFUNCTION) { easy, socket, what, context, _ in
+            CurlMulti.from(context).interestChanged(easy, socket, what)
             return 0
         }
         larder_multi_set_pointer(handle, CURLMOPT_SOCKETDATA, context)
@@ -99,9 +100,11 @@ final class CurlMulti {
         var finished: [(CurlTransfer, CurlResult)] = []
         var left: Int32 = 0
         while let message = curl_multi_info_read(handle, &left) {
-            guard message.pointee.msg == CURLMSG_DONE, let easy = message.pointee.easy_handle else { continue }
-            // Both taken out before the handle is removed, which invalidates the message.
-            let transfer = CurlTransfer.of(easy)
+            // Taken out before the handle is removed, which invalidates the message.
+            guard message.pointee.msg == CURLMSG_DONE, let transfer = CurlTransfer.of(message.pointee.easy_handle)
+            else {
+                continue
+            }
             finished.append((transfer, transfer.result(larder_message_result(message))))
         }
         for (transfer, _) in finished { remove(transfer) }
@@ -110,7 +113,7 @@ final class CurlMulti {
 
     // MARK: Callbacks of libcurl
 
-    private func interestChanged(_ socket: curl_socket_t, _ what: Int32) {
+    private func interestChanged(_ easy: UnsafeMutableRawPointer?, _ socket: curl_socket_t, _ what: Int32) {
         guard what != CURL_POLL_REMOVE else {
             watches[socket] = nil
             return
@@ -120,9 +123,23 @@ final class CurlMulti {
         if what & CURL_POLL_OUT != 0 { events.insert(.write) }
         // The old watch goes first: two events of one descriptor would add up.
         watches[socket] = nil
-        watches[socket] = loop.watch(descriptor: socket, events: events) { [unowned self] ready in
+        let transfer = CurlTransfer.of(easy)
+        watches[socket] = loop.watch(descriptor: socket, events: events) { [unowned self, weak transfer] ready in
+            if ready.contains(.read), let transfer { lookForFirstByte(of: transfer, on: socket) }
             let mask = (ready.contains(.read) ? CURL_CSELECT_IN : 0) | (ready.contains(.write) ? CURL_CSELECT_OUT : 0)
             act(on: socket, mask: mask)
+        }
+    }
+
+    /// Tells a transfer of the first byte of its answer.
+    ///
+    /// libcurl tells of whole lines only, and repeats a request when a pooled connection ends within the first line:
+    /// without this look it could not be told from one that was dead before.
+    private func lookForFirstByte(of transfer: CurlTransfer, on socket: curl_socket_t) {
+        guard transfer.owner.curlAwaitsFirstByte else { return }
+        var byte: UInt8 = 0
+        if recv(socket, &byte, 1, Int32(MSG_PEEK | MSG_DONTWAIT)) > 0 {
+            transfer.owner.curlFirstByteArrived()
         }
     }
 

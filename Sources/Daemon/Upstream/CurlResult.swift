@@ -22,8 +22,8 @@ struct CurlResult {
         case CURLE_OPERATION_TIMEDOUT: .connectTimeout
         case CURLE_COULDNT_CONNECT: .refused(text)
         case _ where isTLS: .tls(text)
-        // A proxy's refusal to open a tunnel arrives as one of these.
-        case CURLE_RECV_ERROR, CURLE_SEND_ERROR, CURLE_GOT_NOTHING: .refused(text)
+        // A proxy's refusal to open a tunnel arrives as a failed read.
+        case _ where text.contains("CONNECT"): .proxy(text)
         default: .refused(text)
         }
     }

@@ -26,6 +26,10 @@ final class CurlTransfer {
     protocol Owner: AnyObject {
         /// The request goes out now on a connection; false forbids it. Called again when libcurl wants to repeat it.
         func curlWillSend() -> Bool
+        /// Whether the first byte of an answer is awaited on a connection whose bytes are the answer's.
+        var curlAwaitsFirstByte: Bool { get }
+        /// That byte has arrived, before libcurl has read it.
+        func curlFirstByteArrived()
         /// A line of the answer's head with its line end, the empty last one included; false aborts.
         func curlReceived(headLine: UnsafeRawBufferPointer) -> Bool
         /// A piece of the answer's body, content decoded if that was asked for.
@@ -162,10 +166,12 @@ final class CurlTransfer {
         Unmanaged<CurlTransfer>.fromOpaque(context!).takeUnretainedValue()
     }
 
-    /// The transfer that an easy handle belongs to.
-    static func of(_ easy: UnsafeMutableRawPointer) -> CurlTransfer {
+    /// The transfer that an easy handle belongs to; nil for those that libcurl makes for itself.
+    static func of(_ easy: UnsafeMutableRawPointer?) -> CurlTransfer? {
         var context: UnsafeMutableRawPointer?
-        larder_easy_get_pointer(easy, CURLINFO_PRIVATE, &context)
+        guard let easy, larder_easy_get_pointer(easy, CURLINFO_PRIVATE, &context) == CURLE_OK, context != nil else {
+            return nil
+        }
         return from(context)
     }
 

@@ -122,7 +122,8 @@ final class Transfer {
         if let reason = state.ownReason { return reason }
         switch state.phase {
         case .waiting: return result.errorBeforeSending()
-        case .sent: return result.isSuccess ? .badAnswer("no final answer") : result.errorBeforeHead()
+        // libcurl takes a head that breaks off for an answer without a body.
+        case .sent: return result.isSuccess ? .reset(afterBytes: 0) : result.errorBeforeHead()
         case .receiving, .ended:
             let received = curl.receivedBytes
             if result.isSuccess { return nil }
@@ -170,6 +171,12 @@ final class Transfer {
 // MARK: - Events of libcurl, which is on the stack
 
 extension Transfer: CurlTransfer.Owner {
+    var curlAwaitsFirstByte: Bool { state.phase == .sent && !state.hasFirstByte && !request.isSecure }
+
+    func curlFirstByteArrived() {
+        state.firstByteArrived()
+    }
+
     func curlWillSend() -> Bool {
         let mayRepeat = request.isIdempotent && head.isEmpty
         let maySend = !state.isCancelled && state.willSend(mayRepeat: mayRepeat, now: client.loop.now)

@@ -21,6 +21,8 @@ struct TransferState {
     private(set) var isReceivingPaused = false
     /// The request's body has nothing for libcurl for now.
     private(set) var isSendingPaused = false
+    /// A byte of an answer has come, though perhaps no whole line.
+    private(set) var hasFirstByte = false
     /// When something last moved, or began to be waited for, in ns of the loop's clock.
     private(set) var lastProgress: UInt64
     /// Why we made libcurl stop, where libcurl only knows that a callback failed.
@@ -36,7 +38,7 @@ struct TransferState {
     /// libcurl sends again by itself when a connection from the pool dies before a complete line of answer. That is
     /// right for an idempotent request (RFC 9110 §9.2.2) if nothing of an answer had come, and wrong for all others.
     mutating func willSend(mayRepeat: Bool, now: UInt64) -> Bool {
-        guard attempts == 0 || mayRepeat, phase == .waiting || phase == .sent else {
+        guard attempts == 0 || (mayRepeat && !hasFirstByte), phase == .waiting || phase == .sent else {
             ownReason = ownReason ?? .reset(afterBytes: 0)
             return false
         }
@@ -44,6 +46,10 @@ struct TransferState {
         phase = .sent
         lastProgress = now
         return true
+    }
+
+    mutating func firstByteArrived() {
+        hasFirstByte = true
     }
 
     mutating func headArrived(now: UInt64) {

@@ -40,6 +40,8 @@ struct UpstreamRequest: Sendable {
         ["GET", "HEAD", "PUT", "DELETE", "OPTIONS", "TRACE"].contains(method)
     }
 
+    var isSecure: Bool { url.lowercased().hasPrefix("https:") }
+
     /// Scheme and authority of the URL, by which connections are shared.
     var origin: Substring {
         guard let authority = url.firstRange(of: "://")?.upperBound else { return url[...] }
