@@ -85,13 +85,15 @@ final class RawServer: Sendable {
         /// Writes all of it; false when the client is gone.
         @discardableResult
         func write(_ bytes: [UInt8]) -> Bool {
-            var rest = bytes[...]
-            while !rest.isEmpty {
-                let count = rest.withUnsafeBytes { send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
-                if count <= 0 { return false }
-                rest = rest.dropFirst(count)
+            bytes.withUnsafeBytes { bytes in
+                var sent = 0
+                while sent < bytes.count {
+                    let count = send(descriptor, bytes.baseAddress! + sent, bytes.count - sent, Int32(MSG_NOSIGNAL))
+                    if count <= 0 { return false }
+                    sent += count
+                }
+                return true
             }
-            return true
         }
 
         @discardableResult
@@ -300,6 +302,8 @@ final class UpstreamBench: @unchecked Sendable {
     static var options: UpstreamOptions {
         var options = UpstreamOptions()
         options.proxy = .none
+        // However slowly the tests run.
+        options.unsafeReuseAge = .seconds(60)
         return options
     }
 
@@ -368,9 +372,8 @@ final class TestBody: UpstreamBody {
     func take(max: Int) -> UpstreamBodyPart {
         state.withLock { state in
             if let failure = state.failure { return .failed(failure) }
-            if state.bytes.isEmpty { return state.hasEnded ? .end : .pending }
-            let part = Array(state.bytes.prefix(max))
-            state.bytes.removeFirst(part.count)
+            if state.taken == state.bytes.count { return state.hasEnded ? .end : .pending }
+            let part = Array(state.bytes[state.taken...].prefix(max))
             state.taken += part.count
             return .bytes(part)
         }
@@ -379,7 +382,7 @@ final class TestBody: UpstreamBody {
     func onAvailable(_ notify: @escaping @Sendable () -> Void) {
         let callsNow = state.withLock { state in
             state.notify = notify
-            return !state.bytes.isEmpty || state.hasEnded || state.failure != nil
+            return state.taken < state.bytes.count || state.hasEnded || state.failure != nil
         }
         if callsNow { notify() }
     }

@@ -92,9 +92,8 @@ extension CurlTransfer {
         set(CURLOPT_HTTP_VERSION, options.http2 ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1)
         set(CURLOPT_SUPPRESS_CONNECT_HEADERS, true)
         if !request.isIdempotent {
-            // Such a request cannot be repeated when the server closes the pooled connection just now, so only one is
-            // used that was busy a moment ago; libcurl looks whether it has been closed meanwhile.
-            set(CURLOPT_MAXAGE_CONN, 2)
+            // libcurl also looks whether the connection has been closed meanwhile (UpstreamOptions.unsafeReuseAge).
+            set(CURLOPT_MAXAGE_CONN, Int(options.unsafeReuseAge.components.seconds))
         }
         if let caFile = options.caFile {
             set(CURLOPT_CAINFO, caFile)

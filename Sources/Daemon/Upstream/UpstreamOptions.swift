@@ -13,6 +13,11 @@ struct UpstreamOptions: Sendable {
     var maxConnectionsPerHost = 256
     /// How many idle connections, of all hosts, are kept for reuse.
     var maxIdleConnections = 64
+    /// How long a connection may have been idle to carry a request that is not idempotent, in whole seconds.
+    ///
+    /// Such a request cannot be repeated if the server closes the connection at this very moment, which servers do to
+    /// connections that have been idle for some time; a fresh connection is made instead.
+    var unsafeReuseAge: Duration = .seconds(2)
     /// Whether HTTP/2 is offered over TLS.
     var http2 = true
 
