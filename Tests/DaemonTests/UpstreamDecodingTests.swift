@@ -10,16 +10,7 @@ import Testing
         let path = NSTemporaryDirectory() + "larder-\(UUID().uuidString)"
         defer { for name in ["", ".out"] { unlink(path + name) } }
         guard FileManager.default.createFile(atPath: path, contents: Data(bytes)) else { return nil }
-        guard FileManager.default.createFile(atPath: path + ".out", contents: nil) else { return nil }
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        process.arguments = tool
-        process.standardInput = FileHandle(forReadingAtPath: path)
-        process.standardOutput = FileHandle(forWritingAtPath: path + ".out")
-        process.standardError = FileHandle.nullDevice
-        guard (try? process.run()) != nil else { return nil }
-        process.waitUntilExit()
-        guard process.terminationStatus == 0 else { return nil }
+        guard ChildProcess(tool, input: path, output: path + ".out")?.wait() == true else { return nil }
         return FileManager.default.contents(atPath: path + ".out").map { [UInt8]($0) }
     }
 
