@@ -1,0 +1,340 @@
+import Glibc
+
+/// The way out: answers, the queue, the end.
+extension HTTPConnection {
+    /// Body parts up to this size are copied behind the head and sent with it.
+    private static let copyLimit = 16 * 1024
+
+    /// Puts a body behind what is in the shared output, copied if it is small and sent at once if not.
+    func send(_ array: [UInt8], part: UnsafeRawBufferPointer, _ offset: Int) {
+        if part.count <= Self.copyLimit {
+            host.output.append(part)
+            return
+        }
+        let end = offset + part.count
+        let headCount = host.output.count
+        guard queue.isEmpty else {
+            flush()
+            queue.append(array, from: offset, to: end)
+            return
+        }
+        let outcome = withUnsafeTemporaryAllocation(of: iovec.self, capacity: 2) { vectors in
+            let head = host.output.bytes
+            vectors[0] = iovec(iov_base: UnsafeMutableRawPointer(mutating: head.baseAddress!), iov_len: head.count)
+            vectors[1] = iovec(iov_base: UnsafeMutableRawPointer(mutating: part.baseAddress!), iov_len: part.count)
+            return SocketCall.send(descriptor, vectors)
+        }
+        var sent = 0
+        if case .done(let count) = outcome { sent = count }
+        if sent < headCount { queue.append(Array(host.output.bytes[sent...])) }
+        host.output.clear()
+        queue.append(array, from: offset + max(0, sent - headCount), to: end)
+        // An error shows again, and is dealt with, at the next write.
+        if !queue.isEmpty { startWriting() }
+    }
+
+    /// Sends the answers collected in the shared output.
+    func flush() {
+        let count = host.output.count
+        if count == 0 { return }
+        if queue.isEmpty {
+            switch SocketCall.send(descriptor, host.output.bytes) {
+            case .done(count):
+                host.output.clear()
+                return
+            case .done(let sent): queue.append(Array(host.output.bytes[sent...]))
+            case .failed(EAGAIN): queue.append(Array(host.output.bytes))
+            case .failed:
+                host.output.clear()
+                close()
+                return
+            }
+        } else {
+            queue.append(Array(host.output.bytes))
+        }
+        host.output.clear()
+        startWriting()
+    }
+
+    /// The socket takes more.
+    func writable() {
+        sendQueue()
+        guard phase != .closed, queue.isEmpty else { return }
+        if phase == .idle || phase == .head {
+            deadline = host.loop.now + (phase == .idle ? host.limits.idle : host.limits.headTimeout).nanoseconds
+            consumeInput()
+        }
+        settleReading()
+    }
+
+    /// Offers the socket what is queued.
+    func sendQueue() {
+        var progressed = false
+        if !queue.isEmpty {
+            switch queue.send(to: descriptor) {
+            case .done: progressed = true
+            case .failed(EAGAIN): break
+            case .failed: return close()
+            }
+        }
+        channel?.noteBacklog(queue.byteCount, consumed: 0)
+        if queue.isEmpty {
+            stopWriting()
+            if ending != .none { end() } else if phase == .answering { deadline = answeringDeadline }
+        } else {
+            if progressed || !isWriting { deadline = host.loop.now + host.limits.writeStall.nanoseconds }
+            startWriting()
+        }
+    }
+
+    private func startWriting() {
+        if isWriting { return }
+        isWriting = true
+        deadline = host.loop.now + host.limits.writeStall.nanoseconds
+        if writeWatch == nil {
+            // A cycle, broken by `close`, as for reading.
+            writeWatch = host.loop.watch(descriptor: descriptor, events: .write) { _ in self.writable() }
+        } else {
+            writeWatch?.enable()
+        }
+    }
+
+    private func stopWriting() {
+        if !isWriting { return }
+        isWriting = false
+        writeWatch?.disable()
+    }
+
+    // MARK: The deferred answer
+
+    /// A reply wants something done.
+    func perform(_ channel: ReplyChannel) {
+        let operations = channel.takeOperations()
+        guard self.channel === channel else { return channel.disconnected() }
+        var consumed = 0
+        for operation in operations {
+            if case .write(let bytes) = operation { consumed += bytes.count }
+            apply(operation)
+            if self.channel !== channel { break }
+        }
+        if phase == .closed { return }
+        channel.noteBacklog(queue.byteCount, consumed: consumed)
+        sendQueue()
+        settleReading()
+    }
+
+    private func apply(_ operation: ReplyChannel.Operation) {
+        switch operation {
+        case .informational(let status, let fields):
+            if isHTTP11, (100..<200).contains(status), status != 101, bodyEnd == nil {
+                if status == 100 { owesContinue = false }
+                queue.append(ReplyHead(informational: status, fields: fields).bytes)
+            }
+        case .start(let status, let reason, let fields, let framing): begin(status, reason, fields, framing)
+        case .write(let bytes): write(bytes)
+        case .finish(let trailers): finishAnswer(trailers)
+        case .abort: abort()
+        case .drop: dropped()
+        }
+    }
+
+    private func begin(_ status: Int, _ reason: String?, _ fields: Fields, _ framing: ReplyFraming) {
+        let head = ReplyHead(
+            status: status,
+            reason: reason,
+            fields: fields,
+            framing: framing,
+            isHead: isHead,
+            isHTTP11: isHTTP11,
+            closes: mustCloseAfterDeferred || owesContinue,
+            dateLine: dateLine
+        )
+        closesAfterAnswer = head.closes
+        bodyEnd = head.bodyEnd
+        queue.append(head.bytes)
+    }
+
+    private func write(_ bytes: [UInt8]) {
+        if bytes.isEmpty { return }
+        switch bodyEnd {
+        case nil, .noBody: break
+        case .close: queue.append(bytes)
+        case .length(let rest):
+            // More than was promised would be read as the next answer: it is cut off.
+            queue.append(bytes, from: 0, to: min(rest, bytes.count))
+            bodyEnd = .length(max(0, rest - bytes.count))
+        case .chunked:
+            queue.append(Array("\(String(bytes.count, radix: 16))\r\n".utf8))
+            queue.append(bytes)
+            queue.append([0x0D, 0x0A])
+        }
+    }
+
+    private func finishAnswer(_ trailers: Fields) {
+        if case .length(let rest) = bodyEnd, rest > 0 { return abort() }
+        if bodyEnd == .chunked {
+            var end = Array("0\r\n".utf8)
+            for field in trailers.lines { ReplyHead.append(field, to: &end) }
+            end += [0x0D, 0x0A]
+            queue.append(end)
+        }
+        channel?.finished()
+        channel = nil
+        phase = .answered
+        answerIsComplete()
+        // The requests behind it come when the queue is empty.
+        if phase == .idle, !input.isEmpty { resumeLater() }
+    }
+
+    private func dropped() {
+        guard bodyEnd == nil else { return abort() }
+        host.notice(HTTPNotice(level: .error, message: "a reply was dropped without an answer", details: [:]))
+        let problem = ProblemDocument(status: 500, detail: "Larder lost the answer to this request.")
+        begin(500, nil, Fields([Field("Content-Type", ProblemDocument.mediaType)]), .length(problem.bytes.count))
+        write(problem.bytes)
+        finishAnswer(Fields())
+    }
+
+    // MARK: After the answer
+
+    /// The answer is on its way as a whole: goes on to the next request, or to the end.
+    func answerIsComplete() {
+        bodyEnd = nil
+        guard phase == .answered else { return }
+        if case .nothing = receiving {
+            body = nil
+            if closesAfterAnswer {
+                // A client that asked for the end sends nothing more; others might have.
+                finish(keepsAlive && !input.isEmpty ? .linger : .close)
+            } else {
+                becomeIdle()
+            }
+            return
+        }
+        body?.fail(.disconnected)
+        body = nil
+        discarded = 0
+        if closesAfterAnswer {
+            finish(.linger)
+        } else if case .length(let rest) = receiving, rest > Self.discardLimit {
+            finish(.linger)
+        } else {
+            phase = .discarding
+            deadline = host.loop.now + host.limits.bodyIdle.nanoseconds
+        }
+    }
+
+    func becomeIdle() {
+        phase = .idle
+        deadline = host.loop.now + host.limits.idle.nanoseconds
+        if host.isDraining, input.isEmpty { finish(.close) }
+    }
+
+    /// Refuses a request: answers if nothing was answered yet, and ends the connection.
+    func refuse(_ fault: RequestFault) {
+        body?.fail(.refused(fault))
+        body = nil
+        receiving = .nothing
+        let hasBegun = bodyEnd != nil || phase == .discarding
+        if let channel {
+            self.channel = nil
+            channel.disconnected()
+        }
+        if phase == .discarding { return finish(.linger) }
+        if hasBegun { return abort() }
+        let problem = fault.problem
+        let head = ReplyHead(
+            status: problem.status,
+            reason: nil,
+            fields: Fields([Field("Content-Type", ProblemDocument.mediaType)]),
+            framing: .length(problem.bytes.count),
+            isHead: false,
+            isHTTP11: true,
+            closes: true,
+            dateLine: dateLine
+        )
+        host.output.append(head.bytes)
+        host.output.append(problem.bytes)
+        flush()
+        finish(.linger)
+    }
+
+    // MARK: The end
+
+    /// Ends the connection when everything is sent.
+    func finish(_ ending: Ending) {
+        guard phase != .closed, phase != .lingering else { return }
+        self.ending = ending
+        // With answers still collected this is inside of `consume`, which sends them and then comes to the end.
+        if queue.isEmpty, host.output.isEmpty { end() }
+    }
+
+    /// Does what was to be done when everything is sent.
+    func end() {
+        switch ending {
+        case .none: break
+        case .close: close()
+        case .linger:
+            phase = .lingering
+            ending = .none
+            SocketCall.endSending(descriptor)
+            deadline = host.loop.now + host.limits.linger.nanoseconds
+            settleReading()
+        }
+    }
+
+    /// Goes on after a break: ends, or reads what waits.
+    func resume() {
+        isResumeScheduled = false
+        guard phase != .closed else { return }
+        if ending != .none {
+            if queue.isEmpty { end() }
+            return
+        }
+        if queue.isEmpty { consumeInput() }
+        settleReading()
+    }
+
+    /// The server comes to its end: closes if nothing is going on.
+    func drain() {
+        if phase == .idle, input.isEmpty { finish(.close) }
+    }
+
+    /// Cuts the connection with a reset.
+    func abort() {
+        guard phase != .closed else { return }
+        SocketCall.resetOnClose(descriptor)
+        close()
+    }
+
+    /// Closes the socket and tells everybody who waits.
+    func close() {
+        guard phase != .closed else { return }
+        phase = .closed
+        readWatch = nil
+        writeWatch = nil
+        Glibc.close(descriptor)
+        descriptor = -1
+        deadline = .max
+        host.connections[id] = nil
+        host.population.left()
+        body?.fail(.disconnected)
+        body = nil
+        let channel = channel
+        self.channel = nil
+        channel?.disconnected()
+        host.worker.assumeIsolated { $0.connectionClosed() }
+    }
+
+    /// The deadline is over.
+    func expired() {
+        if !queue.isEmpty { return abort() }
+        switch phase {
+        case .idle, .lingering: close()
+        case .head: refuse(.headTimeout)
+        case .answering: refuse(.bodyTimeout)
+        case .discarding: finish(.linger)
+        case .handling, .answered, .closed: break
+        }
+    }
+}
