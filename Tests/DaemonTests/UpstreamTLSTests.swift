@@ -164,7 +164,8 @@ final class TLSServer {
         #expect(first.head?.fields.text("x-host") == "api.example")
 
         let connections = await withTaskGroup(of: String?.self) { group in
-            for number in 0..<300 {
+            // Fewer than the streams that libcurl puts on one connection.
+            for number in 0..<90 {
                 group.addTask {
                     let answer = await bench.get(url + "/\(number)")
                     return answer.text == "GET /\(number) HTTP/2.0" ? answer.head?.fields.text("x-connection") : nil

@@ -8,7 +8,7 @@ extension Fields {
         return Fields(
             lines.filter { line in
                 let name = line.lowercasedName
-                return !HopByHop.names.contains(name) && !named.contains(name)
+                return !ConnectionFields.names.contains(name) && !named.contains(name)
             }
         )
     }
@@ -21,11 +21,11 @@ extension Fields {
                 options.insert(Field(name: part.trimmingBlanks(), value: []).lowercasedName)
             }
         }
-        return options.subtracting(HopByHop.protected)
+        return options.subtracting(ConnectionFields.protected)
     }
 }
 
-private enum HopByHop {
+private enum ConnectionFields {
     /// Fields that concern one connection only, whether or not `Connection` names them.
     static let names: Set<String> = [
         "connection", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade",

@@ -130,11 +130,3 @@ struct TransferState {
         }
     }
 }
-
-extension Duration {
-    /// The duration in whole nanoseconds, none of it negative.
-    var nanoseconds: UInt64 {
-        let (seconds, attoseconds) = max(self, .zero).components
-        return UInt64(seconds) * 1_000_000_000 + UInt64(attoseconds / 1_000_000_000)
-    }
-}
