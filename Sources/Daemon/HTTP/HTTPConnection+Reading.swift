@@ -68,6 +68,7 @@ extension HTTPConnection {
             if used == 0 { break }
             offset += used
             requests += 1
+            if host.output.count > ConnectionHost.outputFill { flush() }
         }
         if phase != .closed { flush() }
         if phase != .closed, ending != .none, queue.isEmpty { end() }
@@ -240,9 +241,10 @@ extension HTTPConnection {
 
     private var wantsInput: Bool {
         if phase == .lingering { return true }
+        if ending != .none { return false }
         if case .nothing = receiving {
             // Also during an answer, to learn that the client has left.
-            return input.count < max(Self.pipelineLimit, host.limits.maxHead) && ending == .none
+            return input.count < max(Self.pipelineLimit, host.limits.maxHead)
         }
         return body?.hasRoom ?? true
     }

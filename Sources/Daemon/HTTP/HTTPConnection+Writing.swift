@@ -115,10 +115,12 @@ extension HTTPConnection {
         for operation in operations {
             if case .write(let bytes) = operation { consumed += bytes.count }
             apply(operation)
-            guard self.channel === channel else { return sendQueue() }
+            if self.channel !== channel { break }
         }
+        if phase == .closed { return }
         channel.noteBacklog(queue.byteCount, consumed: consumed)
-        if !queue.isEmpty { sendQueue() }
+        sendQueue()
+        settleReading()
     }
 
     private func apply(_ operation: ReplyChannel.Operation) {
@@ -177,7 +179,6 @@ extension HTTPConnection {
             queue.append(end)
         }
         channel?.finished()
-        channel?.noteBacklog(queue.byteCount, consumed: 0)
         channel = nil
         phase = .answered
         answerIsComplete()

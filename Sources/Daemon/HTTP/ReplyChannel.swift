@@ -67,21 +67,24 @@ final class ReplyChannel: Sendable {
                 if case .write(let bytes) = operation { byteCount += bytes.count }
                 state.operations.append(operation)
             }
+            // Within the lock, so that the worker cannot subtract first.
+            if byteCount > 0 { accepted.add(byteCount, ordering: .relaxed) }
             defer { state.isScheduled = true }
             return (true, !state.isScheduled)
         }
-        if byteCount > 0 { accepted.add(byteCount, ordering: .relaxed) }
         if mustSchedule { schedule() }
         return isAccepted
     }
 
     func onDrain(below limit: Int, _ callback: @escaping @Sendable () -> Void) {
-        let mustSchedule = state.withLock { state in
+        let (isGone, mustSchedule) = state.withLock { state in
+            if state.isGone { return (true, false) }
             state.drains.append((limit, callback))
             defer { state.isScheduled = true }
-            return !state.isScheduled
+            return (false, !state.isScheduled)
         }
         if mustSchedule { schedule() }
+        if isGone { callback() }
     }
 
     func onDisconnect(_ callback: @escaping @Sendable () -> Void) {
@@ -135,6 +138,7 @@ final class ReplyChannel: Sendable {
         let callbacks = state.withLock { state -> [@Sendable () -> Void] in
             if state.isGone { return [] }
             state.isGone = true
+            accepted.store(0, ordering: .relaxed)
             defer {
                 state.operations = []
                 state.disconnects = []
@@ -142,7 +146,6 @@ final class ReplyChannel: Sendable {
             }
             return state.disconnects + state.drains.map(\.callback)
         }
-        accepted.store(0, ordering: .relaxed)
         unsent.store(0, ordering: .relaxed)
         for callback in callbacks { callback() }
     }

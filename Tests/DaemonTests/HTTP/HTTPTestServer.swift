@@ -118,3 +118,24 @@ func withServer<Result>(
         throw error
     }
 }
+
+extension HTTPTestServer {
+    private static let kept = Mutex<[Reply]>([])
+
+    /// Keeps a reply from being dropped until the process ends.
+    static func keep(_ reply: Reply) {
+        kept.withLock { $0.append(reply) }
+    }
+}
+
+extension HTTPTestServer {
+    /// Does something that blocks on a thread of its own.
+    static func onThread(_ work: @escaping @Sendable () -> Void) {
+        guard let loop = try? EventLoop(name: "test-blocking") else { fatalError("no loop") }
+        loop.enqueue {
+            work()
+            loop.stop()
+        }
+        loop.start()
+    }
+}

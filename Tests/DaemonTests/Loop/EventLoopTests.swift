@@ -193,12 +193,6 @@ private actor Resident {
     }
 }
 
-/// A value that any thread may change.
-private final class Noted<Value: Sendable>: Sendable {
-    let value: Mutex<Value>
-    init(_ value: Value) { self.value = Mutex(value) }
-}
-
 /// What callbacks note down, on the loop's thread.
 private final class Fired {
     var order: [Int] = []

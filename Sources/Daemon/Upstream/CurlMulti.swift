@@ -1,0 +1,158 @@
+import CCurl
+import Glibc
+
+/// libcurl's multi handle on an event loop: many transfers, one pool of connections.
+///
+/// The loop's thread only. Sockets belong to this handle, not to the transfer that opened them: they outlive it in the
+/// pool. Inside a call to libcurl its callbacks may run, and they must not call libcurl again; `isInside` tells.
+final class CurlMulti {
+    /// Called for each finished transfer on a clean stack, the transfer being out of the handle already.
+    var completed: ((CurlTransfer, CurlResult) -> Void)?
+    /// Called on a clean stack after libcurl has worked, once its finished transfers have been told.
+    var worked: (() -> Void)?
+
+    /// Whether libcurl is on the stack.
+    private(set) var isInside = false
+
+    private let loop: EventLoop
+    private let handle: UnsafeMutableRawPointer
+    private var watches: [curl_socket_t: EventWatch] = [:]
+    private var timer: EventTimer!
+
+    /// - Parameters:
+    ///   - maxConnectionsPerHost: further transfers wait; 0 for no limit.
+    ///   - maxIdleConnections: how many connections are kept for reuse.
+    init(loop: EventLoop, maxConnectionsPerHost: Int, maxIdleConnections: Int) {
+        precondition(CurlLibrary.isReady, "libcurl could not be initialised")
+        guard let handle = curl_multi_init() else { preconditionFailure("out of memory for libcurl") }
+        self.loop = loop
+        self.handle = handle
+        timer = EventTimer(loop: loop) { [unowned self] in
+            act(on: CURL_SOCKET_TIMEOUT, mask: 0)
+        }
+        let context = Unmanaged.passUnretained(self).toOpaque()
+        larder_multi_set_socket_callback(handle, CURLMOPT_SOCKETFUNCTION) { easy, socket, what, context, _ in
+            CurlMulti.from(context).interestChanged(easy, socket, what)
+            return 0
+        }
+        larder_multi_set_pointer(handle, CURLMOPT_SOCKETDATA, context)
+        larder_multi_set_timer_callback(handle, CURLMOPT_TIMERFUNCTION) { _, milliseconds, context in
+            CurlMulti.from(context).timerChanged(milliseconds)
+            return 0
+        }
+        larder_multi_set_pointer(handle, CURLMOPT_TIMERDATA, context)
+        larder_multi_set_long(handle, CURLMOPT_PIPELINING, Int(CURLPIPE_MULTIPLEX))
+        larder_multi_set_long(handle, CURLMOPT_MAX_HOST_CONNECTIONS, maxConnectionsPerHost)
+        larder_multi_set_long(handle, CURLMOPT_MAXCONNECTS, maxIdleConnections)
+    }
+
+    deinit {
+        loop.proveOwnership()
+        // Closing the pool would call back into an object that is going away; and a watch must be gone before its
+        // descriptor is.
+        larder_multi_set_socket_callback(handle, CURLMOPT_SOCKETFUNCTION, nil)
+        larder_multi_set_timer_callback(handle, CURLMOPT_TIMERFUNCTION, nil)
+        watches.removeAll()
+        curl_multi_cleanup(handle)
+    }
+
+    // MARK: Calls into libcurl
+
+    /// Puts a transfer to work; its first step is taken by the loop, not here.
+    ///
+    /// Not to be called from inside. The caller keeps the transfer alive until it has completed or been removed.
+    func add(_ transfer: CurlTransfer) -> Bool {
+        entering { curl_multi_add_handle(handle, transfer.handle) == CURLM_OK }
+    }
+
+    /// Takes a transfer out, cutting its connection if it had not finished.
+    ///
+    /// Not to be called from inside.
+    func remove(_ transfer: CurlTransfer) {
+        entering { _ = curl_multi_remove_handle(handle, transfer.handle) }
+    }
+
+    /// Sets which directions of a transfer rest; those let go may call back at once.
+    ///
+    /// Not to be called from inside.
+    func pause(_ transfer: CurlTransfer, receiving: Bool, sending: Bool) {
+        let mask = (receiving ? CURLPAUSE_RECV : 0) | (sending ? CURLPAUSE_SEND : 0)
+        entering { _ = curl_easy_pause(transfer.handle, mask) }
+    }
+
+    private func act(on socket: curl_socket_t, mask: Int32) {
+        var running: Int32 = 0
+        entering { _ = curl_multi_socket_action(handle, socket, mask, &running) }
+        tellCompleted()
+        worked?()
+    }
+
+    private func entering<Result>(_ call: () -> Result) -> Result {
+        loop.proveOwnership()
+        precondition(!isInside, "libcurl is called from one of its callbacks")
+        isInside = true
+        defer { isInside = false }
+        return call()
+    }
+
+    /// Tells of the transfers that have finished.
+    func tellCompleted() {
+        var finished: [(CurlTransfer, CurlResult)] = []
+        var left: Int32 = 0
+        while let message = curl_multi_info_read(handle, &left) {
+            // Taken out before the handle is removed, which invalidates the message.
+            guard message.pointee.msg == CURLMSG_DONE, let transfer = CurlTransfer.of(message.pointee.easy_handle)
+            else {
+                continue
+            }
+            finished.append((transfer, transfer.result(larder_message_result(message))))
+        }
+        for (transfer, _) in finished { remove(transfer) }
+        for (transfer, result) in finished { completed?(transfer, result) }
+    }
+
+    // MARK: Callbacks of libcurl
+
+    private func interestChanged(_ easy: UnsafeMutableRawPointer?, _ socket: curl_socket_t, _ what: Int32) {
+        guard what != CURL_POLL_REMOVE else {
+            watches[socket] = nil
+            return
+        }
+        var events: ReadyEvents = []
+        if what & CURL_POLL_IN != 0 { events.insert(.read) }
+        if what & CURL_POLL_OUT != 0 { events.insert(.write) }
+        // The old watch goes first: two events of one descriptor would add up.
+        watches[socket] = nil
+        let transfer = CurlTransfer.of(easy)
+        watches[socket] = loop.watch(descriptor: socket, events: events) { [unowned self, weak transfer] ready in
+            if ready.contains(.read), let transfer { lookForFirstByte(of: transfer, on: socket) }
+            let mask = (ready.contains(.read) ? CURL_CSELECT_IN : 0) | (ready.contains(.write) ? CURL_CSELECT_OUT : 0)
+            act(on: socket, mask: mask)
+        }
+    }
+
+    /// Tells a transfer of the first byte of its answer.
+    ///
+    /// libcurl tells of whole lines only, and repeats a request when a pooled connection ends within the first line:
+    /// without this look it could not be told from one that was dead before.
+    private func lookForFirstByte(of transfer: CurlTransfer, on socket: curl_socket_t) {
+        guard transfer.owner.curlAwaitsFirstByte else { return }
+        var byte: UInt8 = 0
+        if recv(socket, &byte, 1, Int32(MSG_PEEK | MSG_DONTWAIT)) > 0 {
+            transfer.owner.curlFirstByteArrived()
+        }
+    }
+
+    private func timerChanged(_ milliseconds: Int) {
+        // libcurl must not be called from here, not even for 0: a zero timer does it (CURLMOPT_TIMERFUNCTION).
+        if milliseconds < 0 {
+            timer.cancel()
+        } else {
+            timer.schedule(after: .milliseconds(milliseconds))
+        }
+    }
+
+    private static func from(_ context: UnsafeMutableRawPointer?) -> CurlMulti {
+        Unmanaged<CurlMulti>.fromOpaque(context!).takeUnretainedValue()
+    }
+}

@@ -1,0 +1,207 @@
+import CCurl
+
+/// One easy handle of libcurl with everything that it points at: field lists, the error buffer, its owner.
+///
+/// The loop's thread only. All callbacks come while libcurl is on the stack: they answer, and leave every call into
+/// libcurl for later.
+final class CurlTransfer {
+    /// What becomes of a piece of body that libcurl offers.
+    enum Write {
+        case taken
+        /// Not taken; libcurl offers it again once receiving is let go.
+        case pause
+        case abort
+    }
+
+    /// What there is of the request's body.
+    enum Read {
+        case bytes(Int)
+        case end
+        /// Nothing yet; libcurl asks again once sending is let go.
+        case pause
+        case abort
+    }
+
+    /// Who hears of the transfer's events.
+    protocol Owner: AnyObject {
+        /// The request goes out now on a connection; false forbids it. Called again when libcurl wants to repeat it.
+        func curlWillSend() -> Bool
+        /// Whether the first byte of an answer is awaited on a connection whose bytes are the answer's.
+        var curlAwaitsFirstByte: Bool { get }
+        /// That byte has arrived, before libcurl has read it.
+        func curlFirstByteArrived()
+        /// A line of the answer's head with its line end, the empty last one included; false aborts.
+        func curlReceived(headLine: UnsafeRawBufferPointer) -> Bool
+        /// A piece of the answer's body, content decoded if that was asked for.
+        func curlReceived(body: UnsafeRawBufferPointer) -> Write
+        /// Room for the next bytes of the request's body.
+        func curlWantsBody(_ room: UnsafeMutableRawBufferPointer) -> Read
+        /// The request's body is wanted again from its first byte; false if that cannot be.
+        func curlRewinds() -> Bool
+    }
+
+    /// The owner keeps this object alive, not the other way round.
+    unowned let owner: any Owner
+    let handle: UnsafeMutableRawPointer
+
+    private let errorText = UnsafeMutablePointer<CChar>.allocate(capacity: Int(CURL_ERROR_SIZE))
+    private var fieldList: UnsafeMutablePointer<curl_slist>?
+
+    init(owner: any Owner) {
+        precondition(CurlLibrary.isReady, "libcurl could not be initialised")
+        guard let handle = curl_easy_init() else { preconditionFailure("out of memory for libcurl") }
+        self.owner = owner
+        self.handle = handle
+        errorText.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
+        setCallbacks()
+    }
+
+    deinit {
+        curl_easy_cleanup(handle)
+        curl_slist_free_all(fieldList)
+        errorText.deallocate()
+    }
+
+    // MARK: Options
+
+    func set(_ option: CURLoption, _ value: Int) {
+        larder_easy_set_long(handle, option, value)
+    }
+
+    func set(_ option: CURLoption, _ value: Bool) {
+        larder_easy_set_long(handle, option, value ? 1 : 0)
+    }
+
+    func set(_ option: CURLoption, offset value: Int) {
+        larder_easy_set_offset(handle, option, value)
+    }
+
+    /// Sets a text, which libcurl copies.
+    func set(_ option: CURLoption, _ value: String) {
+        larder_easy_set_string(handle, option, value)
+    }
+
+    /// Adds a line to the request's fields; `line` has no NUL and no line end in it.
+    func add(fieldLine line: [UInt8]) {
+        (line + [0]).withUnsafeBufferPointer { bytes in
+            bytes.withMemoryRebound(to: CChar.self) { text in
+                guard let longer = curl_slist_append(fieldList, text.baseAddress) else {
+                    preconditionFailure("out of memory for a field")
+                }
+                fieldList = longer
+            }
+        }
+    }
+
+    /// Hands the lines added so far to libcurl.
+    func setFields() {
+        larder_easy_set_list(handle, CURLOPT_HTTPHEADER, fieldList)
+    }
+
+    private func setCallbacks() {
+        let context = Unmanaged.passUnretained(self).toOpaque()
+        larder_easy_set_pointer(handle, CURLOPT_PRIVATE, context)
+        larder_easy_set_pointer(handle, CURLOPT_ERRORBUFFER, errorText)
+
+        larder_easy_set_data_callback(handle, CURLOPT_HEADERFUNCTION) { bytes, size, count, context in
+            CurlTransfer.from(context).receivedHeadLine(UnsafeRawBufferPointer(start: bytes, count: size * count))
+        }
+        larder_easy_set_pointer(handle, CURLOPT_HEADERDATA, context)
+
+        larder_easy_set_data_callback(handle, CURLOPT_WRITEFUNCTION) { bytes, size, count, context in
+            CurlTransfer.from(context).receivedBody(UnsafeRawBufferPointer(start: bytes, count: size * count))
+        }
+        larder_easy_set_pointer(handle, CURLOPT_WRITEDATA, context)
+
+        larder_easy_set_data_callback(handle, CURLOPT_READFUNCTION) { bytes, size, count, context in
+            CurlTransfer.from(context).wantsBody(UnsafeMutableRawBufferPointer(start: bytes, count: size * count))
+        }
+        larder_easy_set_pointer(handle, CURLOPT_READDATA, context)
+
+        larder_easy_set_seek_callback(handle, CURLOPT_SEEKFUNCTION) { context, offset, origin in
+            CurlTransfer.from(context).seeks(to: offset, origin)
+        }
+        larder_easy_set_pointer(handle, CURLOPT_SEEKDATA, context)
+
+        larder_easy_set_prereq_callback(handle, CURLOPT_PREREQFUNCTION) { context, _, _, _, _ in
+            CurlTransfer.from(context).willSend()
+        }
+        larder_easy_set_pointer(handle, CURLOPT_PREREQDATA, context)
+    }
+
+    // MARK: Callbacks of libcurl
+
+    private func receivedHeadLine(_ line: UnsafeRawBufferPointer) -> Int {
+        owner.curlReceived(headLine: line) ? line.count : Int(CURL_WRITEFUNC_ERROR)
+    }
+
+    private func receivedBody(_ bytes: UnsafeRawBufferPointer) -> Int {
+        switch owner.curlReceived(body: bytes) {
+        case .taken: bytes.count
+        case .pause: Int(CURL_WRITEFUNC_PAUSE)
+        case .abort: Int(CURL_WRITEFUNC_ERROR)
+        }
+    }
+
+    private func wantsBody(_ room: UnsafeMutableRawBufferPointer) -> Int {
+        switch owner.curlWantsBody(room) {
+        case .bytes(let count): count
+        case .end: 0
+        case .pause: Int(CURL_READFUNC_PAUSE)
+        case .abort: Int(CURL_READFUNC_ABORT)
+        }
+    }
+
+    private func seeks(to offset: Int, _ origin: Int32) -> Int32 {
+        // libcurl only ever asks for the beginning (CURLOPT_SEEKFUNCTION).
+        guard offset == 0, origin == 0 else { return CURL_SEEKFUNC_FAIL }
+        return owner.curlRewinds() ? CURL_SEEKFUNC_OK : CURL_SEEKFUNC_FAIL
+    }
+
+    private func willSend() -> Int32 {
+        owner.curlWillSend() ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT
+    }
+
+    private static func from(_ context: UnsafeMutableRawPointer?) -> CurlTransfer {
+        Unmanaged<CurlTransfer>.fromOpaque(context!).takeUnretainedValue()
+    }
+
+    /// The transfer that an easy handle belongs to; nil for those that libcurl makes for itself.
+    static func of(_ easy: UnsafeMutableRawPointer?) -> CurlTransfer? {
+        var context: UnsafeMutableRawPointer?
+        guard let easy, larder_easy_get_pointer(easy, CURLINFO_PRIVATE, &context) == CURLE_OK, context != nil else {
+            return nil
+        }
+        return from(context)
+    }
+
+    // MARK: Facts
+
+    /// Bytes of the answer's body as they came over the wire, framing excluded.
+    var receivedBytes: Int { offset(CURLINFO_SIZE_DOWNLOAD_T) }
+
+    /// The answer's `Content-Length`; nil when it had none.
+    var announcedBytes: Int? {
+        let length = offset(CURLINFO_CONTENT_LENGTH_DOWNLOAD_T)
+        return length < 0 ? nil : length
+    }
+
+    /// How many connections had to be made for this transfer.
+    var madeConnections: Int {
+        var value = 0
+        larder_easy_get_long(handle, CURLINFO_NUM_CONNECTS, &value)
+        return value
+    }
+
+    private func offset(_ info: CURLINFO) -> Int {
+        var value: curl_off_t = 0
+        larder_easy_get_offset(handle, info, &value)
+        return value
+    }
+
+    /// How the transfer ended, in libcurl's words.
+    func result(_ code: CURLcode) -> CurlResult {
+        let text = String(cString: errorText)
+        return CurlResult(code: code, text: text.isEmpty ? String(cString: curl_easy_strerror(code)) : text)
+    }
+}

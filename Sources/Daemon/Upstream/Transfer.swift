@@ -1,0 +1,270 @@
+/// One request on its way to an upstream, and its answer on the way back.
+///
+/// The upstream loop only. The client keeps it alive until its end; whoever started it may forget it.
+final class Transfer {
+    private let client: UpstreamClient
+    private let request: UpstreamRequest
+    private let timeouts: UpstreamTimeouts
+    private var delegate: (any TransferDelegate)?
+    private var curl: CurlTransfer?
+    private var state: TransferState
+    private var head: AnswerHeadReader
+    private var body: RequestBodySender?
+    private var watchdog: EventTimer?
+    /// The wire bytes when the watchdog last looked: a body that decodes to nothing for long is progress too.
+    private var watchedBytes = 0
+    private var stallTimeout: Duration?
+
+    init(client: UpstreamClient, request: UpstreamRequest, delegate: any TransferDelegate) {
+        self.client = client
+        self.request = request
+        self.delegate = delegate
+        timeouts = request.timeouts ?? client.options.timeouts
+        stallTimeout = timeouts.stall
+        state = TransferState(now: client.loop.now)
+        head = AnswerHeadReader(limit: client.options.maxHeadBytes, decodes: request.decodes)
+    }
+
+    // MARK: For the user
+
+    /// Lets the body come again after `Flow.pause`, with the piece that was not taken first.
+    ///
+    /// The delegate is called later, not from in here.
+    func resume() {
+        client.later(.resume(self))
+    }
+
+    /// Gives the transfer up; the delegate hears `completed(.failure(.cancelled))` later, and nothing else.
+    func cancel() {
+        guard state.cancelled() else { return }
+        client.later(.cancel(self))
+    }
+
+    /// Replaces the time allowed between two pieces of the body; nil for no limit.
+    ///
+    /// For the delegate that sees an event stream's head.
+    func setStallTimeout(_ timeout: Duration?) {
+        stallTimeout = timeout
+        if state.phase == .receiving { watch() }
+    }
+
+    // MARK: For the client
+
+    /// Makes the handle that the client puts to work; throws what cannot be sent.
+    func prepare(waitsForMultiplexing: Bool) throws(UpstreamError) -> CurlTransfer {
+        let curl = CurlTransfer(owner: self)
+        let sendsBody = request.body != nil && request.body?.declaredLength != 0 && request.method != "HEAD"
+        body = sendsBody ? request.body.map(RequestBodySender.init) : nil
+        try curl.prepare(
+            request,
+            options: client.options,
+            timeouts: timeouts,
+            bodyLength: body.map(\.declaredLength),
+            waitsForMultiplexing: waitsForMultiplexing
+        )
+        self.curl = curl
+        watch()
+        return curl
+    }
+
+    /// The handle while there is one.
+    var handle: CurlTransfer? { curl }
+
+    /// Whether its origin is one of these.
+    func isBound(for origins: Set<Substring>) -> Bool {
+        !origins.isEmpty && origins.contains(request.origin)
+    }
+
+    /// Whether the user gave up before it ended.
+    var isCancelled: Bool { state.isCancelled }
+
+    /// Lets libcurl go on with what rests and no longer should; on a clean stack.
+    func letGo(receiving: Bool, sending: Bool) {
+        let now = client.loop.now
+        let resumesReceiving = receiving && state.receivingResumed(now: now)
+        let resumesSending = sending && state.sendingResumed(now: now)
+        guard resumesReceiving || resumesSending, let curl else { return }
+        client.pause(curl, receiving: state.isReceivingPaused, sending: state.isSendingPaused)
+        watch()
+    }
+
+    /// libcurl is done with the transfer.
+    func ended(_ result: CurlResult) {
+        guard let curl else { return }
+        if let error = error(of: result, curl) {
+            end(.failure(error))
+        } else {
+            end(
+                .success(
+                    TransferSummary(
+                        bodyBytes: state.bodyBytes,
+                        wireBytes: curl.receivedBytes,
+                        reusedConnection: curl.madeConnections == 0,
+                        attempts: state.attempts
+                    )
+                )
+            )
+        }
+    }
+
+    /// Tells the delegate of the end and lets everything go; on a clean stack.
+    func end(_ result: Result<TransferSummary, UpstreamError>) {
+        guard state.ended() else { return }
+        watchdog = nil
+        curl = nil
+        body = nil
+        let delegate = delegate
+        self.delegate = nil
+        delegate?.completed(result)
+    }
+
+    private func error(of result: CurlResult, _ curl: CurlTransfer) -> UpstreamError? {
+        if let reason = state.ownReason { return reason }
+        switch state.phase {
+        case .waiting: return result.errorBeforeSending()
+        // libcurl takes a head that breaks off for an answer without a body.
+        case .sent: return result.isSuccess ? .reset(afterBytes: 0) : result.errorBeforeHead()
+        case .receiving, .ended:
+            let received = curl.receivedBytes
+            if result.isSuccess { return nil }
+            // The answer was whole before the connection broke under the rest of the request's body.
+            if result.isLostConnection, curl.announcedBytes == received { return nil }
+            return result.errorInBody(announced: curl.announcedBytes, received: received, isDecoded: request.decodes)
+        }
+    }
+
+    // MARK: Time
+
+    /// Arms the watchdog for the deadline that now runs.
+    ///
+    /// It is not moved with every piece that comes: when it fires too early it is armed for the rest.
+    private func watch() {
+        guard let deadline = currentDeadline() else {
+            watchdog?.cancel()
+            return
+        }
+        let now = client.loop.now
+        let rest = deadline.at > now ? Int64(deadline.at - now) : 0
+        let timer = watchdog ?? EventTimer(loop: client.loop) { [unowned self] in watchdogFired() }
+        watchdog = timer
+        // A little later than needed: the loop's clock is coarse.
+        timer.schedule(after: .nanoseconds(rest) + .milliseconds(5))
+    }
+
+    private func watchdogFired() {
+        if let received = curl?.receivedBytes, received != watchedBytes {
+            watchedBytes = received
+            state.progressed(now: client.loop.now)
+        }
+        guard let deadline = currentDeadline(), deadline.at <= client.loop.now else { return watch() }
+        state.stop(because: deadline.error)
+        client.later(.stop(self, deadline.error))
+    }
+
+    private func currentDeadline() -> (at: UInt64, error: UpstreamError)? {
+        var timeouts = timeouts
+        timeouts.stall = stallTimeout
+        return state.deadline(timeouts)
+    }
+}
+
+// MARK: - Events of libcurl, which is on the stack
+
+extension Transfer: CurlTransfer.Owner {
+    var curlAwaitsFirstByte: Bool { state.phase == .sent && !state.hasFirstByte && !request.isSecure }
+
+    func curlFirstByteArrived() {
+        state.firstByteArrived()
+    }
+
+    func curlWillSend() -> Bool {
+        let mayRepeat = request.isIdempotent && head.isEmpty
+        let maySend = !state.isCancelled && state.willSend(mayRepeat: mayRepeat, now: client.loop.now)
+        if maySend { watch() }
+        return maySend
+    }
+
+    func curlReceived(headLine: UnsafeRawBufferPointer) -> Bool {
+        guard !state.isCancelled else { return false }
+        switch head.received(headLine) {
+        case .incomplete:
+            break
+        case .informational(let status, let fields):
+            state.progressed(now: client.loop.now)
+            if status != 100 { delegate?.informational(status: status, fields: fields) }
+        case .final(let answer):
+            state.headArrived(now: client.loop.now)
+            client.answered(request, version: answer.version)
+            watch()
+            delegate?.received(head: answer)
+        case .failed(let error):
+            state.stop(because: error)
+            return false
+        }
+        return !state.isCancelled
+    }
+
+    func curlReceived(body bytes: UnsafeRawBufferPointer) -> CurlTransfer.Write {
+        guard !state.isCancelled, let delegate else { return .abort }
+        if bytes.isEmpty { return .taken }
+        let flow = delegate.received(body: bytes)
+        if state.isCancelled { return .abort }
+        switch flow {
+        case .proceed:
+            state.received(bytes: bytes.count, now: client.loop.now)
+            return .taken
+        case .pause:
+            state.receivingPaused()
+            return .pause
+        }
+    }
+
+    func curlWantsBody(_ room: UnsafeMutableRawBufferPointer) -> CurlTransfer.Read {
+        guard !state.isCancelled, body != nil else { return .abort }
+        let wake = TransferWaker(self)
+        let step = body?.fill(room) { wake.bodyAvailable() } ?? .end
+        switch step {
+        case .bytes(let count):
+            state.progressed(now: client.loop.now)
+            return .bytes(count)
+        case .end:
+            state.progressed(now: client.loop.now)
+            return .end
+        case .pending:
+            state.sendingPaused()
+            return .pause
+        case .failed(let reason):
+            state.stop(because: .requestBodyFailed(reason))
+            return .abort
+        }
+    }
+
+    func curlRewinds() -> Bool {
+        body?.rewind() ?? true
+    }
+}
+
+/// A way back to a transfer for those who hear of its body's bytes on other threads.
+// Unchecked: the weak reference is read on the loop only, and may be dropped anywhere.
+private final class TransferWaker: @unchecked Sendable {
+    private weak let transfer: Transfer?
+    private let loop: EventLoop
+
+    init(_ transfer: Transfer) {
+        self.transfer = transfer
+        loop = transfer.loop
+    }
+
+    /// Has the transfer go on sending.
+    ///
+    /// Any thread.
+    func bodyAvailable() {
+        loop.enqueue { [self] in
+            transfer?.letGo(receiving: false, sending: true)
+        }
+    }
+}
+
+extension Transfer {
+    fileprivate var loop: EventLoop { client.loop }
+}

@@ -1,0 +1,126 @@
+/// Sends requests to upstreams over one pool of connections.
+///
+/// Lives on the upstream loop: all calls and all callbacks are made there. libcurl must not be entered from its own
+/// callbacks; what users ask for from in there is done as soon as libcurl has returned.
+final class UpstreamClient {
+    let loop: EventLoop
+    let options: UpstreamOptions
+
+    private let multi: CurlMulti
+    /// What keeps transfers alive until their end.
+    private var active: [ObjectIdentifier: Transfer] = [:]
+    private var waiting: [Errand] = []
+    private var errandTimer: EventTimer!
+    /// Origins that have answered in HTTP/2, which a burst of requests had better share one connection to.
+    private var http2Origins: Set<Substring> = []
+
+    /// What has to wait until libcurl is off the stack.
+    enum Errand {
+        case add(Transfer)
+        case resume(Transfer)
+        case cancel(Transfer)
+        case stop(Transfer, UpstreamError)
+    }
+
+    init(loop: EventLoop, options: UpstreamOptions = UpstreamOptions()) {
+        self.loop = loop
+        self.options = options
+        multi = CurlMulti(
+            loop: loop,
+            maxConnectionsPerHost: options.maxConnectionsPerHost,
+            maxIdleConnections: options.maxIdleConnections
+        )
+        errandTimer = EventTimer(loop: loop) { [unowned self] in doErrands() }
+        multi.completed = { [unowned self] curl, result in completed(curl, result) }
+        multi.worked = { [unowned self] in doErrands() }
+    }
+
+    // MARK: For the user
+
+    /// Sends a request; the delegate, kept until the end, is told of everything, but not before this has returned.
+    @discardableResult
+    func start(_ request: UpstreamRequest, _ delegate: any TransferDelegate) -> Transfer {
+        loop.proveOwnership()
+        let transfer = Transfer(client: self, request: request, delegate: delegate)
+        active[ObjectIdentifier(transfer)] = transfer
+        if multi.isInside {
+            later(.add(transfer))
+        } else {
+            add(transfer)
+        }
+        return transfer
+    }
+
+    /// How many transfers have not ended.
+    var activeCount: Int { active.count }
+
+    /// Gives up all transfers; their delegates are told.
+    func cancelAll() {
+        for transfer in active.values { transfer.cancel() }
+    }
+
+    // MARK: For transfers
+
+    /// Keeps something for the time when libcurl is off the stack.
+    func later(_ errand: Errand) {
+        waiting.append(errand)
+        if !errandTimer.isScheduled { errandTimer.schedule(after: .zero) }
+    }
+
+    /// Passes a change of what rests on to libcurl, which may deliver at once.
+    func pause(_ curl: CurlTransfer, receiving: Bool, sending: Bool) {
+        multi.pause(curl, receiving: receiving, sending: sending)
+        multi.tellCompleted()
+        if !waiting.isEmpty, !errandTimer.isScheduled { errandTimer.schedule(after: .zero) }
+    }
+
+    /// Learns from an answer how the origin is best connected to.
+    func answered(_ request: UpstreamRequest, version: UpstreamHead.Version) {
+        if version == .http2 {
+            http2Origins.insert(request.origin)
+        } else if !http2Origins.isEmpty {
+            http2Origins.remove(request.origin)
+        }
+    }
+
+    // MARK: Errands
+
+    private func doErrands() {
+        while !waiting.isEmpty {
+            let errands = waiting
+            waiting = []
+            for errand in errands { perform(errand) }
+        }
+    }
+
+    private func perform(_ errand: Errand) {
+        switch errand {
+        case .add(let transfer): add(transfer)
+        case .resume(let transfer): transfer.letGo(receiving: true, sending: false)
+        case .cancel(let transfer): drop(transfer, .cancelled)
+        case .stop(let transfer, let error): drop(transfer, error)
+        }
+    }
+
+    private func add(_ transfer: Transfer) {
+        guard !transfer.isCancelled else { return }
+        do throws(UpstreamError) {
+            let curl = try transfer.prepare(waitsForMultiplexing: transfer.isBound(for: http2Origins))
+            guard multi.add(curl) else { throw .invalidRequest("libcurl does not take it") }
+        } catch {
+            later(.stop(transfer, error))
+        }
+    }
+
+    private func drop(_ transfer: Transfer, _ error: UpstreamError) {
+        guard active.removeValue(forKey: ObjectIdentifier(transfer)) != nil else { return }
+        if let curl = transfer.handle { multi.remove(curl) }
+        transfer.end(.failure(error))
+    }
+
+    private func completed(_ curl: CurlTransfer, _ result: CurlResult) {
+        guard let transfer = curl.owner as? Transfer else { return }
+        active[ObjectIdentifier(transfer)] = nil
+        transfer.ended(result)
+    }
+}

@@ -1,0 +1,97 @@
+/// Why a request got no answer from its upstream, or no whole one.
+enum UpstreamError: Error, Sendable, Equatable {
+    // Before anything was sent.
+    /// The request cannot be put on the wire: its URL, method or a field is malformed.
+    case invalidRequest(String)
+    case couldNotResolve(String)
+    case refused(String)
+    case connectTimeout
+    /// No connection became free in time: all that may be open were busy.
+    case queueTimeout
+    case proxy(String)
+    case tls(String)
+
+    // After it was sent.
+    case firstByteTimeout
+    case stalled
+    /// The connection broke; `afterBytes` of the body had been received.
+    case reset(afterBytes: Int)
+    /// The body ended before its announced length, or before its last chunk.
+    case truncated(expected: Int?, got: Int)
+    /// What came is not HTTP.
+    case badAnswer(String)
+    case headTooLarge
+    case decoding(String)
+
+    // Ours.
+    case requestBodyFailed(String)
+    case cancelled
+}
+
+extension UpstreamError {
+    /// A short name from a fixed set, for metrics and problem documents.
+    var label: String {
+        switch self {
+        case .invalidRequest: "invalid_request"
+        case .couldNotResolve: "could_not_resolve"
+        case .refused: "refused"
+        case .connectTimeout: "connect_timeout"
+        case .queueTimeout: "queue_timeout"
+        case .proxy: "proxy"
+        case .tls: "tls"
+        case .firstByteTimeout: "first_byte_timeout"
+        case .stalled: "stalled"
+        case .reset: "reset"
+        case .truncated: "truncated"
+        case .badAnswer: "bad_answer"
+        case .headTooLarge: "head_too_large"
+        case .decoding: "decoding"
+        case .requestBodyFailed: "request_body_failed"
+        case .cancelled: "cancelled"
+        }
+    }
+
+    /// Whether the upstream may have acted on the request; where this is false it may safely be sent again.
+    var requestMayHaveBeenProcessed: Bool {
+        switch self {
+        case .invalidRequest, .couldNotResolve, .refused, .connectTimeout, .queueTimeout, .proxy, .tls: false
+        default: true
+        }
+    }
+
+    /// Whether the upstream took too long, which is a 504 rather than a 502.
+    var isTimeout: Bool {
+        switch self {
+        case .connectTimeout, .queueTimeout, .firstByteTimeout, .stalled: true
+        default: false
+        }
+    }
+}
+
+extension UpstreamError: CustomStringConvertible {
+    /// The failure in a sentence for the person who runs Larder.
+    var message: String {
+        switch self {
+        case .invalidRequest(let reason): "the request cannot be sent upstream: \(reason)"
+        case .couldNotResolve(let reason): "the upstream's name could not be resolved: \(reason)"
+        case .refused(let reason): "no connection to the upstream: \(reason)"
+        case .connectTimeout: "the upstream did not accept a connection in time"
+        case .queueTimeout: "no connection to the upstream became free in time"
+        case .proxy(let reason): "the proxy on the way to the upstream failed: \(reason)"
+        case .tls(let reason): "no trusted TLS connection to the upstream: \(reason)"
+        case .firstByteTimeout: "the upstream took the request but did not answer in time"
+        case .stalled: "the upstream's answer stopped coming"
+        case .reset(afterBytes: 0): "the upstream closed the connection without an answer"
+        case .reset(let bytes): "the upstream's connection broke after \(bytes) bytes of the answer"
+        case .truncated(let expected?, let got): "the upstream's answer ended after \(got) of \(expected) bytes"
+        case .truncated(nil, let got): "the upstream's answer ended before its last chunk, after \(got) bytes"
+        case .badAnswer(let reason): "the upstream's answer is not valid HTTP: \(reason)"
+        case .headTooLarge: "the upstream's answer has more header fields than allowed"
+        case .decoding(let reason): "the upstream's answer could not be decompressed: \(reason)"
+        case .requestBodyFailed(let reason): "the request's body did not arrive whole: \(reason)"
+        case .cancelled: "the request was given up"
+        }
+    }
+
+    var description: String { message }
+}

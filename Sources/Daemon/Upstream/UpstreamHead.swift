@@ -1,0 +1,21 @@
+/// The head of an upstream's final answer, fit to be passed on.
+struct UpstreamHead: Sendable, Equatable {
+    var version: Version
+    var status: Int
+    /// The reason phrase as it came; empty in HTTP/2.
+    var reason: [UInt8]
+    /// In order and with the bytes received.
+    ///
+    /// Without hop-by-hop fields and those that `Connection` names; without those that speak of the encoded body when
+    /// it has been decoded (`Content-Encoding`, `Content-Length`, digests).
+    var fields: Fields
+    /// The content codings that have been taken off the body, as the answer named them; nil when it came plain.
+    var decodedFrom: String?
+
+    /// The protocol's version in which the answer came.
+    enum Version: Sendable, Equatable {
+        case http10
+        case http11
+        case http2
+    }
+}

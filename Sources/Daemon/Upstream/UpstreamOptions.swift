@@ -1,0 +1,44 @@
+/// How an upstream client behaves; every property has a default that suits a REST API.
+struct UpstreamOptions: Sendable {
+    /// Sent as `User-Agent` where the request has none; none by default.
+    var userAgent: String?
+    /// The times a request may take, where it brings none of its own.
+    var timeouts = UpstreamTimeouts()
+    /// The most that an answer's head may have, interim answers included, in bytes; libcurl allows no more than 300 KiB.
+    var maxHeadBytes = 256 << 10
+    /// The file with the certificates of trusted authorities (PEM); the system's if nil.
+    var caFile: String?
+    var proxy = ProxyChoice.environment
+    /// Further requests to a host wait for one of this many connections; 0 for no limit.
+    var maxConnectionsPerHost = 256
+    /// How many idle connections, of all hosts, are kept for reuse.
+    var maxIdleConnections = 64
+    /// How long a connection may have been idle to carry a request that is not idempotent, in whole seconds.
+    ///
+    /// Such a request cannot be repeated if the server closes the connection at this very moment, which servers do to
+    /// connections that have been idle for some time; a fresh connection is made instead.
+    var unsafeReuseAge: Duration = .seconds(2)
+    /// Whether HTTP/2 is offered over TLS.
+    var http2 = true
+
+    /// The way to the upstream.
+    enum ProxyChoice: Sendable, Equatable {
+        /// As `http_proxy`, `https_proxy`, `all_proxy` and `no_proxy` say.
+        case environment
+        case none
+        /// A proxy's URL, such as `http://proxy:3128` or `socks5h://proxy`.
+        case url(String)
+    }
+}
+
+/// How long the steps of a request may take.
+struct UpstreamTimeouts: Sendable, Equatable {
+    /// For name resolution, the connection and its TLS handshake together.
+    var connect: Duration = .seconds(5)
+    /// For a place among the connections that may be open.
+    var queue: Duration = .seconds(30)
+    /// From the whole request sent, or the last interim answer, to the answer's whole head.
+    var firstByte: Duration = .seconds(30)
+    /// Between two pieces of the body; nil for no limit, as event streams want it.
+    var stall: Duration? = .seconds(30)
+}

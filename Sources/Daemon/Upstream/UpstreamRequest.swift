@@ -1,0 +1,51 @@
+/// One request to an upstream.
+struct UpstreamRequest: Sendable {
+    var method: String
+    /// An absolute `http` or `https` URL; path and query are sent as they are spelled here.
+    var url: String
+    /// Sent in this order, but for hop-by-hop and framing fields, which are left out; `Host` overrides the URL's.
+    var fields: Fields
+    var body: (any UpstreamBody)?
+    /// The path of a Unix socket to connect to instead of the URL's host.
+    var unixSocket: String?
+    /// Instead of the client's.
+    var timeouts: UpstreamTimeouts?
+    /// Whether content codings are offered to the upstream and taken off its answer.
+    ///
+    /// With false the request's own `Accept-Encoding` goes upstream and the body is passed on as it comes: for ranges.
+    var decodes = true
+
+    init(
+        method: String,
+        url: String,
+        fields: Fields = Fields(),
+        body: (any UpstreamBody)? = nil,
+        unixSocket: String? = nil,
+        timeouts: UpstreamTimeouts? = nil,
+        decodes: Bool = true
+    ) {
+        self.method = method
+        self.url = url
+        self.fields = fields
+        self.body = body
+        self.unixSocket = unixSocket
+        self.timeouts = timeouts
+        self.decodes = decodes
+    }
+
+    /// Whether sending the request twice does what sending it once does (RFC 9110 §9.2.2).
+    ///
+    /// Of methods that Larder does not know it is not assumed.
+    var isIdempotent: Bool {
+        ["GET", "HEAD", "PUT", "DELETE", "OPTIONS", "TRACE"].contains(method)
+    }
+
+    var isSecure: Bool { url.lowercased().hasPrefix("https:") }
+
+    /// Scheme and authority of the URL, by which connections are shared.
+    var origin: Substring {
+        guard let authority = url.firstRange(of: "://")?.upperBound else { return url[...] }
+        let end = url[authority...].firstIndex { $0 == "/" || $0 == "?" || $0 == "#" } ?? url.endIndex
+        return url[..<end]
+    }
+}

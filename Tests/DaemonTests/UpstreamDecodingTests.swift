@@ -1,0 +1,182 @@
+import Foundation
+import Glibc
+import Testing
+
+@testable import Daemon
+
+@Suite struct `Upstream decoding` {
+    /// Compresses with a tool of the system; nil where it is missing.
+    static func compress(_ bytes: [UInt8], with tool: [String]) -> [UInt8]? {
+        let path = NSTemporaryDirectory() + "larder-\(UUID().uuidString)"
+        defer { for name in ["", ".out"] { unlink(path + name) } }
+        guard FileManager.default.createFile(atPath: path, contents: Data(bytes)) else { return nil }
+        guard ChildProcess(tool, input: path, output: path + ".out")?.wait() == true else { return nil }
+        return FileManager.default.contents(atPath: path + ".out").map { [UInt8]($0) }
+    }
+
+    static func server(_ coding: String, _ body: [UInt8]) -> RawServer {
+        RawServer { connection in
+            while let head = connection.readHead() {
+                connection.write(
+                    "HTTP/1.1 200 OK\r\nContent-Encoding: \(coding)\r\nContent-Length: \(body.count)\r\nContent-MD5: x\r\n"
+                        + "Digest: y\r\nETag: \"e\"\r\n\r\n"
+                )
+                if !head.hasPrefix("HEAD") { connection.write(body) }
+            }
+        }
+    }
+
+    static let text = Array(String(repeating: "a body that compresses well; ", count: 2000).utf8)
+
+    @Test(arguments: [
+        ("gzip", ["gzip", "-c"]), ("x-gzip", ["gzip", "-c"]),
+        (
+            "deflate",
+            ["python3", "-c", "import sys,zlib; sys.stdout.buffer.write(zlib.compress(sys.stdin.buffer.read()))"]
+        ),
+        ("br", ["brotli", "-c"]), ("zstd", ["zstd", "-c"]),
+    ])
+    func `a coded body is decoded and its fields corrected`(coding: String, tool: [String]) async throws {
+        // Brotli and zstd have no tool on every machine; the others have.
+        guard let coded = Self.compress(Self.text, with: tool) else {
+            #expect(coding == "br" || coding == "zstd" || coding == "deflate")
+            return
+        }
+        let server = Self.server(coding, coded)
+        defer { server.stop() }
+        let bench = try UpstreamBench()
+        defer { bench.stop() }
+        let answer = await bench.get(server.url, Fields([Field("Accept-Encoding", "identity")]))
+        #expect(answer.error == nil)
+        #expect(answer.body == Self.text)
+        #expect(answer.head?.decodedFrom == coding)
+        #expect(answer.head?.fields.lines == [Field("ETag", "\"e\"")])
+        #expect(answer.summary?.wireBytes == coded.count)
+        #expect(answer.summary?.bodyBytes == Self.text.count)
+
+        let head = await bench.send(UpstreamRequest(method: "HEAD", url: server.url))
+        #expect(head.error == nil)
+        #expect(head.head == answer.head)
+
+        let raw = await bench.send(
+            UpstreamRequest(
+                method: "GET",
+                url: server.url,
+                fields: Fields([Field("Accept-Encoding", "gzip;q=0.5")]),
+                decodes: false
+            )
+        )
+        #expect(raw.body == coded)
+        #expect(raw.head?.decodedFrom == nil)
+        #expect(raw.head?.fields.text("content-encoding") == coding)
+        #expect(raw.head?.fields.text("content-length") == "\(coded.count)")
+        #expect(server.heads.last?.contains("Accept-Encoding: gzip;q=0.5\r\n") == true)
+    }
+
+    @Test func `a body that is not what its coding says fails`() async throws {
+        for coding in ["gzip", "deflate", "br", "zstd"] {
+            let server = Self.server(coding, Array("certainly not compressed at all".utf8))
+            defer { server.stop() }
+            let bench = try UpstreamBench()
+            defer { bench.stop() }
+            let answer = await bench.get(server.url)
+            #expect(answer.error?.label == "decoding", "\(coding): \(String(describing: answer.result))")
+        }
+    }
+
+    @Test func `a coded body cut short by its connection is truncated`() async throws {
+        let coded = try #require(Self.compress(Self.text, with: ["gzip", "-c"]))
+        let server = RawServer { connection in
+            _ = connection.readHead()
+            connection.write("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: \(coded.count)\r\n\r\n")
+            connection.write(Array(coded.dropLast(20)))
+        }
+        defer { server.stop() }
+        let bench = try UpstreamBench()
+        defer { bench.stop() }
+        let answer = await bench.get(server.url)
+        #expect(answer.error == .truncated(expected: coded.count, got: coded.count - 20))
+    }
+
+    /// One gibibyte of zeros in a megabyte.
+    static func bomb() throws -> [UInt8] {
+        let script = """
+            import sys,zlib
+            c=zlib.compressobj(9,zlib.DEFLATED,31); z=bytes(1<<20); o=sys.stdout.buffer
+            for _ in range(1024): o.write(c.compress(z))
+            o.write(c.flush())
+            """
+        return try #require(compress([], with: ["python3", "-c", script]))
+    }
+
+    @Test func `a decompression bomb comes in pieces, in bounded memory`() async throws {
+        let server = Self.server("gzip", try Self.bomb())
+        defer { server.stop() }
+        let bench = try UpstreamBench()
+        defer { bench.stop() }
+        let before = residentBytes()
+        let peak = PeakMemory()
+        let answer = await bench.send(UpstreamRequest(method: "GET", url: server.url)) { recorder in
+            recorder.keepsBody = false
+            var calls = 0
+            recorder.onBody = { _, bytes in
+                calls += 1
+                if calls % 1000 == 0 { peak.look() }
+                return bytes.count <= 1 << 20 ? .proceed : .pause
+            }
+        }
+        #expect(answer.error == nil)
+        #expect(answer.bodyBytes == 1 << 30)
+        #expect(peak.bytes < before + 100 << 20)
+    }
+
+    @Test func `a decompression bomb ends where its delegate says`() async throws {
+        let server = Self.server("gzip", try Self.bomb())
+        defer { server.stop() }
+        let bench = try UpstreamBench()
+        defer { bench.stop() }
+        let answer = await bench.send(UpstreamRequest(method: "GET", url: server.url)) { recorder in
+            recorder.onBody = { recorder, bytes in
+                if recorder.answer.bodyBytes + bytes.count > 1_000_000 { recorder.transfer?.cancel() }
+                return .proceed
+            }
+        }
+        #expect(answer.error == .cancelled)
+        #expect(answer.bodyBytes < 1_100_000)
+    }
+
+    @Test func `a paused bomb waits in bounded memory`() async throws {
+        let server = Self.server("gzip", try Self.bomb())
+        defer { server.stop() }
+        let bench = try UpstreamBench()
+        defer { bench.stop() }
+        let before = residentBytes()
+        let peak = PeakMemory()
+        let answer = await bench.send(UpstreamRequest(method: "GET", url: server.url)) { recorder in
+            recorder.keepsBody = false
+            var calls = 0
+            recorder.onBody = { recorder, _ in
+                calls += 1
+                peak.look()
+                if recorder.answer.bodyBytes > 50_000_000 { recorder.transfer?.cancel() }
+                guard calls % 100 == 0 else { return .proceed }
+                recorder.transfer?.resume()
+                return .pause
+            }
+        }
+        #expect(answer.error == .cancelled)
+        #expect(peak.bytes < before + 100 << 20)
+    }
+}
+
+/// Resident memory of the process, in bytes.
+func residentBytes() -> Int {
+    let text = (try? String(contentsOfFile: "/proc/self/statm", encoding: .utf8)) ?? ""
+    return (text.split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0) * 4096
+}
+
+/// The most resident memory that was seen; for one thread.
+final class PeakMemory: @unchecked Sendable {
+    private(set) var bytes = 0
+    func look() { bytes = max(bytes, residentBytes()) }
+}
