@@ -13,7 +13,10 @@ let settings: [SwiftSetting] = [
 let package = Package(
     name: "larder",
     products: [
-        .executable(name: "larder", targets: ["Daemon"])
+        .executable(name: "larder", targets: ["Daemon"]),
+        // For the benchmarks, a package of their own.
+        .library(name: "Mapping", targets: ["Mapping"]),
+        .library(name: "Store", targets: ["Store"]),
     ],
     dependencies: [
         .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),

@@ -85,7 +85,7 @@ struct AdminClient {
     ) throws(AdminClientError) -> Int32 {
         let socket = Glibc.socket(family, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
         guard socket >= 0 else { throw AdminClientError(connecting: address, errno) }
-        var limit = timeval(tv_sec: timeout, tv_usec: 0)
+        var limit = timeval(.seconds(timeout))
         for option in [SO_RCVTIMEO, SO_SNDTIMEO] {
             setsockopt(socket, SOL_SOCKET, option, &limit, socklen_t(MemoryLayout<timeval>.size))
         }

@@ -64,7 +64,8 @@ final class LarderDaemon {
             )
         }
         let service = AdminService(context: parts, token: parts.token)
-        admin = HTTPServer(loops: [loops.admin], notice: notice) { _ in AdminHandler(service: service) }
+        let hosts = settings.upstreams.flatMap(\.hosts)
+        admin = HTTPServer(loops: [loops.admin], notice: notice) { _ in AdminHandler(service: service, hosts: hosts) }
         for loop in [loops.upstream, loops.admin] + loops.workers { loop.start() }
         try listen(inherited)
     }

@@ -7,8 +7,8 @@ extension Parts: AdminContext {
 
     var readiness: Readiness { readinessSwitch.current }
 
-    var modelNames: [String] {
-        Set(settings.upstreams.flatMap { $0.models.map(\.name) }).sorted()
+    var models: [String: Models] {
+        Dictionary(uniqueKeysWithValues: upstreams.map { ($0.name, $0.rules.models) })
     }
 
     func figures() async throws(StoreError) -> StoreFigures {

@@ -31,12 +31,19 @@ final class Parts: Sendable {
         self.store = store
         let folder = path.lastIndex(of: "/").map { String(path[...$0]) } ?? ""
         let key = try PrincipalKey.open(path: folder + "principal.key")
-        token = try AdminToken.prepare(at: AdminToken.path(besideStore: path)).token
+        let (token, origin) = try AdminToken.prepare(at: AdminToken.path(besideStore: path))
+        if case .replaced(let mode) = origin {
+            log.warning(
+                "others could read the admin token, so a new one was made",
+                metadata: ["mode": "\(String(mode, radix: 8))"]
+            )
+        }
+        self.token = token
 
         let memory = MemoryTier<ReadyAnswer>(capacity: settings.memory.maximumSize)
         store.setListener(memory)
         cache = AnswerCache(store: store, memory: memory, log: log)
-        modes = ModeSwitch(settings.mode == .offline ? .offline : .online)
+        modes = ModeSwitch(settings.mode)
         // One more for what the upstream loop answers.
         metrics = Metrics(workers: workers + 1)
         let proxy = Proxy(
