@@ -1,6 +1,7 @@
 import ArgumentParser
 import Foundation
 import Glibc
+import Synchronization
 import Testing
 
 @testable import Daemon
@@ -9,7 +10,7 @@ import Testing
 private final class OneAnswer: Sendable {
     let address: Address
     private let path: String
-    private let request: Task<String, Never>
+    private let request = Mutex("")
 
     init(_ answer: String) throws {
         path = FileManager.default.temporaryDirectory.path + "/larder-\(UUID().uuidString.prefix(8)).sock"
@@ -23,7 +24,8 @@ private final class OneAnswer: Sendable {
             $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { bind(listener, $0, size) }
         }
         try #require(bound == 0 && listen(listener, 1) == 0)
-        request = Task.detached {
+        // A thread of its own: the client blocks the one that it is called on.
+        Thread.detachNewThread { [self] in
             let connection = accept(listener, nil, nil)
             var buffer = [UInt8](repeating: 0, count: 4096)
             var asked: [UInt8] = []
@@ -33,16 +35,17 @@ private final class OneAnswer: Sendable {
                 if count <= 0 { break }
                 asked += buffer[..<count]
             }
+            request.withLock { [asked] in $0 = String(decoding: asked, as: UTF8.self) }
             _ = Array(answer.utf8).withUnsafeBytes { write(connection, $0.baseAddress, $0.count) }
             close(connection)
             close(listener)
-            return String(decoding: asked, as: UTF8.self)
         }
     }
 
     deinit { unlink(path) }
 
-    var asked: String { get async { await request.value } }
+    /// What was asked; complete once the client has its answer.
+    var asked: String { request.withLock { $0 } }
 
     private static func isWhole(_ bytes: [UInt8]) -> Bool {
         let text = String(decoding: bytes, as: UTF8.self)
@@ -57,11 +60,11 @@ private final class OneAnswer: Sendable {
 private func answer(_ head: String, _ body: String) -> String { "HTTP/1.1 \(head)\r\n\r\n\(body)" }
 
 struct CommandAdminClientTests {
-    @Test func `a request carries the token and its body`() async throws {
+    @Test func `a request carries the token and its body`() throws {
         let server = try OneAnswer(answer("200 OK\r\nContent-Length: 2", "{}"))
         let client = AdminClient(address: server.address, token: "t0ken")
         #expect(try client.send("POST", "/clean?x=1", body: Array("{\"all\":true}".utf8)).body == Array("{}".utf8))
-        let asked = await server.asked
+        let asked = server.asked
         #expect(asked.hasPrefix("POST /clean?x=1 HTTP/1.1\r\nHost: localhost\r\n"))
         #expect(asked.contains("\r\nAuthorization: Bearer t0ken\r\n"))
         #expect(asked.contains("\r\nContent-Type: application/json\r\nContent-Length: 12\r\n"))
@@ -120,13 +123,12 @@ struct CommandAdminClientTests {
         (503, true, "<html>", "the daemon answered with status 503"),
         (403, true, #"{"title":"Forbidden","detail":"foreign origin"}"#, "Forbidden: foreign origin"),
     ])
-    func `a refusal is told in words`(_ status: Int, _ hadToken: Bool, _ body: String, _ message: String) async throws {
+    func `a refusal is told in words`(_ status: Int, _ hadToken: Bool, _ body: String, _ message: String) throws {
         let server = try OneAnswer(answer("\(status) X\r\nContent-Length: \(body.utf8.count)", body))
         let error = #expect(throws: AdminClientError.self) {
             try AdminClient(address: server.address, token: hadToken ? "t" : nil).send("GET", "/count")
         }
         #expect(error?.description.hasPrefix(message) == true)
-        _ = await server.asked
     }
 
     @Test func `the token is taken from the environment, else from beside the store`() throws {

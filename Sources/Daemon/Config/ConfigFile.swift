@@ -36,7 +36,7 @@ struct ConfigFile {
         do {
             // An empty file, or one of comments only, has no root.
             let root = try Yams.compose(yaml: yaml) ?? .mapping([:])
-guard root.mapping != nil || root.isNothing else {
+            guard root.mapping != nil || root.isNothing else {
                 reader.misfit(root, wanted: "keys with values")
                 return ConfigFile(settings: draft.settings, diagnostics: reader.diagnostics)
             }

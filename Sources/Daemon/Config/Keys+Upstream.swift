@@ -120,10 +120,21 @@ extension UpstreamDraft: ConfigSection {
             in: .zero ... .seconds(86_400),
             "How long lists and searches of this upstream may show older values than a write or a detail answer did."
         ),
-        .models(\.models),
-        .routes(\.routes),
-        .errors(\.errors),
+        ConfigKey.models(\.models).ofOneUpstream(example: "{}"),
+        ConfigKey.routes(\.routes).ofOneUpstream(example: "[]"),
+        ConfigKey.errors(\.errors).ofOneUpstream(example: "[]"),
     ]
+}
+
+extension ConfigKey<UpstreamDraft> {
+    /// A key that the top of the file has as well, where it is documented.
+    fileprivate func ofOneUpstream(example: String) -> ConfigKey {
+        var key = self
+        key.facts.text = "The \(facts.name) of this upstream alone, in the form of \"\(facts.name)\" below."
+        key.facts.example = example
+        key.facts.sample = []
+        return key
+    }
 }
 
 extension CredentialDraft: ConfigSection {
