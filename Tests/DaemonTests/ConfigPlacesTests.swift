@@ -4,7 +4,7 @@ import Testing
 @testable import Daemon
 
 /// A folder that is gone when the test is.
-private final class TemporaryFolder {
+private final class ConfigFolder {
     let path: String
 
     init() throws {
@@ -37,7 +37,7 @@ struct ConfigPlacesTests {
     }
 
     @Test func `a preset is found beside the program, the user's own before it`() throws {
-        let folder = try TemporaryFolder()
+        let folder = try ConfigFolder()
         let installed = try folder.write("usr/share/larder/github.yaml")
         let executable = "\(folder.path)/usr/bin/larder"
         let environment = ["HOME": "\(folder.path)/home"]
@@ -47,14 +47,14 @@ struct ConfigPlacesTests {
     }
 
     @Test func `a program that was just built finds the presets of its source`() throws {
-        let folder = try TemporaryFolder()
+        let folder = try ConfigFolder()
         let source = try folder.write("src/config/github.yaml")
         let executable = "\(folder.path)/src/.build/x86_64-unknown-linux-gnu/debug/larder"
         #expect(try Preset.find("github", environment: [:], executable: executable).path == source)
     }
 
     @Test func `a preset that is not there is told with those that are`() throws {
-        let folder = try TemporaryFolder()
+        let folder = try ConfigFolder()
         try folder.write("share/larder/github.yaml")
         try folder.write("share/larder/larder.yaml")
         let error = #expect(throws: PresetError.self) {
@@ -70,7 +70,7 @@ struct ConfigPlacesTests {
     }
 
     @Test func `a credential is read from its file, without its line's end`() throws {
-        let folder = try TemporaryFolder()
+        let folder = try ConfigFolder()
         let path = try folder.write("token", "s3cret\n", mode: 0o600)
         let yaml = """
             listen: "unix:\(folder.path)/l"
@@ -86,7 +86,7 @@ struct ConfigPlacesTests {
     }
 
     @Test func `a credential that others may read, or that is not one line, is refused`() throws {
-        let folder = try TemporaryFolder()
+        let folder = try ConfigFolder()
         for (mode, text, message) in [
             (
                 0o644, "x",
@@ -119,7 +119,7 @@ struct ConfigPlacesTests {
     }
 
     @Test func `a credential that everyone can use is warned of`() throws {
-        let folder = try TemporaryFolder()
+        let folder = try ConfigFolder()
         try folder.write("token", "x", mode: 0o600)
         func warnings(_ listen: String, _ url: String, _ writes: Bool) -> [String] {
             let yaml = """
@@ -151,7 +151,7 @@ struct ConfigPlacesTests {
     }
 
     @Test func `a config that cannot be read is told with the reason`() throws {
-        let folder = try TemporaryFolder()
+        let folder = try ConfigFolder()
         #expect(
             ConfigFile.read(folder.path, environment: [:]).diagnostics.map(\.message)
                 == ["the file cannot be read: Is a directory"]

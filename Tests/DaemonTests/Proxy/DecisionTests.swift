@@ -7,7 +7,7 @@ import Testing
     private func outcome(
         _ fields: [(String, String)]?,
         request: [(String, String)] = [],
-        form: Answer.Form = .received,
+        form: Daemon.Answer.Form = .received,
         mode: Mode = .online,
         now: Int64
     ) throws -> String {

@@ -50,7 +50,7 @@ enum ProxyFixture {
     static func answer(
         _ fields: [(String, String)],
         body: String = "{}",
-        form: Answer.Form = .received,
+        form: Daemon.Answer.Form = .received,
         of upstream: Upstream,
         for demand: Demand,
         base: String = "localhost:8787"
@@ -64,7 +64,7 @@ enum ProxyFixture {
             responseTime: 1_000,
             settings: upstream.policySettings
         )
-        let answer = Answer(
+        let answer = Daemon.Answer(
             key: demand.key,
             document: nil,
             status: 200,

@@ -128,9 +128,11 @@ struct Guard: Sendable {
         case .unix:
             return authority.isLoopback || hosts.contains { $0.host == authority.host }
         case .tcp(let host, let port):
+            // A loopback name is ours whatever its port: no name server can rebind it, and forwarded ports change it.
+            if authority.isLoopback { return true }
             let isOwnPort = (authority.port ?? 80) == port
             if isOwnPort {
-                if authority.isLoopback || authority.host == Authority(host: host, port: nil).host { return true }
+                if authority.host == Authority(host: host, port: nil).host { return true }
                 // Bound to every address: none of them can be rebound, since it is no name.
                 if Guard.isWildcard(host), authority.isAddress { return true }
             }
