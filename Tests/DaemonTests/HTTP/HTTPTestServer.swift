@@ -33,7 +33,7 @@ final class HTTPTestServer: Sendable {
     }
 
     func stop() async {
-        await server.drain(within: .milliseconds(100))
+        await server.drain(within: .milliseconds(10))
         for loop in loops { loop.stop() }
         for loop in loops { loop.join() }
     }
