@@ -193,7 +193,7 @@ import Testing
     }
 
     @Test func `the configs that come with it are in order`() throws {
-        for name in ["larder.yaml", "github.yaml", "sample.yaml"] {
+        for name in ["github.yaml", "sample.yaml"] {
             let process = try ChildProcess(
                 Larder.binary,
                 ["check", "--config", "\(Larder.root)/config/\(name)"],

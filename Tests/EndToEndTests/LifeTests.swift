@@ -93,6 +93,6 @@ import Testing
         }
         // Each stored answer is whole: it says one round for all users it brought, or what later rounds said.
         #expect(try larder.documents() > 0)
-        #expect(try larder.sql("SELECT count(*) FROM User WHERE login != 'user' || identity") == ["0"])
+        #expect(try larder.sql("SELECT count(*) FROM User WHERE login != 'user' || id") == ["0"])
     }
 }

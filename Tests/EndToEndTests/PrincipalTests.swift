@@ -87,6 +87,7 @@ import Testing
         let origin = try Origin { .json(#"{"as":"\#($0["Authorization"] ?? "nobody")"}"#, Fresh.minute) }
         let folder = try TemporaryFolder()
         try folder.write("secret-own\n", to: "credential")
+        chmod(folder.file("credential"), 0o600)
         func config(writes: Bool) -> String {
             """
             upstreams:

@@ -5,7 +5,7 @@ import Testing
 @Suite(.scripts) struct StoreFileTests {
     @Test func `a view per model answers while the daemon runs`() throws {
         let (_, larder) = try AdminTests.blog()
-        #expect(try larder.sql("SELECT identity, login, name FROM User ORDER BY identity") == ["1|ada|Ada", "2|bela|"])
+        #expect(try larder.sql("SELECT id, login, name FROM User ORDER BY id") == ["1|ada|Ada", "2|bela|"])
         #expect(try larder.sql("SELECT title, author FROM Post") == ["Caches|1"])
         #expect(try larder.sql("SELECT DISTINCT upstream FROM User") == ["blog"])
         #expect(try larder.sql("PRAGMA integrity_check") == ["ok"])
@@ -37,7 +37,7 @@ import Testing
     }
 
     @Test func `a store that a crash left half written opens`() throws {
-        let (_, larder) = try AdminTests.blog()
+        let (origin, larder) = try AdminTests.blog()
         larder.kill()
         let bytes = larder.folder.bytes("larder.db-wal")
         if !bytes.isEmpty {
@@ -47,6 +47,7 @@ import Testing
         }
         try larder.start()
         #expect(try larder.get("/users").status == 200)
+        #expect(origin.count() > 0)
         #expect(try larder.sql("PRAGMA integrity_check") == ["ok"])
     }
 
@@ -78,7 +79,7 @@ import Testing
                 Fresh.minute
             )
         }
-        let larder = try Larder(config: Configs.plain(origin, top: ["store: { max_size: 4MiB }"]))
+        let larder = try Larder(config: Configs.plain(origin, top: ["store: { maximum_size: 4MiB }"]))
         for number in 1...800 { #expect(try larder.get("/filler/\(number)").status == 200) }
         let isBounded = eventually {
             larder.folder.bytes("larder.db").count <= 6 << 20

@@ -66,13 +66,13 @@ struct ListeningSocket: Sendable {
     ) throws(ListenError) -> [ListeningSocket] {
         var address = address
         address.port = port
-        // SO_REUSEPORT would let a second daemon of the same user join in silence: a socket without it finds out.
-        let probe = try bind(address, sharesPort: false, shown: shown)
-        address.port = probe.address.port ?? port
-        if count == 1 { return [try probe.listening(shown)] }
-        probe.close()
-        var group: [ListeningSocket] = []
-        for _ in 0..<count {
+        // SO_REUSEPORT would let a second daemon of the same user join in silence, and let the kernel choose a port that
+        // another one has: the first socket is bound without it, and lets the others in afterwards.
+        let first = try bind(address, sharesPort: false, shown: shown)
+        address.port = first.address.port ?? port
+        if count > 1 { set(first.descriptor, SOL_SOCKET, SO_REUSEPORT) }
+        var group = [try first.listening(shown)]
+        for _ in 1..<count {
             do throws(ListenError) {
                 group.append(try bind(address, sharesPort: true, shown: shown).listening(shown))
             } catch {

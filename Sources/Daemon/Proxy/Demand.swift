@@ -67,7 +67,7 @@ struct Demand: Sendable {
 
 extension Demand {
     /// What a write to this target puts in doubt from the moment that it is sent.
-    var suspects: [String] { [String(target.prefix { $0 != "?" })] }
+    var suspects: [String] { WriteOutcome.unanswered.invalidated(by: self) }
 
     /// The request as it goes upstream.
     ///

@@ -96,6 +96,8 @@ extension ProblemDocument {
         make(400, "bad-view", "No such view", "Larder-View is `wire` or `raw`; it was \"\(value)\".")
     }
 
+    static let traceRefused = make(405, "trace", "TRACE is not passed on", "It would show the request's credentials.")
+
     static let loop = make(
         508,
         "loop",

@@ -202,7 +202,7 @@ actor Proxy {
                 )
                 _ = try await cache.store.observe(observation)
             }
-            let invalidated = targets.map { InvalidationTarget(upstream: demand.upstream.name, url: $0) }
+            let invalidated = targets.map { InvalidationTarget(upstream: demand.upstream.name, path: $0) }
             try await cache.store.invalidate(invalidated, settle: suspect)
         } catch {
             // Memory has forgotten; on disk the suspect stands and does the rest when the store opens next.

@@ -42,6 +42,8 @@ final class ProxyHandler: HTTPHandler {
             return refuse(.noUpstream(path: String(decoding: request.path, as: UTF8.self)), connection)
         }
         let upstream = site.upstreams[position]
+        // What it would echo is the credential's (RFC 9110 §9.3.8).
+        if request.method == .trace { return refuse(.traceRefused, connection) }
         if request.method == .get || request.method == .head, !request.hasBody, hit(request, upstream, connection) {
             return
         }

@@ -10,6 +10,9 @@ struct WriteOutcome: Sendable {
     var body: [UInt8]?
     var error: UpstreamError?
 
+    /// What is to be supposed of a write from the moment that it is sent.
+    static let unanswered = WriteOutcome(head: nil, held: [], isBegun: false, body: nil, error: .cancelled)
+
     /// Whether the upstream may have changed something.
     ///
     /// An answer that says otherwise (4xx, 5xx) is believed; no answer counts as a change that nobody told of.

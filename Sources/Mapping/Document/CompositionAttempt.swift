@@ -107,6 +107,7 @@ struct CompositionAttempt {
         name: ObjectName?,
         isStrict: Bool
     ) {
+        if !isStrict, resolved.isKept(path, in: tree.text(shape.text)) { return copy(shape.text, shape.value.range) }
         guard case .value(let newest) = resolved[path], mayShow(newest, at: path, of: resolved, isStrict: isStrict)
         else {
             if isStrict { return fail("\(path.text) is not known of \(describe(name))") }

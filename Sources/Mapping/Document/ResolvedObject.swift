@@ -16,6 +16,9 @@ struct ResolvedObject {
 
     private(set) var members: [MemberPath: Newest] = [:]
     let model: Int
+    /// Members that versions of one answer contradict each other on, and nothing newer is known of: what is known is older
+    /// than those versions, so that each keeps its literal.
+    private var kept: [[UInt8]: Set<MemberPath>] = [:]
 
     /// A single literal: what it shows is the newest.
     init(_ value: JSONSlice, model: Int, models: Models) {
@@ -37,6 +40,15 @@ struct ResolvedObject {
             || other.members.contains { $0.value.isShared && members[$0.key] == nil }
     }
 
+    /// Whether a version keeps its own literal of a member, whatever else is known.
+    func isKept(_ path: MemberPath, in payload: [UInt8]) -> Bool {
+        !kept.isEmpty && kept[payload]?.contains(path) ?? false
+    }
+
+    fileprivate mutating func keep(_ paths: Set<MemberPath>, in payload: [UInt8]) {
+        if !paths.isEmpty { kept[payload, default: []].formUnion(paths) }
+    }
+
     fileprivate mutating func set(_ newest: Newest?, at path: MemberPath) {
         members[path] = newest
     }
@@ -56,8 +68,10 @@ struct ContributionTable {
         var contribution: Contribution
         var members: [MemberPath: ObservedMember]
         var side: ObservationOrder.Side
-        /// Whether another version of the same answer disagrees with it.
-        var isContradicted = false
+        /// The members on which another version of the same answer disagrees with it.
+        var contradicted: Set<MemberPath> = []
+
+        var isContradicted: Bool { !contradicted.isEmpty }
     }
 
     private(set) var rows: [Row]
@@ -96,7 +110,8 @@ struct ContributionTable {
         guard !contradicted.isEmpty else { return }
         for index in rows.indices {
             for (sequence, path) in contradicted where rows[index].side.observation.sequence == sequence {
-                rows[index].isContradicted = true
+                guard rows[index].members[path] != nil else { continue }
+                rows[index].contradicted.insert(path)
                 rows[index].members[path] = nil
                 for inner in rows[index].members.keys where inner.isWithin(path) { rows[index].members[inner] = nil }
             }
@@ -108,6 +123,12 @@ struct ContributionTable {
         var resolved = ResolvedObject(model: model)
         for row in rows {
             for path in row.members.keys where resolved[path] == nil { resolved.set(newest(of: path), at: path) }
+        }
+        for row in rows where row.isContradicted {
+            let kept = row.contradicted.filter { path in
+                !rows.contains { $0.members[path] != nil && order.overrides($0.side, row.side) }
+            }
+            resolved.keep(kept, in: row.contribution.payload)
         }
         return resolved
     }
@@ -169,6 +190,9 @@ struct ContributionTable {
         let newer = others.filter { order.overrides(rows[$0].side, row.side) }
         let older = others.filter { order.overrides(row.side, rows[$0].side) }
         guard !newer.isEmpty, !isAwaited(row, newer) else { return false }
+        guard row.contradicted.allSatisfy({ path in newer.contains { rows[$0].members[path] != nil } }) else {
+            return false
+        }
         return row.members.keys.allSatisfy { path in
             newer.contains { rows[$0].members[path] != nil }
                 && older.allSatisfy { old in

@@ -189,17 +189,17 @@ public enum RefreshOutcome: Sendable, Equatable {
     case gone
 }
 
-/// A URL whose documents a write has made worthless.
+/// A path whose documents a write has made worthless, with every query.
 public struct InvalidationTarget: Hashable, Sendable {
     /// The upstream's name.
     public var upstream: String
-    /// Path and query as sent upstream.
-    public var url: String
+    /// The path as sent upstream; a query is not looked at.
+    public var path: String
 
     /// Makes a target.
-    public init(upstream: String, url: String) {
+    public init(upstream: String, path: String) {
         self.upstream = upstream
-        self.url = url
+        self.path = path
     }
 }
 

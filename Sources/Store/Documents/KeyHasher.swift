@@ -45,10 +45,10 @@ public struct KeyHasher: Sendable {
         }
     }
 
-    /// Names an upstream's URL whoever asked for it: what invalidation looks for.
+    /// Names an upstream's path, whoever asked for it and with whatever query: what invalidation looks for.
     func place(upstream: String, url: String) -> Int64 {
         var upstream = upstream
-        var url = url
+        var url = url.prefix { $0 != "?" }
         var hash = SipHash(key: secret)
         upstream.withUTF8 { bytes in
             hash.feed(UInt64(bytes.count))

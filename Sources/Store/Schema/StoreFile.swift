@@ -41,6 +41,7 @@ struct StoreFile: Sendable {
         )
         do {
             try checkHeader(path)
+            try checkIdentity(path)
             var settings = GRDB.Configuration()
             settings.label = "larder"
             settings.foreignKeysEnabled = false
@@ -75,20 +76,7 @@ struct StoreFile: Sendable {
 
     private static func prepare(_ pool: DatabasePool, path: String, budget: FileBudget) throws {
         try pool.writeWithoutTransaction { database in
-            let migrator = Schema.migrator
             let tables = try Query(database, "SELECT count(*) FROM sqlite_schema").first { $0.integer(0) } ?? 0
-            let application = try Query(database, "PRAGMA application_id").first { $0.integer(0) }
-            if tables > 0, application != Schema.applicationID {
-                throw StoreError.cannotOpen(path: path, reason: "it is an SQLite database of another program")
-            }
-            if try migrator.hasBeenSuperseded(database) {
-                let applied = try migrator.appliedIdentifiers(database)
-                throw StoreError.newerSchema(
-                    path: path,
-                    found: applied.max() ?? "?",
-                    known: migrator.migrations.last ?? "?"
-                )
-            }
             try checkContent(database, path: path, isNew: tables == 0, budget: budget)
         }
         try Schema.migrator.migrate(pool)
@@ -103,6 +91,34 @@ struct StoreFile: Sendable {
                 return .commit
             }
             try budget.limit(database)
+        }
+    }
+
+    /// Refuses a file that is another program's or a later Larder's, and leaves it as it is: to open it for writing is to
+    /// change it.
+    private static func checkIdentity(_ path: String) throws {
+        var status = stat()
+        guard stat(path, &status) == 0, status.st_size > 0 else { return }
+        var settings = GRDB.Configuration()
+        settings.readonly = true
+        settings.label = "larder-check"
+        let queue = try DatabaseQueue(path: path, configuration: settings)
+        defer { try? queue.close() }
+        try queue.read { database in
+            let migrator = Schema.migrator
+            let tables = try Query(database, "SELECT count(*) FROM sqlite_schema").first { $0.integer(0) } ?? 0
+            let application = try Query(database, "PRAGMA application_id").first { $0.integer(0) }
+            if tables > 0, application != Schema.applicationID {
+                throw StoreError.cannotOpen(path: path, reason: "it is an SQLite database of another program")
+            }
+            if try migrator.hasBeenSuperseded(database) {
+                let applied = try migrator.appliedIdentifiers(database)
+                throw StoreError.newerSchema(
+                    path: path,
+                    found: applied.max() ?? "?",
+                    known: migrator.migrations.last ?? "?"
+                )
+            }
         }
     }
 

@@ -257,7 +257,7 @@ extension WriteSession {
 
     /// Removes every document of a URL, and keeps out those already asked for.
     func invalidate(_ target: InvalidationTarget) throws {
-        let place = hasher.place(upstream: target.upstream, url: target.url)
+        let place = hasher.place(upstream: target.upstream, url: target.path)
         barriers.invalidated(place: place, at: clock.now())
         var found: [DocumentID] = []
         try Query(database, "SELECT id FROM _documents WHERE place = ?").each(.integer(place)) {

@@ -19,7 +19,7 @@ extension WriteSession {
     func settleAllSuspects() throws -> Int {
         var targets: [InvalidationTarget] = []
         try Query(database, "SELECT DISTINCT upstream, url FROM _suspects").each { row in
-            targets.append(InvalidationTarget(upstream: row.string(0), url: row.string(1)))
+            targets.append(InvalidationTarget(upstream: row.string(0), path: row.string(1)))
         }
         for target in targets { try invalidate(target) }
         try Query(database, "DELETE FROM _suspects").run()

@@ -73,14 +73,14 @@ import Testing
     @Test(arguments: [
         "127.0.0.1:8787", "localhost:8787", "LocalHost:8787", "[::1]:8787", "app.localhost:8787", "larder.test",
         "larder.test:8787",
-        "LARDER.test.:8787", "fixed.test:9000", "127.0.0.2:8787",
+        "LARDER.test.:8787", "fixed.test:9000", "127.0.0.2:8787", "localhost", "127.0.0.1", "[::1]",
     ])
     func `our own names are let in`(_ host: String) {
         #expect(check(host: host) == .allowed)
     }
 
     @Test(arguments: [
-        "localhost", "127.0.0.1", "localhost:9999", "localhost:8788", "evil.test", "evil.test:8787",
+        "localhost:9999", "127.0.0.1:1", "localhost:8788", "evil.test", "evil.test:8787",
         "localhost.evil.test:8787", "fixed.test",
         "fixed.test:8787", "larder.test:1234", "10.0.0.1:8787", "localhost:8787@evil.test", "a b",
         "localhost:8787, evil.test",

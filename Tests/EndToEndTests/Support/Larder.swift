@@ -13,6 +13,8 @@ final class Larder: @unchecked Sendable {  // only the scenario's own thread sta
     private let descriptors: [Int32]
     private let environment: [String: String]
     private(set) var process: ChildProcess
+    /// Kept, so that it serves for as long as the daemon asks.
+    private var origin: Origin?
     private(set) var port: UInt16 = 0
     private(set) var adminPort: UInt16 = 0
 
@@ -23,6 +25,7 @@ final class Larder: @unchecked Sendable {  // only the scenario's own thread sta
 
     convenience init(_ origin: Origin, store folder: TemporaryFolder? = nil, _ arguments: String...) throws {
         try self.init(arguments: ["--upstream", origin.url] + arguments, folder: folder ?? TemporaryFolder())
+        self.origin = origin
     }
 
     /// With a config file.

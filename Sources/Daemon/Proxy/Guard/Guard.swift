@@ -128,8 +128,8 @@ struct Guard: Sendable {
         case .unix:
             return authority.isLoopback || hosts.contains { $0.host == authority.host }
         case .tcp(let host, let port):
-            // A loopback name is ours whatever its port: no name server can rebind it, and forwarded ports change it.
-            if authority.isLoopback { return true }
+            // A loopback name without a port is one that a person typed: no name server can rebind it.
+            if authority.isLoopback, authority.port == nil || authority.port == port { return true }
             let isOwnPort = (authority.port ?? 80) == port
             if isOwnPort {
                 if authority.host == Authority(host: host, port: nil).host { return true }

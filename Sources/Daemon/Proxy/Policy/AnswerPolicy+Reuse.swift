@@ -74,7 +74,8 @@ extension AnswerPolicy {
         }
         if request.noCache { return .mustValidate(age: age, reason: .requestNoCache, otherwise: []) }
         let onError = allowance(staleness: max(0, -timeToLive), request)
-        if request.maxAge >= 0, age > request.maxAge {
+        // An age is rounded down: no answer is so young that `max-age=0`, a browser's reload, would take it.
+        if request.maxAge >= 0, age > request.maxAge || request.maxAge == 0 {
             return .mustValidate(age: age, reason: .requestMaxAge, otherwise: onError)
         }
         if request.minFresh >= 0, timeToLive < request.minFresh {
