@@ -65,7 +65,7 @@ extension Store {
                 bytes: bytes,
                 { session in
                     let receipt = try session.receive(document, preparation)
-                    try session.warn(preparation.warnings, about: document.rule, at: session.clock.now())
+                    try session.warn(preparation.warnings, about: document.rule, url: document.key.url, at: session.clock.now())
                     return receipt
                 },
                 done: { result in
@@ -94,7 +94,7 @@ extension Store {
                     bytes: observation.body.count,
                     { session in
                         let receipt = try session.observe(observation, preparation)
-                        try session.warn(preparation.warnings, about: observation.rule, at: session.clock.now())
+                        try session.warn(preparation.warnings, about: observation.rule, url: observation.url, at: session.clock.now())
                         return receipt
                     },
                     done: { result in

@@ -57,7 +57,7 @@ import Testing
         }
         #expect(origin.count() == 1)
         #expect(try larder.admin("POST", "/clean", fields, body: #"{"all":true}"#).status == 403)
-        #expect(try larder.documents() == 1)
+        #expect(try larder.waitForDocuments(1))
     }
 
     @Test func `a person's own visit is welcome`() throws {

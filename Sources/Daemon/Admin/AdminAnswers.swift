@@ -39,7 +39,8 @@ extension DocumentRow {
 extension StoredWarning {
     var document: JSONText {
         [
-            "kind": .string(kind), "subject": .string(subject), "message": .string(message), "count": .integer(count),
+            "kind": .string(kind), "subject": .string(subject), "message": .string(message),
+            "url": .string(url), "pointer": .string(pointer), "count": .integer(count),
             "first": .string(StoreTime.text(first)), "last": .string(StoreTime.text(last)),
         ]
     }

@@ -198,7 +198,8 @@ actor Proxy {
                     body: body,
                     start: start,
                     end: end,
-                    rule: rule
+                    rule: rule,
+                    url: demand.key.url
                 )
                 _ = try await cache.store.observe(observation)
             }

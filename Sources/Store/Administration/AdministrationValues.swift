@@ -202,6 +202,10 @@ public struct StoredWarning: Sendable, Equatable {
     public var subject: String
     /// The sentence for people.
     public var message: String
+    /// Path and query of the answer in which it was last seen; empty where it is about none.
+    public var url: String
+    /// The JSON pointer of the place in that answer; empty for the whole.
+    public var pointer: String
     /// How often it was seen.
     public var count: Int
     /// When it was first seen, microseconds of the store's clock.
@@ -210,7 +214,18 @@ public struct StoredWarning: Sendable, Equatable {
     public var last: Int64
 
     /// Makes a warning, seen once.
-    public init(kind: String, subject: String, message: String, count: Int = 1, first: Int64 = 0, last: Int64 = 0) {
+    public init(
+        kind: String,
+        subject: String,
+        message: String,
+        url: String = "",
+        pointer: String = "",
+        count: Int = 1,
+        first: Int64 = 0,
+        last: Int64 = 0
+    ) {
+        self.url = url
+        self.pointer = pointer
         self.kind = kind
         self.subject = subject
         self.message = message

@@ -137,7 +137,7 @@ struct Inventory {
         try Query(
             database,
             """
-            SELECT kind, subject, message, count, first, last FROM _warnings
+            SELECT kind, subject, message, count, first, last, url, pointer FROM _warnings
             ORDER BY last DESC, kind, subject LIMIT ? OFFSET ?
             """
         ).each(.integer(Int64(limit) + 1), .integer(offset)) { row in
@@ -146,6 +146,8 @@ struct Inventory {
                     kind: row.string(0),
                     subject: row.string(1),
                     message: row.string(2),
+                    url: row.string(6),
+                    pointer: row.string(7),
                     count: Int(row.integer(3)),
                     first: row.integer(4),
                     last: row.integer(5)

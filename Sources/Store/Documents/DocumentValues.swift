@@ -104,6 +104,8 @@ public struct ReceivedObservation: Sendable {
     public var kind: Observation.Kind
     /// What the body holds.
     public var rule: BodyRule
+    /// Path and query that were asked for; for warnings.
+    public var url: String
 
     /// Makes an observation; a write's unless said otherwise.
     public init(
@@ -114,8 +116,10 @@ public struct ReceivedObservation: Sendable {
         start: Int64,
         end: Int64,
         kind: Observation.Kind = .write,
-        rule: BodyRule
+        rule: BodyRule,
+        url: String = ""
     ) {
+        self.url = url
         self.upstream = upstream
         self.principal = principal
         self.context = context

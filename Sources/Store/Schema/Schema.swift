@@ -124,6 +124,8 @@ enum Schema {
             kind TEXT NOT NULL,
             subject TEXT NOT NULL,
             message TEXT NOT NULL,
+            url TEXT NOT NULL,
+            pointer TEXT NOT NULL,
             count INTEGER NOT NULL,
             first INTEGER NOT NULL,
             last INTEGER NOT NULL,

@@ -6,14 +6,18 @@ extension WriteSession {
     static let warningLimit: Int64 = 1000
 
     /// Counts what the mapping had to say of a body.
-    func warn(_ warnings: [MappingWarning], about rule: BodyRule?, at time: Int64) throws {
+    ///
+    /// - Parameter url: what was asked for.
+    func warn(_ warnings: [MappingWarning], about rule: BodyRule?, url: String, at time: Int64) throws {
         guard !warnings.isEmpty else { return }
         try warn(
             warnings.map { warning in
                 StoredWarning(
                     kind: warning.kind.rawValue,
                     subject: warning.model ?? rule?.model ?? "",
-                    message: warning.message
+                    message: warning.message,
+                    url: url,
+                    pointer: warning.pointer ?? ""
                 )
             },
             at: time
@@ -25,15 +29,17 @@ extension WriteSession {
             try Query(
                 database,
                 """
-                INSERT INTO _warnings VALUES (?1, ?2, ?3, ?4, ?5, ?5)
-                ON CONFLICT DO UPDATE SET message = ?3, count = count + ?4, last = ?5
+                INSERT INTO _warnings VALUES (?1, ?2, ?3, ?6, ?7, ?4, ?5, ?5)
+                ON CONFLICT DO UPDATE SET message = ?3, url = ?6, pointer = ?7, count = count + ?4, last = ?5
                 """
             ).run(
                 .string(warning.kind),
                 .string(warning.subject),
                 .string(warning.message),
                 .integer(Int64(warning.count)),
-                .integer(time)
+                .integer(time),
+                .string(warning.url),
+                .string(warning.pointer)
             )
         }
         let count = try Query(database, "SELECT count(*) FROM _warnings").first { $0.integer(0) } ?? 0

@@ -371,7 +371,10 @@ import Testing
                 .mustValidate(age: 10, reason: .requestMaxAge, otherwise: [.onError, .whileDisconnected])
             ),
             ("max-age=60", 10, "max-age=10", .fresh(age: 10, timeToLive: 50)),
-            ("max-age=60", 0, "max-age=0", .fresh(age: 0, timeToLive: 60)),
+            (
+                "max-age=60", 0, "max-age=0",
+                .mustValidate(age: 0, reason: .requestMaxAge, otherwise: [.onError, .whileDisconnected])
+            ),
             (
                 "max-age=60", 1, "max-age=0",
                 .mustValidate(age: 1, reason: .requestMaxAge, otherwise: [.onError, .whileDisconnected])
