@@ -84,7 +84,7 @@ final class AnswerCache: Sendable {
             key: ready.key,
             variant: ready.answer.selection.bytes,
             status: ready.answer.status,
-            head: StoredHead.encode(ready.answer.fields),
+            head: StoredHead.encode(ready.upstream.storable(ready.answer.fields)),
             policy: ready.answer.policy.bytes,
             body: ready.answer.body,
             start: sent - age,
@@ -138,7 +138,9 @@ final class AnswerCache: Sendable {
         if !stored.isClean { ready.residence.isDirty.store(true, ordering: .relaxed) }
         let document = stored.document.load(ordering: .relaxed)
         guard document != 0 else { return }
-        let (head, policy, end) = (StoredHead.encode(ready.answer.fields), ready.answer.policy.bytes, now)
+        let (head, policy, end) = (
+            StoredHead.encode(ready.upstream.storable(ready.answer.fields)), ready.answer.policy.bytes, now
+        )
         Task { [self] in
             do {
                 let outcome = try await store.refresh(

@@ -97,6 +97,15 @@ final class Upstream: Sendable {
         return essence.elementsEqual("application/json".utf8) || essence.suffix(5).elementsEqual("+json".utf8)
     }
 
+    /// The fields as they may lie on disk: without the credentials that links and cookies carry (law 4).
+    ///
+    /// With `cookies: replay` the person has asked for cookies to be kept.
+    func storable(_ fields: Fields) -> Fields {
+        let redacted = principal.redacted(fields)
+        guard settings.cookies == .replay else { return redacted }
+        return Fields(zip(fields.lines, redacted.lines).map { $0.isNamed("set-cookie") ? $0 : $1 })
+    }
+
     // MARK: Requests
 
     /// The absolute URL of a target at the upstream.

@@ -29,6 +29,9 @@ public final class MemoryTier<Answer: MemoryResident>: Sendable {
 
     private static var shardCount: Int { 16 }
 
+    /// How many variants of one document are held; the oldest go.
+    public static var variantLimit: Int { 16 }
+
     /// The bound, in bytes.
     public let capacity: Int
     private let shards: [ShardBox]
@@ -78,11 +81,11 @@ public final class MemoryTier<Answer: MemoryResident>: Sendable {
         }
         let target = Target(upstream: answer.key.upstream, url: answer.key.url)
         // Together: an answer that its path does not lead to would survive the write that invalidates it.
-        let replaced = targets.withLock { targets in
+        let gone = targets.withLock { targets in
             targets[target, default: []].insert(digest)
             return shard(digest).lock.withLock { $0.put(answer, at: digest) }
         }
-        if let replaced { left(replaced) }
+        for answer in gone { left(answer) }
         occupied.add(answer.byteCount, ordering: .relaxed)
         count.add(1, ordering: .relaxed)
         while occupied.load(ordering: .relaxed) > capacity, evictOne() {}
@@ -212,21 +215,23 @@ extension MemoryTier: ChangeListener {
 }
 
 extension MemoryTier.Shard {
-    /// Puts an answer in the place of the one with its variant, which is returned.
-    mutating func put(_ answer: Answer, at digest: Digest128) -> Answer? {
+    /// Puts an answer in the place of the one with its variant; returns what had to go for it.
+    mutating func put(_ answer: Answer, at digest: Digest128) -> [Answer] {
         var list = answers[digest] ?? []
-        var replaced: Answer?
+        var gone: [Answer] = []
         if let index = list.firstIndex(where: { $0.variant == answer.variant && $0.key == answer.key }) {
-            replaced = list[index]
+            gone.append(list[index])
             list[index] = answer
         } else {
+            // Look-ups walk the list.
+            if list.count >= MemoryTier.variantLimit { gone.append(list.removeFirst()) }
             list.append(answer)
         }
         answers[digest] = list
-        if let replaced { vacate(replaced) }
+        for answer in gone { vacate(answer) }
         answer.residence.slot.store(ring.count, ordering: .relaxed)
         ring.append(answer)
-        return replaced
+        return gone
     }
 
     mutating func vacate(_ answer: Answer) {

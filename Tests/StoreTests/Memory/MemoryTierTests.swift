@@ -66,6 +66,13 @@ import Testing
         #expect(tier.answers(at: small.digest) == nil)
     }
 
+    @Test func `of very many variants the latest are held`() {
+        let notes = (0..<100).map { Note("/a", variant: [UInt8($0)], bytes: 10) }
+        for note in notes { tier.insert(note, at: note.digest) }
+        #expect(tier.answers(at: notes[0].digest)?.map(\.variant) == notes.suffix(16).map(\.variant))
+        #expect(tier.statistics.bytes == 160)
+    }
+
     @Test func `a path is removed with every query and for every principal, and no other path`() {
         let gone = [Note("/posts"), Note("/posts?page=2"), Note("/posts", principal: 2)]
         let kept = [Note("/posts/1"), Note("/post"), Note("/")]
