@@ -123,6 +123,25 @@ final class WorkerMetrics: Sendable {
     }
 }
 
+extension WorkerMetrics: HTTPMeter {
+    func connectionOpened() {
+        connectionsAccepted.add()
+        connectionsOpen.add()
+    }
+
+    func connectionClosed() {
+        connectionsOpen.subtract()
+    }
+
+    func received(bytes: Int) {
+        bytesReceived.add(UInt64(bytes))
+    }
+
+    func sent(bytes: Int) {
+        bytesSent.add(UInt64(bytes))
+    }
+}
+
 /// What is counted of one upstream, from any thread.
 final class UpstreamMetrics: Sendable {
     /// Fetches that have begun and not ended.

@@ -8,6 +8,7 @@ final class ConnectionHost {
     let handler: any HTTPHandler
     let population: Population
     let notice: @Sendable (HTTPNotice) -> Void
+    let meter: (any HTTPMeter)?
 
     /// Where connections read to; what is not used at once moves to the connection's own buffer.
     let readMemory = UnsafeMutablePointer<UInt8>.allocate(capacity: ConnectionHost.readCapacity)
@@ -30,8 +31,10 @@ final class ConnectionHost {
         limits: HTTPLimits,
         handler: any HTTPHandler,
         population: Population,
-        notice: @escaping @Sendable (HTTPNotice) -> Void
+        notice: @escaping @Sendable (HTTPNotice) -> Void,
+        meter: (any HTTPMeter)?
     ) {
+        self.meter = meter
         self.worker = worker
         self.loop = loop
         self.limits = limits

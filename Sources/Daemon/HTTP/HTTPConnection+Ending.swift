@@ -123,6 +123,7 @@ extension HTTPConnection {
         deadline = .max
         host.connections[id] = nil
         host.population.left()
+        host.meter?.connectionClosed()
         body?.fail(.disconnected)
         body = nil
         let channel = channel

@@ -19,6 +19,7 @@ extension HTTPConnection {
         switch SocketCall.receive(descriptor, memory, ConnectionHost.readCapacity) {
         case .done(0): ended()
         case .done(let count):
+            host.meter?.received(bytes: count)
             let used = consume(memory, count)
             if phase != .closed, used < count { input.append(memory + used, count: count - used) }
         case .failed(EAGAIN): break
@@ -31,6 +32,7 @@ extension HTTPConnection {
         switch SocketCall.receive(descriptor, room.baseAddress!, min(room.count, ConnectionHost.readCapacity)) {
         case .done(0): ended()
         case .done(let count):
+            host.meter?.received(bytes: count)
             input.filled(count)
             consumeInput()
         case .failed(EAGAIN): break

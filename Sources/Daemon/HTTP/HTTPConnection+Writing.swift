@@ -25,7 +25,10 @@ extension HTTPConnection {
             return SocketCall.send(descriptor, vectors)
         }
         var sent = 0
-        if case .done(let count) = outcome { sent = count }
+        if case .done(let count) = outcome {
+            sent = count
+            host.meter?.sent(bytes: count)
+        }
         if sent < headCount { queue.append(Array(host.output.bytes[sent...])) }
         host.output.clear()
         queue.append(array, from: offset + max(0, sent - headCount), to: end)
@@ -40,9 +43,12 @@ extension HTTPConnection {
         if queue.isEmpty {
             switch SocketCall.send(descriptor, host.output.bytes) {
             case .done(count):
+                host.meter?.sent(bytes: count)
                 host.output.clear()
                 return
-            case .done(let sent): queue.append(Array(host.output.bytes[sent...]))
+            case .done(let sent):
+                host.meter?.sent(bytes: sent)
+                queue.append(Array(host.output.bytes[sent...]))
             case .failed(EAGAIN): queue.append(Array(host.output.bytes))
             case .failed:
                 host.output.clear()
@@ -72,7 +78,9 @@ extension HTTPConnection {
         var progressed = false
         if !queue.isEmpty {
             switch queue.send(to: descriptor) {
-            case .done: progressed = true
+            case .done(let count):
+                host.meter?.sent(bytes: count)
+                progressed = true
             case .failed(EAGAIN): break
             case .failed: return close()
             }

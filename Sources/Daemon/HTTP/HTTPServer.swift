@@ -10,16 +10,25 @@ final class HTTPServer: Sendable {
     /// Paths of our Unix sockets, to be removed in the end.
     private let paths = Mutex<[String]>([])
 
-    /// Makes a server without an address; `makeHandler` is called once for each worker, on its loop, with its index.
+    /// Makes a server without an address; `makeHandler` is called once for each worker, on its loop, with its index; `meters` has one for each, or none.
     init(
         loops: [EventLoop],
         limits: HTTPLimits = HTTPLimits(),
         notice: @escaping @Sendable (HTTPNotice) -> Void = { _ in },
+        meters: [any HTTPMeter] = [],
         makeHandler: @escaping @Sendable (Int) -> any HTTPHandler
     ) {
         precondition(!loops.isEmpty, "a server needs a loop")
         let population = population
-        workers = loops.map { HTTPWorker(loop: $0, limits: limits, population: population, notice: notice) }
+        workers = loops.enumerated().map { index, loop in
+            HTTPWorker(
+                loop: loop,
+                limits: limits,
+                population: population,
+                notice: notice,
+                meter: meters.isEmpty ? nil : meters[index]
+            )
+        }
         for (index, worker) in workers.enumerated() {
             worker.loop.enqueue { worker.assumeIsolated { $0.begin { makeHandler(index) } } }
         }

@@ -10,6 +10,7 @@ actor HTTPWorker {
     private let limits: HTTPLimits
     private let population: Population
     private let notice: @Sendable (HTTPNotice) -> Void
+    private let meter: (any HTTPMeter)?
     private var host: ConnectionHost?
     private var listeners: [Listener] = []
     private var sweep: EventTimer?
@@ -31,8 +32,10 @@ actor HTTPWorker {
         loop: EventLoop,
         limits: HTTPLimits,
         population: Population,
-        notice: @escaping @Sendable (HTTPNotice) -> Void
+        notice: @escaping @Sendable (HTTPNotice) -> Void,
+        meter: (any HTTPMeter)?
     ) {
+        self.meter = meter
         self.loop = loop
         self.limits = limits
         self.population = population
@@ -47,7 +50,8 @@ actor HTTPWorker {
             limits: limits,
             handler: makeHandler(),
             population: population,
-            notice: notice
+            notice: notice,
+            meter: meter
         )
         let shortest = [limits.headTimeout, limits.bodyIdle, limits.idle, limits.writeStall, limits.linger].min()!
         sweep = loop.every(min(.seconds(1), shortest / 4)) { [unowned self] in self.sweepConnections() }
@@ -123,6 +127,7 @@ actor HTTPWorker {
             host: host
         )
         host.connections[connection.id] = connection
+        meter?.connectionOpened()
         connection.open()
         if count > limits.maxConnections { connection.refuse(.tooManyConnections) }
     }

@@ -55,7 +55,8 @@ final class LarderDaemon {
             let details = notice.details.reduce(into: Logger.Metadata()) { $0[$1.key] = "\($1.value)" }
             log.log(level: notice.level == .error ? .error : .warning, "\(notice.message)", metadata: details)
         }
-        data = HTTPServer(loops: loops.workers, limits: settings.httpLimits, notice: notice) { index in
+        let meters = loops.workers.indices.map { parts.metrics.worker($0) }
+        data = HTTPServer(loops: loops.workers, limits: settings.httpLimits, notice: notice, meters: meters) { index in
             ProxyHandler(
                 upstreams: parts.upstreams,
                 proxy: parts.proxy,
