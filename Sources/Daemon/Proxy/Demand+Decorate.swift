@@ -10,6 +10,13 @@ extension Demand {
         upstream.addCORS(to: &fields, for: request.fields)
     }
 
+    /// What `Cache-Status` says when the upstream gave no answer.
+    func failed(_ error: UpstreamError) -> CacheStatus {
+        var status = CacheStatus.forwarded(reason)
+        status.detail = error.label
+        return status
+    }
+
     /// Whether the client has this representation already.
     func hasCurrent(status: Int, fields: Fields, policy: AnswerPolicy) -> Bool {
         guard (200..<300).contains(status) else { return false }

@@ -240,7 +240,7 @@ final class Flights {
         }
         for relay in relays {
             outcomes.count(.error)
-            relay.reply.refuse(.upstreamFailed(error, upstream: upstream))
+            relay.reply.refuse(.upstreamFailed(error, upstream: upstream), relay.demand.failed(error))
         }
     }
 

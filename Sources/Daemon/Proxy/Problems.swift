@@ -4,9 +4,14 @@ import Store
 extension ProblemDocument {
     private static func make(_ status: Int, _ type: String, _ title: String, _ detail: String) -> ProblemDocument {
         var problem = ProblemDocument(status: status, title: title, detail: detail)
-        problem.type = "urn:larder:" + type
+        problem.type = prefix + type
         return problem
     }
+
+    private static let prefix = "urn:larder:"
+
+    /// The member of `Cache-Status` for a request that was neither answered from what is stored nor sent on.
+    var cacheStatus: String { "larder; detail=\(type.dropFirst(Self.prefix.count))" }
 
     /// The upstream gave no answer that could be used, and nothing stored may stand in for it.
     static func upstreamFailed(_ error: UpstreamError, upstream: String) -> ProblemDocument {

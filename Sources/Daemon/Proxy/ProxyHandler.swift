@@ -38,6 +38,11 @@ final class ProxyHandler: HTTPHandler {
         case .refused(let refusal):
             return refuse(.guarded(refusal), connection)
         }
+        // `OPTIONS *` asks about this server, not about a resource (RFC 9110 §9.3.7).
+        if request.form == .asterisk {
+            let allow = Field("Allow", "GET, HEAD, OPTIONS, POST, PUT, PATCH, DELETE")
+            return connection.respond(status: 204, fields: Fields([allow]))
+        }
         guard let position else {
             return refuse(.noUpstream(path: String(decoding: request.path, as: UTF8.self)), connection)
         }
@@ -62,6 +67,7 @@ final class ProxyHandler: HTTPHandler {
         metrics.count(.error)
         var fields = Fields()
         fields.append("Cache-Control", "no-store")
+        fields.append("Cache-Status", problem.cacheStatus)
         connection.respond(problem, fields: fields)
     }
 

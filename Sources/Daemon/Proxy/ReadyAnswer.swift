@@ -37,7 +37,7 @@ final class ReadyAnswer: MemoryResident {
         key = answer.key
         residence = Residence(digest: digest)
         document = Atomic(answer.document ?? 0)
-        policy = answer.policy.applying(upstream.overrides(for: upstream.route(ofURL: answer.key.url)))
+        policy = upstream.applying(answer.policy, to: answer.key.url)
         isJSON = upstream.isJSON(answer.fields)
 
         let rendering = Rendering(answer, upstream: upstream, base: base, view: view)

@@ -19,11 +19,13 @@ extension Reply {
     }
 
     /// Sends a problem document.
-    func refuse(_ problem: ProblemDocument) {
+    ///
+    /// - Parameter status: how far the request got; without it the kind of problem says why it got nowhere.
+    func refuse(_ problem: ProblemDocument, _ status: CacheStatus? = nil) {
         var fields = Fields()
         fields.append("Content-Type", ProblemDocument.mediaType)
         fields.append("Cache-Control", "no-store")
-        fields.append("Cache-Status", "larder")
+        fields.append("Cache-Status", status?.text ?? problem.cacheStatus)
         respond(status: problem.status, fields: fields, body: problem.bytes)
     }
 }

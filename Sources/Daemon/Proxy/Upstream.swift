@@ -73,6 +73,15 @@ final class Upstream: Sendable {
         RouteOverrides(rules.overrides(method: "GET", path: route))
     }
 
+    /// The upstream's word on an answer, with the configuration laid over it.
+    func applying(_ policy: AnswerPolicy, to url: String) -> AnswerPolicy {
+        var policy = policy.applying(overrides(for: route(ofURL: url)))
+        if policy.staleIfError < 0, settings.staleIfError < .forever {
+            policy.staleIfError = settings.staleIfError.components.seconds
+        }
+        return policy
+    }
+
     /// What an answer holds, and how far it may be believed.
     func reading(method: String, route: String, status: Int) -> Reading {
         guard let match = rules.body(method: method, path: route, status: status) else {

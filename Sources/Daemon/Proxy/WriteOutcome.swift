@@ -83,11 +83,9 @@ struct WriteOutcome: Sendable {
 
     /// Gives the client what was withheld.
     func release(to reply: Reply, for demand: Demand) {
-        guard let head else {
-            return reply.refuse(.upstreamFailed(error ?? .cancelled, upstream: demand.upstream.name))
-        }
-        if error != nil, !isBegun, held.isEmpty {
-            return reply.refuse(.upstreamFailed(error ?? .cancelled, upstream: demand.upstream.name))
+        guard let head, error == nil || isBegun || !held.isEmpty else {
+            let error = error ?? .cancelled
+            return reply.refuse(.upstreamFailed(error, upstream: demand.upstream.name), demand.failed(error))
         }
         if !isBegun { Self.begin(head, demand, reply) }
         reply.write(held)
