@@ -33,7 +33,11 @@ let package = Package(
         .target(name: "Mapping", swiftSettings: settings),
         .target(
             name: "Store",
-            dependencies: ["Mapping", .product(name: "GRDB", package: "GRDB.swift")],
+            dependencies: [
+                "Mapping",
+                .product(name: "GRDB", package: "GRDB.swift"),
+                .product(name: "GRDBSQLite", package: "GRDB.swift"),
+            ],
             swiftSettings: settings
         ),
         .executableTarget(

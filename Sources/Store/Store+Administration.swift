@@ -39,6 +39,6 @@ extension Store {
     /// Counts warnings; batched.
     public func warn(_ warnings: [StoredWarning]) {
         let now = core.clock.now()
-        core.post(.batched, { try $0.warn(warnings, at: now) }, done: { _ in })
+        core.note { try $0.warn(warnings, at: now) }
     }
 }

@@ -12,7 +12,7 @@ extension Store {
         }
         if !found.verified.isEmpty {
             // Spares the next reader the look; not worth waiting for, nor an error.
-            core.post(.batched, { try $0.verify(found.verified, at: found.sequence) }, done: { _ in })
+            core.note { try $0.verify(found.verified, at: found.sequence) }
         }
         return found.documents
     }
@@ -156,6 +156,6 @@ extension Store {
     /// Says that documents were used, for eviction; batched, and lost when it cannot be written.
     public func touchUsed(_ documents: [DocumentID]) {
         let seconds = core.clock.now() / 1_000_000
-        core.post(.batched, { try $0.touch(documents, at: seconds) }, done: { _ in })
+        core.note { try $0.touch(documents, at: seconds) }
     }
 }

@@ -16,6 +16,7 @@ final class StoreCore: Sendable {
     let mailbox = Mailbox<Job>()
     let principals = PrincipalCache()
     let isClosed = Atomic(false)
+    private let notes = Atomic(0)
     /// Given when the file is closed.
     let end = Signal()
     private let lock: StoreLock
@@ -110,6 +111,15 @@ final class StoreCore: Sendable {
         )
         if !mailbox.post(job, urgent: urgency != .batched) { done(.failure(.closed)) }
     }
+
+    /// Has the writer note something that may as well be lost: when it is behind, and when it cannot be written.
+    func note(_ work: @escaping @Sendable (WriteSession) throws -> Void) {
+        guard notes.load(ordering: .relaxed) < Self.noteLimit else { return }
+        notes.add(1, ordering: .relaxed)
+        post(.batched, work, done: { _ in self.notes.subtract(1, ordering: .relaxed) })
+    }
+
+    private static let noteLimit = 1024
 
     /// Reads in one snapshot.
     func read<Value: Sendable>(

@@ -105,6 +105,27 @@ struct BoundsTests {
         await bench.store.close()
     }
 
+    @Test func `warnings are counted, and so many kept`() async throws {
+        let bench = try Bench()
+        bench.store.warn([StoredWarning(kind: "k", subject: "early", message: "gone")])
+        await bench.store.flush()
+        bench.time.advance(1000)
+        bench.store.warn((0..<1050).map { StoredWarning(kind: "k", subject: "\($0)", message: "m") })
+        bench.store.warn([StoredWarning(kind: "k", subject: "7", message: "again")])
+        await bench.store.flush()
+        var rows: [StoredWarning] = []
+        var next: Int64?
+        repeat {
+            let page = try await bench.store.warnings(limit: 300, after: next)
+            rows += page.rows
+            next = page.next
+        } while next != nil
+        #expect(rows.count == 1000)
+        #expect(!rows.contains { $0.subject == "early" })
+        #expect(rows.first { $0.subject == "7" }?.count == 2)
+        await bench.store.close()
+    }
+
     @Test func `the listener hears of changes before the caller goes on`() async throws {
         let bench = try Bench()
         let listener = Listener()

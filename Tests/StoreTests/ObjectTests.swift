@@ -211,4 +211,20 @@ struct ObjectTests {
         #expect(documents[0].objects == 1)
         await bench.store.close()
     }
+
+    @Test func `of two answers in one batch the earlier learns that the later knows better`() async throws {
+        let bench = try Bench { $0.batchDelay = .milliseconds(50) }
+        let list = bench.answer("/users", #"[{"id":1,"login":"ada"}]"#, BodyRule(model: "User", isList: true))
+        let detail = bench.answer("/users/1", #"{"id":1,"login":"ada l."}"#, BodyRule(model: "User", isList: false))
+        async let first = bench.store.receive(list)
+        async let second = bench.store.receive(detail)
+        let (earlier, later) = try await (first, second)
+        let isKnown = bench.store.mayHaveChanged(earlier.objects, since: earlier.sequence)
+        // Whichever was taken in first shows the old name.
+        #expect(earlier.isDirty || isKnown || later.sequence < earlier.sequence)
+        #expect(
+            try await bench.document("/users").map { String(decoding: $0.body, as: UTF8.self) }
+                == #"[{"id":1,"login":"ada l."}]"#
+        )
+    }
 }

@@ -1,3 +1,5 @@
+import Mapping
+
 /// What the writer knows of one object while a batch is under way: its row, decoded.
 ///
 /// Every version of the object that is kept at all has an entry: because it
@@ -25,6 +27,8 @@ final class ObjectRecord {
     let isStored: Bool
     let wasPinned: Bool
     var isModified = false
+    /// What the answer being taken in says of it.
+    var fresh: [Contribution] = []
 
     init(
         id: ObjectID,

@@ -17,7 +17,7 @@ struct FileBudget: Sendable {
     /// Down to this they are.
     var low: Int64 { database / 100 * 85 }
     /// How much one batch may add before it is committed.
-    var batch: Int { Int(min(wal / 4, 8 << 20)) }
+    var batch: Int { Int(min(wal / 4, 1 << 20)) }
 
     var fileBytes: Int64 { Self.size(of: path) }
     var walBytes: Int64 { Self.size(of: path + "-wal") }

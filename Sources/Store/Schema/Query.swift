@@ -19,13 +19,18 @@ enum SQLValue {
 /// To be used within the access that gave the connection, and not to be
 /// stepped twice at once.
 struct Query {
+    // Keeps the handle alive.
     private let statement: Statement
+    private let handle: OpaquePointer
 
     init(_ database: Database, _ sql: String) throws {
-        statement = try database.cachedStatement(sql: sql)
+        self.init(try database.cachedStatement(sql: sql))
     }
 
-    private var handle: OpaquePointer { statement.sqliteStatement }
+    private init(_ statement: Statement) {
+        self.statement = statement
+        handle = statement.sqliteStatement
+    }
 
     /// Runs to the end, whatever rows there are.
     func run(_ values: SQLValue...) throws {
@@ -104,6 +109,22 @@ struct Query {
     nonisolated(unsafe) private static let nothing = UnsafeRawPointer(
         UnsafeMutableRawPointer.allocate(byteCount: 1, alignment: 1)
     )
+}
+
+/// The statements of one connection, found by the address of their text.
+///
+/// GRDB's own cache hashes the whole text each time, which the writer's inner
+/// loop would feel.
+struct QueryCache {
+    private var queries: [UInt: Query] = [:]
+
+    mutating func query(_ sql: StaticString, in database: Database) throws -> Query {
+        let address = UInt(bitPattern: sql.utf8Start)
+        if let known = queries[address] { return known }
+        let query = try Query(database, sql.description)
+        queries[address] = query
+        return query
+    }
 }
 
 /// The row a statement stands on.

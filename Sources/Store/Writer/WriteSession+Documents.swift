@@ -115,7 +115,7 @@ extension WriteSession {
         start: Int64,
         end: Int64
     ) throws -> RefreshOutcome {
-        let found = try Query(database, "SELECT scope, observation, verified FROM _documents WHERE id = ?")
+        let found = try query("SELECT scope, observation, verified FROM _documents WHERE id = ?")
             .first(.integer(id)) { (scope: $0.integer(0), observation: $0.integer(1), verified: $0.integer(2)) }
         guard let found else { return .gone }
         let scope = try names.scope(found.scope, in: database)
@@ -126,7 +126,7 @@ extension WriteSession {
         if let models = models[scope.upstream] {
             try confirm(stored.pins, observation: try observation(found.observation), models: models)
         }
-        try Query(database, "UPDATE _documents SET head = ?, policy = ?, verified = ? WHERE id = ?")
+        try query("UPDATE _documents SET head = ?, policy = ?, verified = ? WHERE id = ?")
             .run(.blob(head), .blob(policy), .integer(sequence), .integer(id))
         return .renewed
     }
@@ -174,8 +174,7 @@ extension WriteSession {
         variant: [UInt8]
     ) throws -> [(id: DocumentID, observation: Int64)] {
         var found: [(id: DocumentID, observation: Int64)] = []
-        try Query(
-            database,
+        try query(
             "SELECT id, observation FROM _documents WHERE low = ? AND scope = ? AND url = ? AND variant = ?"
         ).each(
             .integer(Int64(bitPattern: digest.low)),
@@ -188,7 +187,7 @@ extension WriteSession {
 
     /// Whether there are documents under a key, or under one that shares half its digest.
     func hasDocuments(under digest: Digest128) throws -> Bool {
-        try Query(database, "SELECT 1 FROM _documents WHERE low = ? LIMIT 1")
+        try query("SELECT 1 FROM _documents WHERE low = ? LIMIT 1")
             .first(.integer(Int64(bitPattern: digest.low))) { _ in true } ?? false
     }
 
@@ -203,7 +202,7 @@ extension WriteSession {
         observation: Int64,
         verified: Int64
     ) throws {
-        try Query(database, "INSERT INTO _documents VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)").run(
+        try query("INSERT INTO _documents VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)").run(
             .integer(id),
             .integer(Int64(bitPattern: digest.low)),
             .integer(place),
@@ -218,27 +217,27 @@ extension WriteSession {
             .blob(document.policy)
         )
         let skeleton = preparation.isExact ? preparation.decomposed.map { SQLValue.blob($0.skeleton) } : nil
-        try Query(database, "INSERT INTO _bodies VALUES (?, ?, ?, ?)").run(
+        try query("INSERT INTO _bodies VALUES (?, ?, ?, ?)").run(
             .integer(id),
             .blob(Pins.encode(intake.pins)),
             skeleton ?? .null,
             skeleton == nil ? .blob(document.body) : .null
         )
-        try Query(database, "INSERT INTO _used VALUES (?, ?)").run(.integer(id), .integer(seconds))
+        try query("INSERT INTO _used VALUES (?, ?)").run(.integer(id), .integer(seconds))
     }
 
     /// Deletes a document and what only it needed; tells nobody.
     @discardableResult
     func delete(_ id: DocumentID) throws -> Digest128? {
-        let found = try Query(database, "SELECT scope, url, observation FROM _documents WHERE id = ?")
+        let found = try query("SELECT scope, url, observation FROM _documents WHERE id = ?")
             .first(.integer(id)) { (scope: $0.integer(0), url: $0.string(1), observation: $0.integer(2)) }
         guard let found else { return nil }
         let scope = try names.scope(found.scope, in: database)
         try unpin(try StoredBody.pins(of: id, in: database))
         try use(found.observation, by: -1)
-        try Query(database, "DELETE FROM _bodies WHERE document = ?").run(.integer(id))
-        try Query(database, "DELETE FROM _used WHERE document = ?").run(.integer(id))
-        try Query(database, "DELETE FROM _documents WHERE id = ?").run(.integer(id))
+        try query("DELETE FROM _bodies WHERE document = ?").run(.integer(id))
+        try query("DELETE FROM _used WHERE document = ?").run(.integer(id))
+        try query("DELETE FROM _documents WHERE id = ?").run(.integer(id))
         return hasher.digest(
             DocumentKey(
                 upstream: scope.upstream,
@@ -260,7 +259,7 @@ extension WriteSession {
         let place = hasher.place(upstream: target.upstream, url: target.path)
         barriers.invalidated(place: place, at: clock.now())
         var found: [DocumentID] = []
-        try Query(database, "SELECT id FROM _documents WHERE place = ?").each(.integer(place)) {
+        try query("SELECT id FROM _documents WHERE place = ?").each(.integer(place)) {
             found.append($0.integer(0))
         }
         for id in found { try remove(id) }
@@ -269,7 +268,7 @@ extension WriteSession {
     /// Notes that documents showed the newest at a commit sequence.
     func verify(_ documents: [DocumentID], at sequence: Int64) throws {
         for id in documents {
-            try Query(database, "UPDATE _documents SET verified = ?1 WHERE id = ?2 AND verified < ?1")
+            try query("UPDATE _documents SET verified = ?1 WHERE id = ?2 AND verified < ?1")
                 .run(.integer(sequence), .integer(id))
         }
     }
@@ -277,7 +276,7 @@ extension WriteSession {
     /// Notes that documents were used.
     func touch(_ documents: [DocumentID], at seconds: Int64) throws {
         for id in documents {
-            try Query(database, "UPDATE _used SET at = ?1 WHERE document = ?2 AND at < ?1")
+            try query("UPDATE _used SET at = ?1 WHERE document = ?2 AND at < ?1")
                 .run(.integer(seconds), .integer(id))
         }
     }

@@ -17,8 +17,7 @@ extension WriteSession {
     /// The object of a name; nil if there is none.
     func existingRecord(collection: Int64, identity: Identity) throws -> ObjectRecord? {
         if let id = recordIDs[RecordKey(collection: collection, identity: identity)] { return records[id] }
-        let found = try Query(
-            database,
+        let found = try query(
             "SELECT id, changed, state FROM _objects WHERE collection = ? AND identity = ?"
         ).first(.integer(collection), identity.sql) { row in
             ObjectRecord(
@@ -37,8 +36,7 @@ extension WriteSession {
     /// The object of an id; nil if it is gone.
     func record(_ id: ObjectID) throws -> ObjectRecord? {
         if let known = records[id] { return known }
-        let found = try Query(
-            database,
+        let found = try query(
             "SELECT collection, identity, changed, state FROM _objects WHERE id = ?"
         ).first(.integer(id)) { row in
             ObjectRecord(
@@ -56,11 +54,12 @@ extension WriteSession {
 
     private func keep(_ record: ObjectRecord) {
         records[record.id] = record
+        recordOrder.append(record)
         recordIDs[RecordKey(collection: record.collection, identity: record.identity)] = record.id
     }
 
     func payload(of version: Int64) throws -> [UInt8] {
-        let payload = try Query(database, "SELECT payload FROM _versions WHERE id = ?")
+        let payload = try query("SELECT payload FROM _versions WHERE id = ?")
             .first(.integer(version)) { $0.bytes(0) }
         guard let payload else { throw StoreError.corrupt("version \(version) is missing") }
         return payload
@@ -99,9 +98,14 @@ extension WriteSession {
     ) throws -> Intake {
         guard let decomposed = preparation.decomposed, let models = models[upstream] else { return Intake() }
         var intake = Intake()
-        var fresh: [ObjectID: [Contribution]] = [:]
+        var shown: [ObjectRecord] = []
+        // Neighbours are mostly of one model.
+        var (model, collection) = ("", Int64(0))
         for (occurrence, content) in zip(decomposed.occurrences, preparation.contents) {
-            let collection = try names.collection(scope: scope, model: occurrence.name.model, in: database)
+            if occurrence.name.model != model {
+                model = occurrence.name.model
+                collection = try names.collection(scope: scope, model: model, in: database)
+            }
             let record = try record(collection: collection, identity: Identity(occurrence.name.identity))
             let version = try self.version(of: record, content: content, payload: occurrence.payload)
             if pinning, let index = record.index(of: version) {
@@ -110,16 +114,18 @@ extension WriteSession {
             }
             intake.pins.append(Pin(object: record.id, version: version))
             let contribution = Contribution(observation: observation, version: version, payload: occurrence.payload)
-            if fresh[record.id] == nil {
-                intake.objects.append(record.id)
-                fresh[record.id] = [contribution]
-            } else if fresh[record.id]?.contains(where: { $0.version == version }) == false {
-                fresh[record.id]?.append(contribution)
+            if record.fresh.isEmpty {
+                shown.append(record)
+                record.fresh.append(contribution)
+            } else if !record.fresh.contains(where: { $0.version == version }) {
+                record.fresh.append(contribution)
             }
         }
-        for id in intake.objects {
-            guard let record = records[id], let contributions = fresh[id] else { continue }
-            try merge(contributions, into: record, models: models)
+        for record in shown {
+            intake.objects.append(record.id)
+            let fresh = record.fresh
+            record.fresh = []
+            try merge(fresh, into: record, models: models)
         }
         intake.isAllThereIs = intake.pins.allSatisfy { records[$0.object]?.isKnownOnly(as: $0.version) == true }
         return intake
@@ -129,7 +135,7 @@ extension WriteSession {
     private func version(of record: ObjectRecord, content: UInt64, payload: [UInt8]) throws -> Int64 {
         if let known = record.entries.first(where: { $0.content == content }) { return known.version }
         numbers.version += 1
-        try Query(database, "INSERT INTO _versions (id, payload) VALUES (?, ?)")
+        try query("INSERT INTO _versions (id, payload) VALUES (?, ?)")
             .run(.integer(numbers.version), .text(payload))
         record.entries.append(
             ObjectRecord.Entry(version: numbers.version, content: content, uses: 0, observation: 0)
@@ -142,9 +148,14 @@ extension WriteSession {
     func merge(_ new: [Contribution], into record: ObjectRecord, models: UpstreamModels) throws {
         let contributing = record.contributing
         if new.count == 1, contributing.isEmpty {
-            try assign([(new[0].version, new[0].observation.sequence)], to: record)
+            if record.entries.count == 1 {
+                record.entries[0].observation = new[0].observation.sequence
+                try use(new[0].observation.sequence, by: 1)
+            } else {
+                try assign([(new[0].version, new[0].observation.sequence)], to: record)
+            }
             record.merged = .some(nil)
-            markChanged(record)
+            markChanged(record, wasKnown: false)
             return
         }
         if new.count == 1, contributing.count == 1, contributing[0].version == new[0].version {
@@ -160,7 +171,7 @@ extension WriteSession {
         let isChanged = state.merge(new, model: model, models: models.models, lag: lag)
         try assign(state.contributions.map { ($0.version, $0.observation.sequence) }, to: record)
         record.merged = .some(state.mergedPayload(model: model, models: models.models, lag: lag))
-        if isChanged { markChanged(record) }
+        if isChanged { markChanged(record, wasKnown: !contributing.isEmpty) }
     }
 
     /// Whether an observation of the very same version tells more than the one there is.
@@ -169,10 +180,14 @@ extension WriteSession {
         return new.end > old.end
     }
 
-    private func markChanged(_ record: ObjectRecord) {
+    /// - Parameter wasKnown: whether an answer has shown the object before.
+    private func markChanged(_ record: ObjectRecord, wasKnown: Bool) {
         record.changed = numbers.sequence
         record.isModified = true
-        outcome.changed.append(record.id)
+        outcome.isChange = true
+        // Nobody in memory shows what nothing was known of. An earlier answer of this very batch may show the rest, even
+        // before the file has it.
+        if record.isStored || wasKnown { outcome.changed.append(record.id) }
     }
 
     /// Makes these versions, newest first, the ones that contribute, each with its observation.
@@ -202,7 +217,7 @@ extension WriteSession {
             record.merged = .some(try state(of: record).mergedPayload(model: model, models: models, lag: lag))
         }
         _ = nextSequence()
-        markChanged(record)
+        markChanged(record, wasKnown: true)
     }
 
     /// Takes a document's pins off their objects.
@@ -217,11 +232,9 @@ extension WriteSession {
     // MARK: Writing
 
     func flushObjects() throws {
-        let modified = records.values.filter(\.isModified).sorted { $0.id < $1.id }
-        guard !modified.isEmpty else { return }
-        for record in modified {
+        for record in recordOrder where record.isModified {
             for entry in record.entries where entry.uses == 0 && entry.observation == 0 {
-                try Query(database, "DELETE FROM _versions WHERE id = ?").run(.integer(entry.version))
+                try query("DELETE FROM _versions WHERE id = ?").run(.integer(entry.version))
             }
             record.entries.removeAll { $0.uses == 0 && $0.observation == 0 }
             guard !record.entries.isEmpty else {
@@ -231,10 +244,10 @@ extension WriteSession {
             try writeRow(of: record)
             let isPinned = record.isPinned
             if !isPinned, record.wasPinned || !record.isStored {
-                try Query(database, "INSERT OR REPLACE INTO _orphans VALUES (?, ?)")
+                try query("INSERT OR REPLACE INTO _orphans VALUES (?, ?)")
                     .run(.integer(record.id), .integer(try lastSeen(record)))
             } else if isPinned, record.isStored, !record.wasPinned {
-                try Query(database, "DELETE FROM _orphans WHERE object = ?").run(.integer(record.id))
+                try query("DELETE FROM _orphans WHERE object = ?").run(.integer(record.id))
             }
         }
     }
@@ -246,8 +259,8 @@ extension WriteSession {
 
     private func deleteRow(of record: ObjectRecord) throws {
         guard record.isStored else { return }
-        try Query(database, "DELETE FROM _objects WHERE id = ?").run(.integer(record.id))
-        try Query(database, "DELETE FROM _orphans WHERE object = ?").run(.integer(record.id))
+        try query("DELETE FROM _objects WHERE id = ?").run(.integer(record.id))
+        try query("DELETE FROM _orphans WHERE object = ?").run(.integer(record.id))
     }
 
     private func writeRow(of record: ObjectRecord) throws {
@@ -255,7 +268,7 @@ extension WriteSession {
         let state = SQLValue.blob(ObjectRecord.encode(record.entries))
         let merged = (record.merged ?? nil).map(SQLValue.text) ?? .null
         if !record.isStored {
-            try Query(database, "INSERT INTO _objects VALUES (?, ?, ?, ?, ?, ?, ?)").run(
+            try query("INSERT INTO _objects VALUES (?, ?, ?, ?, ?, ?, ?)").run(
                 .integer(record.id),
                 .integer(record.collection),
                 record.identity.sql,
@@ -265,12 +278,11 @@ extension WriteSession {
                 merged
             )
         } else if record.merged != nil {
-            try Query(
-                database,
+            try query(
                 "UPDATE _objects SET changed = ?, version = ?, state = ?, merged = ? WHERE id = ?"
             ).run(.integer(record.changed), version, state, merged, .integer(record.id))
         } else {
-            try Query(database, "UPDATE _objects SET changed = ?, version = ?, state = ? WHERE id = ?")
+            try query("UPDATE _objects SET changed = ?, version = ?, state = ? WHERE id = ?")
                 .run(.integer(record.changed), version, state, .integer(record.id))
         }
     }

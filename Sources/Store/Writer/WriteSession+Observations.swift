@@ -11,8 +11,7 @@ extension WriteSession {
             end: end,
             kind: kind,
             uses: 0,
-            isStored: false,
-            isModified: true
+            isStored: false
         )
         return Observation(sequence: numbers.observation, start: start, end: end, kind: kind)
     }
@@ -24,32 +23,29 @@ extension WriteSession {
 
     /// Counts something that names an observation, or does so no longer.
     func use(_ id: Int64, by difference: Int64) throws {
-        var record = try observationRecord(id)
+        let record = try observationRecord(id)
         record.uses += difference
         record.isModified = true
-        observations[id] = record
     }
 
     /// Moves an observation to a later time, for a 304.
     func renew(_ id: Int64, start: Int64, end: Int64) throws {
-        var record = try observationRecord(id)
+        let record = try observationRecord(id)
         record.start = max(record.start, start)
         record.end = max(record.end, end)
         record.isModified = true
-        observations[id] = record
     }
 
     private func observationRecord(_ id: Int64) throws -> ObservationRecord {
         if let known = observations[id] { return known }
-        let found = try Query(database, "SELECT start, finish, kind, uses FROM _observations WHERE id = ?")
+        let found = try query("SELECT start, finish, kind, uses FROM _observations WHERE id = ?")
             .first(.integer(id)) { row in
                 ObservationRecord(
                     start: row.integer(0),
                     end: row.integer(1),
                     kind: Observation.Kind(rawValue: UInt8(truncatingIfNeeded: row.integer(2))) ?? .list,
                     uses: row.integer(3),
-                    isStored: true,
-                    isModified: false
+                    isStored: true
                 )
             }
         guard let found else { throw StoreError.corrupt("observation \(id) is missing") }
@@ -61,13 +57,13 @@ extension WriteSession {
         for (id, record) in observations.sorted(by: { $0.key < $1.key }) where record.isModified {
             if record.uses <= 0 {
                 if record.isStored {
-                    try Query(database, "DELETE FROM _observations WHERE id = ?").run(.integer(id))
+                    try query("DELETE FROM _observations WHERE id = ?").run(.integer(id))
                 }
             } else if record.isStored {
-                try Query(database, "UPDATE _observations SET start = ?, finish = ?, uses = ? WHERE id = ?")
+                try query("UPDATE _observations SET start = ?, finish = ?, uses = ? WHERE id = ?")
                     .run(.integer(record.start), .integer(record.end), .integer(record.uses), .integer(id))
             } else {
-                try Query(database, "INSERT INTO _observations VALUES (?, ?, ?, ?, ?)").run(
+                try query("INSERT INTO _observations VALUES (?, ?, ?, ?, ?)").run(
                     .integer(id),
                     .integer(record.start),
                     .integer(record.end),

@@ -5,7 +5,7 @@ extension WriteSession {
     /// Forgets orphans up to a time in seconds; returns how many.
     func removeOrphans(until time: Int64, limit: Int) throws -> Int {
         var found: [ObjectID] = []
-        try Query(database, "SELECT object FROM _orphans WHERE since <= ? LIMIT ?")
+        try query("SELECT object FROM _orphans WHERE since <= ? LIMIT ?")
             .each(.integer(time), .integer(Int64(limit))) { found.append($0.integer(0)) }
         for id in found { try forget(id) }
         return found.count
@@ -14,7 +14,7 @@ extension WriteSession {
     /// Drops what is known of an object; versions that documents pin stay, the rest goes.
     func forget(_ id: ObjectID) throws {
         guard let record = try record(id) else {
-            try Query(database, "DELETE FROM _orphans WHERE object = ?").run(.integer(id))
+            try query("DELETE FROM _orphans WHERE object = ?").run(.integer(id))
             return
         }
         try assign([], to: record)

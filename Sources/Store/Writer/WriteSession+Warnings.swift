@@ -26,8 +26,7 @@ extension WriteSession {
 
     func warn(_ warnings: [StoredWarning], at time: Int64) throws {
         for warning in warnings {
-            try Query(
-                database,
+            try query(
                 """
                 INSERT INTO _warnings VALUES (?1, ?2, ?3, ?6, ?7, ?4, ?5, ?5)
                 ON CONFLICT DO UPDATE SET message = ?3, url = ?6, pointer = ?7, count = count + ?4, last = ?5
@@ -42,10 +41,9 @@ extension WriteSession {
                 .string(warning.pointer)
             )
         }
-        let count = try Query(database, "SELECT count(*) FROM _warnings").first { $0.integer(0) } ?? 0
+        let count = try query("SELECT count(*) FROM _warnings").first { $0.integer(0) } ?? 0
         guard count > Self.warningLimit else { return }
-        try Query(
-            database,
+        try query(
             """
             DELETE FROM _warnings WHERE (kind, subject) IN
             (SELECT kind, subject FROM _warnings ORDER BY last LIMIT ?)

@@ -23,15 +23,26 @@ final class WriteSession {
     struct Outcome {
         var changed: [ObjectID] = []
         var removed: [Digest128] = []
+        /// Whether anything at all is known otherwise than before, objects that are new included.
+        var isChange = false
     }
 
-    struct ObservationRecord {
+    final class ObservationRecord {
         var start: Int64
         var end: Int64
         var kind: Observation.Kind
         var uses: Int64
-        var isStored: Bool
+        let isStored: Bool
         var isModified: Bool
+
+        init(start: Int64, end: Int64, kind: Observation.Kind, uses: Int64, isStored: Bool) {
+            self.start = start
+            self.end = end
+            self.kind = kind
+            self.uses = uses
+            self.isStored = isStored
+            isModified = !isStored
+        }
     }
 
     struct RecordKey: Hashable {
@@ -48,11 +59,14 @@ final class WriteSession {
     var numbers: Numbers
     var barriers = Barriers()
     var names: NameTable
+    private var queries = QueryCache()
 
     // The batch.
     var outcome = Outcome()
     var records: [ObjectID: ObjectRecord] = [:]
     var recordIDs: [RecordKey: ObjectID] = [:]
+    /// In the order they were met: new ones are in the order of their ids, which is how the file likes them.
+    var recordOrder: [ObjectRecord] = []
     var observations: [Int64: ObservationRecord] = [:]
 
     init(
@@ -72,6 +86,11 @@ final class WriteSession {
         self.models = models
         self.numbers = numbers
         names = NameTable()
+    }
+
+    /// A statement of the writing connection, prepared once; its text has to be a literal.
+    func query(_ sql: StaticString) throws -> Query {
+        try queries.query(sql, in: database)
     }
 
     /// The commit sequence for the next change.
@@ -112,8 +131,9 @@ final class WriteSession {
         try flushObservations()
         try Meta.sequence.set(numbers.sequence, in: database)
         try Meta.clock.set(clock.now(), in: database)
-        if !outcome.changed.isEmpty { try Meta.changed.set(numbers.sequence, in: database) }
+        if outcome.isChange { try Meta.changed.set(numbers.sequence, in: database) }
         records.removeAll(keepingCapacity: true)
+        recordOrder.removeAll(keepingCapacity: true)
         recordIDs.removeAll(keepingCapacity: true)
         observations.removeAll(keepingCapacity: true)
     }
@@ -121,6 +141,7 @@ final class WriteSession {
     /// Forgets a batch that was rolled back; names it introduced are gone with it.
     private func discard() {
         records.removeAll()
+        recordOrder.removeAll()
         recordIDs.removeAll()
         observations.removeAll()
         names.forget()
