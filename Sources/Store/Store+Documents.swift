@@ -3,12 +3,20 @@ import Mapping
 
 /// Documents: looked up, received, renewed, invalidated.
 extension Store {
-    /// Every variant under a key, composed where its objects are known newer.
-    public func documents(at key: DocumentKey) async throws(StoreError) -> [StoredDocument] {
+    /// How many variants of one key are kept on disk; past it a new one displaces the oldest.
+    ///
+    /// Some servers vary by what differs each time, and their answers would fill the store with what nobody asks for.
+    public static let variantLimit = 64
+
+    /// The variants under a key that are wanted, composed where their objects are known newer.
+    public func documents(
+        at key: DocumentKey,
+        where isWanted: @escaping @Sendable (_ variant: [UInt8]) -> Bool = { _ in true }
+    ) async throws(StoreError) -> [StoredDocument] {
         let digest = core.hasher.digest(key)
         let models = core.models
         let found = try await core.read { database in
-            try DocumentReader(database, models: models).documents(at: key, digest: digest)
+            try DocumentReader(database, models: models).documents(at: key, digest: digest, where: isWanted)
         }
         if !found.verified.isEmpty {
             // Spares the next reader the look; not worth waiting for, nor an error.
@@ -35,6 +43,17 @@ extension Store {
             ingest(document) { continuation.resume(returning: $0) }
         }
         return try result.get()
+    }
+
+    /// Stores an answer whole as soon as there is room in the queue.
+    ///
+    /// What is handed over later is taken in later. `done` runs on the writer's thread after the commit that holds the
+    /// answer, and before those who handed something over later hear of theirs.
+    public func receive(
+        _ document: ReceivedDocument,
+        done: @escaping @Sendable (Result<Receipt, StoreError>) -> Void
+    ) {
+        core.admission.enter(bytes: document.body.count) { [self] in ingest(document, done: done) }
     }
 
     /// Stores an answer whole without waiting.

@@ -109,7 +109,8 @@ final class StoreCore: Sendable {
             },
             failed: { done(.failure($0)) }
         )
-        if !mailbox.post(job, urgent: urgency != .batched) { done(.failure(.closed)) }
+        // Marks and invalidations hold whatever comes before or after them (Barriers), so they may overtake.
+        if !mailbox.post(job, urgent: urgency != .batched, express: urgency == .durable) { done(.failure(.closed)) }
     }
 
     /// Has the writer note something that may as well be lost: when it is behind, and when it cannot be written.

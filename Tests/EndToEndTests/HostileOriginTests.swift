@@ -109,6 +109,21 @@ import Testing
         #expect(try larder.get("/x").text == "[]", "\(what)")
     }
 
+    @Test(arguments: [false, true]) func `compressed JSON that breaks off reaches the client and is not kept`(
+        isRewritten: Bool
+    ) throws {
+        let text = Array(#"[{"id":1},{"id":"#.utf8)
+        // One block of deflate, stored as it is and not the last, in a length and with an ending that are in order.
+        let count = UInt8(text.count)
+        let packed: [UInt8] = [0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 0, 3, 0, count, 0, ~count, 0xFF] + text
+        let fields = Fresh.minute + ["Content-Type": "application/json", "Content-Encoding": "gzip"]
+        let origin = try Origin { _ in .body(packed, fields) }
+        let larder = try Larder(config: Configs.plain(origin, upstream: ["rewrite_links: \(isRewritten)"]))
+        #expect(try larder.get("/x").body == text)
+        origin.always(.json("[]", Fresh.minute))
+        #expect(try larder.get("/x").text == "[]")
+    }
+
     @Test func `an endless head is a problem and takes no memory`() throws {
         let line = Array(("X-Filler: " + String(repeating: "x", count: 8000) + "\r\n").utf8)
         let origin = try Origin { _ in

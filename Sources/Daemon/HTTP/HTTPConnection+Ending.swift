@@ -126,9 +126,9 @@ extension HTTPConnection {
         host.meter?.connectionClosed()
         body?.fail(.disconnected)
         body = nil
-        let channel = channel
-        self.channel = nil
-        channel?.disconnected()
+        let channels = [channel, draining]
+        (channel, draining) = (nil, nil)
+        for channel in channels { channel?.disconnected() }
         host.worker.assumeIsolated { $0.connectionClosed() }
     }
 

@@ -3,6 +3,7 @@ extension HTTPConnection {
     /// A reply wants something done.
     func perform(_ channel: ReplyChannel) {
         let operations = channel.takeOperations()
+        if draining === channel { return channel.noteBacklog(queue.byteCount, consumed: 0) }
         guard self.channel === channel else { return channel.disconnected() }
         var consumed = 0
         for operation in operations {
@@ -72,6 +73,7 @@ extension HTTPConnection {
             queue.append(end)
         }
         channel?.finished()
+        if !queue.isEmpty { draining = channel }
         channel = nil
         phase = .answered
         answerIsComplete()

@@ -85,8 +85,9 @@ extension HTTPConnection {
             case .failed: return close()
             }
         }
-        channel?.noteBacklog(queue.byteCount, consumed: 0)
+        (channel ?? draining)?.noteBacklog(queue.byteCount, consumed: 0)
         if queue.isEmpty {
+            draining = nil
             stopWriting()
             if ending != .none { end() } else if phase == .answering { deadline = answeringDeadline }
         } else {

@@ -46,6 +46,8 @@ final class HTTPConnection {
     var owesContinue = false
     var body: RequestBody?
     var channel: ReplyChannel?
+    /// The channel of an answer that is complete, but not yet taken by the socket.
+    var draining: ReplyChannel?
     /// What delimits the deferred answer's body; nil before it has begun.
     var bodyEnd: ReplyHead.BodyEnd?
     /// Whether the connection ends with this answer.

@@ -58,7 +58,8 @@ final class Parts: Sendable {
             log: log
         )
         self.proxy = proxy
-        Task { await proxy.start() }
+        // Ahead of everything else that the loop will do, requests among it.
+        upstreamLoop.enqueue { proxy.assumeIsolated { $0.start() } }
     }
 }
 

@@ -34,13 +34,20 @@ final class AnswerCache: Sendable {
             .max { $0.policy.responseTime < $1.policy.responseTime }
     }
 
-    /// The answer from the store, composed if something newer is known; nil where there is none.
+    /// What the store has under a demand's key and of its variant, composed where something newer is known.
+    func onDisk(_ demand: Demand) async throws(StoreError) -> [StoredDocument] {
+        guard store.mayHave(demand.digest) else { return [] }
+        let fields = demand.request.fields
+        // What cannot be read is wanted too, to be dropped.
+        return try await store.documents(at: demand.key) { VarySelection(bytes: $0)?.matches(fields) ?? true }
+    }
+
+    /// Keeps in memory what was read from disk, and gives the newest that answers the demand; nil where none does.
     ///
-    /// What is found is kept in memory, except an answer whose objects have changed in a way that cannot be composed.
-    func onDisk(_ demand: Demand) async throws(StoreError) -> ReadyAnswer? {
-        guard store.mayHave(demand.digest) else { return nil }
+    /// What cannot be composed, though something newer is known, is not kept.
+    func admit(_ documents: [StoredDocument], for demand: Demand) -> ReadyAnswer? {
         var found: ReadyAnswer?
-        for document in try await store.documents(at: demand.key) {
+        for document in documents {
             guard let answer = Answer(document) else {
                 log.warning("a stored answer is unreadable and was dropped", metadata: ["url": "\(demand.key.url)"])
                 store.remove(document.id)
@@ -48,8 +55,8 @@ final class AnswerCache: Sendable {
             }
             let ready = ReadyAnswer(answer, digest: demand.digest, upstream: demand.upstream, base: demand.base)
             if answer.form != .outdated {
-                memory.insert(ready, at: demand.digest)
                 register(ready, under: document.objects, asOf: document.sequence)
+                memory.insert(ready, at: demand.digest)
             }
             guard ready.answers(demand) else { continue }
             if found.map({ $0.policy.responseTime <= ready.policy.responseTime }) ?? true { found = ready }
@@ -68,17 +75,19 @@ final class AnswerCache: Sendable {
 
     /// Keeps an answer that has just arrived whole: in memory now, in the store soon.
     ///
+    /// One that a write has overtaken may show what is known newer: it is a hit once its commit has told whether it does.
+    ///
     /// - Parameters:
     ///   - sent: when its request was sent, on the store's clock.
     ///   - age: the answer's `Age` in µs: it speaks of a time that much before it was asked for.
-    func keep(_ ready: ReadyAnswer, sent: Int64, age: Int64, reading: Reading) {
+    func keep(_ ready: ReadyAnswer, sent: Int64, age: Int64, reading: Reading, isOvertaken: Bool) {
         let size = ready.answer.body.count
         guard uncommitted.load(ordering: .relaxed) + size <= Self.uncommittedLimit else {
             log.warning("the store cannot follow: an answer was not kept", metadata: ["url": "\(ready.key.url)"])
             memory.remove(ready.residence.digest)
             return
         }
-        memory.insert(ready, at: ready.residence.digest)
+        if !isOvertaken { memory.insert(ready, at: ready.residence.digest) }
         uncommitted.add(size, ordering: .relaxed)
         let document = ReceivedDocument(
             key: ready.key,
@@ -94,26 +103,35 @@ final class AnswerCache: Sendable {
             rule: ready.isJSON ? reading.rule : nil,
             bound: reading.bound
         )
-        Task { [self] in
-            await commit(document, ready)
+        // Handed over at once, so that the store takes it in before any write that is answered from now on.
+        store.receive(document) { [self] result in
+            committed(result, ready, hasRule: document.rule != nil, isOvertaken: isOvertaken)
             uncommitted.subtract(size, ordering: .relaxed)
         }
     }
 
-    private func commit(_ document: ReceivedDocument, _ ready: ReadyAnswer) async {
-        do {
-            let receipt = try await store.receive(document)
+    /// On the writer's thread, so that a write committed later finds it among those to be flipped.
+    private func committed(
+        _ result: Result<Receipt, StoreError>,
+        _ ready: ReadyAnswer,
+        hasRule: Bool,
+        isOvertaken: Bool
+    ) {
+        let digest = ready.residence.digest
+        switch result {
+        case .success(let receipt):
             guard let id = receipt.document else {
                 // A cleaning or a write overtook it.
-                return memory.remove(ready, at: ready.residence.digest)
+                return memory.remove(ready, at: digest)
             }
-            ready.document.store(id, ordering: .relaxed)
+            ready.committed(as: id, showing: receipt.objects)
             register(ready, under: receipt.objects, asOf: receipt.sequence)
             if receipt.isDirty { ready.residence.isDirty.store(true, ordering: .relaxed) }
-        } catch {
-            log.error("an answer could not be stored", metadata: ["error": "\(error)", "url": "\(document.key.url)"])
+            if isOvertaken, ready.isClean { memory.insert(ready, at: digest) }
+        case .failure(let error):
+            log.error("an answer could not be stored", metadata: ["error": "\(error)", "url": "\(ready.key.url)"])
             // Without its objects in the store it would not follow their changes.
-            if document.rule != nil { memory.remove(ready, at: ready.residence.digest) }
+            if hasRule { memory.remove(ready, at: digest) }
         }
     }
 
@@ -132,12 +150,13 @@ final class AnswerCache: Sendable {
 
     /// Puts an answer that a 304 has renewed in the place of the one that was asked about.
     func renew(_ stored: ReadyAnswer, with ready: ReadyAnswer, sent: Int64) {
-        memory.insert(ready, at: ready.residence.digest)
+        let document = ready.document.load(ordering: .relaxed)
+        // Until the commit of what it renews, nobody knows whose changes it would have to follow.
+        guard document != 0 else { return }
         memory.showings.register(ready.residence, under: ready.answer.objects)
         // Dirty in the meantime: so is its successor.
         if !stored.isClean { ready.residence.isDirty.store(true, ordering: .relaxed) }
-        let document = stored.document.load(ordering: .relaxed)
-        guard document != 0 else { return }
+        memory.insert(ready, at: ready.residence.digest)
         let (head, policy, end) = (
             StoredHead.encode(ready.upstream.storable(ready.answer.fields)), ready.answer.policy.bytes, now
         )

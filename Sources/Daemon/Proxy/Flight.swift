@@ -1,3 +1,4 @@
+import Mapping
 import Store
 
 /// One request on its way to the upstream and back, and everybody who waits for its answer.
@@ -18,7 +19,9 @@ final class Flight: TransferDelegate {
     let requestTime: Int64
     /// Whether the stored answer's validators went with the request.
     let isConditional: Bool
-    /// Set when a write or a cleaning has overtaken it: its answer is passed on and forgotten.
+    /// Set when a write to its upstream has been answered meanwhile: what it brings may be older than what is known.
+    var isOvertaken = false
+    /// Set when a write to its URL or a cleaning has overtaken it: its answer is passed on and forgotten.
     var storesNothing = false
 
     private unowned let flights: Flights
@@ -29,6 +32,8 @@ final class Flight: TransferDelegate {
     private var buffer: BodyBuffer
     private var storing: Storing?
     private var isOver = false
+    /// The bytes of the body that count as held.
+    private var charge = 0
 
     /// What becomes of the answer.
     fileprivate enum Settlement {
@@ -65,12 +70,13 @@ final class Flight: TransferDelegate {
         buffer = BodyBuffer(limit: flights.settings.limits.document)
     }
 
-    /// Whether another client may still join: the whole body will be at hand.
-    var isJoinable: Bool {
+    /// Whether another client may still join: the whole body will be at hand, and it is of the variant asked for.
+    func isJoinable(by demand: Demand) -> Bool {
         guard !isOver else { return false }
         return switch settlement {
-        case .pending: true
-        case .relaying, .gathering: storing != nil && buffer.isWhole
+        // A 304 or a failure would have the stored answer served, which is of one variant.
+        case .pending: stored?.answers(demand) ?? true
+        case .relaying, .gathering: buffer.isWhole && matches(demand)
         case .answered: false
         }
     }
@@ -122,7 +128,7 @@ final class Flight: TransferDelegate {
         // Events come when they come.
         if head.isEventStream { transfer?.setStallTimeout(nil) }
         // From here on the variant is known: who asked for another one asks for himself.
-        for relay in takeRelays(where: { !$0.isLeader && (storing == nil || !matches($0)) }) {
+        for relay in takeRelays(where: { !$0.isLeader && !matches($0.demand) }) {
             flights.askAlone(relay)
         }
         if storing != nil, flights.isServedTransformed(head, in: self) {
@@ -140,6 +146,10 @@ final class Flight: TransferDelegate {
         let piece = [UInt8](bytes)
         let held = buffer.pieces
         buffer.append(piece)
+        if buffer.isWhole {
+            charge += piece.count
+            if !flights.hold(piece.count) { buffer.letGo() }
+        }
         if storing != nil, !buffer.isWhole { outgrew(held) }
         if case .relaying = settlement {
             for relay in relays { relay.write(piece) }
@@ -159,14 +169,16 @@ final class Flight: TransferDelegate {
             failed(error)
             flights.ended(self, result: .failed(error))
         }
+        releaseCharge()
     }
 
     // MARK: -
 
-    /// The variant that a follower asked for is the one that arrived.
-    private func matches(_ relay: Relay) -> Bool {
+    /// Whether the variant that a follower asks for is the one that arrives; never where it will not be stored.
+    private func matches(_ demand: Demand) -> Bool {
         guard let storing else { return false }
-        return storing.selection.matches { relay.demand.request.fields.combinedBytes($0) }
+        return storing.selection.matches { demand.request.fields.combinedBytes($0) }
+            && (!demand.wantsJSONOnly || demand.upstream.isJSON(storing.fields))
     }
 
     private func begin(_ relay: Relay, _ head: UpstreamHead) {
@@ -174,16 +186,13 @@ final class Flight: TransferDelegate {
         flights.outcomes.count(demand.isShareable ? .miss : .bypass)
     }
 
-    /// The body is larger than what is kept: it goes on as a mere relay.
+    /// The body is larger than what is kept, or all together are: it goes on as a mere relay.
     private func outgrew(_ held: [[UInt8]]) {
         storing = nil
         flights.retire(self)
+        releaseCharge()
         guard case .gathering = settlement, let head else { return }
-        settlement = .relaying
-        for relay in relays {
-            begin(relay, head)
-            for piece in held { relay.write(piece) }
-        }
+        passOn(held, head)
         giveUpIfUseless()
     }
 
@@ -197,19 +206,37 @@ final class Flight: TransferDelegate {
             if storing != nil { _ = keep(head) }
             for relay in relays { relay.finish() }
         case .gathering:
-            guard let ready = keep(head) else { break }
-            flights.serve(ready, to: takeRelays(), as: { .fetched($0.reason) })
+            guard let ready = keep(head) else {
+                passOn(buffer.pieces, head)
+                return relays.forEach { $0.finish() }
+            }
+            flights.serve(ready, to: takeRelays(), as: { .fetched($0.reason) }, cookies: head.cookies)
+        }
+    }
+
+    /// Sends as it came what had been kept back.
+    private func passOn(_ pieces: [[UInt8]], _ head: UpstreamHead) {
+        settlement = .relaying
+        for relay in relays {
+            begin(relay, head)
+            for piece in pieces { relay.write(piece) }
         }
     }
 
     private func keep(_ head: UpstreamHead) -> ReadyAnswer? {
         guard let storing, buffer.isWhole else { return nil }
+        let body = buffer.joined()
+        // libcurl takes compressed data that break off for complete; that their JSON does too gives it away.
+        if head.decodedFrom != nil, demand.upstream.isJSON(head.fields), JSONBody.isMalformed(body) {
+            self.storing = nil
+            return nil
+        }
         let answer = Answer(
             key: demand.key,
             document: nil,
             status: head.status,
             fields: storing.fields,
-            body: buffer.joined(),
+            body: body,
             policy: storing.policy,
             selection: storing.selection,
             form: .received,
@@ -227,6 +254,13 @@ final class Flight: TransferDelegate {
         }
     }
 
+    /// What the body holds of memory is free once the slowest reader has taken it.
+    private func releaseCharge() {
+        guard charge > 0 else { return }
+        flights.release(charge, after: relays.map(\.reply))
+        charge = 0
+    }
+
     private func takeRelays(where isTaken: (Relay) -> Bool = { _ in true }) -> [Relay] {
         let taken = relays.filter(isTaken)
         relays.removeAll(where: isTaken)
@@ -237,7 +271,9 @@ final class Flight: TransferDelegate {
 
     /// Whether even the fastest reader is a window behind.
     private var isCongested: Bool {
-        guard case .relaying = settlement, let fastest = relays.min(by: { $0.backlog < $1.backlog }) else { return false }
+        guard case .relaying = settlement, let fastest = relays.min(by: { $0.backlog < $1.backlog }) else {
+            return false
+        }
         guard fastest.backlog > flights.settings.limits.relayWindow else { return false }
         let flight = LoopReference(self, on: flights.loop)
         fastest.reply.onDrain(below: flights.settings.limits.relayWindow / 2) {

@@ -21,6 +21,10 @@ final class Flights {
     /// What keeps flights alive until their end.
     private var inAir: [ObjectIdentifier: AnyObject] = [:]
     private var joinable: [Digest128: Flight] = [:]
+    /// Bytes of bodies that flights keep, and that readers who lag behind a finished one have still to take.
+    private var held = 0
+    /// How many there may be; past it flights are mere relays, which go at their readers' pace.
+    private var heldLimit: Int { 8 * settings.limits.document }
 
     /// - Parameter clients: one per upstream, in their order.
     init(
@@ -48,7 +52,7 @@ final class Flights {
 
     /// Has a client wait for the flight that fetches its document; starts one if there is none to join.
     func ask(_ demand: Demand, _ reply: Reply, stored: ReadyAnswer?) {
-        if demand.isShareable, let flight = joinable[demand.digest], flight.isJoinable {
+        if demand.isShareable, let flight = joinable[demand.digest], flight.isJoinable(by: demand) {
             metrics.upstream(demand.upstream.name).coalesced.add()
             flight.join(demand, reply, isLeader: false)
             return
@@ -63,7 +67,7 @@ final class Flights {
 
     /// Fetches a document that was served stale, for the next one who asks; never twice at a time.
     func refresh(_ demand: Demand, stored: ReadyAnswer) {
-        if let flight = joinable[demand.digest], flight.isJoinable { return }
+        if let flight = joinable[demand.digest], flight.isJoinable(by: demand) { return }
         _ = start(demand, stored: stored)
     }
 
@@ -120,6 +124,24 @@ final class Flights {
         }
     }
 
+    // MARK: Memory
+
+    /// Counts bytes of a body that a flight keeps; false when there are too many, and it has to let go of them.
+    func hold(_ bytes: Int) -> Bool {
+        held += bytes
+        return held <= heldLimit
+    }
+
+    /// Counts bytes no longer, once none of these clients has any of them to take.
+    func release(_ bytes: Int, after replies: [Reply]) {
+        guard let slow = replies.first(where: { $0.backlog > 0 }) else {
+            held -= bytes
+            return
+        }
+        let flights = LoopReference(self, on: loop)
+        slow.onDrain(below: 1) { flights.enqueue { $0.release(bytes, after: replies) } }
+    }
+
     // MARK: Writes and cleanings
 
     /// A write was answered, or never will be: flights of its upstream take no more followers, and those for what it
@@ -127,6 +149,7 @@ final class Flights {
     func writeAnswered(upstream: Upstream, invalidated paths: [String]) {
         for case let flight as Flight in inAir.values where flight.demand.upstream === upstream {
             retire(flight)
+            flight.isOvertaken = true
             let path = flight.demand.key.url.prefix { $0 != "?" }
             if paths.contains(where: { $0 == path }) { flight.storesNothing = true }
         }
@@ -159,7 +182,9 @@ final class Flights {
         guard policy.storability == .yes else { return nil }
         // An error, cacheable as it may be, never takes the place of a good answer.
         if head.status >= 500, flight.stored != nil { return nil }
-        if let length = head.fields.text("content-length").flatMap(Int.init), length > settings.limits.document { return nil }
+        if let length = head.fields.text("content-length").flatMap(Int.init), length > settings.limits.document {
+            return nil
+        }
         guard let selection = demand.upstream.selection(policy, route: route, request: demand.request.fields) else {
             return nil
         }
@@ -187,7 +212,7 @@ final class Flights {
             status: answer.status
         )
         let age = max(0, answer.policy.ageValue) * 1_000_000
-        cache.keep(ready, sent: flight.start, age: age, reading: reading)
+        cache.keep(ready, sent: flight.start, age: age, reading: reading, isOvertaken: flight.isOvertaken)
         return ready
     }
 
@@ -214,10 +239,10 @@ final class Flights {
         var answer = stored.answer
         answer.fields = fields
         answer.policy = policy.answer
-        answer.document = stored.document.load(ordering: .relaxed)
+        if let known = stored.stored { (answer.document, answer.objects) = known }
         let ready = ReadyAnswer(answer, digest: demand.digest, upstream: demand.upstream, base: demand.base)
         cache.renew(stored, with: ready, sent: flight.start)
-        serve(ready, to: relays, as: { .revalidated($0.reason) })
+        serve(ready, to: relays, as: { .revalidated($0.reason) }, cookies: head.cookies)
     }
 
     /// Whether a stored answer is served in the place of an error.
@@ -245,7 +270,14 @@ final class Flights {
     }
 
     /// Answers clients from a ready answer, each in its own view and for its own address.
-    func serve(_ ready: ReadyAnswer, to relays: [Relay], as manner: (Demand) -> Manner) {
+    ///
+    /// - Parameter cookies: the upstream's `Set-Cookie` lines, for the one whose request they answer.
+    func serve(
+        _ ready: ReadyAnswer,
+        to relays: [Relay],
+        as manner: (Demand) -> Manner,
+        cookies: [Field] = []
+    ) {
         for relay in relays {
             let manner = manner(relay.demand)
             outcomes.count(manner.outcome(of: ready))
@@ -254,6 +286,7 @@ final class Flights {
                 for: relay.demand,
                 as: manner,
                 isCollapsed: !relay.isLeader,
+                cookies: relay.isLeader ? cookies : [],
                 now: now
             )
         }

@@ -136,15 +136,14 @@ actor Proxy {
         while true {
             if let ready = cache.inMemory(demand), ready.isClean { return ready }
             let before = invalidations
-            let found: ReadyAnswer?
+            var found: [StoredDocument] = []
             do {
                 found = try await cache.onDisk(demand)
             } catch {
                 log.error("a document could not be read", metadata: ["url": "\(demand.key.url)", "error": "\(error)"])
-                found = nil
             }
-            if before == self.invalidations { return found ?? cache.inMemory(demand) }
-            cache.memory.remove(demand.digest)
+            // Not even for a moment may memory have what a write has made worthless: hits are answered on other threads.
+            if before == invalidations { return cache.admit(found, for: demand) ?? cache.inMemory(demand) }
         }
     }
 

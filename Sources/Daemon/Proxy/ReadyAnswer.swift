@@ -28,6 +28,8 @@ final class ReadyAnswer: MemoryResident {
     let isJSON: Bool
     /// The document in the store; 0 until its first commit.
     let document: Atomic<DocumentID>
+    /// The objects that it shows, as far as the store has told.
+    private let shown: Mutex<[ObjectID]>
 
     init(_ answer: Answer, digest: Digest128, upstream: Upstream, base: LinkBase, view: View = .wire) {
         self.answer = answer
@@ -35,6 +37,7 @@ final class ReadyAnswer: MemoryResident {
         key = answer.key
         residence = Residence(digest: digest)
         document = Atomic(answer.document ?? 0)
+        shown = Mutex(answer.objects)
         policy = upstream.applying(answer.policy, to: answer.key.url)
         isJSON = upstream.isJSON(answer.fields)
 
@@ -62,6 +65,18 @@ final class ReadyAnswer: MemoryResident {
     /// Whether nothing newer is known of what it shows.
     @inline(__always)
     var isClean: Bool { !residence.isDirty.load(ordering: .relaxed) }
+
+    /// Notes what the store has made of it.
+    func committed(as id: DocumentID, showing objects: [ObjectID]) {
+        shown.withLock { $0 = objects }
+        document.store(id, ordering: .releasing)
+    }
+
+    /// The document in the store and the objects that it shows; nil until its first commit.
+    var stored: (document: DocumentID, objects: [ObjectID])? {
+        let document = document.load(ordering: .acquiring)
+        return document == 0 ? nil : (document, shown.withLock { $0 })
+    }
 
     /// Whether this is the variant that a demand asks for, whatever its address.
     func answers(_ demand: Demand) -> Bool {

@@ -1,6 +1,15 @@
 extension Reply {
     /// Sends a stored answer: its conditions evaluated, its age and its history told.
-    func serve(_ ready: ReadyAnswer, for demand: Demand, as manner: Manner, isCollapsed: Bool = false, now: Int64) {
+    ///
+    /// - Parameter cookies: new ones for this client alone; those of an answer that is replayed are in it already.
+    func serve(
+        _ ready: ReadyAnswer,
+        for demand: Demand,
+        as manner: Manner,
+        isCollapsed: Bool = false,
+        cookies: [Field] = [],
+        now: Int64
+    ) {
         let status = manner.cacheStatus(
             timeToLive: ready.policy.timeToLive(at: now),
             isComposed: ready.answer.form == .composed,
@@ -14,6 +23,7 @@ extension Reply {
         let upstreamStatus = fields.all("cache-status")
         fields.remove("cache-status")
         fields.lines.append(Field(name: Array("Cache-Status".utf8), value: status.appended(to: upstreamStatus)))
+        if demand.upstream.settings.cookies != .replay { fields.lines += cookies }
         demand.upstream.addCORS(to: &fields, for: demand.request.fields)
         respond(status: isNotModified ? 304 : ready.answer.status, fields: fields, body: isNotModified ? [] : ready.body)
     }

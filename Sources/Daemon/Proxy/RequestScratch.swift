@@ -32,7 +32,8 @@ struct RequestScratch {
             if upstream.isCredential(field.name) { Self.append(field, to: &credentials) }
             if upstream.context.isRelevant(field.name, field.value) { Self.append(field, to: &contextLines) }
         }
-        return true
+        // Two lines are one list, in which one that counts as none alone may count.
+        return request.count(of: .accept) <= 1
     }
 
     private static func append(_ field: FieldView, to lines: inout [UInt8]) {

@@ -3,4 +3,7 @@ extension UpstreamHead {
     var isEventStream: Bool {
         fields.text("content-type")?.lowercased().hasPrefix("text/event-stream") ?? false
     }
+
+    /// The lines that set cookies.
+    var cookies: [Field] { fields.lines.filter { $0.isNamed("set-cookie") } }
 }

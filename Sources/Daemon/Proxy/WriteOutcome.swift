@@ -42,7 +42,7 @@ struct WriteOutcome: Sendable {
         }
         var paths: [String] = []
         for target in targets {
-            let path = String(target.prefix { $0 != "?" })
+            let path = TargetNormaliser.keyPath(of: target)
             if !paths.contains(path) { paths.append(path) }
         }
         return paths

@@ -15,10 +15,11 @@ struct DocumentReader {
         changed = try Meta.changed.integer(in: database) ?? 0
     }
 
-    /// Every variant under a key, and those found to show the newest although objects of theirs had changed.
+    /// The variants under a key that are wanted, and those found to show the newest although objects of theirs had changed.
     func documents(
         at key: DocumentKey,
-        digest: Digest128
+        digest: Digest128,
+        where isWanted: (_ variant: [UInt8]) -> Bool
     ) throws -> (documents: [StoredDocument], verified: [DocumentID], sequence: Int64) {
         var rows: [(document: StoredDocument, scope: Int64, verified: Int64)] = []
         try Query(
@@ -39,10 +40,13 @@ struct DocumentReader {
             .string(key.upstream),
             .string(key.context)
         ) { row in
+            // Before its body is read: it may be one of many.
+            let variant = row.bytes(3)
+            guard isWanted(variant) else { return }
             let document = StoredDocument(
                 id: row.integer(0),
                 key: key,
-                variant: row.bytes(3),
+                variant: variant,
                 status: Int(row.integer(4)),
                 head: row.bytes(5),
                 policy: row.bytes(6),

@@ -32,17 +32,22 @@ final class Admission: Sendable {
     /// Takes room as soon as there is some, first come first served.
     func waitToEnter(bytes: Int) async {
         await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
-            let isAdmitted = state.withLock { state in
-                guard state.waiters.isEmpty, hasRoom(for: bytes, in: state) else {
-                    state.waiters.append((bytes, { continuation.resume() }))
-                    return false
-                }
-                state.count += 1
-                state.bytes += bytes
-                return true
-            }
-            if isAdmitted { continuation.resume() }
+            enter(bytes: bytes) { continuation.resume() }
         }
+    }
+
+    /// Takes room as soon as there is some, first come first served; calls back then, at once if there is room now.
+    func enter(bytes: Int, admit: @escaping @Sendable () -> Void) {
+        let isAdmitted = state.withLock { state in
+            guard state.waiters.isEmpty, hasRoom(for: bytes, in: state) else {
+                state.waiters.append((bytes, admit))
+                return false
+            }
+            state.count += 1
+            state.bytes += bytes
+            return true
+        }
+        if isAdmitted { admit() }
     }
 
     /// Gives room back.

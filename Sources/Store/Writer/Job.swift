@@ -5,7 +5,7 @@ struct Job: Sendable {
         case batched
         /// Somebody waits: committed at once, with whatever waits already.
         case prompt
-        /// As `prompt`, and on disk before anybody is told.
+        /// As `prompt`, ahead of what waits, and on disk before anybody is told.
         case durable
     }
 

@@ -11,6 +11,8 @@ final class Mailbox<Element: Sendable>: @unchecked Sendable {
     private let condition = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
     // All below is touched with the mutex held only: hence @unchecked.
     private var waiting: [Element] = []
+    /// What need not wait its turn.
+    private var express: [Element] = []
     private var isUrgent = false
     private var isFinished = false
 
@@ -30,15 +32,23 @@ final class Mailbox<Element: Sendable>: @unchecked Sendable {
         mutex.deallocate()
     }
 
-    /// Adds one; false when nothing is taken any more.
-    func post(_ element: Element, urgent: Bool) -> Bool {
+    /// Adds one, ahead of all that is not express if it is; false when nothing is taken any more.
+    func post(_ element: Element, urgent: Bool, express isExpress: Bool = false) -> Bool {
         pthread_mutex_lock(mutex)
         defer { pthread_mutex_unlock(mutex) }
         guard !isFinished else { return false }
-        waiting.append(element)
+        if isExpress { express.append(element) } else { waiting.append(element) }
         isUrgent = isUrgent || urgent
-        if waiting.count == 1 || urgent { pthread_cond_signal(condition) }
+        if waiting.count + express.count == 1 || urgent { pthread_cond_signal(condition) }
         return true
+    }
+
+    /// What express has come since, without waiting.
+    func takeExpress() -> [Element] {
+        pthread_mutex_lock(mutex)
+        defer { pthread_mutex_unlock(mutex) }
+        defer { express = [] }
+        return express
     }
 
     /// Takes nothing more; what is waiting is still handed out.
@@ -56,14 +66,14 @@ final class Mailbox<Element: Sendable>: @unchecked Sendable {
     func take(delay: Int64, idle: Int64) -> [Element]? {
         pthread_mutex_lock(mutex)
         defer { pthread_mutex_unlock(mutex) }
-        wait(until: Self.deadline(idle)) { !waiting.isEmpty || isFinished }
-        if waiting.isEmpty { return isFinished ? nil : [] }
+        wait(until: Self.deadline(idle)) { !waiting.isEmpty || !express.isEmpty || isFinished }
+        if waiting.isEmpty, express.isEmpty { return isFinished ? nil : [] }
         wait(until: Self.deadline(delay)) { isUrgent || isFinished }
         defer {
-            waiting = []
+            (waiting, express) = ([], [])
             isUrgent = false
         }
-        return waiting
+        return express + waiting
     }
 
     private func wait(until deadline: timespec, _ isDone: () -> Bool) {

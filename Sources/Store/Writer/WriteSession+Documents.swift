@@ -39,6 +39,7 @@ extension WriteSession {
 
         // Pinned first and unpinned then: a version that both show is never gone in between.
         for predecessor in predecessors { try delete(predecessor.id) }
+        if predecessors.isEmpty { try displaceVariants(under: digest, scope: scope, url: key.url) }
         receipt.isDirty = try !intake.isAllThereIs && isDirty(preparation, intake, scope: scope, upstream: key.upstream)
         numbers.document += 1
         receipt.document = numbers.document
@@ -183,6 +184,21 @@ extension WriteSession {
             .blob(variant)
         ) { found.append(($0.integer(0), $0.integer(1))) }
         return found
+    }
+
+    /// Deletes the oldest variants of a key, so that one more has a place.
+    private func displaceVariants(under digest: Digest128, scope: Int64, url: String) throws {
+        var surplus: [DocumentID] = []
+        try query(
+            "SELECT id FROM _documents WHERE low = ? AND scope = ? AND url = ? ORDER BY id DESC LIMIT -1 OFFSET ?"
+        ).each(
+            .integer(Int64(bitPattern: digest.low)),
+            .integer(scope),
+            .string(url),
+            .integer(Int64(Store.variantLimit - 1))
+        ) { surplus.append($0.integer(0)) }
+        // Without a word to memory, which would forget the other variants with them.
+        for id in surplus { try delete(id) }
     }
 
     /// Whether there are documents under a key, or under one that shares half its digest.

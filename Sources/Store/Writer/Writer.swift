@@ -56,6 +56,8 @@ final class Writer {
                     commit(batch)
                     batch = []
                     bytes = 0
+                    // A write upstream waits for these, and the queue may be long.
+                    commit(core.mailbox.takeExpress())
                 }
                 if job.isAlone {
                     runAlone(job)

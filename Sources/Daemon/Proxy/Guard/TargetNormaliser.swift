@@ -141,6 +141,11 @@ struct TargetNormaliser: Sendable {
         return decoded
     }
 
+    /// The path, without query, that answers to a target at the upstream are known by.
+    static func keyPath(of target: String) -> String {
+        String(decoding: uppercasingEscapes(Array(target.utf8.prefix { $0 != 0x3F })), as: UTF8.self)
+    }
+
     /// `%2f` and `%2F` are the same (RFC 3986 §6.2.2.1).
     static func uppercasingEscapes(_ target: [UInt8]) -> [UInt8] {
         guard target.contains(0x25) else { return target }

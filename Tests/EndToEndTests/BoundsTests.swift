@@ -1,0 +1,35 @@
+import Foundation
+import Testing
+
+/// What is kept, in memory and on disk, has bounds, whatever clients and upstreams do.
+@Suite(.scripts) struct BoundsTests {
+    @Test func `answers to clients that never read do not pile up`() throws {
+        let body = [UInt8](repeating: UInt8(ascii: "x"), count: 4_000_000)
+        let origin = try Origin { _ in .body(body, Fresh.minute) }
+        let limits = ["limits: { document: 4MiB }", "memory: { maximum_size: 8MiB }", "store: { maximum_size: 16MiB }"]
+        let larder = try Larder(config: Configs.plain(origin, top: limits))
+        let before = larder.residentMemory
+        let clients = try (0..<60).map { number in
+            let client = try larder.client()
+            try client.send("GET /x\(number) HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            return client
+        }
+        // Some wait for one of the upstream's connections, which the others occupy.
+        origin.waitForRequests(40, limit: .seconds(3))
+        pause(.milliseconds(500))
+        // 60 of 4 MB would be 240; flights hold 8 × 4, and what is on its way to the store as much again.
+        #expect(larder.residentMemory - before < 160 << 20)
+        _ = clients
+    }
+
+    @Test func `an answer that varies by what differs each time is kept for the latest only`() throws {
+        let origin = try Origin { _ in .json("[]", Fresh.minute + ["Vary": "X-Request-Id"]) }
+        let larder = try Larder(origin)
+        let client = try larder.client()
+        for number in 1...200 { #expect(try client.get("/x", ["X-Request-Id": "\(number)"]).status == 200) }
+        #expect(try eventually { try larder.documents() == 64 })
+        try larder.restart()
+        #expect(try larder.get("/x", ["X-Request-Id": "200"]).isHit)
+        #expect(try larder.get("/x", ["X-Request-Id": "1"]).isHit == false)
+    }
+}

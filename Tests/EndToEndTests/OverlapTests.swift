@@ -1,0 +1,111 @@
+import Foundation
+import Testing
+
+/// Requests, writes and answers that overlap in time.
+@Suite(.scripts) struct OverlapTests {
+    /// Whoever speaks this language is answered in it, and slowly where there is a gate.
+    private static func variant(_ request: Origin.Request, _ fields: FieldLines = Fresh.minute) -> Answer {
+        .text(String(repeating: request["X-Lang"] ?? "-", count: 100), fields + ["Vary": "X-Lang"])
+    }
+
+    @Test func `a client that comes while another variant arrives is not given that one`() throws {
+        let gate = Gate()
+        let origin = try Origin { Self.variant($0) }
+        origin.behave { request in
+            request["X-Lang"] == "a" ? Self.variant(request).split(at: 120, by: gate) : Self.variant(request)
+        }
+        let larder = try Larder(origin)
+        let first = Background { try larder.get("/x", ["X-Lang": "a"]) }
+        origin.waitForRequests(1)
+        pause(.milliseconds(100))
+        #expect(try larder.get("/x", ["X-Lang": "b"]).text == String(repeating: "b", count: 100))
+        gate.open()
+        #expect(try first.value().text == String(repeating: "a", count: 100))
+    }
+
+    @Test func `a client that waits for the revalidation of one variant gets its own`() throws {
+        let gate = Gate()
+        let origin = try Origin {
+            Self.variant($0, ["Cache-Control": "max-age=0", "ETag": "\"\($0["X-Lang"] ?? "")\""])
+        }
+        let larder = try Larder(origin)
+        _ = try larder.get("/x", ["X-Lang": "a"])
+        origin.behave { request in
+            let fields: FieldLines = ["ETag": "\"\(request["X-Lang"] ?? "")\"", "Vary": "X-Lang"]
+            guard request["If-None-Match"] != "\"a\"" else { return Answer.notModified(fields).after(gate) }
+            return Self.variant(request, fields)
+        }
+        let first = Background { try larder.get("/x", ["X-Lang": "a", "Cache-Control": "max-age=0"]) }
+        origin.waitForRequests(2)
+        let second = Background { try larder.get("/x", ["X-Lang": "b"]) }
+        pause(.milliseconds(100))
+        gate.open()
+        #expect(try first.value().text.hasPrefix("aa"))
+        #expect(try second.value().text.hasPrefix("bb"))
+    }
+
+    @Test func `an answer renewed by a 304 follows what its objects become`() throws {
+        let origin = try Origin { request in
+            if request.path == "/users/1" { return .json(#"{"id":1,"login":"ada","name":"new"}"#, Fresh.minute) }
+            if request["If-None-Match"] != nil { return .notModified(Fresh.tagged("l")) }
+            return .json(#"[{"id":1,"login":"ada","name":"old"}]"#, Fresh.tagged("l", 0))
+        }
+        let larder = try Larder(config: Configs.blog(origin))
+        _ = try larder.get("/users")
+        #expect(try larder.waitForObjects(1, of: "User"))
+        #expect(try larder.get("/users").cacheStatus.contains("fwd-status=304"))
+        #expect(try larder.get("/users").isHit)
+        _ = try larder.get("/users/1")
+        #expect(try eventually { try larder.get("/users").text == #"[{"id":1,"login":"ada","name":"new"}]"# })
+    }
+
+    @Test func `a list asked for before a write, and arriving after it, does not hide it`() throws {
+        let gate = Gate()
+        // So many that they are still being taken apart when the next request comes.
+        let others = (2...20_000).map { #"{"id":\#($0),"login":"u\#($0)","name":"n"}"# }.joined(separator: ",")
+        let origin = try Origin { request in
+            if request.method == "PATCH" { return .json(#"{"id":1,"login":"ada","name":"new"}"#) }
+            let list = #"{"items":[{"id":1,"login":"ada","name":"old"},\#(others)]}"#
+            return Answer.json(list, Fresh.minute).after(gate)
+        }
+        let larder = try Larder(config: Configs.blog(origin))
+        let list = Background { try larder.get("/search/users") }
+        origin.waitForRequests(1)
+        #expect(try larder.request("PATCH", "/users/1", body: "{}").status == 200)
+        gate.open()
+        #expect(try list.value().text.contains(#""name":"old""#))
+        origin.behave { _ in .json(#"{"items":[{"id":1,"login":"ada","name":"new"}]}"#, Fresh.minute) }
+        #expect(try larder.get("/search/users").text.hasPrefix(#"{"items":[{"id":1,"login":"ada","name":"new"}"#))
+    }
+
+    @Test func `a write concerns its target however the escapes in it are spelled`() throws {
+        let count = Monitor(0)
+        let origin = try Origin { request in
+            request.method == "GET" ? .text("v\(count.current)", Fresh.minute) : .text("\(count.next())")
+        }
+        let larder = try Larder(origin)
+        let before = try larder.get("/a%2fb").text
+        _ = try larder.request("PUT", "/a%2fb", body: "x")
+        #expect(try larder.get("/a%2fb").text != before)
+        #expect(try larder.get("/a%2Fb").isHit)
+    }
+
+    @Test func `two Accept lines are one list, on the short way too`() throws {
+        let origin = try Origin { .json(#"{"accept":"\#($0["Accept"] ?? "")"}"#, Fresh.minute) }
+        let larder = try Larder(origin, "--workers", "1")
+        _ = try larder.get("/x", ["Accept": "text/html"])
+        #expect(try larder.get("/x", ["Accept": "text/html"]).isHit)
+        #expect(try larder.get("/x", ["Accept": "application/json"] + ["Accept": "text/html"]).isHit == false)
+    }
+
+    @Test func `the one who fetches keeps the cookie that comes with a rewritten answer`() throws {
+        let origin = try Origin([:])
+        let (url, cookie) = (origin.url, "s=1; Path=/")
+        origin.behave { _ in .json(#"{"url":"\#(url)/x"}"#, Fresh.minute + ["Set-Cookie": cookie]) }
+        let larder = try Larder(config: Configs.plain(origin, upstream: ["rewrite_links: true"]))
+        #expect(try larder.get("/x")["Set-Cookie"] == cookie)
+        let hit = try larder.get("/x")
+        #expect(hit.isHit)
+        #expect(hit["Set-Cookie"] == nil)
+    }
+}
