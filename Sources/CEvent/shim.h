@@ -7,6 +7,7 @@
 
 /* System calls around the loop that Swift's Glibc module leaves out. Declared by hand, because glibc's own
    declarations want _GNU_SOURCE (see above). */
+#include <malloc.h>
 #include <pthread.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>

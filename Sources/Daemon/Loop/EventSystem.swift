@@ -3,6 +3,11 @@ import Glibc
 
 /// The system calls around a loop that Swift's own Glibc module leaves out.
 enum EventSystem {
+    /// Bounds the number of glibc's memory arenas (mallopt(3)); before the threads begin.
+    static func limitArenas(to count: Int32) {
+        mallopt(M_ARENA_MAX, count)
+    }
+
     /// A counter that wakes whoever waits for it; nil with `errno` set when there are no descriptors left.
     static func makeWakeDescriptor() -> SystemCall.Outcome<Int> {
         SystemCall.retried { Int(eventfd(0, Int32(EFD_CLOEXEC | EFD_NONBLOCK))) }

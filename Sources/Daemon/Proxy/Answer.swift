@@ -18,15 +18,50 @@ struct Answer: Sendable {
     /// The document in the store; nil until its first commit.
     var document: DocumentID?
     var status: Int
-    /// The fields as they are stored: none that belongs to a connection, to a moment or to the framing.
-    var fields: Fields
+    /// The fields in the form of `StoredHead`: one piece of memory instead of two for each line.
+    private var head: [UInt8]
     var body: [UInt8]
     var policy: AnswerPolicy
     var selection: VarySelection
     var form: Form
     var objects: [ObjectID]
 
-    /// Whether there is a validator of the upstream's to ask with. A document that shows anything else than what the
+    /// The fields as they are stored: none that belongs to a connection, to a moment or to the framing.
+    ///
+    /// Read anew each time; on the way of a hit nobody asks.
+    var fields: Fields {
+        get { StoredHead.decode(head) }
+        set { head = StoredHead.encode(newValue) }
+    }
+
+    init(
+        key: DocumentKey,
+        document: DocumentID?,
+        status: Int,
+        fields: Fields,
+        body: [UInt8],
+        policy: AnswerPolicy,
+        selection: VarySelection,
+        form: Form,
+        objects: [ObjectID]
+    ) {
+        self.key = key
+        self.document = document
+        self.status = status
+        head = StoredHead.encode(fields)
+        self.body = body
+        self.policy = policy
+        self.selection = selection
+        self.form = form
+        self.objects = objects
+    }
+
+    /// What it occupies besides its body, about.
+    var overhead: Int { head.count + key.url.utf8.count + key.context.utf8.count + 8 * objects.count }
+
+    /// Whether there is a validator of the upstream's to ask with.
+    ///
+    /// A document that shows anything else than what the
     /// upstream sent is asked for without conditions: a 304 would speak of bytes that are no longer served.
     var isValidatable: Bool {
         form == .received && (fields.contains("etag") || fields.contains("last-modified"))
@@ -41,7 +76,7 @@ extension Answer {
         key = document.key
         self.document = document.id
         status = document.status
-        fields = StoredHead.decode(document.head)
+        head = document.head
         body = document.body
         self.policy = policy
         self.selection = selection

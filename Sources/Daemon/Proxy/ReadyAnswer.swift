@@ -21,8 +21,6 @@ final class ReadyAnswer: MemoryResident {
     let head: [UInt8]
     /// The same for a 304.
     let notModifiedHead: [UInt8]
-    /// The fields as they are served.
-    let fields: Fields
     /// The body as it is served.
     let body: [UInt8]
     let preconditions: Preconditions.Stored
@@ -44,16 +42,24 @@ final class ReadyAnswer: MemoryResident {
         isJSON = upstream.isJSON(answer.fields)
 
         let rendering = Rendering(answer, upstream: upstream, base: base, view: view)
-        fields = rendering.fields
         body = rendering.body
         self.base = rendering.dependsOnBase ? base : nil
         variant = answer.selection.bytes + (rendering.dependsOnBase ? [0] + base.bytes : [])
-        preconditions = Preconditions.Stored(fields: fields, policy: answer.policy)
-        head = Self.head(answer.status, fields, length: body.count)
-        notModifiedHead = Self.head(304, StoredFields.notModified(fields), length: nil)
+        preconditions = Preconditions.Stored(fields: rendering.fields, policy: answer.policy)
+        head = Self.head(answer.status, rendering.fields, length: body.count)
+        notModifiedHead = Self.head(304, StoredFields.notModified(rendering.fields), length: nil)
+        // The constant is what an answer was measured to take besides its bytes: its objects, the places in tables, and the
+        // allocator's share.
         byteCount =
-            512 + body.count + (body.count == answer.body.count ? 0 : answer.body.count)
-            + 3 * (head.count + notModifiedHead.count) + variant.count + 8 * answer.objects.count
+            2_200 + body.count + (rendering.dependsOnBase ? answer.body.count : 0)
+            + head.count + notModifiedHead.count + 2 * variant.count + answer.overhead
+    }
+
+    /// The fields as they are served; read anew each time.
+    var fields: Fields {
+        var fields = StoredHead.decode(head)
+        fields.remove("content-length")
+        return fields
     }
 
     /// Whether nothing newer is known of what it shows.

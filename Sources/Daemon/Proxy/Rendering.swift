@@ -11,11 +11,12 @@ struct Rendering {
     ]
 
     init(_ answer: Answer, upstream: Upstream, base: LinkBase, view: View) {
-        fields = answer.fields
+        let received = answer.fields
+        fields = received
         body = answer.body
         let links = upstream.links(for: base)
         links.rewrite(&fields)
-        dependsOnBase = fields != answer.fields
+        dependsOnBase = fields != received
         var isChanged = answer.form == .composed
         if upstream.settings.rewriteLinks, view == .wire, upstream.isJSON(fields), let rewritten = links.rewritten(body: body) {
             body = rewritten
