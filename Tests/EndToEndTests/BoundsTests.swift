@@ -32,4 +32,21 @@ import Testing
         #expect(try larder.get("/x", ["X-Request-Id": "200"]).isHit)
         #expect(try larder.get("/x", ["X-Request-Id": "1"]).isHit == false)
     }
+
+    @Test func `idle clients leave descriptors for the upstream and the store`() throws {
+        let origin = try Origin { _ in .json("[]", Fresh.minute) }
+        let larder = try Larder(
+            arguments: ["--upstream", origin.url],
+            folder: try TemporaryFolder(),
+            startedBy: ["bash", "-c", #"ulimit -n 128; exec "$0" "$@""#]
+        )
+        let first = try larder.client()
+        #expect(try first.get("/x").status == 200)
+        let idle = (0..<200).compactMap { _ in try? larder.client() }
+        // A new connection to the upstream, and a look at the disk.
+        origin.closeConnections()
+        for number in 0..<5 { #expect(try first.get("/\(number)").status == 200) }
+        #expect(!larder.log.contains("no connections accepted"))
+        _ = idle
+    }
 }

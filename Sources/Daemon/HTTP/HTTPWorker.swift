@@ -115,7 +115,7 @@ actor HTTPWorker {
 
     private func adopt(_ descriptor: Int32, _ entrance: Entrance) {
         let count = population.joined()
-        guard let host, count <= limits.maxConnections + Self.refusedConnections else {
+        guard let host, count <= limits.maxConnections + min(Self.refusedConnections, limits.maxConnections) else {
             population.left()
             close(descriptor)
             return

@@ -56,7 +56,20 @@ final class LarderDaemon {
             log.log(level: notice.level == .error ? .error : .warning, "\(notice.message)", metadata: details)
         }
         let meters = loops.workers.indices.map { parts.metrics.worker($0) }
-        data = HTTPServer(loops: loops.workers, limits: settings.httpLimits, notice: notice, meters: meters) { index in
+        var limits = settings.httpLimits
+        let descriptors = DescriptorLimit.raised()
+        limits.maxConnections = DescriptorLimit.connections(
+            wanted: limits.maxConnections,
+            within: descriptors,
+            upstreamConnections: settings.upstreams.count * settings.limits.upstreamConnections
+        )
+        if limits.maxConnections < settings.limits.connections {
+            log.warning(
+                "fewer connections than configured, for want of descriptors (LimitNOFILE, ulimit -n)",
+                metadata: ["connections": "\(limits.maxConnections)", "descriptors": "\(descriptors)"]
+            )
+        }
+        data = HTTPServer(loops: loops.workers, limits: limits, notice: notice, meters: meters) { index in
             ProxyHandler(
                 upstreams: parts.upstreams,
                 proxy: parts.proxy,
