@@ -22,6 +22,8 @@ public struct StoreConfiguration: Sendable {
     public var time: TimeSource
     /// Size of a database page in bytes; counts for new files only.
     public var pageSize: Int
+    /// How many principals may come before those of whom nothing is kept are forgotten.
+    public var unusedPrincipals: Int64 = 4096
 
     /// Makes a configuration; everything but the path has a default.
     public init(

@@ -10,6 +10,7 @@ final class StoreCore: Sendable {
     let hasher: KeyHasher
     let lag: Int64
     let batchDelay: Int64
+    let unusedPrincipals: Int64
     let presence = KeyPresence()
     let recent: RecentChanges
     let admission: Admission
@@ -37,6 +38,7 @@ final class StoreCore: Sendable {
         lag = configuration.lag
         let delay = configuration.batchDelay.components
         batchDelay = delay.seconds * 1_000_000 + delay.attoseconds / 1_000_000_000_000
+        unusedPrincipals = configuration.unusedPrincipals
         recent = RecentChanges(since: file.numbers.sequence)
         admission = Admission(count: configuration.queueLimit, bytes: configuration.queueBytes)
         let lag = configuration.lag

@@ -25,6 +25,10 @@ final class PrincipalCache: Sendable {
         }
     }
 
+    func forgetAll() {
+        ids.withLock { $0 = [:] }
+    }
+
     // The digest is an HMAC: half of it is as good as a hash.
     private static func half(_ digest: [UInt8]) -> Half {
         var padded = digest.prefix(16)

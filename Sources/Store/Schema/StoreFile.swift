@@ -164,6 +164,8 @@ struct StoreFile: Sendable {
             version: try last("id", "_versions"),
             observation: try last("id", "_observations"),
             suspect: try last("suspect", "_suspects"),
+            // Never given to another while there is anything of the first one's.
+            principal: max(try last("id", "_principals"), try last("principal", "_scopes")),
             sequence: try Meta.sequence.integer(in: database) ?? 0
         )
     }

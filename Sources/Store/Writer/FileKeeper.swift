@@ -5,6 +5,8 @@ struct FileKeeper {
     private let core: StoreCore
     // Whether the WAL holds anything since it was last emptied.
     private var isWALUsed = true
+    // The newest principal when those of whom nothing is kept were last forgotten.
+    private var sweptPrincipal: PrincipalID = 0
 
     init(core: StoreCore) {
         self.core = core
@@ -16,10 +18,25 @@ struct FileKeeper {
     /// After a batch: evicts if the file has grown past its mark, and keeps the WAL short.
     mutating func committed(_ session: WriteSession) {
         isWALUsed = true
+        sweep(session)
         if let used = try? FileBudget.used(in: session.database), used > core.budget.high {
             evict(session, down: core.budget.low)
         }
         shortenWAL(session)
+    }
+
+    /// Forgets principals once so many new ones have come that they might matter.
+    private mutating func sweep(_ session: WriteSession) {
+        let newest = session.numbers.principal
+        guard newest - sweptPrincipal >= core.unusedPrincipals else { return }
+        // The latest may be at work: their answers are still to come.
+        let last = newest - core.unusedPrincipals / 4
+        // Without room for it, the next batch tries again.
+        guard (try? session.transaction { try session.forgetUnused(keepingPrincipalsAfter: last) }) != nil else {
+            return
+        }
+        sweptPrincipal = newest
+        core.principals.forgetAll()
     }
 
     /// Before a batch that adds: nil when there is room for it, else why not.

@@ -4,12 +4,38 @@ import GRDB
 extension WriteSession {
     /// The id of a digest, made if there is none.
     func principal(_ digest: [UInt8]) throws -> PrincipalID {
-        try query("INSERT OR IGNORE INTO _principals (digest, label) VALUES (?, ?)")
-            .run(.blob(digest), .string(Store.label(ofPrincipal: digest)))
-        let id = try query("SELECT id FROM _principals WHERE digest = ?")
-            .first(.blob(digest)) { $0.integer(0) }
-        guard let id else { throw StoreError.corrupt("a principal just written is not there") }
-        return id
+        let known = try query("SELECT id FROM _principals WHERE digest = ?").first(.blob(digest)) { $0.integer(0) }
+        if let known { return known }
+        // Not the table's choice, which would give the number of one that was forgotten to the next.
+        numbers.principal += 1
+        try query("INSERT INTO _principals (id, digest, label) VALUES (?, ?, ?)")
+            .run(.integer(numbers.principal), .blob(digest), .string(Store.label(ofPrincipal: digest)))
+        return numbers.principal
+    }
+
+    /// Forgets the principals of whom nothing is kept, but for the latest, and the scopes and names that nothing uses.
+    ///
+    /// Credentials and contexts are the clients' to choose: those that differ with each request would fill the file with
+    /// rows that no eviction touches. Not within a batch.
+    func forgetUnused(keepingPrincipalsAfter last: PrincipalID) throws {
+        try query(
+            "DELETE FROM _collections WHERE NOT EXISTS (SELECT 1 FROM _objects o WHERE o.collection = _collections.id)"
+        ).run()
+        try query(
+            """
+            DELETE FROM _scopes WHERE id NOT IN (SELECT scope FROM _documents)
+            AND id NOT IN (SELECT scope FROM _collections)
+            """
+        ).run()
+        try query(
+            """
+            DELETE FROM _names WHERE id NOT IN (SELECT upstream FROM _scopes) AND id NOT IN (SELECT context FROM _scopes)
+            AND id NOT IN (SELECT model FROM _collections)
+            """
+        ).run()
+        try query("DELETE FROM _principals WHERE id > ? AND id <= ? AND id NOT IN (SELECT principal FROM _scopes)")
+            .run(.integer(Store.anonymous), .integer(last))
+        names.forget()
     }
 
     func principalLabel(_ id: PrincipalID) throws -> String {

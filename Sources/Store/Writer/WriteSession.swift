@@ -16,6 +16,7 @@ final class WriteSession {
         var version: Int64
         var observation: Int64
         var suspect: Int64
+        var principal: Int64
         var sequence: Int64
     }
 
