@@ -78,6 +78,32 @@ import Testing
         #expect(try larder.get("/search/users").text.hasPrefix(#"{"items":[{"id":1,"login":"ada","name":"new"}"#))
     }
 
+    @Test func `two reads with a write between them are not in dispute`() throws {
+        let gate = Gate()
+        let name = Monitor("old")
+        let origin = try Origin { request in
+            if request.method == "PATCH" { name.withLock { $0 = "new" } }
+            let user = #"{"id":1,"login":"ada","name":"\#(name.current)"}"#
+            if request.path == "/posts/7" {
+                return Answer.json(#"{"id":7,"author":\#(user)}"#, Fresh.minute).after(gate)
+            }
+            return .json(request.path == "/users" ? "[\(user)]" : user, Fresh.minute)
+        }
+        let larder = try Larder(config: Configs.blog(origin))
+        _ = try larder.get("/users")
+        #expect(try larder.waitForObjects(1, of: "User"))
+        let slow = Background { try larder.get("/posts/7") }
+        origin.waitForRequests(1, "/posts/7")
+        #expect(try larder.request("PATCH", "/users/1", body: "{}").status == 200)
+        // Takes the write's place as what is known.
+        #expect(try larder.get("/users/1").text.contains("new"))
+        #expect(try larder.waitForDocuments(2))
+        gate.open()
+        #expect(try slow.value().text.contains("old"))
+        pause(.milliseconds(200))
+        #expect(try larder.get("/users").text.contains("new"))
+    }
+
     @Test func `a write concerns its target however the escapes in it are spelled`() throws {
         let count = Monitor(0)
         let origin = try Origin { request in

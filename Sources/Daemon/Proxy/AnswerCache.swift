@@ -80,14 +80,14 @@ final class AnswerCache: Sendable {
     /// - Parameters:
     ///   - sent: when its request was sent, on the store's clock.
     ///   - age: the answer's `Age` in µs: it speaks of a time that much before it was asked for.
-    func keep(_ ready: ReadyAnswer, sent: Int64, age: Int64, reading: Reading, isOvertaken: Bool) {
+    func keep(_ ready: ReadyAnswer, sent: Int64, age: Int64, reading: Reading, overtakenAt: Int64?) {
         let size = ready.answer.body.count
         guard uncommitted.load(ordering: .relaxed) + size <= Self.uncommittedLimit else {
             log.warning("the store cannot follow: an answer was not kept", metadata: ["url": "\(ready.key.url)"])
             memory.remove(ready.residence.digest)
             return
         }
-        if !isOvertaken { memory.insert(ready, at: ready.residence.digest) }
+        if overtakenAt == nil { memory.insert(ready, at: ready.residence.digest) }
         uncommitted.add(size, ordering: .relaxed)
         let document = ReceivedDocument(
             key: ready.key,
@@ -97,7 +97,9 @@ final class AnswerCache: Sendable {
             policy: ready.answer.policy.bytes,
             body: ready.answer.body,
             start: sent - age,
-            end: now,
+            // A read that began after that write has not overlapped with this one, however long this one takes: the write
+            // lies between them (law 3).
+            end: overtakenAt ?? now,
             sent: sent,
             kind: reading.kind,
             rule: ready.isJSON ? reading.rule : nil,
@@ -105,7 +107,7 @@ final class AnswerCache: Sendable {
         )
         // Handed over at once, so that the store takes it in before any write that is answered from now on.
         store.receive(document) { [self] result in
-            committed(result, ready, hasRule: document.rule != nil, isOvertaken: isOvertaken)
+            committed(result, ready, hasRule: document.rule != nil, isOvertaken: overtakenAt != nil)
             uncommitted.subtract(size, ordering: .relaxed)
         }
     }
@@ -149,7 +151,7 @@ final class AnswerCache: Sendable {
     }
 
     /// Puts an answer that a 304 has renewed in the place of the one that was asked about.
-    func renew(_ stored: ReadyAnswer, with ready: ReadyAnswer, sent: Int64) {
+    func renew(_ stored: ReadyAnswer, with ready: ReadyAnswer, sent: Int64, overtakenAt: Int64?) {
         let document = ready.document.load(ordering: .relaxed)
         // Until the commit of what it renews, nobody knows whose changes it would have to follow.
         guard document != 0 else { return }
@@ -158,7 +160,8 @@ final class AnswerCache: Sendable {
         if !stored.isClean { ready.residence.isDirty.store(true, ordering: .relaxed) }
         memory.insert(ready, at: ready.residence.digest)
         let (head, policy, end) = (
-            StoredHead.encode(ready.upstream.storable(ready.answer.fields)), ready.answer.policy.bytes, now
+            StoredHead.encode(ready.upstream.storable(ready.answer.fields)), ready.answer.policy.bytes,
+            overtakenAt ?? now
         )
         Task { [self] in
             do {

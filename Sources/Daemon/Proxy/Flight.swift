@@ -19,8 +19,9 @@ final class Flight: TransferDelegate {
     let requestTime: Int64
     /// Whether the stored answer's validators went with the request.
     let isConditional: Bool
-    /// Set when a write to its upstream has been answered meanwhile: what it brings may be older than what is known.
-    var isOvertaken = false
+    /// When the first write to its upstream that overtook it was answered, on the store's clock: what it brings may be older
+    /// than what is known.
+    var overtakenAt: Int64?
     /// Set when a write to its URL or a cleaning has overtaken it: its answer is passed on and forgotten.
     var storesNothing = false
 

@@ -149,7 +149,7 @@ final class Flights {
     func writeAnswered(upstream: Upstream, invalidated paths: [String]) {
         for case let flight as Flight in inAir.values where flight.demand.upstream === upstream {
             retire(flight)
-            flight.isOvertaken = true
+            flight.overtakenAt = flight.overtakenAt ?? cache.now
             let path = flight.demand.key.url.prefix { $0 != "?" }
             if paths.contains(where: { $0 == path }) { flight.storesNothing = true }
         }
@@ -212,7 +212,7 @@ final class Flights {
             status: answer.status
         )
         let age = max(0, answer.policy.ageValue) * 1_000_000
-        cache.keep(ready, sent: flight.start, age: age, reading: reading, isOvertaken: flight.isOvertaken)
+        cache.keep(ready, sent: flight.start, age: age, reading: reading, overtakenAt: flight.overtakenAt)
         return ready
     }
 
@@ -241,7 +241,7 @@ final class Flights {
         answer.policy = policy.answer
         if let known = stored.stored { (answer.document, answer.objects) = known }
         let ready = ReadyAnswer(answer, digest: demand.digest, upstream: demand.upstream, base: demand.base)
-        cache.renew(stored, with: ready, sent: flight.start)
+        cache.renew(stored, with: ready, sent: flight.start, overtakenAt: flight.overtakenAt)
         serve(ready, to: relays, as: { .revalidated($0.reason) }, cookies: head.cookies)
     }
 

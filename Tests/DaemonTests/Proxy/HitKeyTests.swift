@@ -20,13 +20,16 @@ import Testing
     ]
 
     private static let paths = [
-        "", "/", "/a", "/a/", "/a//b", "/a/../b", "/a/./b", "/a.b/.c", "/a%2fb", "/a%2Fb", "/%zz", "/a;b=1", "/a:b@c", "/..",
+        "", "/", "/a", "/a/", "/a//b", "/a/../b", "/a/./b", "/a.b/.c", "/a%2fb", "/a%2Fb", "/%zz", "/a;b=1", "/a:b@c",
+        "/..",
     ]
     private static let queries = [
         "", "?", "?a=1", "?a=1&b=2", "?b=2&a=1", "?access_token=s", "?a=%2f", "?Access_Token=s&a", "?key=1", "?x?y=/..",
     ]
     private static let values: [String: [String]] = [
-        "Accept": ["*/*", "application/json", "text/html", "application/json;q=0.5, text/plain", "text/html , a/b;q=0.1", ""],
+        "Accept": [
+            "*/*", "application/json", "text/html", "application/json;q=0.5, text/plain", "text/html , a/b;q=0.1", "",
+        ],
         "Accept-Language": ["de", "de, en;q=0.5", "DE,en;q=0.5", ""],
         "X-Api-Version": ["1", "2", " 1"],
         "Authorization": ["Bearer a", "Bearer b", ""],
@@ -48,7 +51,9 @@ import Testing
         var bytes = Array(text.utf8)
         let parser = RequestParser(limits: HTTPLimits())
         return try bytes.withUnsafeMutableBufferPointer { buffer in
-            guard case .complete = parser.parse(try #require(buffer.baseAddress), count: buffer.count) else { return nil }
+            guard case .complete = parser.parse(try #require(buffer.baseAddress), count: buffer.count) else {
+                return nil
+            }
             guard scratch.read(parser.head, upstream) else { return nil }
             let quick = scratch.credentialsDigest(upstream, ProxyFixture.hasher)
             let digest = scratch.digest(parser.head, upstream, principal: 7, ProxyFixture.hasher)
