@@ -56,7 +56,7 @@ import Testing
         let larder = try Larder(config: Configs.plain(origin, top: ["timeouts: { drain: 1s }"]))
         let slow = Background { try? larder.get("/slow").status }
         origin.waitForRequests(1)
-        #expect(larder.terminate(.seconds(6)) == .exited(0))
+        #expect(larder.terminate(.seconds(6)) == .exited(0), "\(larder.log)")
         gate.open()
         _ = try slow.value()
     }
