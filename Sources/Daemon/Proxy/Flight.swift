@@ -182,7 +182,7 @@ final class Flight: TransferDelegate {
     }
 
     private func begin(_ relay: Relay, _ head: UpstreamHead) {
-        relay.begin(head, policy: storing?.policy)
+        relay.begin(head, isStored: storing != nil, now: flights.now)
         flights.outcomes.count(demand.isShareable ? .miss : .bypass)
     }
 
