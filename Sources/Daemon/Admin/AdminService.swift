@@ -15,8 +15,12 @@ struct AdminService: Sendable {
         do throws(Problem) {
             response = try await dispatch(request, isTrusted: isTrusted)
         } catch {
-            response = error.status == 401 && request.wantsPage ? StatusPage.response(status: 401) : .problem(error)
-            response.fields.lines += error.status == 401 ? error.fields.lines : []
+            if error.status == 401, request.wantsPage {
+                response = StatusPage.response(status: 401)
+                response.fields.lines += error.fields.lines
+            } else {
+                response = .problem(error)
+            }
         }
         for field in Self.always where !response.fields.contains(named: field.lowercasedName) {
             response.fields.lines.append(field)

@@ -45,7 +45,8 @@ enum StatusPage {
           background: var(--line); border: 1px solid var(--line); border-radius: .6rem; overflow: hidden }
         .figures div { background: var(--paper); padding: 1rem }
         dt { color: var(--soft); font-size: .85rem } dd { margin: 0; font-size: 1.5rem; font-variant-numeric: tabular-nums }
-        table { width: 100%; border-collapse: collapse } td { padding: .35rem 0; border-top: 1px solid var(--line) }
+        table { width: 100%; border-collapse: collapse } td { padding: .35rem 0; border-top: 1px solid var(--line);
+          overflow-wrap: anywhere }
         td:last-child { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; padding-left: 1rem }
         form { margin: 2rem 0; display: flex; gap: .5rem; flex-wrap: wrap }
         input { flex: 1 14rem; padding: .5rem .7rem; border: 1px solid var(--line); border-radius: .4rem; font: inherit;
@@ -122,7 +123,8 @@ enum StatusPage {
             part("bytes").textContent = size(count.bytes);
             part("ratio").textContent = ratio(metrics);
             table("models", Object.entries(count.models).map(([name, n]) => [name, n.toLocaleString()]), "No objects yet.");
-            table("warnings", warnings.warnings.map(w => [w.message, w.count + " ×"]), "None.");
+            table("warnings", warnings.warnings.map(w =>
+              [[w.subject, w.message, w.url && "(" + w.url + ")"].filter(Boolean).join(" "), w.count + " ×"]), "None.");
             state(mode.mode, ready.ok ? ", ready" : ", " + (await ready.json()).detail, !ready.ok);
             part("main").hidden = false;
             part("ask").hidden = true;

@@ -17,12 +17,11 @@ extension Demand {
         return status
     }
 
-    /// Whether the client has this representation already.
-    func hasCurrent(status: Int, fields: Fields, policy: AnswerPolicy) -> Bool {
-        guard (200..<300).contains(status) else { return false }
-        let conditions = Preconditions(fields: request.fields, now: policy.responseTime)
+    /// Whether the client has the representation that the upstream sends already.
+    func hasCurrent(status: Int, fields: Fields, now: Int64) -> Bool {
+        let conditions = Preconditions(fields: request.fields, now: now)
         guard !conditions.isEmpty else { return false }
-        let stored = Preconditions.Stored(fields: fields, policy: policy)
-        return conditions.evaluateForCache(method: request.method, against: stored) == .notModified
+        let sent = Preconditions.Stored(status: status, fields: fields, now: now)
+        return conditions.evaluateForCache(method: request.method, against: sent) == .notModified
     }
 }

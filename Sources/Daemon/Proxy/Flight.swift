@@ -126,6 +126,8 @@ final class Flight: TransferDelegate {
     private func settle(_ head: UpstreamHead) {
         storing = flights.storage(of: head, in: self)
         if storing == nil { buffer.letGo() }
+        // Once the client has the last byte, no worker may still serve the answer that this one takes the place of.
+        if storing != nil, let stored { flights.cache.memory.remove(stored, at: stored.residence.digest) }
         // Events come when they come.
         if head.isEventStream { transfer?.setStallTimeout(nil) }
         // From here on the variant is known: who asked for another one asks for himself.
@@ -183,7 +185,7 @@ final class Flight: TransferDelegate {
     }
 
     private func begin(_ relay: Relay, _ head: UpstreamHead) {
-        relay.begin(head, policy: storing?.policy)
+        relay.begin(head, isStored: storing != nil, now: flights.now)
         flights.outcomes.count(demand.isShareable ? .miss : .bypass)
     }
 

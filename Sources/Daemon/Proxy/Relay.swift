@@ -1,4 +1,6 @@
-/// One client's place in a flight: what it is sent, and how far behind it is. The upstream loop only.
+/// One client's place in a flight: what it is sent, and how far behind it is.
+///
+/// The upstream loop only.
 final class Relay {
     let demand: Demand
     let reply: Reply
@@ -17,16 +19,16 @@ final class Relay {
 
     /// Sends the head of an answer that follows as it arrives.
     ///
-    /// - Parameter policy: of an answer that will be stored. Larder then asked for the whole, without the client's own
-    ///   conditions, and evaluates those here.
-    func begin(_ head: UpstreamHead, policy: AnswerPolicy?) {
+    /// For an answer that others may have, Larder asked for the whole, without the client's own conditions: those are
+    /// evaluated here, also where it turns out that the answer must not be stored.
+    func begin(_ head: UpstreamHead, isStored: Bool, now: Int64) {
         var fields = head.fields
         // A cookie is for the one whose request it answers.
         if !isLeader { fields.remove("set-cookie") }
         let length = fields.text("content-length").flatMap(Int.init)
         fields.remove("content-length")
-        let status = CacheStatus.forwarded(demand.reason, isStored: policy != nil, isCollapsed: !isLeader)
-        if let policy, demand.hasCurrent(status: head.status, fields: fields, policy: policy) {
+        let status = CacheStatus.forwarded(demand.reason, isStored: isStored, isCollapsed: !isLeader)
+        if demand.isShareable, demand.hasCurrent(status: head.status, fields: fields, now: now) {
             isAnswered = true
             fields = StoredFields.notModified(fields)
             demand.decorate(&fields, with: status)
@@ -36,7 +38,8 @@ final class Relay {
         demand.decorate(&fields, with: status)
         reply.start(
             status: head.status,
-            reason: String(decoding: head.reason, as: UTF8.self),
+            // HTTP/2 has none; some clients show, or even want, one.
+            reason: head.reason.isEmpty ? nil : String(decoding: head.reason, as: UTF8.self),
             fields: fields,
             framing: length.map { .length($0) } ?? .chunked
         )

@@ -15,17 +15,15 @@ extension Reply {
             isComposed: ready.answer.form == .composed,
             isCollapsed: isCollapsed
         )
-        let conditions = Preconditions(fields: demand.request.fields, now: now)
-        let isNotModified =
-            conditions.evaluateForCache(method: demand.request.method, against: ready.preconditions) == .notModified
-        var fields = isNotModified ? StoredFields.notModified(ready.fields) : ready.fields
+        let portion = Portion(of: ready, for: demand.request, now: now)
+        var fields = portion.fields(of: ready)
         fields.append("Age", String(max(0, ready.policy.age(at: now))))
         let upstreamStatus = fields.all("cache-status")
         fields.remove("cache-status")
         fields.lines.append(Field(name: Array("Cache-Status".utf8), value: status.appended(to: upstreamStatus)))
         if demand.upstream.settings.cookies != .replay { fields.lines += cookies }
         demand.upstream.addCORS(to: &fields, for: demand.request.fields)
-        respond(status: isNotModified ? 304 : ready.answer.status, fields: fields, body: isNotModified ? [] : ready.body)
+        respond(status: portion.status(of: ready), fields: fields, body: portion.body(of: ready))
     }
 
     /// Sends a problem document.

@@ -31,6 +31,7 @@ import Testing
         for token in [nil, "wrong-horse-battery"] {
             let response = try await ask(String(parts[0]), String(parts[1]), token: token)
             #expect(response.status == 401)
+            #expect(response.fields.all("www-authenticate").count == 1)
             #expect(response.fields.text("www-authenticate")?.hasPrefix("Bearer") == true)
             #expect(response.fields.text("content-type") == ProblemDocument.mediaType)
         }

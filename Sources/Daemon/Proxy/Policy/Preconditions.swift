@@ -30,6 +30,16 @@ struct Preconditions: Sendable, Equatable {
                 date: policy.date
             )
         }
+
+        /// Of an answer that has just arrived.
+        init(status: Int, fields: Fields, now: Int64) {
+            self.init(
+                status: status,
+                entityTag: fields[first: "etag"].flatMap { EntityTag($0) },
+                lastModified: fields[first: "last-modified"].flatMap { HTTPDate.parse($0, now: now) },
+                date: fields[first: "date"].flatMap { HTTPDate.parse($0, now: now) } ?? now
+            )
+        }
     }
 
     enum Outcome: Sendable, Equatable {
@@ -93,7 +103,13 @@ struct Preconditions: Sendable, Equatable {
     var matchesOwnTag: Bool { ifMatch?.namesOwn ?? false }
 
     /// Takes Larder's own tags out of the `If-None-Match` of a request that goes upstream; the field goes if none is left.
+    ///
+    /// `If-Range` with such a tag goes, and the ranges with it: the upstream's bytes are not those that the client has a part of.
     static func stripOwnValidators(_ fields: inout Fields) {
+        if fields[first: "if-range"].flatMap({ EntityTag($0) })?.isOwn == true {
+            fields.remove("if-range")
+            fields.remove("range")
+        }
         guard let condition = EntityTagCondition(lines: fields.all("if-none-match")), condition.namesOwn else { return }
         fields.remove("if-none-match")
         if let rest = condition.withoutOwn {
