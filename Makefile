@@ -41,7 +41,7 @@ test: dependencies ## run all tests, the whole daemon included
 
 bench: build ## measure it against nginx, a bare epoll loop and bare SQLite, in one run
 	@scripts/dependencies bench
-	@Benchmarks/run $(binary)
+	@Benchmarks/run $(binary) $(ARGUMENTS)
 
 lint: dependencies ## check the formatting, the comments, and that nothing warns
 	@scripts/lint $(sources)

@@ -2,7 +2,8 @@
 // neither parses nor looks anything up, so it bounds what any server can reach on this machine. It also serves as the
 // origin behind the servers that are measured.
 //
-//   epoll BYTES [FIELD]...       prints its port; FIELD is a whole header line, without its end
+//   epoll BYTES [FIELD]...           prints its port; FIELD is a whole header line, without its end
+//   epoll --pages COUNT [FIELD]...   the origin of the large store: /pages/N holds COUNT objects that no other page has
 #define _GNU_SOURCE
 #include <errno.h>
 #include <netinet/in.h>
@@ -25,6 +26,8 @@ struct connection {
 
 static char *answer;
 static size_t answer_length;
+static int objects_per_page, page_field_count;
+static char **page_fields;
 
 static void fail(const char *what) {
     perror(what);
@@ -42,6 +45,26 @@ static void make_answer(size_t size, int field_count, char **fields) {
     memcpy(body, "{\"id\":1,\"text\":\"", 16);
     memcpy(body + size - 2, "\"}", 2);
     answer_length = length + size;
+}
+
+// The page that a request asks for: labels in the manner of GitHub's, numbered through.
+static void make_page(const char *request, size_t length) {
+    const char *slash = memmem(request, length, "/pages/", 7);
+    long first = (slash ? strtol(slash + 7, NULL, 10) : 0) * objects_per_page;
+    static char *body;
+    if (body == NULL) body = malloc((size_t)objects_per_page * 512 + 16), answer = malloc((size_t)objects_per_page * 512 + 4096);
+    size_t size = (size_t)sprintf(body, "[");
+    for (long id = first; id < first + objects_per_page; id++)
+        size += (size_t)sprintf(body + size,
+                                "%s{\"id\":%ld,\"node_id\":\"MDU6TGFiZWw%ld\",\"url\":\"https://api.example.com/repos/octo/larder/labels/area-%ld\","
+                                "\"name\":\"area-%ld\",\"description\":\"Everything about area %ld\",\"color\":\"f2951%ld\",\"default\":false}",
+                                id > first ? "," : "", id, id, id, id, id, id % 10);
+    size += (size_t)sprintf(body + size, "]");
+    answer_length = (size_t)sprintf(answer, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n", size);
+    for (int i = 0; i < page_field_count; i++) answer_length += (size_t)sprintf(answer + answer_length, "%s\r\n", page_fields[i]);
+    answer_length += (size_t)sprintf(answer + answer_length, "\r\n");
+    memcpy(answer + answer_length, body, size);
+    answer_length += size;
 }
 
 // Writes all of it; on a full socket buffer, which 64 small answers do not meet, it waits.
@@ -63,6 +86,7 @@ static int serve(struct connection *connection) {
     connection->filled += (size_t)count;
     char *start = connection->buffer, *end = start + connection->filled, *found;
     while ((found = memmem(start, (size_t)(end - start), "\r\n\r\n", 4))) {
+        if (objects_per_page > 0) make_page(start, (size_t)(found - start));
         if (write_all(connection->descriptor, answer, answer_length)) return -1;
         start = found + 4;
     }
@@ -72,12 +96,17 @@ static int serve(struct connection *connection) {
 }
 
 int main(int argc, char **argv) {
-    if (argc < 2 || atoi(argv[1]) < 32) {
-        fprintf(stderr, "usage: epoll BYTES [FIELD]...\n");
+    signal(SIGPIPE, SIG_IGN);
+    if (argc > 2 && strcmp(argv[1], "--pages") == 0 && atoi(argv[2]) > 0) {
+        objects_per_page = atoi(argv[2]);
+        page_field_count = argc - 3;
+        page_fields = argv + 3;
+    } else if (argc > 1 && atoi(argv[1]) >= 32) {
+        make_answer((size_t)atoi(argv[1]), argc - 2, argv + 2);
+    } else {
+        fprintf(stderr, "usage: epoll BYTES [FIELD]... | epoll --pages COUNT [FIELD]...\n");
         return 64;
     }
-    signal(SIGPIPE, SIG_IGN);
-    make_answer((size_t)atoi(argv[1]), argc - 2, argv + 2);
 
     int listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0), on = 1;
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};

@@ -3,7 +3,7 @@
 //   firstbyte COUNT PORT...      prints per port: the median and the 90th percentile, in microseconds
 //
 // Every request asks for another path, so that a cache misses each time. The turns interleave: whatever else the machine
-// does meets all servers alike.
+// does meets all servers alike. Who begins changes from turn to turn, since some go on working behind their answer.
 #define _GNU_SOURCE
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -73,7 +73,8 @@ int main(int argc, char **argv) {
     }
     int seed = (int)getpid();
     for (int i = -count / 10; i < count; i++) {  // a tenth to warm up
-        for (int s = 0; s < servers; s++) {
+        for (int turn = 0; turn < servers; turn++) {
+            int s = (turn + i + count) % servers;
             int length = sprintf(request, "GET /miss/%d/%d HTTP/1.1\r\nHost: 127.0.0.1:%s\r\n\r\n", seed, i + count, argv[s + 2]);
             double start = now();
             if (write(descriptors[s], request, (size_t)length) != length) return 1;

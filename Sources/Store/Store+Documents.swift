@@ -71,7 +71,9 @@ extension Store {
         _ document: ReceivedDocument,
         done: @escaping @Sendable (Result<Receipt, StoreError>) -> Void
     ) {
-        ingest.async { [core] in
+        // The store itself: it must not end before what it was given has reached the writer.
+        ingest.async { [self] in
+            let core = core
             let bytes = document.body.count + document.head.count + document.policy.count
             let preparation = Preparation(
                 body: document.body,
@@ -100,7 +102,8 @@ extension Store {
         await core.admission.waitToEnter(bytes: observation.body.count)
         let result = await withCheckedContinuation {
             (continuation: CheckedContinuation<Result<Receipt, StoreError>, Never>) in
-            ingest.async { [core] in
+            ingest.async { [self] in
+                let core = core
                 let preparation = Preparation(
                     body: observation.body,
                     rule: observation.rule,

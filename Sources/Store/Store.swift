@@ -9,7 +9,12 @@ import Synchronization
 /// reader's queue in a snapshot of their own, writes on the writer's thread,
 /// and return after the commit that holds them.
 public final class Store: Sendable {
-    let core: StoreCore
+    private let shared: StoreCore
+    /// What the store shares with its writer.
+    ///
+    /// The end of the store finishes the writer. The optimiser, which sees that all work is done with the core, would
+    /// have a store end before its caller's last use of it; asking for the core counts as a use.
+    var core: StoreCore { withExtendedLifetime(self) { shared } }
     // Bodies are taken apart here, ahead of their transaction and in the order they came.
     let ingest = DispatchQueue(label: "larder.ingest")
 
@@ -19,11 +24,11 @@ public final class Store: Sendable {
     public var hasher: KeyHasher { core.hasher }
 
     private init(core: StoreCore) {
-        self.core = core
+        shared = core
     }
 
     deinit {
-        core.mailbox.finish()
+        shared.mailbox.finish()
     }
 
     /// Opens or creates a store, alone: a second opening fails with `.locked`.
@@ -104,7 +109,8 @@ public final class Store: Sendable {
     /// Returns when everything handed over before is committed, or has failed.
     public func flush() async {
         await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
-            ingest.async { [core] in
+            // The store itself: it must not end before what it was given has reached the writer.
+            ingest.async { [self] in
                 core.post(.prompt, { _ in }, done: { _ in continuation.resume() })
             }
         }

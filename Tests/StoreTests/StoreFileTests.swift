@@ -158,6 +158,22 @@ struct StoreFileTests {
         }
     }
 
+    @Test func `what a store was given is stored though nobody keeps the store`() async throws {
+        let folder = TemporaryFolder()
+        let answers = AsyncStream<Result<Receipt, StoreError>>.makeStream()
+        do {
+            let bench = try Bench(folder: folder)
+            for number in 0..<100 {
+                let answer = bench.answer("/issues/\(number)", #"{"id":\#(number)}"#, issue)
+                bench.store.submit(answer) { answers.continuation.yield($0) }
+            }
+        }
+        var results = answers.stream.prefix(100).makeAsyncIterator()
+        while let result = await results.next() {
+            #expect(throws: Never.self) { try result.get() }
+        }
+    }
+
     @Test func `everything fails clearly after closing`() async throws {
         let bench = try Bench()
         await bench.store.close()

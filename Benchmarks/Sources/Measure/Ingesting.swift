@@ -4,8 +4,8 @@ import Store
 
 /// How fast answers become committed rows, and how large the file is that holds them.
 enum Ingesting {
-    static func measure(_ path: String) async throws -> [(name: String, value: Double)] {
-        let samples = IssuePages.make(pages: 120, detailsEvery: 2)
+    static func measure(_ path: String, _ file: String?) async throws -> [(name: String, value: Double)] {
+        let samples = try file.map(Normalising.read) ?? IssuePages.make(pages: 120, detailsEvery: 2)
         var configuration = StoreConfiguration(path: path)
         configuration.models = ["github": try IssuePages.models()]
         let (store, _) = try Store.open(configuration)
@@ -13,11 +13,11 @@ enum Ingesting {
 
         let clock = ContinuousClock()
         let start = clock.now
-        // As many at a time as a busy upstream loop would have in hand.
+        // Enough in hand that the writer never waits for the next; fewer would measure the batches' delay.
         let objects = try await withThrowingTaskGroup(of: Int.self) { group in
             var total = 0
             for (index, sample) in samples.enumerated() {
-                if index >= 64 { total += try await group.next() ?? 0 }
+                if index >= 512 { total += try await group.next() ?? 0 }
                 group.addTask { try await receive(sample, key, store) }
             }
             for try await count in group { total += count }

@@ -2,17 +2,21 @@ import Foundation
 
 /// Measures Larder's own parts, one figure per line of a JSON object on standard output.
 ///
-///     Measure normalise [FILE]      MB/s; FILE has one JSON object per line: model, isList, root, body
-///     Measure ingest STORE          the same issues as lists and details, into a new store
+///     Measure normalise [FILE]      MB/s; FILE has one JSON object per line: model, isList, root, path, body
+///     Measure ingest STORE [FILE]   the same answers, into a new store
+///     Measure change COUNT          an object changes that COUNT ready answers show: milliseconds of the writer
 @main
 enum Measure {
     static func main() async throws {
         let arguments = CommandLine.arguments.dropFirst()
         switch (arguments.first, arguments.dropFirst().first) {
         case ("normalise", let file): report(try Normalising.measure(file))
-        case ("ingest", let store?): report(try await Ingesting.measure(store))
+        case ("ingest", let store?): report(try await Ingesting.measure(store, arguments.dropFirst(2).first))
+        case ("change", let count?): report(Changing.measure(Int(count) ?? 10_000))
         default:
-            FileHandle.standardError.write(Data("usage: Measure normalise [FILE] | Measure ingest STORE\n".utf8))
+            FileHandle.standardError.write(
+                Data("usage: Measure normalise [FILE] | Measure ingest STORE | Measure change COUNT\n".utf8)
+            )
             exit(64)
         }
     }

@@ -4,6 +4,8 @@
 final class ConnectionHost {
     let loop: EventLoop
     let limits: HTTPLimits
+    /// The limit on idleness, which starts anew with each answer: to work it out takes longer than to look it up.
+    let idleNanoseconds: UInt64
     let worker: HTTPWorker
     let handler: any HTTPHandler
     let population: Population
@@ -38,6 +40,7 @@ final class ConnectionHost {
         self.worker = worker
         self.loop = loop
         self.limits = limits
+        idleNanoseconds = limits.idle.nanoseconds
         self.handler = handler
         self.population = population
         self.notice = notice

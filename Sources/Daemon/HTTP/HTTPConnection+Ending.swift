@@ -31,7 +31,7 @@ extension HTTPConnection {
 
     func becomeIdle() {
         phase = .idle
-        deadline = host.loop.now + host.limits.idle.nanoseconds
+        deadline = host.loop.now + host.idleNanoseconds
         if host.isDraining, input.isEmpty { finish(.close) }
     }
 

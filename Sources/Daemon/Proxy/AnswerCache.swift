@@ -66,7 +66,7 @@ final class AnswerCache: Sendable {
 
     /// Puts an answer among those that are flipped when one of its objects changes.
     private func register(_ ready: ReadyAnswer, under objects: [ObjectID], asOf sequence: Int64) {
-        memory.showings.register(ready.residence, under: objects)
+        memory.register(ready, under: objects)
         // A commit between the snapshot and the registration has told nobody of us.
         if store.mayHaveChanged(objects, since: sequence) { ready.residence.isDirty.store(true, ordering: .relaxed) }
     }
@@ -129,7 +129,8 @@ final class AnswerCache: Sendable {
             ready.committed(as: id, showing: receipt.objects)
             register(ready, under: receipt.objects, asOf: receipt.sequence)
             if receipt.isDirty { ready.residence.isDirty.store(true, ordering: .relaxed) }
-            if isOvertaken, ready.isClean { memory.insert(ready, at: digest) }
+            guard isOvertaken else { return }
+            if ready.isClean { memory.insert(ready, at: digest) } else { memory.discard(ready) }
         case .failure(let error):
             log.error("an answer could not be stored", metadata: ["error": "\(error)", "url": "\(ready.key.url)"])
             // Without its objects in the store it would not follow their changes.
@@ -155,7 +156,7 @@ final class AnswerCache: Sendable {
         let document = ready.document.load(ordering: .relaxed)
         // Until the commit of what it renews, nobody knows whose changes it would have to follow.
         guard document != 0 else { return }
-        memory.showings.register(ready.residence, under: ready.answer.objects)
+        memory.register(ready, under: ready.answer.objects)
         // Dirty in the meantime: so is its successor.
         if !stored.isClean { ready.residence.isDirty.store(true, ordering: .relaxed) }
         memory.insert(ready, at: ready.residence.digest)

@@ -1,5 +1,7 @@
 /// The upstreams that are reached at one address, and who may ask for them there.
-struct Site {
+///
+/// A class, because every request asks one: a value would be copied for each.
+final class Site {
     /// Longest prefix first.
     let upstreams: [Upstream]
     private let guards: [Guard]

@@ -17,6 +17,10 @@ final class Upstream: Sendable {
     let nameBytes: [UInt8]
     /// The names of `principal`, as the hit path compares them.
     let principalMatchers: [ContextFields.Matcher]
+    /// Whether any route says something about caching.
+    private let hasOverrides: Bool
+    /// Links as they lead to the upstream; where they shall lead instead is the request's to say.
+    private let links: LinkRewriter
     /// Fields that select no variant, because something else in the key does: the principal's and the context's.
     private let ignoredInVary: Set<String>
 
@@ -31,6 +35,8 @@ final class Upstream: Sendable {
         context = ContextFields(settings.context)
         cors = CORS(origins: settings.cors)
         nameBytes = Array(settings.name.utf8)
+        hasOverrides = settings.routes.contains { $0.overrides != Settings.Overrides() }
+        links = LinkRewriter(upstream: settings.url.description, authority: "", prefix: settings.prefix)
         principalMatchers = principal.fieldNames.map { ContextFields.Matcher($0) }
         // What Larder answers is decoded, whatever codings a client takes.
         ignoredInVary = Set(principal.fieldNames).union(["accept-encoding", "origin"])
@@ -62,15 +68,16 @@ final class Upstream: Sendable {
 
     /// The path that routes are matched against, from a path and query as they go upstream.
     func route(ofURL url: String) -> String {
-        let path = url.prefix { $0 != "?" }
-        return String(path.dropFirst(settings.url.basePath.count))
+        // By bytes: every miss asks, and by characters it takes ten times as long.
+        let path = url.utf8.prefix { $0 != UInt8(ascii: "?") }
+        return String(Substring(path.dropFirst(settings.url.basePath.utf8.count)))
     }
 
     // MARK: Rules
 
     /// What the configuration says about the caching of answers to a retrieval of this path.
     func overrides(for route: String) -> RouteOverrides {
-        RouteOverrides(rules.overrides(method: "GET", path: route))
+        hasOverrides ? RouteOverrides(rules.overrides(method: "GET", path: route)) : RouteOverrides()
     }
 
     /// The upstream's word on an answer, with the configuration laid over it.
@@ -131,7 +138,7 @@ final class Upstream: Sendable {
 
     /// Links that lead back to the address that a client used.
     func links(for base: LinkBase) -> LinkRewriter {
-        LinkRewriter(upstream: settings.url.description, authority: base.authority, prefix: settings.prefix)
+        links.leading(to: base.authority)
     }
 
     /// Adds what a page of an allowed origin needs to see the answer.

@@ -55,6 +55,7 @@ public struct RouteTable: Sendable {
     ///   - path: as sent, percent-encoded, without prefix, base path and query.
     ///   - status: nil before the answer: rules for one exact status then do not fit, those for 2xx do.
     public func match(method: String, path: String, status: Int?) -> RouteMatch? {
+        guard !isEmpty else { return nil }
         let pieces = PathComponents.split(path)
         // An empty component matches nothing, not even a wildcard.
         guard pieces.allSatisfy({ !$0.isEmpty }) else { return nil }
@@ -67,6 +68,9 @@ public struct RouteTable: Sendable {
         guard let best else { return nil }
         return RouteMatch(index: best.index, captures: best.names.map { ($0.name, components[$0.position]) })
     }
+
+    /// Whether nothing is declared.
+    private var isEmpty: Bool { nodes.count == 1 && nodes[0].rules.isEmpty && nodes[0].rest.isEmpty }
 
     private init() {}
 

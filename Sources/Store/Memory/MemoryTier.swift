@@ -1,4 +1,4 @@
-internal import Synchronization
+public import Synchronization
 
 /// An answer that the memory tier can hold: immutable but for its flags.
 public protocol MemoryResident: AnyObject, Sendable {
@@ -19,22 +19,28 @@ public protocol MemoryResident: AnyObject, Sendable {
 ///
 /// Eviction is second chance: a hit sets a flag, the hand passes over a flagged answer once and clears its flag.
 public final class MemoryTier<Answer: MemoryResident>: Sendable {
-    fileprivate struct Shard {
-        var answers: [Digest128: [Answer]] = [:]
+    // What the look-up needs is open to its users: generic code that is not compiled for their type works out metadata at
+    // each call, a fifth of the time of a hit.
+    @usableFromInline
+    struct Shard {
+        @usableFromInline var answers: [Digest128: [Answer]] = [:]
         /// Every resident answer once, in the order in which the hand meets them; nil where one has left.
-        var ring: [Answer?] = []
-        var hand = 0
-        var vacancies = 0
+        @usableFromInline var ring: [Answer?] = []
+        @usableFromInline var hand = 0
+        @usableFromInline var vacancies = 0
+
+        @usableFromInline
+        init() {}
     }
 
-    private static var shardCount: Int { 16 }
+    @usableFromInline static var shardCount: Int { 16 }
 
     /// How many variants of one document are held; the oldest go.
     public static var variantLimit: Int { 16 }
 
     /// The bound, in bytes.
     public let capacity: Int
-    private let shards: [ShardBox]
+    @usableFromInline let shards: [ShardBox]
     private let occupied = Atomic<Int>(0)
     private let count = Atomic<Int>(0)
     private let evictions = Atomic<Int>(0)
@@ -44,8 +50,12 @@ public final class MemoryTier<Answer: MemoryResident>: Sendable {
     public let showings = Showings()
 
     /// A class around the lock, since an array holds no noncopyable elements.
-    private final class ShardBox: Sendable {
-        let lock = Mutex(Shard())
+    @usableFromInline
+    final class ShardBox: Sendable {
+        @usableFromInline let lock = Mutex(Shard())
+
+        @usableFromInline
+        init() {}
     }
 
     /// Where writes point: a path, whatever its query.
@@ -55,7 +65,7 @@ public final class MemoryTier<Answer: MemoryResident>: Sendable {
 
         init(upstream: String, url: String) {
             self.upstream = upstream
-            path = url.prefix { $0 != "?" }
+            path = Substring(url.utf8.prefix { $0 != UInt8(ascii: "?") })
         }
     }
 
@@ -66,7 +76,7 @@ public final class MemoryTier<Answer: MemoryResident>: Sendable {
     }
 
     /// The answers under a digest, whoever they are for: the caller compares the key.
-    @inline(__always)
+    @inlinable
     public func answers(at digest: Digest128) -> [Answer]? {
         shard(digest).lock.withLock { $0.answers[digest] }
     }
@@ -77,7 +87,7 @@ public final class MemoryTier<Answer: MemoryResident>: Sendable {
     public func insert(_ answer: Answer, at digest: Digest128) {
         guard answer.byteCount <= capacity / 8 else {
             removeVariant(of: answer, at: digest)
-            return
+            return discard(answer)
         }
         let target = Target(upstream: answer.key.upstream, url: answer.key.url)
         // Together: an answer that its path does not lead to would survive the write that invalidates it.
@@ -88,7 +98,15 @@ public final class MemoryTier<Answer: MemoryResident>: Sendable {
         for answer in gone { left(answer) }
         occupied.add(answer.byteCount, ordering: .relaxed)
         count.add(1, ordering: .relaxed)
-        while occupied.load(ordering: .relaxed) > capacity, evictOne() {}
+        makeRoom()
+    }
+
+    /// Registers an answer under the objects that it shows, so that it is flipped when one of them changes.
+    ///
+    /// Before or after it is inserted; without effect once it has left. One that will never be inserted is discarded.
+    public func register(_ answer: Answer, under objects: [ObjectID]) {
+        showings.register(answer.residence, under: objects)
+        makeRoom()
     }
 
     /// Removes everything under a digest.
@@ -136,15 +154,15 @@ public final class MemoryTier<Answer: MemoryResident>: Sendable {
     /// What the tier holds now.
     public var statistics: (answers: Int, bytes: Int, evictions: Int) {
         (
-            count.load(ordering: .relaxed), occupied.load(ordering: .relaxed),
+            count.load(ordering: .relaxed), occupied.load(ordering: .relaxed) + showings.byteCount,
             evictions.load(ordering: .relaxed)
         )
     }
 
     // MARK: -
 
-    @inline(__always)
-    private func shard(_ digest: Digest128) -> ShardBox {
+    @inlinable
+    func shard(_ digest: Digest128) -> ShardBox {
         shards[Int(truncatingIfNeeded: digest.low &>> 32) & (Self.shardCount - 1)]
     }
 
@@ -169,7 +187,7 @@ public final class MemoryTier<Answer: MemoryResident>: Sendable {
 
     /// The accounts of an answer that is no longer resident.
     private func left(_ answer: Answer) {
-        answer.residence.isRetired.store(true, ordering: .relaxed)
+        discard(answer)
         occupied.subtract(answer.byteCount, ordering: .relaxed)
         count.subtract(1, ordering: .relaxed)
     }
@@ -183,6 +201,16 @@ public final class MemoryTier<Answer: MemoryResident>: Sendable {
                 if targets[target]?.isEmpty == true { targets[target] = nil }
             }
         }
+    }
+
+    /// Takes back the registrations of an answer that is not resident and will not be.
+    public func discard(_ answer: Answer) {
+        answer.residence.isRetired.store(true, ordering: .relaxed)
+        showings.forget(answer.residence)
+    }
+
+    private func makeRoom() {
+        while occupied.load(ordering: .relaxed) + showings.byteCount > capacity, evictOne() {}
     }
 
     /// Evicts one answer; false when there is none.

@@ -85,10 +85,11 @@ import Testing
     }
 
     @Test func `a changed object flips all answers that show it, and only those`() {
+        let tier = MemoryTier<Note>(capacity: 100_000)
         let notes = (0..<100).map { Note("/\($0)") }
         for (index, note) in notes.enumerated() {
             tier.insert(note, at: note.digest)
-            tier.showings.register(note.residence, under: [7, ObjectID(100 + index)])
+            tier.register(note, under: [7, ObjectID(100 + index)])
         }
         tier.objectsChanged([103])
         #expect(notes.enumerated().allSatisfy { $1.isDirty == ($0 == 3) })
@@ -100,9 +101,32 @@ import Testing
         for index in 0..<100_000 {
             let note = Note("/\(index)", bytes: 1_000)
             tier.insert(note, at: note.digest)
-            tier.showings.register(note.residence, under: [7])
+            tier.register(note, under: [7, ObjectID(100 + index)])
         }
-        #expect(tier.showings.registrationCount < 1_000)
+        #expect(tier.showings.registrationCount < 100)
+    }
+
+    @Test func `an answer that has left is registered nowhere`() {
+        let note = Note("/a")
+        tier.insert(note, at: note.digest)
+        tier.remove(note.digest)
+        tier.register(note, under: [7])
+        #expect(tier.showings.registrationCount == 0)
+    }
+
+    @Test func `flipped answers, replaced and registered again, are counted once`() {
+        for round in 0..<10 {
+            let note = Note("/a")
+            tier.insert(note, at: note.digest)
+            tier.register(note, under: [1, 2, 3])
+            #expect(tier.showings.objects(of: note.residence) == [1, 2, 3])
+            #expect(tier.showings.registrationCount == 3)
+            tier.objectsChanged([ObjectID(round % 3 + 1)])
+            #expect(note.isDirty)
+        }
+        tier.removeAll()
+        #expect(tier.showings.registrationCount == 0)
+        #expect(tier.statistics.bytes == 0)
     }
 
     @Test func `what was used is reported once`() {
@@ -121,7 +145,7 @@ import Testing
                     for round in 0..<5_000 {
                         let note = Note("/\((round &* 7 &+ worker) % 300)", bytes: 50 + round % 100)
                         tier.insert(note, at: note.digest)
-                        tier.showings.register(note.residence, under: [ObjectID(round % 50)])
+                        tier.register(note, under: [ObjectID(round % 50)])
                         _ = tier.answers(at: note.digest)
                         if round % 3 == 0 { tier.objectsChanged([ObjectID(round % 50)]) }
                         if round % 5 == 0 { tier.remove(note.digest) }

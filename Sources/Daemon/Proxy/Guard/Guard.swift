@@ -2,7 +2,9 @@
 ///
 /// A web page in the user's browser can send requests to any port of this machine. What gives it away is the `Host` it
 /// must name (a rebound name is not ours), and the `Origin` and `Sec-Fetch-Site` that the browser adds.
-struct Guard: Sendable {
+///
+/// A class, because every request asks one: a value would be copied, list by list, for each.
+final class Guard: Sendable {
     /// Where requests come in.
     enum Listener: Sendable, Equatable {
         /// As bound: a wildcard address listens on every address of the machine.

@@ -3,10 +3,11 @@ struct LinkRewriter: Sendable, Equatable {
     /// Scheme, authority and base path of the upstream, without a trailing `/`; the same for a default port written out.
     let upstream: [[UInt8]]
     /// `http://authority/prefix` of the client's side, without a trailing `/`.
-    let client: [UInt8]
+    private(set) var client: [UInt8]
     private let base: URIReference
     private let basePath: [UInt8]
     private let clientPrefix: [UInt8]
+    private let scheme: String
 
     /// - Parameters:
     ///   - upstream: the base URL, `https://api.github.com/v3`.
@@ -21,7 +22,8 @@ struct LinkRewriter: Sendable, Equatable {
         while prefixBytes.last == 0x2F { prefixBytes.removeLast() }
         if let first = prefixBytes.first, first != 0x2F { prefixBytes.insert(0x2F, at: 0) }
         clientPrefix = prefixBytes
-        client = Array("\(scheme)://\(authority)".utf8) + prefixBytes
+        self.scheme = scheme
+        client = Self.client(scheme, authority, prefixBytes)
         let origin = base.origin ?? ""
         let plain = Array(origin.utf8) + path
         // `origin` leaves a default port out; where it has none left, the default may be written out in a body.
@@ -29,6 +31,23 @@ struct LinkRewriter: Sendable, Equatable {
         let hasPort = (host.lastIndex(of: 0x3A) ?? -1) > (host.lastIndex(of: 0x5D) ?? -1)
         let defaultPort = origin.hasPrefix("http:") ? ":80" : ":443"
         self.upstream = hasPort ? [plain] : [plain, Array((origin + defaultPort).utf8) + path]
+    }
+
+    /// The same for another address of this server.
+    func leading(to authority: String) -> LinkRewriter {
+        var other = self
+        other.client = Self.client(scheme, authority, clientPrefix)
+        return other
+    }
+
+    private static func client(_ scheme: String, _ authority: String, _ prefix: [UInt8]) -> [UInt8] {
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(scheme.utf8.count + 3 + authority.utf8.count + prefix.count)
+        bytes += scheme.utf8
+        bytes += "://".utf8
+        bytes += authority.utf8
+        bytes += prefix
+        return bytes
     }
 
     /// The URL at this server for one at the upstream; nil when it is not under the upstream's base, or needs no change.
