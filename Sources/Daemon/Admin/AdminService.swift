@@ -15,8 +15,11 @@ struct AdminService: Sendable {
         do throws(Problem) {
             response = try await dispatch(request, isTrusted: isTrusted)
         } catch {
-            response = error.status == 401 && request.wantsPage ? StatusPage.response(status: 401) : .problem(error)
-            response.fields.lines += error.status == 401 ? error.fields.lines : []
+            response = .problem(error)
+            if error.status == 401, request.wantsPage {
+                response = StatusPage.response(status: 401)
+                response.fields.lines += error.fields.lines
+            }
         }
         for field in Self.always where !response.fields.contains(named: field.lowercasedName) {
             response.fields.lines.append(field)
@@ -89,10 +92,4 @@ struct AdminService: Sendable {
         Field("Referrer-Policy", "no-referrer"),
         Field("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'"),
     ]
-}
-
-extension Fields {
-    fileprivate func contains(named lowercased: String) -> Bool {
-        lines.contains { $0.isNamed(lowercased) }
-    }
 }
