@@ -1,4 +1,6 @@
-/// One client's place in a flight: what it is sent, and how far behind it is. The upstream loop only.
+/// One client's place in a flight: what it is sent, and how far behind it is.
+///
+/// The upstream loop only.
 final class Relay {
     let demand: Demand
     let reply: Reply

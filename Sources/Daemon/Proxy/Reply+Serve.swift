@@ -25,7 +25,11 @@ extension Reply {
         fields.lines.append(Field(name: Array("Cache-Status".utf8), value: status.appended(to: upstreamStatus)))
         if demand.upstream.settings.cookies != .replay { fields.lines += cookies }
         demand.upstream.addCORS(to: &fields, for: demand.request.fields)
-        respond(status: isNotModified ? 304 : ready.answer.status, fields: fields, body: isNotModified ? [] : ready.body)
+        respond(
+            status: isNotModified ? 304 : ready.answer.status,
+            fields: fields,
+            body: isNotModified ? [] : ready.body
+        )
     }
 
     /// Sends a problem document.
