@@ -44,6 +44,7 @@ bench: build ## measure it against nginx, a bare epoll loop and bare SQLite, in 
 	@Benchmarks/run $(binary) $(ARGUMENTS)
 
 lint: dependencies ## check the formatting, the comments, and that nothing warns
+	@scripts/dependencies lint
 	@scripts/lint $(sources)
 	$(SWIFT) build --build-tests $(strict)
 
@@ -55,11 +56,11 @@ install: build ## install under PREFIX (default /usr/local), below DESTDIR if gi
 
 uninstall: ## remove what install has put there, but no store
 	rm -f '$(DESTDIR)$(PREFIX)/bin/larder' '$(DESTDIR)$(UNITDIR)/larder.service' '$(DESTDIR)$(UNITDIR)/larder.socket'
-	rm -f '$(DESTDIR)$(SYSUSERSDIR)/larder.conf' '$(DESTDIR)$(PREFIX)/share/man/man1/larder.1'
+	rm -f '$(DESTDIR)$(SYSUSERSDIR)/larder.conf'
 	rm -f '$(DESTDIR)$(PREFIX)/share/bash-completion/completions/larder'
 	rm -f '$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_larder'
 	rm -f '$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/larder.fish'
-	rm -rf '$(DESTDIR)$(SHAREDIR)'
+	rm -rf '$(DESTDIR)$(SHAREDIR)' '$(DESTDIR)$(PREFIX)/share/doc/larder'
 
 clean: ## remove everything that was built
 	$(SWIFT) package clean

@@ -86,7 +86,12 @@ extension Store {
                 bytes: bytes,
                 { session in
                     let receipt = try session.receive(document, preparation)
-                    try session.warn(preparation.warnings, about: document.rule, url: document.key.url, at: session.clock.now())
+                    try session.warn(
+                        preparation.warnings,
+                        about: document.rule,
+                        url: document.key.url,
+                        at: session.clock.now()
+                    )
                     return receipt
                 },
                 done: { result in
@@ -116,7 +121,12 @@ extension Store {
                     bytes: observation.body.count,
                     { session in
                         let receipt = try session.observe(observation, preparation)
-                        try session.warn(preparation.warnings, about: observation.rule, url: observation.url, at: session.clock.now())
+                        try session.warn(
+                            preparation.warnings,
+                            about: observation.rule,
+                            url: observation.url,
+                            at: session.clock.now()
+                        )
                         return receipt
                     },
                     done: { result in

@@ -94,9 +94,3 @@ struct AdminService: Sendable {
         Field("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'"),
     ]
 }
-
-extension Fields {
-    fileprivate func contains(named lowercased: String) -> Bool {
-        lines.contains { $0.isNamed(lowercased) }
-    }
-}

@@ -27,7 +27,7 @@ struct AdminOptions: ParsableArguments {
     static let serviceStore = "/var/lib/larder/larder.db"
 
     /// Asks, and ends the command with a message if that fails.
-    func ask(_ method: String, _ target: String, body: ConfigJSON? = nil) throws -> [UInt8] {
+    func ask(_ method: String, _ target: String, body: JSONText? = nil) throws -> [UInt8] {
         do throws(AdminClientError) {
             let address = admin ?? Settings().admin
             let client = AdminClient(
@@ -42,7 +42,7 @@ struct AdminOptions: ParsableArguments {
     }
 
     /// The same, read as a value.
-    func ask<Value: Decodable>(_ type: Value.Type, _ method: String, _ target: String, body: ConfigJSON? = nil) throws
+    func ask<Value: Decodable>(_ type: Value.Type, _ method: String, _ target: String, body: JSONText? = nil) throws
         -> Value
     {
         try decode(type, try ask(method, target, body: body))

@@ -34,24 +34,17 @@ struct Check: ParsableCommand {
         if hasErrors { throw ExitCode.badConfig }
     }
 
-    private static func document(_ diagnostics: [Diagnostic]) -> ConfigJSON {
-        .object([
-            ("ok", .boolean(!diagnostics.contains { $0.severity == .error })),
-            (
-                "diagnostics",
-                .array(
-                    diagnostics.map { diagnostic in
-                        .object([
-                            ("severity", .string(diagnostic.severity.rawValue)),
-                            ("file", .string(diagnostic.file)),
-                            ("line", diagnostic.place.map { .number($0.line) } ?? .null),
-                            ("column", diagnostic.place.map { .number($0.column) } ?? .null),
-                            ("message", .string(diagnostic.message)),
-                        ])
-                    }
-                )
-            ),
-        ])
+    private static func document(_ diagnostics: [Diagnostic]) -> JSONText {
+        let rows = diagnostics.map { diagnostic -> JSONText in
+            [
+                "severity": .string(diagnostic.severity.rawValue),
+                "file": .string(diagnostic.file),
+                "line": diagnostic.place.map { .integer($0.line) } ?? .null,
+                "column": diagnostic.place.map { .integer($0.column) } ?? .null,
+                "message": .string(diagnostic.message),
+            ]
+        }
+        return ["ok": .bool(!diagnostics.contains { $0.severity == .error }), "diagnostics": .array(rows)]
     }
 
     /// What a config without mistakes says, in a line per upstream.

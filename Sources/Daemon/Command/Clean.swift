@@ -71,23 +71,23 @@ struct Clean: ParsableCommand {
     }
 
     /// The body of the request.
-    func request() throws -> ConfigJSON {
-        var members: [(String, ConfigJSON)] = []
-        if all { members.append(("all", .boolean(true))) }
+    func request() throws -> JSONText {
+        var members: [(name: String, value: JSONText)] = []
+        if all { members.append(("all", true)) }
         for (name, value) in [
             ("model", model), ("id", id), ("route", route), ("upstream", upstream), ("principal", principal),
         ] {
             if let value { members.append((name, .string(value))) }
         }
         if let seconds = try seconds() { members.append(("older_than", .string("\(seconds)s"))) }
-        if dryRun { members.append(("dry_run", .boolean(true))) }
+        if dryRun { members.append(("dry_run", true)) }
         return .object(members)
     }
 
     private func seconds() throws -> Int64? {
         guard let olderThan else { return nil }
         do throws(Units.Misfit) {
-            return try Units.duration(olderThan).components.seconds
+            return try Units.duration(olderThan).seconds
         } catch {
             throw ValidationError("--older-than: \"\(olderThan)\" \(error.reason)")
         }

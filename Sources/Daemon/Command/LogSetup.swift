@@ -90,8 +90,8 @@ struct LineLogHandler: LogHandler {
             let head = [
                 ("time", time.text), ("level", level.rawValue), ("logger", label), ("message", message),
             ]
-            let members = (head + fields.map { ($0.key, $0.value.description) }).map { ($0, ConfigJSON.string($1)) }
-            return ConfigJSON.object(members).text + "\n"
+            let members = head + fields.map { ($0.key, $0.value.description) }
+            return JSONText.object(members.map { (name: $0, value: .string($1)) }).text + "\n"
         }
         let text =
             Self.escaped(message) + fields.map { " \($0.key)=\(Self.quoted($0.value.description))" }.joined() + "\n"

@@ -160,7 +160,7 @@ extension RouteDraft: ConfigSection {
             \.route.overrides.negative,
             in: lifetimes,
             example: "30s",
-            "How long a 404 or 410 is fresh, in place of what the upstream says."
+            "How long an answer of absence (404, 405, 410, 414, 501) is fresh, where it does not say so itself."
         ),
         .section("vary", \.route.overrides.vary, "What becomes of the answer's Vary."),
     ]

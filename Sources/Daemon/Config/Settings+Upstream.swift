@@ -94,7 +94,7 @@ extension Settings {
         /// How long past freshness an answer may be served while it is asked for anew.
         var stale: Duration?
         var cache: Cache?
-        /// Freshness lifetime of 404 and 410 answers.
+        /// Freshness lifetime of answers such as 404 and 410, where they name none.
         var negative: Duration?
         var vary = Vary()
 
@@ -125,4 +125,7 @@ struct Secret: Sendable, Equatable, CustomStringConvertible, CustomDebugStringCo
 extension Duration {
     /// A hundred years, written `forever`.
     static let forever: Duration = .seconds(100 * 365 * 86_400)
+
+    /// Whole seconds, as caching rules count.
+    var seconds: Int64 { components.seconds }
 }

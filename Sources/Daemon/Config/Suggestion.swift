@@ -8,7 +8,11 @@ enum Suggestion {
             candidates
             .map { (candidate: $0, distance: distance(plain, simplified($0))) }
             .filter { $0.distance <= limit }
-            .min { ($0.distance, $0.candidate) < ($1.distance, $1.candidate) }?
+            // Of two that are as near, the one that the word is the beginning of: "model" is rather "models" than "mode".
+            .min {
+                ($0.distance, $0.candidate.hasPrefix(word) ? 0 : 1, $0.candidate)
+                    < ($1.distance, $1.candidate.hasPrefix(word) ? 0 : 1, $1.candidate)
+            }?
             .candidate
     }
 

@@ -74,6 +74,10 @@ struct Fields: Sendable, Equatable {
         lines.contains { $0.isNamed(name) }
     }
 
+    func contains(named lowercased: String) -> Bool {
+        lines.contains { $0.isNamed(lowercased) }
+    }
+
     mutating func append(_ name: String, _ value: String) {
         lines.append(Field(name, value))
     }

@@ -5,6 +5,14 @@ struct ProblemDocument: Sendable, Equatable {
         case string(String)
         case integer(Int)
         case bool(Bool)
+
+        fileprivate var json: JSONText {
+            switch self {
+            case .string(let text): .string(text)
+            case .integer(let number): .integer(number)
+            case .bool(let flag): .bool(flag)
+            }
+        }
     }
 
     /// A member beyond the standard ones.
@@ -33,44 +41,12 @@ struct ProblemDocument: Sendable, Equatable {
 
     /// The document as JSON text with a final line feed.
     var bytes: [UInt8] {
-        var text: [UInt8] = []
-        text.reserveCapacity(256)
-        append("type", .string(type), to: &text)
-        append("title", .string(title), to: &text)
-        append("status", .integer(status), to: &text)
-        if let detail { append("detail", .string(detail), to: &text) }
-        if let instance { append("instance", .string(instance), to: &text) }
-        for member in extra { append(member.name, member.value, to: &text) }
-        text.append(contentsOf: "}\n".utf8)
-        return text
-    }
-
-    private func append(_ name: String, _ value: Value, to text: inout [UInt8]) {
-        text.append(text.isEmpty ? UInt8(ascii: "{") : UInt8(ascii: ","))
-        Self.appendString(name, to: &text)
-        text.append(UInt8(ascii: ":"))
-        switch value {
-        case .string(let string): Self.appendString(string, to: &text)
-        case .integer(let number): text.append(contentsOf: String(number).utf8)
-        case .bool(let flag): text.append(contentsOf: (flag ? "true" : "false").utf8)
-        }
-    }
-
-    private static func appendString(_ string: String, to text: inout [UInt8]) {
-        text.append(UInt8(ascii: "\""))
-        for byte in string.utf8 {
-            switch byte {
-            case UInt8(ascii: "\""), UInt8(ascii: "\\"):
-                text.append(UInt8(ascii: "\\"))
-                text.append(byte)
-            case 0..<0x20:
-                text.append(contentsOf: "\\u00".utf8)
-                for digit in [byte >> 4, byte & 15] {
-                    text.append("0123456789abcdef".utf8.dropFirst(Int(digit)).first!)
-                }
-            default: text.append(byte)
-            }
-        }
-        text.append(UInt8(ascii: "\""))
+        var members: [(name: String, value: JSONText)] = [
+            ("type", .string(type)), ("title", .string(title)), ("status", .integer(status)),
+        ]
+        if let detail { members.append(("detail", .string(detail))) }
+        if let instance { members.append(("instance", .string(instance))) }
+        members += extra.map { (name: $0.name, value: $0.value.json) }
+        return JSONText.object(members).bytes + [UInt8(ascii: "\n")]
     }
 }

@@ -1,6 +1,8 @@
 import Synchronization
 
-/// Whether the daemon is on its way out, and with which exit code. Any thread.
+/// Whether the daemon is on its way out, and with which exit code.
+///
+/// Any thread.
 final class Ending: Sendable {
     private let hasBegun = Atomic<Bool>(false)
     private let exitCode = Atomic<Int32>(0)

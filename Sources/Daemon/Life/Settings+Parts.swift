@@ -43,7 +43,7 @@ extension Settings {
             batchDelay: store.batchDelay,
             queueBytes: store.queueSize,
             readers: store.readers,
-            lag: lag.components.seconds * 1_000_000,
+            lag: lag.seconds * 1_000_000,
             models: models
         )
     }

@@ -43,7 +43,8 @@ struct Demand: Sendable {
 
     /// Whether its answer is the whole document, which others may wait for and which may be stored.
     var isShareable: Bool {
-        !isPassed && request.method == "GET" && !request.fields.contains("range") && !directives.noStore && request.body == nil
+        !isPassed && request.method == "GET" && !request.fields.contains("range") && !directives.noStore
+            && request.body == nil
     }
 
     func asking(because reason: CacheStatus.Forward) -> Demand {

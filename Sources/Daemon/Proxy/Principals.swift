@@ -17,7 +17,9 @@ final class Principals: Sendable {
         self.store = store
     }
 
-    /// The principal behind these credentials if this process has met it; nil otherwise. For the hit path.
+    /// The principal behind these credentials if this process has met it; nil otherwise.
+    ///
+    /// For the hit path.
     ///
     /// - Parameter digest: by `quickDigest`; nil for an anonymous request.
     @inline(__always)
@@ -52,7 +54,12 @@ final class Principals: Sendable {
     static func quickDigest(_ lines: [UInt8], _ upstream: Upstream, _ hasher: KeyHasher) -> Digest128 {
         lines.withUnsafeBytes { lines in
             upstream.nameBytes.withUnsafeBytes { name in
-                hasher.digest(upstream: name, principal: -1, context: lines, url: UnsafeRawBufferPointer(start: nil, count: 0))
+                hasher.digest(
+                    upstream: name,
+                    principal: -1,
+                    context: lines,
+                    url: UnsafeRawBufferPointer(start: nil, count: 0)
+                )
             }
         }
     }

@@ -131,7 +131,9 @@ actor Proxy {
         reply.serve(shown.shown(to: demand), for: demand, as: manner, now: now)
     }
 
-    /// Memory, then the store. What an invalidation or a cleaning overtook is read again.
+    /// Memory, then the store.
+    ///
+    /// What an invalidation or a cleaning overtook is read again.
     private func lookUp(_ demand: Demand) async -> ReadyAnswer? {
         while true {
             if let ready = cache.inMemory(demand), ready.isClean { return ready }

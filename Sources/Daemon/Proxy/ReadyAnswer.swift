@@ -97,8 +97,7 @@ final class ReadyAnswer: MemoryResident {
     func isGood(for request: borrowing RequestHead) -> Bool {
         if let base, !base.isNamed(request.authority) { return false }
         if !isJSON, request.asksForJSONOnly { return false }
-        guard !answer.selection.lines.isEmpty else { return true }
-        return request.matches(answer.selection)
+        return answer.selection.matches(request)
     }
 
     /// Whether a request's conditions say that its client has this answer already.

@@ -18,7 +18,9 @@ struct Rendering {
         links.rewrite(&fields)
         dependsOnBase = fields != received
         var isChanged = answer.form == .composed
-        if upstream.settings.rewriteLinks, view == .wire, upstream.isJSON(fields), let rewritten = links.rewritten(body: body) {
+        if upstream.settings.rewriteLinks, view == .wire, upstream.isJSON(fields),
+            let rewritten = links.rewritten(body: body)
+        {
             body = rewritten
             dependsOnBase = true
             isChanged = true

@@ -17,19 +17,8 @@ extension RequestHead {
         return fields
     }
 
-    /// Whether it selects the variant that this selection names.
-    func matches(_ selection: VarySelection) -> Bool {
-        // Closures may not hold a view of the connection's buffer, so the values are taken out first.
-        let values = selection.lines.map { combined($0.name) }
-        var position = 0
-        return selection.matches { _ in
-            defer { position += 1 }
-            return values[position]
-        }
-    }
-
     /// All lines of a field joined by a comma and a space; `name` in lower case, nil when there is none.
-    private func combined(_ name: String) -> [UInt8]? {
+    func combined(_ name: String) -> [UInt8]? {
         var value: [UInt8]?
         for index in 0..<fieldCount {
             let field = field(at: index)

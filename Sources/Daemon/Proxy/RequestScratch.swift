@@ -15,7 +15,7 @@ struct RequestScratch {
     mutating func read(_ request: borrowing RequestHead, _ upstream: Upstream) -> Bool {
         guard TargetNormaliser.isPlain(request.path) else { return false }
         if let query = request.query {
-            if query.contains(0x25) || upstream.mayHoldCredential(query) { return false }
+            if query.contains(0x25) || upstream.principal.mayHaveParameter(in: query) { return false }
         }
         credentials.removeAll(keepingCapacity: true)
         contextLines.removeAll(keepingCapacity: true)
@@ -29,7 +29,7 @@ struct RequestScratch {
         }
         for index in 0..<request.fieldCount {
             let field = request.field(at: index)
-            if upstream.isCredential(field.name) { Self.append(field, to: &credentials) }
+            if upstream.principal.has(field: field.name) { Self.append(field, to: &credentials) }
             if upstream.context.isRelevant(field.name, field.value) { Self.append(field, to: &contextLines) }
         }
         // Two lines are one list, in which one that counts as none alone may count.

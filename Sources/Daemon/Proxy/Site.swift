@@ -23,7 +23,9 @@ final class Site {
         upstreams.firstIndex { upstream in
             let prefix = upstream.normaliser.prefix
             guard !prefix.isEmpty else { return true }
-            guard path.count >= prefix.count, path.count == prefix.count || path[prefix.count] == 0x2F else { return false }
+            guard path.count >= prefix.count, path.count == prefix.count || path[prefix.count] == 0x2F else {
+                return false
+            }
             return path.prefix(prefix.count).elementsEqual(prefix)
         }
     }

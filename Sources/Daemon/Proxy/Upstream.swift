@@ -15,8 +15,6 @@ final class Upstream: Sendable {
     let policySettings: CachePolicySettings
     /// Its name as bytes, for digests.
     let nameBytes: [UInt8]
-    /// The names of `principal`, as the hit path compares them.
-    let principalMatchers: [ContextFields.Matcher]
     /// Whether any route says something about caching.
     private let hasOverrides: Bool
     /// Links as they lead to the upstream; where they shall lead instead is the request's to say.
@@ -37,34 +35,16 @@ final class Upstream: Sendable {
         nameBytes = Array(settings.name.utf8)
         hasOverrides = settings.routes.contains { $0.overrides != Settings.Overrides() }
         links = LinkRewriter(upstream: settings.url.description, authority: "", prefix: settings.prefix)
-        principalMatchers = principal.fieldNames.map { ContextFields.Matcher($0) }
         // What Larder answers is decoded, whatever codings a client takes.
         ignoredInVary = Set(principal.fieldNames).union(["accept-encoding", "origin"])
         var policy = CachePolicySettings()
         policy.isShared = settings.shared
         policy.targets = settings.targets
-        policy.heuristic.maximum = settings.heuristic.components.seconds
+        policy.heuristic.maximum = settings.heuristic.seconds
         policySettings = policy
     }
 
-    // MARK: Names
-
-    /// Whether a field of this name says whose data is asked for.
-    @inline(__always)
-    func isCredential(_ name: UnsafeRawBufferPointer) -> Bool {
-        principalMatchers.contains { $0.matches(name) }
-    }
-
-    /// Whether a query may hold a credential; the exact answer is `principal`'s.
-    func mayHoldCredential(_ query: UnsafeRawBufferPointer) -> Bool {
-        principal.parameterNames.contains { name in
-            let name = name.utf8
-            guard query.count >= name.count else { return false }
-            return (0...(query.count - name.count)).contains { start in
-                FieldSyntax.equalsIgnoringCase(query[start..<(start + name.count)], name)
-            }
-        }
-    }
+    // MARK: Rules
 
     /// The path that routes are matched against, from a path and query as they go upstream.
     func route(ofURL url: String) -> String {
@@ -73,11 +53,9 @@ final class Upstream: Sendable {
         return String(Substring(path.dropFirst(settings.url.basePath.utf8.count)))
     }
 
-    // MARK: Rules
-
     /// What the configuration says about the caching of answers to a retrieval of this path.
-    func overrides(for route: String) -> RouteOverrides {
-        hasOverrides ? RouteOverrides(rules.overrides(method: "GET", path: route)) : RouteOverrides()
+    func overrides(for route: String) -> Settings.Overrides {
+        hasOverrides ? rules.overrides(method: "GET", path: route) : Settings.Overrides()
     }
 
     /// The upstream's word on an answer, with the configuration laid over it.
@@ -98,8 +76,9 @@ final class Upstream: Sendable {
     }
 
     /// The variant that an answer's `Vary` makes of its request; nil where no request will ever match.
-    func selection(_ policy: ResponsePolicy, route: RouteOverrides, request: Fields) -> VarySelection? {
-        VarySelection(policy.vary, ignoring: ignoredInVary.union(route.ignoredVary), request: request)
+    func selection(_ policy: ResponsePolicy, route: Settings.Overrides, request: Fields) -> VarySelection? {
+        let ignored = ignoredInVary.union(route.vary.ignore.map { $0.lowercased() })
+        return VarySelection(policy.vary, ignoring: ignored, request: request)
     }
 
     /// Whether an answer is an error that something older may stand in for.
@@ -146,37 +125,5 @@ final class Upstream: Sendable {
         guard let origin = request[first: "origin"], cors.allows(origin) else { return }
         CORS.removeFields(from: &fields)
         fields.lines += cors.fields(for: origin, exposing: Set(fields.lines.map(\.lowercasedName)).sorted()).lines
-    }
-}
-
-extension RouteOverrides {
-    /// The settings' durations as the policy's seconds.
-    init(_ settings: Settings.Overrides) {
-        self.init()
-        fresh = settings.fresh?.components.seconds
-        stale = settings.stale?.components.seconds
-        negative = settings.negative?.components.seconds
-        caching =
-            switch settings.cache {
-            case .never: .never
-            case .force: .force
-            case nil: .standard
-            }
-        ignoredVary = Set(settings.vary.ignore.map { $0.lowercased() })
-    }
-}
-
-/// The address under which a client reached Larder, which links lead back to.
-struct LinkBase: Sendable, Equatable {
-    /// As the client wrote it in `Host`.
-    let authority: String
-
-    var bytes: [UInt8] { Array(authority.utf8) }
-
-    /// Whether a request names this authority.
-    func isNamed(_ bytes: UnsafeRawBufferPointer?) -> Bool {
-        guard let bytes else { return false }
-        var text = authority
-        return text.withUTF8 { $0.elementsEqual(bytes) }
     }
 }

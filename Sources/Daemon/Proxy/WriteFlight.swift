@@ -83,8 +83,9 @@ final class WriteFlight: TransferDelegate {
         reply.write(held)
     }
 
-    /// The request goes on: it may have been received, and its outcome is worth knowing. Where its body was still
-    /// being sent, that has failed already.
+    /// The request goes on: it may have been received, and its outcome is worth knowing.
+    ///
+    /// Where its body was still being sent, that has failed already.
     private func clientLeft() {
         guard !isOver else { return }
         isClientGone = true

@@ -59,7 +59,9 @@ struct WriteOutcome: Sendable {
 
     /// What the answer's body tells about objects; nil where it tells nothing.
     func observed(by demand: Demand) -> (rule: BodyRule, body: [UInt8])? {
-        guard let head, let body, !body.isEmpty, (200..<300).contains(head.status), head.status != 202 else { return nil }
+        guard let head, let body, !body.isEmpty, (200..<300).contains(head.status), head.status != 202 else {
+            return nil
+        }
         guard demand.upstream.isJSON(head.fields) else { return nil }
         let reading = demand.upstream.reading(method: demand.request.method, route: demand.route, status: head.status)
         return reading.rule.map { ($0, body) }

@@ -193,3 +193,13 @@ extension UnsafeRawBufferPointer {
         return self[..<end]
     }
 }
+
+extension Collection<UInt8> where SubSequence: BidirectionalCollection {
+    /// The bytes without spaces and tabs at both ends.
+    fileprivate func trimmingBlanks() -> [UInt8] {
+        guard let first = firstIndex(where: { !FieldSyntax.isWhitespace($0) }) else { return [] }
+        let rest = self[first...]
+        guard let last = rest.lastIndex(where: { !FieldSyntax.isWhitespace($0) }) else { return [] }
+        return Array(rest[...last])
+    }
+}

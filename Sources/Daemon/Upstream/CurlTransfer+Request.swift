@@ -93,7 +93,7 @@ extension CurlTransfer {
         set(CURLOPT_SUPPRESS_CONNECT_HEADERS, true)
         if !request.isIdempotent {
             // libcurl also looks whether the connection has been closed meanwhile (UpstreamOptions.unsafeReuseAge).
-            set(CURLOPT_MAXAGE_CONN, Int(options.unsafeReuseAge.components.seconds))
+            set(CURLOPT_MAXAGE_CONN, Int(options.unsafeReuseAge.seconds))
         }
         if let caFile = options.caFile {
             set(CURLOPT_CAINFO, caFile)
@@ -109,11 +109,5 @@ extension CurlTransfer {
             case .url(let url): set(CURLOPT_PROXY, url)
             }
         }
-    }
-}
-
-extension Fields {
-    fileprivate func contains(named lowercased: String) -> Bool {
-        lines.contains { $0.isNamed(lowercased) }
     }
 }

@@ -221,8 +221,8 @@ extension Transfer: CurlTransfer.Owner {
 
     func curlWantsBody(_ room: UnsafeMutableRawBufferPointer) -> CurlTransfer.Read {
         guard !state.isCancelled, body != nil else { return .abort }
-        let wake = TransferWaker(self)
-        let step = body?.fill(room) { wake.bodyAvailable() } ?? .end
+        let reference = LoopReference(self, on: client.loop)
+        let step = body?.fill(room, available: { reference.enqueue { $0.bodyAvailable() } }) ?? .end
         switch step {
         case .bytes(let count):
             state.progressed(now: client.loop.now)
@@ -242,29 +242,9 @@ extension Transfer: CurlTransfer.Owner {
     func curlRewinds() -> Bool {
         body?.rewind() ?? true
     }
-}
 
-/// A way back to a transfer for those who hear of its body's bytes on other threads.
-// Unchecked: the weak reference is read on the loop only, and may be dropped anywhere.
-private final class TransferWaker: @unchecked Sendable {
-    private weak let transfer: Transfer?
-    private let loop: EventLoop
-
-    init(_ transfer: Transfer) {
-        self.transfer = transfer
-        loop = transfer.loop
+    /// There is more of the request's body than when libcurl last asked.
+    private func bodyAvailable() {
+        letGo(receiving: false, sending: true)
     }
-
-    /// Has the transfer go on sending.
-    ///
-    /// Any thread.
-    func bodyAvailable() {
-        loop.enqueue { [self] in
-            transfer?.letGo(receiving: false, sending: true)
-        }
-    }
-}
-
-extension Transfer {
-    fileprivate var loop: EventLoop { client.loop }
 }

@@ -137,7 +137,9 @@ public final class MemoryTier<Answer: MemoryResident>: Sendable {
         }
     }
 
-    /// The answers used since this was last asked; clears nothing else. For the store's own account of use.
+    /// The answers used since this was last asked; clears nothing else.
+    ///
+    /// For the store's own account of use.
     public func takeUsed() -> [Answer] {
         shards.flatMap { box in
             box.lock.withLock { shard in

@@ -70,17 +70,26 @@ import Testing
                 ])
         )
     }
+
+    @Test(arguments: [
+        ("access_token=1", true), ("page=2&ACCESS_TOKEN=1", true), ("access_token", true), ("page=2", false),
+        ("a%5F=1", true),
+        ("q=access_token", false), ("q=%20", false), ("", false), ("&&", false),
+    ])
+    func `a query that may hold a credential is noticed`(_ query: String, _ expected: Bool) {
+        #expect(bytes(query).withUnsafeBytes { PrincipalFields().mayHaveParameter(in: $0) } == expected)
+    }
+
+    @Test(arguments: [("AUTHORIZATION", true), ("cookie", true), ("accept", false)])
+    func `a field of the principal is known by its name`(_ name: String, _ isKnown: Bool) {
+        #expect(bytes(name).withUnsafeBytes { PrincipalFields().has(field: $0) } == isKnown)
+    }
 }
 
 @Suite struct PrincipalKeyTests {
     private func inFolder(_ body: (String) throws -> Void) rethrows {
-        var template = Array("/tmp/larder-key-XXXXXX".utf8CString)
-        let folder = String(cString: mkdtemp(&template))
-        defer {
-            unlink(folder + "/key")
-            rmdir(folder)
-        }
-        try body(folder + "/key")
+        let folder = TemporaryFolder()
+        try body(folder.path + "/key")
     }
 
     private func write(_ count: Int, mode: mode_t, to path: String) {

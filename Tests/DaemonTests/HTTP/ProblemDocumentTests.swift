@@ -13,7 +13,7 @@ import Testing
         ]
         let expected = #"""
             {"type":"about:blank","title":"Gateway Timeout","status":504,\#
-            "detail":"a \"quoted\\\" line\u000aand \u0001, é","instance":"/x",\#
+            "detail":"a \"quoted\\\" line\nand \u0001, é","instance":"/x",\#
             "reason":"offline","retryAfter":-5,"stale":true}
 
             """#

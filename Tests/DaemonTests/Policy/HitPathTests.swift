@@ -2,21 +2,18 @@ import Testing
 
 @testable import Daemon
 
-@Suite struct VaryMatcherTests {
+@Suite struct VaryHitTests {
     private func matches(_ vary: String, _ stored: [(String, String)], _ request: [(String, String)]) throws -> Bool {
         let selection = try #require(VarySelection(VaryField(lines: [bytes(vary)]), request: fields(stored)))
-        let lines = fields(request).lines
-        // One buffer for all, as a connection has it.
-        let buffer = lines.flatMap { $0.name + $0.value }
-        return buffer.withUnsafeBytes { buffer in
-            VaryMatcher(selection).matches(count: lines.count) { index in
-                let start = lines[..<index].reduce(0) { $0 + $1.name.count + $1.value.count }
-                let middle = start + lines[index].name.count
-                return (
-                    UnsafeRawBufferPointer(rebasing: buffer[start..<middle]),
-                    UnsafeRawBufferPointer(rebasing: buffer[middle..<middle + lines[index].value.count])
-                )
+        let lines = request.map { "\($0): \($1)\r\n" }.joined()
+        var text = Array("GET / HTTP/1.1\r\nHost: h\r\n\(lines)\r\n".utf8)
+        let parser = RequestParser(limits: HTTPLimits())
+        return try text.withUnsafeMutableBufferPointer { buffer in
+            guard case .complete = parser.parse(try #require(buffer.baseAddress), count: buffer.count) else {
+                Issue.record("the request is not one")
+                return false
             }
+            return selection.matches(parser.head)
         }
     }
 
@@ -61,43 +58,6 @@ import Testing
             EntityTagCondition.matchesWeakly(ifNoneMatch: $0, tag: bytes(tag))
         }
         #expect(matches == expected)
-    }
-}
-
-@Suite struct PrincipalMemoTests {
-    private func find(_ memo: inout PrincipalMemo<Int>, _ field: Int, _ credential: String) -> Int? {
-        bytes(credential).withUnsafeBytes { memo.value(field: field, credential: $0) }
-    }
-
-    @Test func `the credentials seen last are remembered, per field`() {
-        var memo = PrincipalMemo<Int>(capacity: 2)
-        for (index, credential) in ["a", "b", "c"].enumerated() {
-            bytes(credential).withUnsafeBytes { memo.remember(index, field: 0, credential: $0) }
-        }
-        #expect(find(&memo, 0, "a") == nil)
-        #expect(find(&memo, 0, "b") == 1)
-        #expect(find(&memo, 0, "b") == 1)
-        #expect(find(&memo, 0, "c") == 2)
-        #expect(find(&memo, 1, "c") == nil)
-        bytes("c").withUnsafeBytes { memo.remember(9, field: 0, credential: $0) }
-        #expect(find(&memo, 0, "c") == 9)
-        #expect(find(&memo, 0, "b") == 1)
-        memo.forgetAll()
-        #expect(find(&memo, 0, "c") == nil)
-    }
-
-    @Test(arguments: [
-        ("access_token=1", true), ("page=2&ACCESS_TOKEN=1", true), ("access_token", true), ("page=2", false),
-        ("a%5F=1", true),
-        ("q=access_token", false), ("q=%20", false), ("", false), ("&&", false),
-    ])
-    func `a query that may hold a credential is noticed`(_ query: String, _ expected: Bool) {
-        #expect(bytes(query).withUnsafeBytes { PrincipalFields().mayHoldParameter($0) } == expected)
-    }
-
-    @Test(arguments: [("AUTHORIZATION", 0), ("cookie", 1), ("accept", nil)] as [(String, Int?)])
-    func `a field of the principal is known by its name`(_ name: String, _ index: Int?) {
-        #expect(bytes(name).withUnsafeBytes { PrincipalFields().fieldIndex(of: $0) } == index)
     }
 }
 

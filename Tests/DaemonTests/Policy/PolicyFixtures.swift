@@ -28,7 +28,7 @@ func policy(
     responseTime: Int64 = exampleDate,
     shared: Bool = false,
     targets: [String] = ["Larder-Cache-Control"],
-    route: RouteOverrides = .none
+    route: Settings.Overrides = Settings.Overrides()
 ) -> ResponsePolicy {
     var settings = CachePolicySettings()
     settings.isShared = shared

@@ -105,25 +105,25 @@ import Testing
 
     @Test func `the request's no-store holds`() {
         let request = RequestFacts(method: "GET", directives: asking("no-store"))
-        var route = RouteOverrides()
+        var route = Settings.Overrides()
         #expect(policy([], request: request).storability == .no(.requestNoStore))
-        route.caching = .force
+        route.cache = .force
         #expect(policy([], request: request, route: route).storability == .no(.requestNoStore))
     }
 
     @Test func `a route may forbid and force`() {
-        var never = RouteOverrides()
-        never.caching = .never
+        var never = Settings.Overrides()
+        never.cache = .never
         #expect(policy([("Cache-Control", "max-age=60")], route: never).storability == .no(.neverByRoute))
-        var force = RouteOverrides()
-        force.caching = .force
+        var force = Settings.Overrides()
+        force.cache = .force
         #expect(
             policy([("Cache-Control", "no-store, private"), ("Vary", "*")], shared: true, route: force).storability
                 == .yes
         )
         #expect(policy([], status: 202, route: force).storability == .no(.askAgain))
-        var fresh = RouteOverrides()
-        fresh.fresh = 60
+        var fresh = Settings.Overrides()
+        fresh.fresh = .seconds(60)
         #expect(policy([], status: 302, route: fresh).storability == .yes)
         #expect(policy([("Cache-Control", "no-store")], route: fresh).storability == .no(.noStore))
     }
@@ -294,8 +294,8 @@ import Testing
     }
 
     @Test func `a route's fresh replaces lifetime and no-cache, not must-revalidate`() {
-        var route = RouteOverrides()
-        route.fresh = 300
+        var route = Settings.Overrides()
+        route.fresh = .seconds(300)
         let answer = policy([("Cache-Control", "no-cache, must-revalidate, max-age=1")]).answer.applying(route)
         #expect(answer.lifetime == 300)
         #expect(answer.lifetimeSource == .route)
@@ -304,11 +304,11 @@ import Testing
     }
 
     @Test func `force makes everything reusable for ever, or for as long as fresh says`() {
-        var route = RouteOverrides()
-        route.caching = .force
+        var route = Settings.Overrides()
+        route.cache = .force
         let answer = policy([("Cache-Control", "no-store, no-cache, must-revalidate")]).answer
         #expect(answer.applying(route).reuse(at: exampleDate + 1_000_000_000, for: .none).isServable)
-        route.fresh = 10
+        route.fresh = .seconds(10)
         #expect(!answer.applying(route).reuse(at: exampleDate + 10, for: .none).isServable)
         #expect(!answer.reuse(at: exampleDate, for: .none).isServable)
     }
@@ -326,8 +326,8 @@ import Testing
         _ lifetime: Int64,
         _ source: AnswerPolicy.LifetimeSource
     ) {
-        var route = RouteOverrides()
-        route.negative = 30
+        var route = Settings.Overrides()
+        route.negative = .seconds(30)
         let answer = policy([("Cache-Control", control)], status: status).answer.applying(route)
         #expect(answer.lifetime == lifetime)
         #expect(answer.lifetimeSource == source)
@@ -340,7 +340,7 @@ import Testing
         after seconds: Int64,
         _ asked: String = "",
         shared: Bool = false,
-        route: RouteOverrides = .none
+        route: Settings.Overrides = Settings.Overrides()
     )
         -> Reuse
     {
@@ -446,8 +446,8 @@ import Testing
     }
 
     @Test func `a route's stale lets stale answers be served meanwhile and on errors`() {
-        var route = RouteOverrides()
-        route.stale = 100
+        var route = Settings.Overrides()
+        route.stale = .seconds(100)
         #expect(
             reuse("max-age=60, must-revalidate", after: 160, route: route)
                 == .stale(age: 160, staleness: 100, allowed: [.whileRevalidating, .onError, .whileDisconnected])
@@ -460,8 +460,8 @@ import Testing
     }
 
     @Test func `a route's never reuses nothing`() {
-        var route = RouteOverrides()
-        route.caching = .never
+        var route = Settings.Overrides()
+        route.cache = .never
         #expect(
             reuse("max-age=60", after: 1, route: route) == .mustValidate(age: 1, reason: .notReusable, otherwise: [])
         )

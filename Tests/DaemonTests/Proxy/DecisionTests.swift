@@ -46,7 +46,9 @@ import Testing
 
     @Test func `a client may take stale answers, or insist on new ones`() throws {
         #expect(try outcome(minute, request: [("Cache-Control", "max-stale=60")], now: 1_100) == "stale hit")
-        #expect(try outcome(minute, request: [("Cache-Control", "max-stale=10")], now: 1_100) == "ask stale with stored")
+        #expect(
+            try outcome(minute, request: [("Cache-Control", "max-stale=10")], now: 1_100) == "ask stale with stored"
+        )
         #expect(try outcome(minute, request: [("Cache-Control", "no-cache")], now: 1_010) == "ask request with stored")
         #expect(try outcome(minute, request: [("Cache-Control", "max-age=5")], now: 1_010) == "ask request with stored")
     }
@@ -57,7 +59,9 @@ import Testing
         #expect(try outcome(fields, now: 1_200) == "ask stale with stored")
     }
 
-    @Test func `what is known newer than it can be shown is asked for, and served only where nobody can be asked`() throws {
+    @Test func `what is known newer than it can be shown is asked for, and served only where nobody can be asked`()
+        throws
+    {
         #expect(try outcome(minute, form: .outdated, now: 1_010) == "ask stale with stored")
         #expect(try outcome(minute, form: .outdated, mode: .offline, now: 1_010) == "offline stale")
     }

@@ -3,7 +3,8 @@ import Testing
 @testable import Daemon
 
 @Suite struct WriteOutcomeTests {
-    private func outcome(_ status: Int?, _ fields: [(String, String)] = [], error: UpstreamError? = nil) -> WriteOutcome {
+    private func outcome(_ status: Int?, _ fields: [(String, String)] = [], error: UpstreamError? = nil) -> WriteOutcome
+    {
         WriteOutcome(
             head: status.map {
                 UpstreamHead(version: .http11, status: $0, reason: [], fields: Fields(fields.map { Field($0.0, $0.1) }))

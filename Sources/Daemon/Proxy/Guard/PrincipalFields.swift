@@ -1,20 +1,45 @@
 /// The request fields and query parameters that say whose data is asked for (law 4).
 struct PrincipalFields: Sendable, Equatable {
-    static let defaults = ["Authorization", "Cookie", "Private-Token", "X-Api-Key", "Stripe-Account", "?access_token"]
-
     /// Lower-case names of fields, in configured order.
     let fieldNames: [String]
     /// Lower-case names of query parameters, without the `?`.
     let parameterNames: [String]
-    let fieldBytes: [[UInt8]]
-    let parameterBytes: [[UInt8]]
+    private let fieldBytes: [[UInt8]]
+    private let parameterBytes: [[UInt8]]
 
     /// - Parameter names: of fields, and of query parameters with a `?` before them. Case does not matter.
-    init(_ names: [String] = Self.defaults) {
+    init(_ names: [String] = Settings.Upstream.defaultPrincipal) {
         fieldNames = names.filter { !$0.hasPrefix("?") }.map { $0.lowercased() }
         parameterNames = names.filter { $0.hasPrefix("?") }.map { $0.dropFirst().lowercased() }
         fieldBytes = fieldNames.map { Array($0.utf8) }
         parameterBytes = parameterNames.map { Array($0.utf8) }
+    }
+
+    /// Whether a field of this name, in any case, says whose data is asked for.
+    @inline(__always)
+    func has(field name: UnsafeRawBufferPointer) -> Bool {
+        for field in fieldBytes where FieldSyntax.equalsIgnoringCase(name, field) { return true }
+        return false
+    }
+
+    /// Whether a query may hold one of the parameters; true also where an escape hides the name.
+    ///
+    /// For the hit path; the exact answer is `canonical`'s.
+    func mayHaveParameter(in query: UnsafeRawBufferPointer) -> Bool {
+        if parameterBytes.isEmpty { return false }
+        var start = 0
+        while start < query.count {
+            var end = start
+            while end < query.count, query[end] != 0x26, query[end] != 0x3D {
+                if query[end] == 0x25 { return true }
+                end += 1
+            }
+            let name = UnsafeRawBufferPointer(rebasing: query[start..<end])
+            for parameter in parameterBytes where FieldSyntax.equalsIgnoringCase(name, parameter) { return true }
+            while end < query.count, query[end] != 0x26 { end += 1 }
+            start = end + 1
+        }
+        return false
     }
 
     /// A text that is equal for requests of the same principal, and for those alone; nil for a request without any of the

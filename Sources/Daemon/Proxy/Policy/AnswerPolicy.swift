@@ -82,25 +82,25 @@ struct AnswerPolicy: Sendable, Equatable {
     }
 
     /// The policy as a route's configuration has it.
-    func applying(_ route: RouteOverrides) -> AnswerPolicy {
+    func applying(_ route: Settings.Overrides) -> AnswerPolicy {
         var policy = self
-        switch route.caching {
-        case .standard: break
+        switch route.cache {
+        case nil: break
         case .never: policy.flags.insert(.neverReused)
         case .force:
             policy.flags.subtract([.noStore, .noCache, .mustRevalidate])
-            policy.lifetime = route.fresh ?? DeltaSeconds.maximum
+            policy.lifetime = route.fresh?.seconds ?? DeltaSeconds.maximum
             policy.lifetimeSource = .route
         }
-        if let fresh = route.fresh, route.caching != .force {
+        if let fresh = route.fresh?.seconds, route.cache != .force {
             policy.flags.remove(.noCache)
             policy.lifetime = fresh
             policy.lifetimeSource = .route
-        } else if let negative = route.negative, StatusFacts.isNegative(Int(status)), !saysLifetime {
+        } else if let negative = route.negative?.seconds, StatusFacts.isNegative(Int(status)), !saysLifetime {
             policy.lifetime = negative
             policy.lifetimeSource = .negative
         }
-        if let stale = route.stale {
+        if let stale = route.stale?.seconds {
             policy.staleWhileRevalidate = stale
             policy.staleIfError = stale
             policy.flags.remove(.mustRevalidate)

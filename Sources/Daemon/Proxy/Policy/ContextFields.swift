@@ -1,7 +1,5 @@
 /// The request fields that name the representation asked for: language, media type, API version (DESIGN: context).
 struct ContextFields: Sendable, Equatable {
-    static let defaults = ["Accept", "Accept-Language", "*-Version", "Time-Zone"]
-
     /// A configured name, ready to be compared with bytes.
     struct Matcher: Sendable, Equatable {
         enum Form: Sendable, Equatable { case exact, prefix, suffix }
@@ -46,7 +44,7 @@ struct ContextFields: Sendable, Equatable {
 
     let matchers: [Matcher]
 
-    init(_ names: [String] = Self.defaults) {
+    init(_ names: [String] = Settings.Upstream.defaultContext) {
         matchers = names.map { Matcher($0) }
     }
 

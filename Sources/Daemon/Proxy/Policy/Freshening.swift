@@ -57,7 +57,7 @@ enum Freshening {
         requestTime: Int64,
         responseTime: Int64,
         settings: CachePolicySettings,
-        route: RouteOverrides = .none,
+        route: Settings.Overrides = Settings.Overrides(),
         replaysCookies: Bool = false
     ) -> (fields: Fields, policy: ResponsePolicy) {
         let fields = StoredFields.refreshed(stored, by: update, replaysCookies: replaysCookies)

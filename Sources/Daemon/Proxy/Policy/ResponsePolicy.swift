@@ -89,7 +89,7 @@ struct ResponsePolicy: Sendable, Equatable {
         requestTime: Int64,
         responseTime: Int64,
         settings: CachePolicySettings,
-        route: RouteOverrides = .none
+        route: Settings.Overrides = Settings.Overrides()
     ) {
         let targeted = TargetedDirectives.find(in: fields, targets: settings.targets)
         let directives = targeted?.directives ?? ResponseDirectives(lines: fields.all("cache-control"))
@@ -162,7 +162,7 @@ struct ResponsePolicy: Sendable, Equatable {
         hasExpires: Bool,
         hasContentLocation: Bool,
         settings: CachePolicySettings,
-        route: RouteOverrides
+        route: Settings.Overrides
     ) -> Storability.Reason? {
         let status = Int(answer.status)
         let isExplicit = directives.maxAge != nil || hasExpires || settings.isShared && directives.sMaxAge != nil
@@ -173,9 +173,9 @@ struct ResponsePolicy: Sendable, Equatable {
         default: return .method
         }
         if let reason = Self.refusal(ofStatus: status, settings: settings) { return reason }
-        if route.caching == .never { return .neverByRoute }
+        if route.cache == .never { return .neverByRoute }
         if request.directives.noStore { return .requestNoStore }
-        if route.caching == .force { return nil }
+        if route.cache == .force { return nil }
         if directives.mustUnderstand {
             // `no-store` beside it is for caches that do not know the directive (RFC 9111 §5.2.2.3).
             if !StatusFacts.isUnderstood(status) { return .notUnderstood }

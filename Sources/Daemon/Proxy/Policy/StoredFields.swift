@@ -6,11 +6,10 @@ enum StoredFields {
     /// not of this one), `Set-Cookie` unless the upstream's configuration says `cookies: replay`, and whatever `policy`
     /// says must not be kept.
     static func storable(_ fields: Fields, leavingOut named: [[UInt8]] = [], replaysCookies: Bool = false) -> Fields {
-        let excluded = HopByHop.names(in: fields)
-        return Fields(
-            fields.lines.filter { line in
+        Fields(
+            fields.withoutHopByHop().lines.filter { line in
                 let name = line.lowercasedName
-                return !excluded.contains(name) && name != "age" && name != "alt-svc"
+                return name != "age" && name != "alt-svc"
                     && (replaysCookies || name != "set-cookie" && name != "set-cookie2")
                     && !named.contains { $0.elementsEqual(name.utf8) }
             }
@@ -21,7 +20,6 @@ enum StoredFields {
     /// exchange that brought it.
     private static let unrefreshed: Set<String> = [
         "content-length", "content-encoding", "content-range", "content-md5", "content-digest", "repr-digest", "digest",
-        "trailer",
     ]
 
     /// The stored fields with those of a later answer in their place.

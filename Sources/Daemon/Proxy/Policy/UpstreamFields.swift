@@ -3,7 +3,7 @@ enum UpstreamFields {
     /// Removed from every request: Larder's own business, the client's connection, and what lets a page or a client
     /// pretend to be another (DESIGN: Guard).
     private static let removed: Set<String> = [
-        "host", "content-length", "expect", "trailer", "accept-encoding",
+        "host", "content-length", "expect", "accept-encoding",
         "forwarded", "x-http-method-override", "x-http-method", "x-method-override",
         // Answered here, see `Guard`; the upstream would see the origin of a page that does not concern it.
         "origin", "access-control-request-method", "access-control-request-headers",
@@ -22,11 +22,10 @@ enum UpstreamFields {
     ///   - removingConditions: true where Larder asks for itself and puts its own conditions, if any.
     ///   - protocolVersion: of the client's request, for `Via`.
     static func make(from request: Fields, removingConditions: Bool, protocolVersion: String = "1.1") -> Fields {
-        let hopByHop = HopByHop.names(in: request)
         var result = Fields(
-            request.lines.filter { line in
+            request.withoutHopByHop().lines.filter { line in
                 let name = line.lowercasedName
-                return !hopByHop.contains(name) && !removed.contains(name)
+                return !removed.contains(name)
                     && !removedPrefixes.contains { name.hasPrefix($0) }
                     && !(removingConditions && conditional.contains(name))
             }

@@ -25,43 +25,80 @@ enum JSONText: Sendable, ExpressibleByStringLiteral, ExpressibleByIntegerLiteral
 
     static func integer(_ value: Int) -> JSONText { .integer(Int64(value)) }
 
-    /// The text, ending without a line feed.
+    /// On one line, without a line feed at its end.
     var bytes: [UInt8] {
-        var bytes: [UInt8] = []
-        write(to: &bytes)
-        return bytes
+        var writer = JSONWriter(indents: false)
+        writer.write(self)
+        return writer.bytes
     }
 
-    private func write(to bytes: inout [UInt8]) {
-        switch self {
+    /// As `bytes`.
+    var text: String { String(decoding: bytes, as: UTF8.self) }
+
+    /// On many lines, two spaces to a level; raw pieces stay as they are.
+    var prettyText: String {
+        var writer = JSONWriter(indents: true)
+        writer.write(self)
+        return String(decoding: writer.bytes, as: UTF8.self)
+    }
+}
+
+/// Writes `JSONText`.
+private struct JSONWriter {
+    let indents: Bool
+    private(set) var bytes: [UInt8] = []
+    private var level = 0
+
+    init(indents: Bool) {
+        self.indents = indents
+    }
+
+    mutating func write(_ value: JSONText) {
+        switch value {
         case .null: bytes += "null".utf8
         case .bool(let value): bytes += (value ? "true" : "false").utf8
         case .integer(let value): bytes += String(value).utf8
         // JSON has no word for what is not finite.
         case .number(let value): bytes += (value.isFinite ? String(value) : "null").utf8
-        case .string(let text): Self.write(text, to: &bytes)
+        case .string(let text): write(text)
         case .raw(let text): bytes += text
         case .array(let elements):
-            bytes.append(UInt8(ascii: "["))
-            for (index, element) in elements.enumerated() {
-                if index > 0 { bytes.append(UInt8(ascii: ",")) }
-                element.write(to: &bytes)
-            }
-            bytes.append(UInt8(ascii: "]"))
+            write(elements, between: "[", "]") { $0.write($1) }
         case .object(let members):
-            bytes.append(UInt8(ascii: "{"))
-            for (index, member) in members.enumerated() {
-                if index > 0 { bytes.append(UInt8(ascii: ",")) }
-                Self.write(member.name, to: &bytes)
-                bytes.append(UInt8(ascii: ":"))
-                member.value.write(to: &bytes)
+            write(members, between: "{", "}") { writer, member in
+                writer.write(member.name)
+                writer.bytes += (writer.indents ? ": " : ":").utf8
+                writer.write(member.value)
             }
-            bytes.append(UInt8(ascii: "}"))
         }
     }
 
+    private mutating func write<Element>(
+        _ elements: [Element],
+        between open: String,
+        _ close: String,
+        _ writeOne: (inout JSONWriter, Element) -> Void
+    ) {
+        bytes += open.utf8
+        level += 1
+        for (index, element) in elements.enumerated() {
+            if index > 0 { bytes.append(UInt8(ascii: ",")) }
+            breakLine()
+            writeOne(&self, element)
+        }
+        level -= 1
+        if !elements.isEmpty { breakLine() }
+        bytes += close.utf8
+    }
+
+    private mutating func breakLine() {
+        guard indents else { return }
+        bytes.append(UInt8(ascii: "\n"))
+        bytes += repeatElement(UInt8(ascii: " "), count: 2 * level)
+    }
+
     /// Writes a string literal with the escapes that RFC 8259 §7 demands, and no others.
-    private static func write(_ text: String, to bytes: inout [UInt8]) {
+    private mutating func write(_ text: String) {
         let digits = Array("0123456789abcdef".utf8)
         bytes.append(UInt8(ascii: "\""))
         for byte in text.utf8 {

@@ -5,7 +5,7 @@ final class TemporaryFolder: Sendable {
     let path: String
 
     init() {
-        var template = Array("/tmp/larder-admin-XXXXXX".utf8CString)
+        var template = Array("/tmp/larder-test-XXXXXX".utf8CString)
         guard mkdtemp(&template) != nil else { fatalError("no temporary folder: \(errno)") }
         path = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }

@@ -132,12 +132,10 @@ struct CommandAdminClientTests {
     }
 
     @Test func `the token is taken from the environment, else from beside the store`() throws {
-        let folder = FileManager.default.temporaryDirectory.path + "/larder-\(UUID().uuidString)"
-        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
-        defer { try? FileManager.default.removeItem(atPath: folder) }
+        let temporary = TemporaryFolder()
+        let folder = temporary.path
         let token = "0123456789abcdef"
-        try (token + "\n").write(toFile: "\(folder)/admin.token", atomically: true, encoding: .utf8)
-        chmod("\(folder)/admin.token", 0o600)
+        temporary.write(token + "\n", to: "admin.token")
         let tcp = Address.tcp(host: "127.0.0.1", port: 1)
         let options = try AdminOptions.parse(["--store", "\(folder)/larder.db"])
         #expect(try options.token(for: tcp, environment: [:]) == token)

@@ -6,19 +6,19 @@ import Testing
 
 /// An nginx with a certificate of a self-made authority, in a temporary folder.
 final class TLSServer {
-    let folder: String
+    private let temporary = TemporaryFolder()
     let port: Int
     private let process: ChildProcess
 
+    var folder: String { temporary.path }
     var caFile: String { folder + "/ca.pem" }
     var url: String { "https://localhost:\(port)" }
 
     /// nil where nginx or openssl is missing.
     init?(http2: Bool, names: String = "DNS:localhost", daysValid: Int = 2) throws {
         guard access("/usr/sbin/nginx", X_OK) == 0, access("/usr/bin/openssl", X_OK) == 0 else { return nil }
-        folder = NSTemporaryDirectory() + "larder-tls-\(UUID().uuidString)"
-        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
         port = Self.freePort()
+        let folder = temporary.path
         try Self.makeCertificates(in: folder, names: names, days: daysValid)
         try Self.configuration(folder: folder, port: port, http2: http2)
             .write(toFile: folder + "/nginx.conf", atomically: true, encoding: .utf8)
@@ -29,7 +29,6 @@ final class TLSServer {
 
     func stop() {
         process.end()
-        try? FileManager.default.removeItem(atPath: folder)
     }
 
     private func waitUntilListening() throws {

@@ -58,6 +58,7 @@ import Testing
         async let answer = bench.send(UpstreamRequest(method: "GET", url: server.url)) { recorder in
             recorder.keepsBody = false
             var isOpen = false
+            // The loop alone touches it, and this runs there.
             nonisolated(unsafe) let unsafe = recorder
             box.withLock { $0 = { unsafe.transfer?.resume() } }
             recorder.onBody = { _, _ in

@@ -14,6 +14,24 @@ import Testing
         #expect(text(.string("\"\\\n\r\t\u{0}\u{1f}/é😀")) == #""\"\\\n\r\t\u0000\u001f/é😀""#)
     }
 
+    @Test func `for people it takes a line per member and element`() {
+        let document: JSONText = ["a": [1, ["b": true]], "c": [], "d": .object([])]
+        #expect(
+            document.prettyText == """
+                {
+                  "a": [
+                    1,
+                    {
+                      "b": true
+                    }
+                  ],
+                  "c": [],
+                  "d": {}
+                }
+                """
+        )
+    }
+
     @Test(arguments: [(0.5, "0.5"), (.infinity, "null"), (.nan, "null")] as [(Double, String)])
     func `numbers that JSON has no word for are null`(number: Double, written: String) {
         #expect(text(.number(number)) == written)

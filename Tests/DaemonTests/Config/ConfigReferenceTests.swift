@@ -5,7 +5,7 @@ import Yams
 @testable import Daemon
 
 /// The `config` folder of this package.
-private let folder = #filePath.split(separator: "/").dropLast(3).reduce("") { "\($0)/\($1)" } + "/config"
+private let folder = #filePath.split(separator: "/").dropLast(4).reduce("") { "\($0)/\($1)" } + "/config"
 
 /// Rewrites the shipped files instead of comparing with them.
 private let isUpdating = ProcessInfo.processInfo.environment["LARDER_UPDATE_REFERENCE"] != nil

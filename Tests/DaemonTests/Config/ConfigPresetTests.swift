@@ -5,7 +5,7 @@ import Testing
 
 /// The upstream of `config/github.yaml`.
 private func gitHub() throws -> CompiledUpstream {
-    let root = #filePath.split(separator: "/").dropLast(3).reduce("") { "\($0)/\($1)" }
+    let root = #filePath.split(separator: "/").dropLast(4).reduce("") { "\($0)/\($1)" }
     let file = ConfigFile.read("\(root)/config/github.yaml", environment: [:])
     #expect(file.diagnostics.isEmpty)
     return try CompiledUpstream(try file.checked().settings.upstreams[0])
