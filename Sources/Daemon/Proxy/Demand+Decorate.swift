@@ -4,6 +4,7 @@ extension Demand {
         upstream.links(for: base).rewrite(&fields)
         fields.remove("alt-svc")
         Via.append(to: &fields)
+        if !fields.contains("age") { fields.append("Age", "0") }
         let known = fields.all("cache-status")
         fields.remove("cache-status")
         fields.lines.append(Field(name: Array("Cache-Status".utf8), value: status.appended(to: known)))

@@ -21,6 +21,11 @@ final class Flights {
     /// What keeps flights alive until their end.
     private var inAir: [ObjectIdentifier: AnyObject] = [:]
     private var joinable: [Digest128: Flight] = [:]
+    /// Flights that are over, and whose 304 waits for a commit.
+    private var settling: [ObjectIdentifier: Flight] = [:]
+    /// What waits for commits, by number.
+    private var errands: [Int: () -> Void] = [:]
+    private var errandNumber = 0
     /// Bytes of bodies that flights keep, and that readers who lag behind a finished one have still to take.
     private var held = 0
     /// How many there may be; past it flights are mere relays, which go at their readers' pace.
@@ -147,7 +152,7 @@ final class Flights {
     /// A write was answered, or never will be: flights of its upstream take no more followers, and those for what it
     /// invalidated store nothing.
     func writeAnswered(upstream: Upstream, invalidated paths: [String]) {
-        for case let flight as Flight in inAir.values where flight.demand.upstream === upstream {
+        for flight in flightsThatMayStore where flight.demand.upstream === upstream {
             retire(flight)
             flight.overtakenAt = flight.overtakenAt ?? cache.now
             let path = flight.demand.key.url.prefix { $0 != "?" }
@@ -157,7 +162,7 @@ final class Flights {
 
     /// The store was cleaned: nothing that is in the air now may bring back what was removed.
     func cleaned() {
-        for case let flight as Flight in inAir.values {
+        for flight in flightsThatMayStore {
             retire(flight)
             flight.storesNothing = true
         }
@@ -217,12 +222,26 @@ final class Flights {
     }
 
     /// A 304: what is stored is good for longer.
-    func renewed(_ stored: ReadyAnswer, by head: UpstreamHead, in flight: Flight, for relays: [Relay]) {
+    func renewed(
+        _ stored: ReadyAnswer,
+        by head: UpstreamHead,
+        in flight: Flight,
+        for relays: [Relay],
+        isSettled: Bool = false
+    ) {
         // A document that became dirty meanwhile is not what the 304 spoke of, and one that a write or a cleaning removed
         // does not come back.
         guard stored.isClean, !flight.storesNothing else {
             for relay in relays { askAlone(relay) }
             return
+        }
+        if stored.stored == nil, !isSettled {
+            // Until its commit nobody knows whose changes it would have to follow; that is a matter of milliseconds.
+            settling[ObjectIdentifier(flight)] = flight
+            return afterCommits { [self] in
+                settling[ObjectIdentifier(flight)] = nil
+                renewed(stored, by: head, in: flight, for: relays, isSettled: true)
+            }
         }
         let demand = flight.demand
         let (fields, policy) = Freshening.renewed(
@@ -243,6 +262,23 @@ final class Flights {
         let ready = ReadyAnswer(answer, digest: demand.digest, upstream: demand.upstream, base: demand.base)
         cache.renew(stored, with: ready, sent: flight.start, overtakenAt: flight.overtakenAt)
         serve(ready, to: relays, as: { .revalidated($0.reason) }, cookies: head.cookies)
+    }
+
+    /// All flights whose answers may still be kept.
+    private var flightsThatMayStore: [Flight] {
+        inAir.values.compactMap { $0 as? Flight } + settling.values
+    }
+
+    /// Does something here once everything that the store was given so far is committed.
+    private func afterCommits(_ work: @escaping () -> Void) {
+        let number = errandNumber
+        errandNumber += 1
+        errands[number] = work
+        let flights = LoopReference(self, on: loop)
+        Task { [cache] in
+            await cache.store.flush()
+            flights.enqueue { $0.errands.removeValue(forKey: number)?() }
+        }
     }
 
     /// Whether a stored answer is served in the place of an error.
