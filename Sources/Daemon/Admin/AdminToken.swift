@@ -34,11 +34,7 @@ struct AdminToken: Sendable {
 
     /// Whether `presented` is the token; takes the same time wherever the two differ.
     func matches(_ presented: some Collection<UInt8>) -> Bool {
-        var difference = presented.count ^ text.count
-        for (index, byte) in presented.enumerated() {
-            difference |= Int(byte ^ text[index % text.count])
-        }
-        return difference == 0
+        Crypto.areEqual(Array(presented), text)
     }
 
     /// Whether the value of an `Authorization` field carries the token as a bearer (RFC 6750 §2.1).

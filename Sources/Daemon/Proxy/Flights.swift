@@ -206,8 +206,8 @@ final class Flights {
         flight.demand.upstream.settings.rewriteLinks && flight.demand.upstream.isJSON(head.fields)
     }
 
-    /// Keeps an answer that has come whole; nil when something overtook it.
-    func keep(_ answer: Answer, from flight: Flight) -> ReadyAnswer? {
+    /// Makes an answer that has come whole ready, and keeps it unless a write or a cleaning overtook it.
+    func keep(_ answer: Answer, from flight: Flight) -> ReadyAnswer {
         let demand = flight.demand
         let ready = ReadyAnswer(answer, digest: demand.digest, upstream: demand.upstream, base: demand.base)
         guard !flight.storesNothing else { return ready }
