@@ -1,16 +1,46 @@
 /// What a route says of a body: which objects it holds and where.
 public struct BodyRule: Sendable, Equatable {
-    /// The model of the object, or of each element of the list.
+    /// How objects lie at a place.
+    public enum Shape: Sendable, Equatable {
+        /// One object.
+        case one
+        /// An array of objects.
+        case many
+        /// An object whose members are the objects; their names are available as `@key`.
+        case keyed
+    }
+
+    /// The model of the object, or of each of several.
     public var model: String
-    /// Whether the body, or what the envelope holds, is a list.
-    public var isList: Bool
+    /// Whether there is one object or several.
+    public var shape: Shape
     /// The key path of the envelope's content; nil: the body itself.
     public var root: String?
+    /// The model of the envelope's own members, such as the total count of a page; only the mapped view shows it.
+    public var envelope: String?
+    /// Further objects in the same body, each at a `root` of its own.
+    public var also: [BodyRule]
+
+    /// Whether the body, or what the envelope holds, is a list.
+    public var isList: Bool { shape != .one }
 
     /// Describes a body.
-    public init(model: String, isList: Bool, root: String? = nil) {
+    public init(
+        model: String,
+        shape: Shape,
+        root: String? = nil,
+        envelope: String? = nil,
+        also: [BodyRule] = []
+    ) {
         self.model = model
-        self.isList = isList
+        self.shape = shape
         self.root = root
+        self.envelope = envelope
+        self.also = also
+    }
+
+    /// Describes a body that holds one object or an array of them.
+    public init(model: String, isList: Bool, root: String? = nil) {
+        self.init(model: model, shape: isList ? .many : .one, root: root)
     }
 }

@@ -12,7 +12,7 @@ public struct Normaliser: Sendable {
     /// Never fails: what does not fit is kept literal and warned of.
     ///
     /// Costs one scan and one copy of the body.
-    public func decompose(_ body: [UInt8], as rule: BodyRule) -> Decomposition {
+    public func decompose(_ body: [UInt8], as rule: BodyRule, in context: MappingContext = .none) -> Decomposition {
         guard let model = models.index(of: rule.model) else {
             return .opaque(
                 MappingWarning(.unknownModel, "The route speaks of a model that is not declared.", model: rule.model)

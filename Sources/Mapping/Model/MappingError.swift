@@ -20,6 +20,10 @@ public enum MappingError: Error, Sendable, Equatable {
     case namedTwice(String, usedBy: String, model: String)
     /// A path pattern that cannot be one.
     case invalidPattern(String, reason: String)
+    /// A conversion that cannot be one.
+    case invalidTransform(String)
+    /// A check that cannot be one.
+    case invalidCheck(String)
     /// Two routes with the same pattern, method and status.
     case duplicateRoute(String, first: Int, second: Int)
 }
@@ -49,6 +53,8 @@ extension MappingError: CustomStringConvertible {
             "model \(model), \(use): \"\(path)\" is named twice"
         case .invalidPattern(let pattern, let reason):
             "path \"\(pattern)\": \(reason)"
+        case .invalidTransform(let reason), .invalidCheck(let reason):
+            reason
         case .duplicateRoute(let path, let first, let second):
             "routes \(first + 1) and \(second + 1) both match \"\(path)\" with the same method and status"
         }

@@ -1,67 +1,3 @@
-/// What the value of a property is when it is another object, or several.
-public enum Relation: Sendable, Equatable {
-    /// One object of the named model, null, or the bare identity of one.
-    case one(String)
-    /// An array of objects of the named model, or of their bare identities.
-    case many(String)
-
-    /// The name of the model on the other side.
-    public var model: String {
-        switch self {
-        case .one(let model), .many(let model): model
-        }
-    }
-}
-
-/// How a property's value is converted for the `mapped` view.
-///
-/// Kept with the declaration; the wire form ignores it.
-public enum TransformDeclaration: Sendable, Equatable {
-    /// A transformer by its name: `date`, `url`, …
-    case named(String)
-    /// An enumeration: the upstream's spelling of each case and the name it is mapped to, in the order declared.
-    case enumeration([Case])
-
-    /// One case of an enumeration.
-    public struct Case: Sendable, Equatable {
-        /// The upstream's spelling.
-        public var wire: String
-        /// The mapped name.
-        public var mapped: String
-
-        /// Maps one spelling to one name.
-        public init(wire: String, mapped: String) {
-            self.wire = wire
-            self.mapped = mapped
-        }
-    }
-}
-
-/// One property of a model: a name for the value at a key path of the upstream's JSON.
-public struct PropertyDeclaration: Sendable, Equatable {
-    /// The property's name, `[A-Za-z][A-Za-z0-9_]*`, unique in its model whatever the case.
-    public var name: String
-    /// The key path of the value: member names separated by dots; `\.` is a dot within a name, `\\` a backslash.
-    public var from: String
-    /// The relation, if the value is an object or several.
-    public var relation: Relation?
-    /// The conversion for the `mapped` view.
-    public var transform: TransformDeclaration?
-
-    /// Declares a property.
-    public init(
-        name: String,
-        from: String,
-        relation: Relation? = nil,
-        transform: TransformDeclaration? = nil
-    ) {
-        self.name = name
-        self.from = from
-        self.relation = relation
-        self.transform = transform
-    }
-}
-
 /// A declared type of object: how it is identified, what of it is shared between answers, and what is not.
 ///
 /// `identity`, `keys`, `local` and `modified` name a property if one is so named, else a key path of the JSON.
@@ -80,6 +16,22 @@ public struct ModelDeclaration: Sendable, Equatable {
     public var local: [String]
     /// The member that says when the object was last modified; it decides before any clock.
     public var modified: String?
+    /// The model whose identity this one shares: the base of the cluster that it belongs to.
+    public var base: String?
+    /// The concrete models that an object of this one may be of, in the order in which they are tried.
+    public var choices: [ModelChoice]
+    /// How names of properties correspond to names of members where none is given.
+    public var naming: Naming
+    /// Whether the number 7 and the string "7" identify different objects.
+    public var distinguishesTypes: Bool
+    /// Members that never reach the disk: an answer that shows one is kept in memory only.
+    public var secret: [String]
+    /// When an object says of itself that it is deleted.
+    public var deletedWhen: Condition?
+    /// The version of the declaration; stored objects remember theirs.
+    public var version: Int
+    /// What changed with each version, applied to older objects when they are read.
+    public var migrations: [Migration]
 
     /// Declares a model.
     public init(
@@ -89,7 +41,15 @@ public struct ModelDeclaration: Sendable, Equatable {
         properties: [PropertyDeclaration] = [],
         sharesAll: Bool = false,
         local: [String] = [],
-        modified: String? = nil
+        modified: String? = nil,
+        base: String? = nil,
+        choices: [ModelChoice] = [],
+        naming: Naming = .exact,
+        distinguishesTypes: Bool = false,
+        secret: [String] = [],
+        deletedWhen: Condition? = nil,
+        version: Int = 0,
+        migrations: [Migration] = []
     ) {
         self.name = name
         self.identity = identity
@@ -98,5 +58,63 @@ public struct ModelDeclaration: Sendable, Equatable {
         self.sharesAll = sharesAll
         self.local = local
         self.modified = modified
+        self.base = base
+        self.choices = choices
+        self.naming = naming
+        self.distinguishesTypes = distinguishesTypes
+        self.secret = secret
+        self.deletedWhen = deletedWhen
+        self.version = version
+        self.migrations = migrations
+    }
+}
+
+/// How a property's name becomes the name of a member (Milk).
+public enum Naming: Sendable, Equatable {
+    /// They are the same.
+    case exact
+    /// `catID` is `cat_id`: words are joined by underscores, and these acronyms are written in capitals.
+    case snakeCase(acronyms: [String])
+}
+
+/// What changed in a model's upstream JSON with one version (Mantle's archives).
+public struct Migration: Sendable, Equatable {
+    /// The version that objects have afterwards.
+    public var to: Int
+    /// Members that have another name since then: key path before, key path after.
+    public var renamed: [Rename]
+    /// Members whose values are converted.
+    public var converted: [Conversion]
+    /// Members that are no longer there.
+    public var removed: [String]
+
+    /// A member under another name.
+    public struct Rename: Sendable, Equatable {
+        public var from: String
+        public var to: String
+
+        public init(from: String, to: String) {
+            self.from = from
+            self.to = to
+        }
+    }
+
+    /// A member with values of another form.
+    public struct Conversion: Sendable, Equatable {
+        public var member: String
+        public var transform: TransformDeclaration
+
+        public init(member: String, transform: TransformDeclaration) {
+            self.member = member
+            self.transform = transform
+        }
+    }
+
+    /// Declares what changed.
+    public init(to: Int, renamed: [Rename] = [], converted: [Conversion] = [], removed: [String] = []) {
+        self.to = to
+        self.renamed = renamed
+        self.converted = converted
+        self.removed = removed
     }
 }

@@ -1,0 +1,95 @@
+/// One property of a model: a name for a value of the upstream's JSON, and what is to be made of it.
+public struct PropertyDeclaration: Sendable, Equatable {
+    /// The property's name, `[A-Za-z][A-Za-z0-9_]*`, unique in its model whatever the case.
+    ///
+    /// With dots it is a write path: `location.latitude` completes the child that the property `location` gives.
+    public var name: String
+    /// Where the value is read from: a key path, or a value from the context (`ContextValue`).
+    ///
+    /// A key path is member names separated by dots; `\.` is a dot within a name, `\\` a backslash, and `name[]` every
+    /// element of the array at `name`.
+    public var from: String
+    /// Several sources that are folded into one object, each under its own name; `from` says nothing then.
+    public var parts: [Part]
+    /// The relation, if the value is an object or several.
+    public var relation: Relation?
+    /// The conversion for the `mapped` view, and back.
+    public var transform: TransformDeclaration?
+    /// Whether values of another type are converted where nothing is lost (`"5"` for a number, a scalar for a list).
+    public var coerces: Bool
+    /// Whether an object without the property is worth a warning.
+    public var isRequired: Bool
+    /// What the value must be like; one that is not is quarantined.
+    public var checks: [ValueCheck]
+    /// JSON that the mapped view shows where the property is absent; never stored.
+    public var defaultValue: [UInt8]?
+    /// How a new value meets the one that is known.
+    public var merge: MergePolicy
+    /// Where the value goes when an object is written back as the upstream's JSON.
+    public var output: Output
+
+    /// One of several sources of a property.
+    public struct Part: Sendable, Equatable {
+        /// The member of the folded object.
+        public var name: String
+        /// The key path of its value.
+        public var from: String
+
+        /// Pairs a member with its source.
+        public init(name: String, from: String) {
+            self.name = name
+            self.from = from
+        }
+    }
+
+    /// The way back.
+    public enum Output: Sendable, Equatable {
+        /// To where it came from.
+        case derived
+        /// To another key path.
+        case path(String)
+        /// Nowhere: the property is only read.
+        case none
+    }
+
+    /// Declares a property.
+    public init(
+        name: String,
+        from: String,
+        relation: Relation? = nil,
+        transform: TransformDeclaration? = nil,
+        parts: [Part] = [],
+        coerces: Bool = false,
+        isRequired: Bool = false,
+        checks: [ValueCheck] = [],
+        defaultValue: [UInt8]? = nil,
+        merge: MergePolicy = .latest,
+        output: Output = .derived
+    ) {
+        self.name = name
+        self.from = from
+        self.relation = relation
+        self.transform = transform
+        self.parts = parts
+        self.coerces = coerces
+        self.isRequired = isRequired
+        self.checks = checks
+        self.defaultValue = defaultValue
+        self.merge = merge
+        self.output = output
+    }
+}
+
+/// How a newly observed value of a member meets the one that is known.
+public enum MergePolicy: String, Sendable, CaseIterable {
+    /// The newest value counts (law 3); members of an embedded object each for themselves.
+    case latest
+    /// The newest value counts as a whole: an embedded object takes the place of the one before it.
+    case replace
+    /// The first value stays; only an unknown or null one gives way.
+    case keep
+    /// Lists are joined, each element once, in the order in which they came to be known.
+    case union
+    /// Numbers are added up.
+    case sum
+}

@@ -1,0 +1,76 @@
+/// How a property's value is converted for the `mapped` view, and back.
+///
+/// The wire view never changes.
+public indirect enum TransformDeclaration: Sendable, Equatable {
+    /// A conversion by its name: `base64`, `boolean`, `date` (RFC 3339), `decimal`, `integer`, `string`, `url`, `uuid`.
+    case named(String)
+    /// A point in time in another form than RFC 3339.
+    case date(DateForm)
+    /// A number written as text with separators, such as `12,345.678`.
+    case number(grouping: String, decimal: String)
+    /// An enumeration: the upstream's spelling of each case and the name it is mapped to, in the order declared.
+    case enumeration([Case], fallback: String?, reverseFallback: String?)
+    /// A declared map from JSON values to JSON values.
+    case values([Pair], fallback: [UInt8]?, reverseFallback: [UInt8]?)
+    /// Each element of a list.
+    case arrayOf(TransformDeclaration)
+    /// The value of each member of an object.
+    case dictionaryOf(TransformDeclaration)
+    /// One after the other; backwards in the other order.
+    case chain([TransformDeclaration])
+    /// A conversion without a way back, and what is written back in its place.
+    case oneWay(TransformDeclaration, back: Back)
+
+    /// An enumeration without fallbacks.
+    public static func enumeration(_ cases: [Case]) -> TransformDeclaration {
+        .enumeration(cases, fallback: nil, reverseFallback: nil)
+    }
+
+    /// One case of an enumeration.
+    public struct Case: Sendable, Equatable {
+        /// The upstream's spelling.
+        public var wire: String
+        /// The mapped name.
+        public var mapped: String
+
+        /// Maps one spelling to one name.
+        public init(wire: String, mapped: String) {
+            self.wire = wire
+            self.mapped = mapped
+        }
+    }
+
+    /// One entry of a value map; both are JSON.
+    public struct Pair: Sendable, Equatable {
+        /// The upstream's value.
+        public var wire: [UInt8]
+        /// The mapped value.
+        public var mapped: [UInt8]
+
+        /// Maps one value to one value.
+        public init(wire: [UInt8], mapped: [UInt8]) {
+            self.wire = wire
+            self.mapped = mapped
+        }
+    }
+
+    /// How the upstream writes a point in time.
+    public enum DateForm: Sendable, Equatable {
+        /// Seconds since 1970, a number or a string of one; fractions allowed.
+        case unixSeconds
+        /// Milliseconds since 1970.
+        case unixMilliseconds
+        /// A pattern of Unicode's date fields (`MMMM d, yyyy`), names in English, in a time zone of the tz database.
+        case pattern(String, zone: String)
+    }
+
+    /// What becomes of the value of a one-way conversion on the way back.
+    public enum Back: String, Sendable, CaseIterable {
+        /// The member is left out.
+        case drop
+        /// The mapped value is written as it is.
+        case raw
+        /// The object cannot be written back.
+        case fail
+    }
+}
