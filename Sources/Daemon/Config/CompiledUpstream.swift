@@ -12,6 +12,8 @@ struct CompiledUpstream: Sendable {
         var rule: BodyRule
         /// Members of the object that the path gave, by name of the identity, key or property.
         var bound: [String: String]
+        /// What the path's captures matched, decoded.
+        var captures: [String: String]
     }
 
     init(_ settings: Settings.Upstream) throws(MappingError) {
@@ -22,23 +24,17 @@ struct CompiledUpstream: Sendable {
     }
 
     /// What an answer's body holds; nil when nothing is declared.
-    ///
-    /// - Parameters:
-    ///   - method: in capitals.
-    ///   - path: percent-encoded, prefix, base path and query taken off.
-    func body(method: String, path: String, status: Int) -> BodyMatch? {
-        if let match = routes.match(method: method, path: path, status: status) {
-            return Self.body(settings.routes[match.index], match)
+    func body(_ subject: RouteSubject) -> BodyMatch? {
+        if let match = routes.match(subject) { return Self.body(settings.routes[match.index], match) }
+        guard let status = subject.status, !(200..<300).contains(status), let match = errors.match(subject) else {
+            return nil
         }
-        guard !(200..<300).contains(status),
-            let match = errors.match(method: method, path: path, status: status)
-        else { return nil }
         return Self.body(settings.errors[match.index], match)
     }
 
     /// What a path's route says about caching, before there is an answer.
-    func overrides(method: String, path: String) -> Settings.Overrides {
-        routes.match(method: method, path: path, status: nil).map { settings.routes[$0.index].overrides }
+    func overrides(method: String, path: String, query: String? = nil) -> Settings.Overrides {
+        routes.match(RouteSubject(method: method, path: path, query: query)).map { settings.routes[$0.index].overrides }
             ?? Settings.Overrides()
     }
 
@@ -47,12 +43,22 @@ struct CompiledUpstream: Sendable {
         routes.match(method: method, path: path, status: status)
     }
 
+    /// Each rule with why it applies to a request or does not; those for errors where the status is one.
+    func verdicts(on subject: RouteSubject) -> (routes: [RouteVerdict], errors: [RouteVerdict]) {
+        let isError = subject.status.map { !(200..<300).contains($0) } ?? false
+        return (
+            routes.verdicts(on: subject, declarations: settings.routes.map(\.declaration)),
+            isError ? errors.verdicts(on: subject, declarations: settings.errors.map(\.declaration)) : []
+        )
+    }
+
     private static func body(_ route: Settings.Route, _ match: RouteMatch) -> BodyMatch? {
         guard let rule = route.body else { return nil }
         var bound: [String: String] = [:]
         for binding in route.object {
             bound[binding.key] = match.captures.first { $0.name == binding.capture }?.value
         }
-        return BodyMatch(rule: rule, bound: bound)
+        let captures = Dictionary(match.captures.map { ($0.name, $0.value) }) { first, _ in first }
+        return BodyMatch(rule: rule, bound: bound, captures: captures)
     }
 }

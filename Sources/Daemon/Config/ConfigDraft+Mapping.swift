@@ -37,6 +37,12 @@ extension ConfigDraft {
             guard let target = property.declaration.relation?.model, !names.contains(target) else { continue }
             reader.once(property.modelPlace, Self.unknownModel(target, names))
         }
+        for choice in model.choicePlaces where !names.contains(choice.model) {
+            reader.once(choice.place, Self.unknownModel(choice.model, names))
+        }
+        if let base = model.declaration.base, !names.contains(base) {
+            reader.once(model.places["base"], Self.unknownModel(base, names))
+        }
     }
 
     /// Whatever the mapping itself objects to in one model; the others stand in as mere names.
@@ -57,13 +63,17 @@ extension ConfigDraft {
     }
 
     private func validateRule(_ rule: RouteDraft, _ models: [ModelDraft], _ reader: inout ConfigReader) {
+        let names = models.map(\.declaration.name)
+        for (name, place) in rule.also.map({ ($0.model.name, $0.model.place) }) + (rule.envelope.map { [$0] } ?? [])
+        where !names.contains(name) {
+            reader.once(place, Self.unknownModel(name, names))
+        }
         guard let name = rule.model?.name else { return }
         guard let model = models.first(where: { $0.declaration.name == name }) else {
-            reader.once(rule.model?.place, Self.unknownModel(name, models.map(\.declaration.name)))
-            return
+            return reader.once(rule.model?.place, Self.unknownModel(name, names))
         }
         guard !rule.route.object.isEmpty else { return }
-        if rule.model?.isList == true {
+        if rule.model?.shape != .one {
             reader.once(
                 rule.places["object"],
                 "\"object\" speaks of one object, but the body is a list; write \"model: \(name)\" or remove \"object\""
@@ -79,11 +89,12 @@ extension ConfigDraft {
     private func validateTable(_ rules: [RouteDraft], _ reader: inout ConfigReader) {
         let rules = rules.filter { $0.path != nil }
         for (index, error) in RouteTable.mistakes(in: rules.map(\.route.declaration)) {
+            if case .unreachableRoute = error { reader.once(rules[index].places["method"], error.description) }
             guard case .duplicateRoute(let path, let first, _) = error else { continue }
             let pair = [rules[first], rules[index]].sorted { ($0.place ?? .start) < ($1.place ?? .start) }
             reader.once(
                 pair[1].places["path"],
-                "\"\(path)\" has the same pattern, method and status as the rule in line \(pair[0].place?.line ?? 0); remove one of them"
+                "\"\(path)\" has the same pattern, method and status as the rule in line \(pair[0].place?.line ?? 0), and nothing tells which of the two is meant; remove one, or demand more of one"
             )
         }
     }

@@ -65,6 +65,8 @@ struct ModelDraft {
     var place: Place?
     var places: [String: Place] = [:]
     var properties: [PropertyDraft] = []
+    /// Where the models of the cluster are named.
+    var choicePlaces: [(model: String, place: Place?)] = []
 }
 
 /// A property as read.
@@ -73,6 +75,8 @@ struct PropertyDraft {
     var place: Place?
     /// Where the model it relates to is named.
     var modelPlace: Place?
+    /// Whether it says where its value comes from; else its own name does.
+    var isNamed = false
 }
 
 /// A route, or an error rule, as read.
@@ -84,8 +88,11 @@ struct RouteDraft {
     var places: [String: Place] = [:]
     /// nil where the key is absent, or what stands there is no text.
     var path: String?
-    /// The model's name, and whether it stands in brackets.
-    var model: (name: String, isList: Bool, place: Place?)?
+    /// A model that a body holds, how often, and where it is named.
+    typealias Model = (name: String, shape: BodyRule.Shape, place: Place?)
+    var model: Model?
     var root: String?
+    var envelope: (name: String, place: Place?)?
+    var also: [(model: Model, root: String)] = []
     var objectPlaces: [Place?] = []
 }

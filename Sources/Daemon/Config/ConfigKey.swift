@@ -71,6 +71,8 @@ indirect enum ConfigKind: Sendable {
     /// Names chosen by the person who writes, each with the same kind of value.
     case named(ConfigKind, name: String)
     case either([ConfigKind])
+    /// Whatever YAML can say; the reading decides.
+    case anything
 }
 
 extension ConfigKey where Section: ConfigSection {

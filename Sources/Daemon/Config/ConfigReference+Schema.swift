@@ -46,6 +46,7 @@ extension ConfigReference {
         case .section(let facts): object(facts)
         case .named(let value, _):
             [("type", .string("object")), ("additionalProperties", .object(schema(of: value)))]
+        case .anything: []
         case .either(let kinds): [("anyOf", .array(kinds.map { .object(schema(of: $0)) }))]
         }
     }

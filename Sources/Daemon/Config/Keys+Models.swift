@@ -83,6 +83,47 @@ extension ModelDraft: ConfigSection {
             example: "[score]",
             "Members that belong to the answer and are never shared, such as the score of a search."
         ),
+        .members(
+            "secret",
+            \.declaration.secret,
+            example: "[token]",
+            "Members that never reach the disk: answers that show one are kept in memory only."
+        ),
+        ConfigKey(
+            "identity_types",
+            .choice(["any", "strict"]),
+            fallback: "any",
+            "strict: the number 7 and the string \"7\" identify different objects."
+        ) { node, draft, reader in
+            draft.declaration.distinguishesTypes = reader.choice(node, of: ["any", "strict"]) == "strict"
+        },
+        ConfigKey(
+            "base",
+            .text,
+            example: "Person",
+            "The model whose identity this one shares, because objects of both are the same ones."
+        ) { node, draft, reader in
+            draft.declaration.base = reader.text(node, wanted: "the name of a model")
+        },
+        .cluster,
+        .naming,
+        ConfigKey(
+            "deleted_when",
+            .anything,
+            example: "{ member: state, is: deleted }",
+            "When an object says of itself that it is gone. \(ConditionKeys.help)"
+        ) { node, draft, reader in
+            draft.declaration.deletedWhen = reader.condition(node)
+        },
+        ConfigKey(
+            "version",
+            .integer(0...1_000_000),
+            fallback: "0",
+            "The version of the upstream's form of these objects; see migrations."
+        ) { node, draft, reader in
+            if let version = reader.integer(node, in: 0...1_000_000) { draft.declaration.version = version }
+        },
+        .migrations,
         ConfigKey(
             "modified",
             .text,
@@ -104,137 +145,5 @@ extension ConfigKey<ModelDraft> {
         ConfigKey(name, .list(.text), fallback: "[]", example: example, text) { node, draft, reader in
             draft[keyPath: path] = reader.checkedTexts(node) { $0.isEmpty ? "names no member" : nil } ?? []
         }
-    }
-}
-
-extension PropertyDraft: ConfigSection {
-    /// Reads the short form, a key path, or the long one.
-    init(name: String, place: Place?, value: Node, _ reader: inout ConfigReader) {
-        self.init()
-        declaration.name = name
-        declaration.from = name
-        self.place = place
-        if value.mapping != nil {
-            let places = reader.section(value, into: &self)
-            if let both = places["models"], places["model"] != nil {
-                reader.errorHere(both, "\"model\" (one object) and \"models\" (a list of them) exclude each other")
-            }
-        } else if let text = reader.text(value, wanted: "the member it is read from, or { from: …, as: …, model: … }") {
-            declaration.from = text
-        }
-    }
-
-    static let keys: [ConfigKey<PropertyDraft>] = [
-        ConfigKey(
-            "from",
-            .text,
-            example: "avatar_url",
-            "The member it is read from; dots lead into other objects (`user.login`). Without it: its own name."
-        ) { node, draft, reader in
-            if let text = reader.text(node, wanted: "the name of a member") { draft.declaration.from = text }
-        },
-        ConfigKey(
-            "as",
-            .either([
-                .choice(TransformNames.all), .section([TransformNames.enumFacts]),
-            ]),
-            example: "date",
-            """
-            How it is shown in the mapped view: \(TransformNames.all.joined(separator: ", ")), or \
-            { enum: { open: open, closed: done } } with the upstream's spelling first. The wire view never changes.
-            """
-        ) { node, draft, reader in
-            draft.declaration.transform = reader.transform(node)
-        },
-        ConfigKey(
-            "model",
-            .text,
-            example: "User",
-            "The model of the object that stands there, or whose identity does."
-        ) { node, draft, reader in
-            guard let name = reader.text(node, wanted: "the name of a model") else { return }
-            draft.declaration.relation = .one(name)
-            draft.modelPlace = node.place
-        },
-        ConfigKey(
-            "models",
-            .text,
-            example: "Label",
-            "The model of the objects in the list that stands there."
-        ) { node, draft, reader in
-            guard let name = reader.text(node, wanted: "the name of a model") else { return }
-            draft.declaration.relation = .many(name)
-            draft.modelPlace = node.place
-        },
-    ]
-}
-
-/// The conversions that `as:` knows.
-enum TransformNames {
-    static let all = ["base64", "boolean", "date", "decimal", "integer", "string", "url", "uuid"]
-
-    static let enumFacts = ConfigFacts(
-        name: "enum",
-        kind: .either([.list(.text), .named(.text, name: "open")]),
-        example: "{ open: open, closed: done }",
-        isRequired: true,
-        text: "The upstream's spelling of each case and the name it is shown under, or a list where both are the same."
-    )
-}
-
-extension ConfigReader {
-    /// What stands under `as:`.
-    mutating func transform(_ node: Node) -> TransformDeclaration? {
-        guard let mapping = node.mapping else {
-            let wanted = "a conversion: \(TransformNames.all.joined(separator: ", ")), or { enum: … }"
-            guard let name = text(node, wanted: wanted) else { return nil }
-            guard TransformNames.all.contains(name) else {
-                let meant = Suggestion.nearest(to: name, among: TransformNames.all + ["enum"])
-                errorHere(
-                    node.place,
-                    "there is no conversion \"\(name)\"; "
-                        + (meant.map { "did you mean \"\($0)\"?" }
-                            ?? "write \(wanted.dropFirst("a conversion: ".count))")
-                )
-                return nil
-            }
-            return .named(name)
-        }
-        for (key, _) in mapping where key.string != "enum" {
-            unknown(key.string ?? "", at: key.place, among: ["enum"])
-        }
-        guard let cases = mapping["enum"] else { return nil }
-        return under("enum") { $0.enumeration(cases) }
-    }
-
-    private mutating func enumeration(_ node: Node) -> TransformDeclaration? {
-        if node.sequence != nil {
-            guard let names = texts(node, wanted: "a list of spellings") else { return nil }
-            for (index, name) in names.enumerated() where names[..<index].contains(where: { $0.text == name.text }) {
-                errorHere(name.place, "\"\(name.text)\" is listed twice")
-            }
-            return .enumeration(names.map { .init(wire: $0.text, mapped: $0.text) })
-        }
-        guard let pairs = pairs(node, wanted: "the upstream's spellings, each with a name") else { return nil }
-        if pairs.isEmpty { errorHere(node.place, "it has no case; write { open: open, closed: done }") }
-        return .enumeration(
-            pairs.compactMap { wire, _, value in
-                text(value, wanted: "a name").map { .init(wire: wire, mapped: $0) }
-            }
-        )
-    }
-}
-
-extension ConfigFacts {
-    fileprivate init(name: String, kind: ConfigKind, example: String, isRequired: Bool, text: String) {
-        self.init(
-            name: name,
-            kind: kind,
-            fallback: nil,
-            example: example,
-            isRequired: isRequired,
-            sample: [],
-            text: text
-        )
     }
 }

@@ -20,7 +20,7 @@ extension ConfigKey {
             "errors",
             path,
             RouteDraft.errorKeys,
-            "The same for answers that are not 2xx. Only path, method, status, model and root are known here."
+            "The same for answers that are not 2xx; of the keys, those that speak of caching and captures are not known here."
         )
     }
 
@@ -96,18 +96,85 @@ extension RouteDraft: ConfigSection {
             draft.status = status
         },
         ConfigKey(
-            "model",
-            .either([.text, .strictList(.text)]),
-            example: "User",
-            "What the body holds: `User` for one object, `[User]` for a list of them."
+            "query",
+            .named(.text, name: "state"),
+            example: "{ state: open }",
+            "Query parameters that must be there: with this value, or with any where the value is \"*\"."
         ) { node, draft, reader in
-            let isList = node.sequence != nil
-            guard let names = reader.texts(node, wanted: "the name of a model, in brackets for a list") else { return }
-            guard names.count == 1 else {
-                reader.errorHere(node.place, "one model stands here, in brackets if the body is a list of its objects")
-                return
+            guard let pairs = reader.pairs(node, wanted: "names of query parameters, each with a value") else { return }
+            for (name, _, value) in pairs {
+                guard let text = reader.text(value, wanted: "a value, or \"*\" for any") else { continue }
+                draft.route.declaration.query[name] = .some(text == "*" ? nil : text)
             }
-            draft.model = (names[0].text, isList, names[0].place)
+        },
+        ConfigKey(
+            "content_type",
+            .text,
+            example: "application/json",
+            "The media type that the answer must have."
+        ) { node, draft, reader in
+            guard let text = reader.text(node, wanted: "a media type such as application/json") else { return }
+            guard text.split(separator: "/", omittingEmptySubsequences: false).count == 2, !text.contains(";") else {
+                return reader.errorHere(
+                    node.place,
+                    "\"\(text)\" is no media type without parameters, such as application/json"
+                )
+            }
+            draft.route.declaration.contentType = text.lowercased()
+        },
+        .boolean(
+            "fallthrough",
+            \.route.declaration.fallsThrough,
+            "Whether a more general pattern is asked where no rule of this one fits, because of its method, status, query or type."
+        ),
+        ConfigKey(
+            "model",
+            .either([.text, .strictList(.text), .section([BodyKeys.keyed])]),
+            example: "User",
+            """
+            What the body holds: `User` for one object, `[User]` for a list of them, `{ keyed: User }` for an object whose \
+            members they are.
+            """
+        ) { node, draft, reader in
+            draft.model = reader.bodyModel(node)
+        },
+        ConfigKey(
+            "envelope",
+            .text,
+            example: "Page",
+            "The model of the envelope's own members, such as a page's total count; the mapped view shows it."
+        ) { node, draft, reader in
+            guard let name = reader.text(node, wanted: "the name of a model") else { return }
+            draft.envelope = (name, node.place)
+        },
+        ConfigKey(
+            "also",
+            .strictList(.anything),
+            example: "[{ model: [User], root: users }]",
+            "Further objects in the same body, each with the member that holds them."
+        ) { node, draft, reader in
+            guard let sequence = node.sequence else {
+                return reader.misfit(node, wanted: "a list such as [{ model: [User], root: users }]")
+            }
+            for element in sequence {
+                guard
+                    let keys = reader.mapping(
+                        element,
+                        keys: ["model", "root"],
+                        wanted: "{ model: [User], root: users }"
+                    ),
+                    let node = keys["model"], let root = keys["root"]
+                else {
+                    reader.errorHere(
+                        element.place,
+                        "\"model\" and \"root\" are wanted; write { model: [User], root: users }"
+                    )
+                    continue
+                }
+                guard let model = reader.bodyModel(node), let path = reader.text(root, wanted: "the name of a member")
+                else { continue }
+                draft.also.append((model, path))
+            }
         },
         ConfigKey(
             "root",
@@ -167,11 +234,15 @@ extension RouteDraft: ConfigSection {
 
     /// The keys that a rule for errors has, with examples of its own.
     static let errorKeys: [ConfigKey<RouteDraft>] = {
-        let examples = ["path": "\"**\"", "method": "GET", "status": "4xx", "model": "Problem", "root": "error"]
+        let examples = [
+            "path": "\"**\"", "method": "GET", "status": "4xx", "query": "{ state: open }",
+            "content_type": "application/problem+json", "fallthrough": nil, "model": "Problem", "envelope": "Page",
+            "also": "[{ model: [Detail], root: details }]", "root": "error",
+        ]
         return keys.compactMap { key in
             var key = key
             guard let example = examples[key.facts.name] else { return nil }
-            key.facts.example = example
+            if let example { key.facts.example = example }
             return key
         }
     }()
@@ -180,7 +251,18 @@ extension RouteDraft: ConfigSection {
     mutating func finish(_ reader: inout ConfigReader, isError: Bool) {
         route.declaration.path = path ?? ""
         route.declaration.status = status ?? (isError ? .any : .class(2))
-        if let model { route.body = BodyRule(model: model.name, isList: model.isList, root: root) }
+        if let model {
+            route.body = BodyRule(
+                model: model.name,
+                shape: model.shape,
+                root: root,
+                envelope: envelope?.name,
+                also: also.map { BodyRule(model: $0.model.name, shape: $0.model.shape, root: $0.root) }
+            )
+        }
+        if model == nil, let place = places["envelope"] ?? places["also"] {
+            reader.error(place, "\"envelope\" and \"also\" say what else the body holds; add \"model\"")
+        }
         if root != nil, places["model"] == nil {
             reader.error(places["root"], "\"root\" says where a model is found, but the rule names none; add \"model\"")
         }
@@ -213,6 +295,37 @@ extension RouteDraft: ConfigSection {
                 ? "it has none; write {\(binding.capture)} there" : "it has \(known.joined(separator: ", "))"
             reader.error(place, "\"\(path)\" has no capture \"\(binding.capture)\"; \(meant)")
         }
+    }
+}
+
+/// Keys within `model`.
+enum BodyKeys {
+    static let keyed = ConfigFacts(
+        name: "keyed",
+        kind: .text,
+        fallback: nil,
+        example: "User",
+        isRequired: true,
+        text: "The model of the objects that are the body's members."
+    )
+}
+
+extension ConfigReader {
+    /// What stands under `model:` of a rule.
+    fileprivate mutating func bodyModel(_ node: Node) -> RouteDraft.Model? {
+        if node.mapping != nil {
+            let wanted = "{ keyed: User }"
+            guard let keys = mapping(node, keys: ["keyed"], wanted: wanted), let model = keys["keyed"] else {
+                return nil
+            }
+            return text(model, wanted: "the name of a model").map { ($0, .keyed, model.place) }
+        }
+        guard let names = texts(node, wanted: "the name of a model, in brackets for a list") else { return nil }
+        guard names.count == 1 else {
+            errorHere(node.place, "one model stands here, in brackets if the body is a list of its objects")
+            return nil
+        }
+        return (names[0].text, node.sequence == nil ? .one : .many, names[0].place)
     }
 }
 

@@ -188,4 +188,6 @@ struct Reading: Sendable {
     var kind: Observation.Kind
     /// Captures of the path that are bound to keys of the object.
     var bound: [String: String]
+    /// What the route's captures matched.
+    var captures: [String: String]
 }

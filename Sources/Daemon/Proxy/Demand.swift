@@ -39,6 +39,9 @@ struct Demand: Sendable {
         wantsJSONOnly = request.fields[first: "accept"].map { Demand.namesJSON($0) } ?? false
     }
 
+    /// What the configuration says about the caching of its answer.
+    var overrides: Settings.Overrides { upstream.overrides(for: route, query: Upstream.query(ofURL: target)) }
+
     var isHead: Bool { request.method == "HEAD" }
 
     /// Whether its answer is the whole document, which others may wait for and which may be stored.

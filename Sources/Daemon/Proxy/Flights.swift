@@ -174,7 +174,7 @@ final class Flights {
     func storage(of head: UpstreamHead, in flight: Flight) -> Flight.Storing? {
         let demand = flight.demand
         guard demand.isShareable, !flight.storesNothing else { return nil }
-        let route = demand.upstream.overrides(for: demand.route)
+        let route = demand.overrides
         let policy = ResponsePolicy(
             request: RequestFacts(method: demand.request.method, fields: demand.request.fields),
             status: head.status,
@@ -211,11 +211,7 @@ final class Flights {
         let demand = flight.demand
         let ready = ReadyAnswer(answer, digest: demand.digest, upstream: demand.upstream, base: demand.base)
         guard !flight.storesNothing else { return ready }
-        let reading = demand.upstream.reading(
-            method: demand.request.method,
-            route: demand.route,
-            status: answer.status
-        )
+        let reading = demand.upstream.reading(demand, status: answer.status, fields: answer.fields)
         let age = max(0, answer.policy.ageValue) * 1_000_000
         cache.keep(ready, sent: flight.start, age: age, reading: reading, overtakenAt: flight.overtakenAt)
         return ready
@@ -252,7 +248,7 @@ final class Flights {
             requestTime: flight.requestTime,
             responseTime: now,
             settings: demand.upstream.policySettings,
-            route: demand.upstream.overrides(for: demand.route),
+            route: demand.overrides,
             replaysCookies: demand.upstream.settings.cookies == .replay
         )
         var answer = stored.answer

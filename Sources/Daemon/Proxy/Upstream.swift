@@ -53,14 +53,14 @@ final class Upstream: Sendable {
         return String(Substring(path.dropFirst(settings.url.basePath.utf8.count)))
     }
 
-    /// What the configuration says about the caching of answers to a retrieval of this path.
-    func overrides(for route: String) -> Settings.Overrides {
-        hasOverrides ? rules.overrides(method: "GET", path: route) : Settings.Overrides()
+    /// What the configuration says about the caching of answers to a retrieval of this path and query.
+    func overrides(for route: String, query: String?) -> Settings.Overrides {
+        hasOverrides ? rules.overrides(method: "GET", path: route, query: query) : Settings.Overrides()
     }
 
     /// The upstream's word on an answer, with the configuration laid over it.
     func applying(_ policy: AnswerPolicy, to url: String) -> AnswerPolicy {
-        var policy = policy.applying(overrides(for: route(ofURL: url)))
+        var policy = policy.applying(overrides(for: route(ofURL: url), query: Self.query(ofURL: url)))
         if policy.staleIfError < 0, settings.staleIfError < .forever {
             policy.staleIfError = settings.staleIfError.components.seconds
         }
@@ -68,11 +68,36 @@ final class Upstream: Sendable {
     }
 
     /// What an answer holds, and how far it may be believed.
-    func reading(method: String, route: String, status: Int) -> Reading {
-        guard let match = rules.body(method: method, path: route, status: status) else {
-            return Reading(rule: nil, kind: .detail, bound: [:])
+    func reading(_ demand: Demand, status: Int, fields: Fields) -> Reading {
+        let subject = RouteSubject(
+            method: demand.request.method,
+            path: demand.route,
+            query: Self.query(ofURL: demand.target),
+            status: status,
+            contentType: mediaType(fields)
+        )
+        guard let match = rules.body(subject) else {
+            return Reading(rule: nil, kind: .detail, bound: [:], captures: [:])
         }
-        return Reading(rule: match.rule, kind: match.rule.isList ? .list : .detail, bound: match.bound)
+        return Reading(
+            rule: match.rule,
+            kind: match.rule.isList ? .list : .detail,
+            bound: match.bound,
+            captures: match.captures
+        )
+    }
+
+    /// What follows the question mark; nil without one.
+    static func query(ofURL url: String) -> String? {
+        url.utf8.firstIndex(of: UInt8(ascii: "?")).map { String(url[url.utf8.index(after: $0)...]) }
+    }
+
+    /// The media type of an answer, in lower case and without parameters.
+    func mediaType(_ fields: Fields) -> String? {
+        fields[first: "content-type"].map { type in
+            let essence = type.prefix { $0 != UInt8(ascii: ";") && $0 != 0x20 && $0 != 0x09 }
+            return String(decoding: FieldSyntax.lowercased(essence), as: UTF8.self)
+        }
     }
 
     /// The variant that an answer's `Vary` makes of its request; nil where no request will ever match.
@@ -87,9 +112,8 @@ final class Upstream: Sendable {
     }
 
     func isJSON(_ fields: Fields) -> Bool {
-        guard let type = fields[first: "content-type"] else { return false }
-        let essence = FieldSyntax.lowercased(type.prefix { $0 != 0x3B && $0 != 0x20 && $0 != 0x09 })
-        return essence.elementsEqual("application/json".utf8) || essence.suffix(5).elementsEqual("+json".utf8)
+        guard let type = mediaType(fields) else { return false }
+        return type == "application/json" || type.hasSuffix("+json")
     }
 
     /// The fields as they may lie on disk: without the credentials that links and cookies carry (law 4).

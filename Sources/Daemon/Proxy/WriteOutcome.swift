@@ -63,7 +63,7 @@ struct WriteOutcome: Sendable {
             return nil
         }
         guard demand.upstream.isJSON(head.fields) else { return nil }
-        let reading = demand.upstream.reading(method: demand.request.method, route: demand.route, status: head.status)
+        let reading = demand.upstream.reading(demand, status: head.status, fields: head.fields)
         return reading.rule.map { ($0, body) }
     }
 

@@ -9,3 +9,8 @@ public enum JSONBody {
         }
     }
 }
+
+extension JSONBody {
+    /// Whether a text is spelled like a JSON number.
+    public static func isNumber(_ text: String) -> Bool { Reference.isNumber(text) }
+}

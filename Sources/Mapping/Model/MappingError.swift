@@ -24,8 +24,10 @@ public enum MappingError: Error, Sendable, Equatable {
     case invalidTransform(String)
     /// A check that cannot be one.
     case invalidCheck(String)
-    /// Two routes with the same pattern, method and status.
+    /// Two routes with the same pattern, method and status, which nothing else tells apart.
     case duplicateRoute(String, first: Int, second: Int)
+    /// A route that no request can fall under.
+    case unreachableRoute(String, reason: String)
 }
 
 extension MappingError: CustomStringConvertible {
@@ -57,6 +59,8 @@ extension MappingError: CustomStringConvertible {
             reason
         case .duplicateRoute(let path, let first, let second):
             "routes \(first + 1) and \(second + 1) both match \"\(path)\" with the same method and status"
+        case .unreachableRoute(let path, let reason):
+            "no request falls under \"\(path)\": \(reason)"
         }
     }
 }

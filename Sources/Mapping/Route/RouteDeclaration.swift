@@ -34,11 +34,50 @@ public struct RouteDeclaration: Sendable, Equatable {
     public var method: String?
     /// The statuses; 2xx where nothing is said.
     public var status: StatusPattern
+    /// Query parameters that must be there, decoded: with this value, or with any where it is nil.
+    public var query: [String: String?]
+    /// The media type that an answer must have, in lower case and without parameters; `*/*+json` forms are not known.
+    public var contentType: String?
+    /// Whether a more general pattern is asked where none of the rules for this one fits.
+    public var fallsThrough: Bool
 
     /// A rule for a path; without more, for every method and for 2xx.
-    public init(path: String, method: String? = nil, status: StatusPattern = .class(2)) {
+    public init(
+        path: String,
+        method: String? = nil,
+        status: StatusPattern = .class(2),
+        query: [String: String?] = [:],
+        contentType: String? = nil,
+        fallsThrough: Bool = false
+    ) {
         self.path = path
         self.method = method
         self.status = status
+        self.query = query
+        self.contentType = contentType
+        self.fallsThrough = fallsThrough
+    }
+}
+
+/// A request, and its answer as far as it is known, as route tables are asked about it.
+public struct RouteSubject: Sendable {
+    /// In capitals.
+    public var method: String
+    /// As sent, percent-encoded, without prefix, base path and query.
+    public var path: String
+    /// What follows the question mark; nil without one.
+    public var query: String?
+    /// Nil before the answer: rules for one exact status then do not fit, those for 2xx do.
+    public var status: Int?
+    /// The answer's media type, in lower case and without parameters; nil where it is not known.
+    public var contentType: String?
+
+    /// Describes a request.
+    public init(method: String, path: String, query: String? = nil, status: Int? = nil, contentType: String? = nil) {
+        self.method = method
+        self.path = path
+        self.query = query
+        self.status = status
+        self.contentType = contentType
     }
 }

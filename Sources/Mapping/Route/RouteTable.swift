@@ -12,23 +12,16 @@ public struct RouteMatch: Sendable {
 /// backtracking, whatever the order of declaration. The path chooses the node;
 /// among the rules of that node a named method outweighs a status, an exact
 /// status a class, a class none at all. A node whose rules do not fit does not
-/// fall through to a more general one.
+/// fall through to a more general one, unless one of them says so.
 public struct RouteTable: Sendable {
-    private struct Rule: Sendable {
-        var index: Int
-        var method: String?
-        var status: StatusPattern
-        var names: [(position: Int, name: String)]
-    }
-
     private struct Node: Sendable {
         var literals: [String: Int] = [:]
         var digits: Int?
         var any: Int?
         /// Rules of the pattern that ends here.
-        var rules: [Rule] = []
+        var rules: [RouteRule] = []
         /// Rules of the pattern that goes on with `**`.
-        var rest: [Rule] = []
+        var rest: [RouteRule] = []
     }
 
     private var nodes: [Node] = [Node()]
@@ -55,18 +48,23 @@ public struct RouteTable: Sendable {
     ///   - path: as sent, percent-encoded, without prefix, base path and query.
     ///   - status: nil before the answer: rules for one exact status then do not fit, those for 2xx do.
     public func match(method: String, path: String, status: Int?) -> RouteMatch? {
-        guard !isEmpty else { return nil }
+        match(RouteSubject(method: method, path: path, status: status))
+    }
+
+    /// The rule for a request, or for its answer once there is one.
+    public func match(_ subject: RouteSubject) -> RouteMatch? {
+        guard !isEmpty, let components = Self.components(of: subject.path) else { return nil }
+        var search = RouteSearch(subject)
+        guard find(components, at: 0, under: 0, &search), let best = search.best else { return nil }
+        return RouteMatch(index: best.index, captures: best.names.map { ($0.name, components[$0.position]) })
+    }
+
+    /// The decoded components of a path; nil for one with an empty component, which matches nothing, not even a wildcard.
+    static func components(of path: String) -> [String]? {
         let pieces = PathComponents.split(path)
-        // An empty component matches nothing, not even a wildcard.
         guard pieces.allSatisfy({ !$0.isEmpty }) else { return nil }
         // What does not decode can still be matched by a wildcard, in the spelling it came in.
-        let components = pieces.map { PathComponents.decode($0) ?? String(Substring($0)) }
-        guard let rules = rules(for: components, at: 0, under: 0) else { return nil }
-        let method = method == "HEAD" ? "GET" : method
-        let best = rules.filter { ($0.method == nil || $0.method == method) && $0.status.matches(status) }
-            .max { Self.rank($0) < Self.rank($1) }
-        guard let best else { return nil }
-        return RouteMatch(index: best.index, captures: best.names.map { ($0.name, components[$0.position]) })
+        return pieces.map { PathComponents.decode($0) ?? String(Substring($0)) }
     }
 
     /// Whether nothing is declared.
@@ -74,12 +72,17 @@ public struct RouteTable: Sendable {
 
     private init() {}
 
+    private static let headIsGet = "HEAD falls under the rules of GET; write \"method: GET\""
+
     private static func compile(_ declarations: [RouteDeclaration]) -> (table: RouteTable, mistakes: [Mistake]) {
         var table = RouteTable()
         var mistakes: [Mistake] = []
         for (index, declaration) in declarations.enumerated() {
             do {
                 let pattern = try RoutePattern(declaration.path)
+                if declaration.method == "HEAD" {
+                    mistakes.append((index, .unreachableRoute(declaration.path, reason: Self.headIsGet)))
+                }
                 guard let earlier = table.insert(pattern, declaration, index: index) else { continue }
                 mistakes.append((index, .duplicateRoute(declaration.path, first: earlier, second: index)))
             } catch {
@@ -89,29 +92,25 @@ public struct RouteTable: Sendable {
         return (table, mistakes)
     }
 
-    /// The rules of the most specific pattern that matches.
+    /// Goes to the most specific pattern that matches and has a rule that fits; true when the search is over.
     ///
     /// A node is visited at most once per look-up, because its depth in the trie is the position in the path.
-    private func rules(for components: [String], at position: Int, under index: Int) -> [Rule]? {
+    private func find(_ components: [String], at position: Int, under index: Int, _ search: inout RouteSearch) -> Bool {
         let node = nodes[index]
         if position == components.count {
-            if !node.rules.isEmpty { return node.rules }
+            if search.ends(with: node.rules) { return true }
             // `**` wants at least one component, but standing alone it means every path, the root included.
-            return position == 0 && !node.rest.isEmpty ? node.rest : nil
+            return position == 0 && search.ends(with: node.rest)
         }
         let component = components[position]
-        if let next = node.literals[component], let found = rules(for: components, at: position + 1, under: next) {
-            return found
-        }
+        if let next = node.literals[component], find(components, at: position + 1, under: next, &search) { return true }
         if let next = node.digits, component.utf8.allSatisfy({ $0 &- UInt8(ascii: "0") < 10 }),
-            let found = rules(for: components, at: position + 1, under: next)
+            find(components, at: position + 1, under: next, &search)
         {
-            return found
+            return true
         }
-        if let next = node.any, let found = rules(for: components, at: position + 1, under: next) {
-            return found
-        }
-        return node.rest.isEmpty ? nil : node.rest
+        if let next = node.any, find(components, at: position + 1, under: next, &search) { return true }
+        return search.ends(with: node.rest)
     }
 
     /// Adds a rule; the index of an earlier rule for the same pattern, method and status if there is one.
@@ -121,18 +120,9 @@ public struct RouteTable: Sendable {
         for component in endsInRest ? pattern.components.dropLast() : pattern.components[...] {
             node = child(of: node, for: component)
         }
+        let rule = RouteRule(declaration, pattern, index: index)
         let existing = endsInRest ? nodes[node].rest : nodes[node].rules
-        if let earlier = existing.first(where: {
-            $0.method == declaration.method && $0.status == declaration.status
-        }) {
-            return earlier.index
-        }
-        let rule = Rule(
-            index: index,
-            method: declaration.method,
-            status: declaration.status,
-            names: pattern.names
-        )
+        if let earlier = existing.first(where: { $0.isAmbiguous(with: rule) }) { return earlier.index }
         if endsInRest { nodes[node].rest.append(rule) } else { nodes[node].rules.append(rule) }
         return nil
     }
@@ -154,6 +144,23 @@ public struct RouteTable: Sendable {
         }
         return new
     }
+}
 
-    private static func rank(_ rule: Rule) -> Int { (rule.method == nil ? 0 : 3) + rule.status.rank }
+/// A look-up on its way: the best rule so far, and whether the patterns met allow going on.
+private struct RouteSearch {
+    private let subject: RouteSubject
+    private let parameters: QueryParameters
+    private(set) var best: RouteRule?
+
+    init(_ subject: RouteSubject) {
+        self.subject = subject
+        parameters = QueryParameters(subject.query)
+    }
+
+    /// Looks at the rules of a pattern that matches; false where a more general one is to be tried.
+    mutating func ends(with rules: [RouteRule]) -> Bool {
+        guard !rules.isEmpty else { return false }
+        best = rules.filter { $0.misfit(subject, parameters: parameters) == nil }.max { $0.rank < $1.rank }
+        return best != nil || !rules.contains(where: \.fallsThrough)
+    }
 }

@@ -38,15 +38,16 @@ struct ConfigPresetTests {
         _ root: String?,
         _ bound: [String: String]
     ) throws {
-        let match = try gitHub().body(method: method, path: path, status: status)
+        let match = try gitHub().body(RouteSubject(method: method, path: path, status: status))
         #expect(match == .init(rule: BodyRule(model: model, isList: isList, root: root), bound: bound))
-    }
+        #expect(match.rule == BodyRule(model: model, isList: isList, root: root))
+        #expect(match.bound == bound)
 
     @Test(arguments: [
         "/events", "/repos/a/b/events", "/users/a/events", "/rate_limit", "/gists", "/repos/a/b/git/refs",
     ])
     func `what would mislead is left as it is`(_ path: String) throws {
-        #expect(try gitHub().body(method: "GET", path: path, status: 200) == nil)
+        #expect(try gitHub().body(RouteSubject(method: "GET", path: path, status: 200)) == nil)
     }
 
     @Test func `an issue's list and a user's page speak of the same user`() throws {
@@ -56,7 +57,7 @@ struct ConfigPresetTests {
             #"[{"id":1,"number":7,"title":"t","user":{"login":"ann","id":42,"permissions":{"push":true}},"labels":[{"name":"old"}]}]"#
                 .utf8
         )
-        let rule = try #require(github.body(method: "GET", path: "/repos/a/b/issues", status: 200)?.rule)
+        let rule = try #require(github.body(RouteSubject(method: "GET", path: "/repos/a/b/issues", status: 200))?.rule)
         guard case .objects(let body) = normaliser.decompose(issues, as: rule) else {
             Issue.record("not decomposed")
             return
@@ -86,11 +87,11 @@ struct ConfigCompiledUpstreamTests {
 
     @Test func `an answer is looked up by method, path and status`() throws {
         let upstream = try compiled()
-        #expect(upstream.body(method: "GET", path: "/users/7", status: 200)?.bound == ["id": "7"])
-        #expect(upstream.body(method: "GET", path: "/users/ann", status: 200) == nil)
-        #expect(upstream.body(method: "GET", path: "/users/7", status: 500)?.rule.model == "Problem")
-        #expect(upstream.body(method: "GET", path: "/odd", status: 404)?.rule.model == "User")
-        #expect(upstream.body(method: "GET", path: "/elsewhere", status: 200) == nil)
+        #expect(upstream.body(RouteSubject(method: "GET", path: "/users/7", status: 200))?.bound == ["id": "7"])
+        #expect(upstream.body(RouteSubject(method: "GET", path: "/users/ann", status: 200)) == nil)
+        #expect(upstream.body(RouteSubject(method: "GET", path: "/users/7", status: 500))?.rule.model == "Problem")
+        #expect(upstream.body(RouteSubject(method: "GET", path: "/odd", status: 404))?.rule.model == "User")
+        #expect(upstream.body(RouteSubject(method: "GET", path: "/elsewhere", status: 200)) == nil)
     }
 
     @Test func `a request is told what its route overrules`() throws {

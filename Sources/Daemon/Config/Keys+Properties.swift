@@ -1,0 +1,133 @@
+import Mapping
+import Yams
+
+extension PropertyDraft: ConfigSection {
+    /// Reads the short form, a key path or a value from the context, or the long one.
+    init(name: String, place: Place?, value: Node, _ reader: inout ConfigReader) {
+        self.init()
+        declaration.name = name
+        declaration.from = name
+        self.place = place
+        if value.mapping != nil {
+            let places = reader.section(value, into: &self)
+            let relations = ["model", "models", "keyed"].filter { places[$0] != nil }
+            if relations.count > 1 {
+                reader.errorHere(
+                    places[relations[1]],
+                    "\"model\" (one object), \"models\" (a list of them) and \"keyed\" (an object of them) exclude each other"
+                )
+            }
+            if let both = places["parts"], places["from"] != nil {
+                reader.errorHere(both, "\"parts\" says where the value comes from; remove \"from\"")
+            }
+            isNamed = places["from"] != nil || places["parts"] != nil
+        } else if let text = reader.text(value, wanted: "the member it is read from, or { from: …, as: …, model: … }") {
+            declaration.from = text
+            isNamed = true
+        }
+        checkSource(declaration.from, value.place, &reader)
+    }
+
+    private func checkSource(_ source: String, _ place: Place?, _ reader: inout ConfigReader) {
+        guard ContextValue.isSpelled(source), ContextValue(source) == nil else { return }
+        reader.errorHere(
+            place,
+            "there is no value \"\(source)\"; known are @url, @url.CAPTURE, @header.NAME, @parent.PATH, @root.PATH, @index and @key"
+        )
+    }
+
+    static let keys: [ConfigKey<PropertyDraft>] =
+        [
+            ConfigKey(
+                "from",
+                .text,
+                example: "avatar_url",
+                """
+                The member it is read from; dots lead into other objects (`user.login`), [] takes each element of a list \
+                (`tags[].name`), @ a value around the object (`@url.owner`). Without it: its own name.
+                """
+            ) { node, draft, reader in
+                if let text = reader.text(node, wanted: "the name of a member") { draft.declaration.from = text }
+            },
+            ConfigKey(
+                "parts",
+                .named(.text, name: "length"),
+                example: "{ start: location, count: length }",
+                "Several members that are shown as one object: the name of each in it, and where it is read from."
+            ) { node, draft, reader in
+                guard let pairs = reader.pairs(node, wanted: "names, each with the member it is read from") else {
+                    return
+                }
+                draft.declaration.parts = pairs.compactMap { name, _, value in
+                    reader.text(value, wanted: "the name of a member").map { .init(name: name, from: $0) }
+                }
+                if pairs.isEmpty { reader.errorHere(node.place, "it names no member; write { start: location }") }
+            },
+            ConfigKey(
+                "as",
+                .anything,
+                example: "date",
+                """
+                How it is shown in the mapped view: \(TransformNames.all.joined(separator: ", ")), or a longer form such as \
+                { enum: { open: open, closed: done } }, { date: unix }, { list_of: url }. The wire view never changes.
+                """
+            ) { node, draft, reader in
+                draft.declaration.transform = reader.transform(node)
+            },
+            .relation("model", "The model of the object that stands there, or whose identity does.") { .one($0) },
+            .relation("models", "The model of the objects in the list that stands there.") { .many($0) },
+            .relation("keyed", "The model of the objects that are the members of the object that stands there.") {
+                .keyed($0)
+            },
+            ConfigKey(
+                "to",
+                .text,
+                example: "created.at",
+                "Where it goes when objects are written back as the upstream's JSON; none: nowhere. Without it: where it came from."
+            ) { node, draft, reader in
+                guard let text = reader.text(node, wanted: "a key path, or none") else { return }
+                draft.declaration.output = text == "none" ? .none : .path(text)
+            },
+            .boolean(
+                "coerce",
+                \.declaration.coerces,
+                "Whether values of another type are taken for what they plainly mean: \"5\" for 5, \"yes\" for true, a value for a list of one."
+            ),
+            ConfigKey(
+                "default",
+                .anything,
+                example: "0",
+                "What the mapped view shows where the member is absent; it is marked there and never stored."
+            ) { node, draft, reader in
+                draft.declaration.defaultValue = reader.json(node)
+            },
+            ConfigKey(
+                "merge",
+                .choice(MergePolicy.allCases.map(\.rawValue)),
+                fallback: MergePolicy.latest.rawValue,
+                """
+                How a new value meets the known one. latest: the newest counts, embedded objects member by member; replace: \
+                embedded objects as a whole; keep: the first; union: lists are joined; sum: numbers are added.
+                """
+            ) { node, draft, reader in
+                let words = MergePolicy.allCases.map(\.rawValue)
+                if let policy = reader.choice(node, of: words).flatMap(MergePolicy.init) {
+                    draft.declaration.merge = policy
+                }
+            },
+        ] + checks
+}
+
+extension ConfigKey<PropertyDraft> {
+    fileprivate static func relation(
+        _ name: String,
+        _ text: String,
+        _ make: @escaping @Sendable (String) -> Relation
+    ) -> ConfigKey {
+        ConfigKey(name, .text, example: "User", text) { node, draft, reader in
+            guard let name = reader.text(node, wanted: "the name of a model") else { return }
+            draft.declaration.relation = make(name)
+            draft.modelPlace = node.place
+        }
+    }
+}

@@ -1,0 +1,100 @@
+/// One rule of a table, compiled: what it demands besides its path.
+struct RouteRule: Sendable {
+    let index: Int
+    let method: String?
+    let status: StatusPattern
+    let query: [String: String?]
+    let contentType: String?
+    let fallsThrough: Bool
+    /// The names given to components, with the position of each.
+    let names: [(position: Int, name: String)]
+
+    init(_ declaration: RouteDeclaration, _ pattern: RoutePattern, index: Int) {
+        self.index = index
+        method = declaration.method
+        status = declaration.status
+        query = declaration.query
+        contentType = declaration.contentType
+        fallsThrough = declaration.fallsThrough
+        names = pattern.names
+    }
+
+    /// Why the rule does not fit a request; nil when it does.
+    func misfit(_ subject: RouteSubject, parameters: QueryParameters) -> RouteMisfit? {
+        if let method, method != subject.answeredMethod { return .method(method) }
+        if !status.matches(subject.status) { return .status(status) }
+        for (name, value) in query.sorted(by: { $0.key < $1.key }) where !parameters.has(name, value) {
+            return .query(name: name, value: value)
+        }
+        if let contentType, contentType != subject.contentType { return .contentType(contentType) }
+        return nil
+    }
+
+    /// The more it demands, the higher it ranks: a method before a status, a status before the rest.
+    var rank: Int {
+        ((method == nil ? 0 : 3) + status.rank) * 64 + min(query.count, 31) * 2 + (contentType == nil ? 0 : 1)
+    }
+
+    /// Whether some request fits this rule and another of the same pattern, and neither has more to say.
+    func isAmbiguous(with other: RouteRule) -> Bool {
+        guard method == other.method, status == other.status, query.count == other.query.count,
+            contentType == other.contentType
+        else { return false }
+        // The same parameter with two values tells them apart.
+        return !query.contains { name, value in
+            guard let mine = value, let theirs = other.query[name], let theirs else { return false }
+            return mine != theirs
+        }
+    }
+}
+
+/// Why a rule does not apply to a request.
+public enum RouteMisfit: Sendable, Equatable {
+    /// The path differs; so many of its components agree.
+    case path(matching: Int)
+    /// The rule speaks of this method.
+    case method(String)
+    /// The rule speaks of these statuses.
+    case status(StatusPattern)
+    /// The rule wants this query parameter.
+    case query(name: String, value: String?)
+    /// The rule wants this media type.
+    case contentType(String)
+    /// The rule fits, but that one's pattern or demands are more specific.
+    case lessSpecific(than: Int)
+    /// A more specific pattern was chosen whose rules do not fit, and it does not fall through.
+    case shadowed(by: Int)
+}
+
+extension RouteSubject {
+    /// HEAD falls under the rules of GET.
+    var answeredMethod: String { method == "HEAD" ? "GET" : method }
+}
+
+/// The parameters of a query, decoded.
+struct QueryParameters {
+    private let pairs: [(name: String, value: String)]
+
+    init(_ query: String?) {
+        pairs = (query ?? "").utf8.split(separator: UInt8(ascii: "&")).map { pair in
+            let equals = pair.firstIndex(of: UInt8(ascii: "=")) ?? pair.endIndex
+            return (
+                Self.decoded(pair[..<equals]),
+                equals == pair.endIndex ? "" : Self.decoded(pair[pair.index(after: equals)...])
+            )
+        }
+    }
+
+    func has(_ name: String, _ value: String?) -> Bool {
+        pairs.contains { pair in
+            guard pair.name.utf8.elementsEqual(name.utf8) else { return false }
+            return value.map { $0.utf8.elementsEqual(pair.value.utf8) } ?? true
+        }
+    }
+
+    private static func decoded(_ text: Substring.UTF8View) -> String {
+        let spaced = text.map { $0 == UInt8(ascii: "+") ? UInt8(ascii: " ") : $0 }
+        let plain = String(decoding: spaced, as: UTF8.self)
+        return PathComponents.decode(plain.utf8[...]) ?? plain
+    }
+}
