@@ -14,6 +14,8 @@ struct Demand: Sendable {
     let view: View
     /// The address that the client used, which links lead back to.
     let base: LinkBase
+    /// What the configuration says about the caching of its answer.
+    let overrides: Settings.Overrides
     /// Whether the `Accept` of the request names JSON and nothing else.
     let wantsJSONOnly: Bool
     /// Whether it is passed on without a look-up, and its answer forgotten.
@@ -35,6 +37,7 @@ struct Demand: Sendable {
         digest = hasher.digest(key)
         directives = RequestDirectives(fields: request.fields)
         view = arrival.view
+        overrides = arrival.upstream.overrides(for: arrival.route)
         base = arrival.base
         wantsJSONOnly = request.fields[first: "accept"].map { Demand.namesJSON($0) } ?? false
     }
@@ -43,7 +46,8 @@ struct Demand: Sendable {
 
     /// Whether its answer is the whole document, which others may wait for and which may be stored.
     var isShareable: Bool {
-        !isPassed && request.method == "GET" && !request.fields.contains("range") && !directives.noStore
+        !isPassed && overrides.cache != .never && request.method == "GET" && !request.fields.contains("range")
+            && !directives.noStore
             && request.body == nil
     }
 

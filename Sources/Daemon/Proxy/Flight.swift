@@ -185,7 +185,7 @@ final class Flight: TransferDelegate {
     }
 
     private func begin(_ relay: Relay, _ head: UpstreamHead) {
-        relay.begin(head, isStored: storing != nil, now: flights.now)
+        relay.begin(head, storedOn: storing.map { Terms($0, demand, now: flights.now) }, now: flights.now)
         flights.outcomes.count(demand.isShareable ? .miss : .bypass)
     }
 

@@ -91,7 +91,8 @@ actor Proxy {
 
     private func retrieve(_ demand: Demand, _ reply: Reply) async {
         let found = await lookUp(demand)
-        let decision = decide(demand, found)
+        let absence = found == nil ? await cache.absence(of: demand) : .uriMiss
+        let decision = Decision(demand, found, absence: absence, mode: modes.current, now: now)
         switch decision {
         case .answer(let ready, let manner):
             await answer(demand, reply, ready, manner)
@@ -147,10 +148,6 @@ actor Proxy {
             // Not even for a moment may memory have what a write has made worthless: hits are answered on other threads.
             if before == invalidations { return cache.admit(found, for: demand) ?? cache.inMemory(demand) }
         }
-    }
-
-    private func decide(_ demand: Demand, _ found: ReadyAnswer?) -> Decision {
-        Decision(demand, found, mode: modes.current, now: now)
     }
 
     // MARK: Requests that are neither cached nor change anything

@@ -10,12 +10,13 @@ extension Reply {
         cookies: [Field] = [],
         now: Int64
     ) {
-        let status = manner.cacheStatus(
-            timeToLive: ready.policy.timeToLive(at: now),
-            isComposed: ready.answer.form == .composed,
-            isCollapsed: isCollapsed
-        )
         let portion = Portion(of: ready, for: demand.request, now: now)
+        let status = manner.cacheStatus(
+            of: ready,
+            sent: portion.status(of: ready),
+            isCollapsed: isCollapsed,
+            now: now
+        )
         var fields = portion.fields(of: ready)
         fields.append("Age", String(max(0, ready.policy.age(at: now))))
         let upstreamStatus = fields.all("cache-status")
