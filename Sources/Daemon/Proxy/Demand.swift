@@ -51,6 +51,11 @@ struct Demand: Sendable {
             && request.body == nil
     }
 
+    /// Whether the validators of a stored answer go along, so that a 304 may renew it.
+    func isConditional(on stored: ReadyAnswer?) -> Bool {
+        isShareable && stored?.isClean == true && stored?.answer.isValidatable == true
+    }
+
     func asking(because reason: CacheStatus.Forward) -> Demand {
         var demand = self
         demand.reason = reason

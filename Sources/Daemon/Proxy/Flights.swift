@@ -86,7 +86,7 @@ final class Flights {
     }
 
     private func start(_ demand: Demand, stored: ReadyAnswer?, isJoinable: Bool = true) -> Flight {
-        let isConditional = demand.isShareable && stored?.isClean == true && stored?.answer.isValidatable == true
+        let isConditional = demand.isConditional(on: stored)
         let flight = Flight(
             demand,
             stored: stored,
