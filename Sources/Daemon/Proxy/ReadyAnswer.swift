@@ -60,7 +60,7 @@ final class ReadyAnswer: MemoryResident {
         // allocator's share; of large bodies, blocks of unequal size that come and go, the allocator loses a quarter.
         byteCount =
             2_200 + body.count + body.count / 4 + (rendering.dependsOnBase ? answer.body.count : 0)
-            + head.count + notModifiedHead.count + 2 * variant.count + answer.overhead
+            + head.count + notModifiedHead.count + 2 * variant.count + 3 * hitDetail.count + answer.overhead
     }
 
     /// The fields as they are served; read anew each time.

@@ -19,22 +19,21 @@ struct KeyRules: Sendable, Equatable {
     /// - Parameter url: path and query, escapes normalised, credentials redacted.
     func applied(to url: [UInt8]) -> [UInt8] {
         guard let mark = url.firstIndex(of: 0x3F), mark + 1 < url.count else { return url }
-        var parameters = url[(mark + 1)...].split(separator: 0x26, omittingEmptySubsequences: false)
+        let pieces = url[(mark + 1)...].split(separator: 0x26, omittingEmptySubsequences: false)
+        var parameters = pieces.enumerated().map { (place: $0.offset, name: Self.name(of: $0.element)) }
         if !ignored.isEmpty {
             parameters.removeAll { parameter in
-                let name = Self.name(of: parameter)
-                return !parameter.isEmpty && ignored.contains { $0.matches(name) }
+                !pieces[parameter.place].isEmpty && ignored.contains { $0.matches(parameter.name) }
             }
         }
         guard !parameters.isEmpty else { return Array(url[..<mark]) }
         if sorts {
             // The sort of the standard library keeps the order of equals, but does not promise to.
-            parameters = parameters.enumerated().sorted { left, right in
-                let (one, other) = (Self.name(of: left.element), Self.name(of: right.element))
-                return one == other ? left.offset < right.offset : one.lexicographicallyPrecedes(other)
-            }.map(\.element)
+            parameters.sort { one, other in
+                one.name == other.name ? one.place < other.place : one.name.lexicographicallyPrecedes(other.name)
+            }
         }
-        return Array(url[...mark]) + Array(parameters.joined(separator: [0x26]))
+        return Array(url[...mark]) + Array(parameters.map { pieces[$0.place] }.joined(separator: [0x26]))
     }
 
     private static func name(of parameter: ArraySlice<UInt8>) -> [UInt8] {
