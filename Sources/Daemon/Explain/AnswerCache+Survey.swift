@@ -2,7 +2,7 @@ import Store
 
 extension AnswerCache {
     /// One variant of a document, wherever it is kept.
-    struct Variant: Sendable {
+    struct SurveyedAnswer: Sendable {
         var ready: ReadyAnswer
         var isInMemory: Bool
         /// Nil until it is committed.
@@ -13,9 +13,9 @@ extension AnswerCache {
 
     /// All variants under a demand's key, and the one that answers it: what a look-up would find, but nothing is taken into
     /// memory, and nothing counts as used.
-    func survey(_ demand: Demand) async throws(StoreError) -> (variants: [Variant], selected: ReadyAnswer?) {
+    func survey(_ demand: Demand) async throws(StoreError) -> (variants: [SurveyedAnswer], selected: ReadyAnswer?) {
         var variants = (memory.answers(at: demand.digest) ?? []).filter { $0.key == demand.key }.map { ready in
-            Variant(
+            SurveyedAnswer(
                 ready: ready,
                 isInMemory: true,
                 document: ready.stored?.document,
@@ -29,7 +29,7 @@ extension AnswerCache {
             let known = variants.firstIndex { $0.ready.answer.selection == answer.selection }
             // What is in memory answers unless it is dirty, as for any request.
             if let known, !variants[known].isDirty { continue }
-            let variant = Variant(
+            let variant = SurveyedAnswer(
                 ready: ReadyAnswer(answer, digest: demand.digest, upstream: demand.upstream, base: demand.base),
                 isInMemory: known != nil,
                 document: document.id,

@@ -35,26 +35,27 @@ extension Explanation.Outcome {
             action: action,
             status: sent,
             cacheStatus: manner.cacheStatus(of: ready, sent: sent, isCollapsed: false, now: now).text,
-            reason: Self.reason(toServe: ready, demand, now: now)
+            reason: Self.reason(toServe: ready, manner, demand, now: now)
         )
     }
 
     // MARK: Reasons
 
-    private static func reason(toServe ready: ReadyAnswer, _ demand: Demand, now: Int64) -> String {
+    private static func reason(toServe ready: ReadyAnswer, _ manner: Manner, _ demand: Demand, now: Int64) -> String {
+        let nobody = if case .offline = manner { "; nobody is asked" } else { "" }
         switch ready.policy.reuse(at: now, for: demand.directives) {
         case .fresh(_, let timeToLive):
-            return "it is fresh for \(timeToLive) s more"
+            return "it is fresh for \(timeToLive) s more" + nobody
+        case .mustValidate(_, let reason, _):
+            return reason.sentence + nobody
         case .stale(_, let staleness, let allowed):
             let since = "it has been stale for \(staleness) s"
+            guard nobody.isEmpty else { return since + nobody }
             if allowed.contains(.whileRevalidating) {
                 let word = ready.policy.flags.contains(.staleByRoute) ? "stale of the route" : "stale-while-revalidate"
                 return since + ", which \(word) allows while it is asked for anew"
             }
-            return since
-                + (allowed.contains(.byRequest) ? ", which the request's max-stale allows" : "; nobody is asked")
-        case .mustValidate(_, let reason, _):
-            return reason.sentence + "; nobody is asked"
+            return since + ", which the request's max-stale allows"
         }
     }
 

@@ -98,7 +98,7 @@ extension Explanation.Overrides {
 }
 
 extension Explanation.Variant {
-    init(_ variant: AnswerCache.Variant, isSelected: Bool, now: Int64) {
+    init(_ variant: AnswerCache.SurveyedAnswer, isSelected: Bool, now: Int64) {
         let (ready, answer) = (variant.ready, variant.ready.answer)
         let fields = answer.fields
         self.init(
