@@ -42,6 +42,11 @@ struct ImaginedRequest: Sendable {
             case .refused(let fault): return .failure(.refused(fault.problem))
             case .complete: break
             }
+            guard !parser.head.hasBody else {
+                return .failure(
+                    .unreadable("a body cannot be asked about; leave out Content-Length and Transfer-Encoding")
+                )
+            }
             if let refusal = Self.refusal(of: parser.head, by: door, namesHost: namesHost) {
                 return .failure(.refused(.guarded(refusal)))
             }
