@@ -13,8 +13,10 @@ struct LiveBody: Sendable {
         count += piece.count
     }
 
-    /// Whether it is UTF-8 throughout, so that a JSON string can say it exactly.
+    /// Whether a JSON string can say it exactly: it is UTF-8 throughout, and begins with no byte order mark, which some
+    /// readers of JSON swallow.
     var isText: Bool {
+        if pieces.lazy.joined().starts(with: [0xEF, 0xBB, 0xBF]) { return false }
         // The start of a character whose rest is in the next piece.
         var rest: [UInt8] = []
         for piece in pieces {

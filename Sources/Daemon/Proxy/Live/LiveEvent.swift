@@ -8,8 +8,8 @@
 /// ```
 ///
 /// The line ends of a body would not survive as lines of an event, where CR, LF and CRLF are one; as escapes of a JSON
-/// string they do. The string's UTF-8 is the body, byte for byte. A body that is not UTF-8 comes as `base64` in the place of
-/// `body` (RFC 4648 §4).
+/// string they do. The string's UTF-8 is the body, byte for byte. A body that is not UTF-8, or begins with a byte order mark,
+/// comes as `base64` in the place of `body` (RFC 4648 §4).
 struct LiveEvent: Sendable {
     /// The event's name.
     enum Kind: String, Sendable {
