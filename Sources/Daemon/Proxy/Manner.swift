@@ -4,8 +4,8 @@ enum Manner: Sendable {
     case hit(isStale: Bool)
     /// Without asking, because the upstream must not be asked.
     case offline(isStale: Bool)
-    /// The upstream said that it is still good.
-    case revalidated(CacheStatus.Forward)
+    /// The upstream said that it is still good; it remains stored unless the upstream said no to that, too.
+    case revalidated(CacheStatus.Forward, isStored: Bool)
     /// The upstream failed; its status, if it answered at all.
     case substituted(CacheStatus.Forward, status: Int?)
     /// Fetched for this request, and served when it was whole.
@@ -30,8 +30,8 @@ enum Manner: Sendable {
             status = .hit(timeToLive: timeToLive, detail: isStale ? "stale" : nil)
         case .offline(let isStale):
             status = .hit(timeToLive: timeToLive, detail: isStale ? "offline" : nil)
-        case .revalidated(let reason):
-            status = .forwarded(reason, status: 304, isStored: true)
+        case .revalidated(let reason, let isStored):
+            status = .forwarded(reason, status: 304, isStored: isStored)
             status.timeToLive = timeToLive
         case .substituted(let reason, let upstreamStatus):
             status = .forwarded(reason, status: upstreamStatus)

@@ -13,6 +13,7 @@ final class ReadyAnswer: MemoryResident {
     let variant: [UInt8]
     let residence: Residence
     let byteCount: Int
+    let precedence: Int64
     /// The policy with the route's configuration laid over it.
     let policy: AnswerPolicy
     /// The address that links lead back to; nil where there are none.
@@ -36,6 +37,7 @@ final class ReadyAnswer: MemoryResident {
         self.upstream = upstream
         key = answer.key
         residence = Residence(digest: digest)
+        precedence = Self.precedence(of: answer)
         document = Atomic(answer.document ?? 0)
         shown = Mutex(answer.objects)
         policy = upstream.applying(answer.policy, to: answer.key.url)

@@ -28,7 +28,7 @@ final class Relay {
         let length = fields.text("content-length").flatMap(Int.init)
         fields.remove("content-length")
         let status = CacheStatus.forwarded(demand.reason, isStored: isStored, isCollapsed: !isLeader)
-        if demand.isShareable, demand.hasCurrent(status: head.status, fields: fields, now: now) {
+        if demand.asksForItself, demand.hasCurrent(status: head.status, fields: fields, now: now) {
             isAnswered = true
             fields = StoredFields.notModified(fields)
             demand.decorate(&fields, with: status)

@@ -1,13 +1,16 @@
 extension Reply {
     /// Sends a stored answer: its conditions evaluated, its age and its history told.
     ///
-    /// - Parameter cookies: new ones for this client alone; those of an answer that is replayed are in it already.
+    /// - Parameters:
+    ///   - cookies: new ones for this client alone; those of an answer that is replayed are in it already.
+    ///   - withheld: further lines for this client alone.
     func serve(
         _ ready: ReadyAnswer,
         for demand: Demand,
         as manner: Manner,
         isCollapsed: Bool = false,
         cookies: [Field] = [],
+        withheld: [Field] = [],
         now: Int64
     ) {
         let status = manner.cacheStatus(
@@ -22,6 +25,7 @@ extension Reply {
         fields.remove("cache-status")
         fields.lines.append(Field(name: Array("Cache-Status".utf8), value: status.appended(to: upstreamStatus)))
         if demand.upstream.settings.cookies != .replay { fields.lines += cookies }
+        fields.lines += withheld
         demand.upstream.addCORS(to: &fields, for: demand.request.fields)
         respond(status: portion.status(of: ready), fields: fields, body: portion.body(of: ready))
     }
