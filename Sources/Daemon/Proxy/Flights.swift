@@ -23,7 +23,7 @@ final class Flights {
     private var joinable: [Digest128: Flight] = [:]
     /// Flights that are over, and whose answer waits for the store.
     var settling: [ObjectIdentifier: Flight] = [:]
-    /// What waits for the store, by number.
+    /// What waits for a commit or for a slow reader, by number; given what was read of the store for it.
     private var errands: [Int: ([StoredDocument]) -> Void] = [:]
     private var errandNumber = 0
     /// Bytes of bodies that flights keep, and that readers who lag behind a finished one have still to take.
@@ -58,7 +58,7 @@ final class Flights {
     /// Has a client wait for the flight that fetches its document; starts one if there is none to join.
     ///
     /// - Parameter variants: what else is stored under the demand's key, for the upstream to say whether it is that.
-    func ask(_ demand: Demand, _ reply: Reply, stored: ReadyAnswer?, variants: [Variant] = []) {
+    func ask(_ demand: Demand, _ reply: any Recipient, stored: ReadyAnswer?, variants: [Variant] = []) {
         if demand.isShareable, let flight = joinable[demand.digest], flight.isJoinable(by: demand) {
             metrics.upstream(demand.upstream.name).coalesced.add()
             flight.join(demand, reply, isLeader: false)
@@ -152,13 +152,13 @@ final class Flights {
     }
 
     /// Counts bytes no longer, once none of these clients has any of them to take.
-    func release(_ bytes: Int, after replies: [Reply]) {
+    func release(_ bytes: Int, after replies: [any Recipient] = []) {
         guard let slow = replies.first(where: { $0.backlog > 0 }) else {
             held -= bytes
             return
         }
-        let flights = LoopReference(self, on: loop)
-        slow.onDrain(below: 1) { flights.enqueue { $0.release(bytes, after: replies) } }
+        let (number, flights) = (errand { [self] _ in release(bytes, after: replies) }, LoopReference(self, on: loop))
+        slow.onDrain(below: 1) { flights.enqueue { $0.run(errand: number) } }
     }
 
     // MARK: Writes and cleanings
@@ -187,7 +187,8 @@ final class Flights {
     /// What to store of an answer whose head has come; nil for nothing.
     func storage(of head: UpstreamHead, in flight: Flight) -> Flight.Storing? {
         let demand = flight.demand
-        guard demand.isShareable, !flight.storesNothing else { return nil }
+        // A stream of events has no end to wait for, and no use as a document.
+        guard demand.isShareable, !flight.storesNothing, !head.isEventStream else { return nil }
         let route = demand.upstream.overrides(for: demand.route)
         let policy = ResponsePolicy(
             request: RequestFacts(method: demand.request.method, fields: demand.request.fields),
@@ -259,17 +260,25 @@ final class Flights {
         where isWanted: @escaping @Sendable ([UInt8]) -> Bool,
         then work: @escaping ([StoredDocument]) -> Void
     ) {
-        let number = errandNumber
-        errandNumber += 1
-        errands[number] = work
-        let flights = LoopReference(self, on: loop)
+        let (number, flights) = (errand(work), LoopReference(self, on: loop))
         Task { [cache] in
             await cache.store.flush()
             var found: [StoredDocument] = []
             // What cannot be read is as good as gone.
             if let key { found = (try? await cache.store.documents(at: key, where: isWanted)) ?? [] }
-            flights.enqueue { [found] in $0.errands.removeValue(forKey: number)?(found) }
+            flights.enqueue { [found] in $0.run(errand: number, found) }
         }
+    }
+
+    /// Notes what is to be done here once something on another thread has happened.
+    private func errand(_ work: @escaping ([StoredDocument]) -> Void) -> Int {
+        defer { errandNumber += 1 }
+        errands[errandNumber] = work
+        return errandNumber
+    }
+
+    private func run(errand number: Int, _ found: [StoredDocument] = []) {
+        errands.removeValue(forKey: number)?(found)
     }
 
     /// Whether a stored answer is served in the place of an error.
@@ -279,8 +288,13 @@ final class Flights {
     }
 
     /// Serves a stored answer in the place of an error, or of no answer at all.
-    func substitute(_ stored: ReadyAnswer, forStatus status: Int?, to relays: [Relay]) {
-        serve(stored, to: relays, as: { .substituted($0.reason, status: status) })
+    func substitute(
+        _ stored: ReadyAnswer,
+        forStatus status: Int?,
+        error: UpstreamError? = nil,
+        to relays: [Relay]
+    ) {
+        serve(stored, to: relays, as: { .substituted($0.reason, status: status, error: error) })
     }
 
     /// No answer came, or none that could be used.
@@ -288,7 +302,7 @@ final class Flights {
         let upstream = flight.demand.upstream.name
         log.debug("upstream failed", metadata: ["error": "\(error.label)", "upstream": "\(upstream)"])
         if let stored = flight.stored, stored.maySubstitute(at: now, for: flight.demand) {
-            return substitute(stored, forStatus: nil, to: relays)
+            return substitute(stored, forStatus: nil, error: error, to: relays)
         }
         for relay in relays {
             outcomes.count(.error)
@@ -298,15 +312,13 @@ final class Flights {
 
     /// Answers clients from a ready answer, each in its own view and for its own address.
     ///
-    /// - Parameters:
-    ///   - cookies: the upstream's `Set-Cookie` lines, for the one whose request they answer.
-    ///   - withheld: other lines that are for nobody else.
+    /// - Parameter cookies: the upstream's `Set-Cookie` lines, and others that are for nobody but the one whose request they
+    ///   answer.
     func serve(
         _ ready: ReadyAnswer,
         to relays: [Relay],
         as manner: (Demand) -> Manner,
-        cookies: [Field] = [],
-        withheld: [Field] = []
+        cookies: [Field] = []
     ) {
         for relay in relays {
             let manner = manner(relay.demand)
@@ -317,7 +329,6 @@ final class Flights {
                 as: manner,
                 isCollapsed: !relay.isLeader,
                 cookies: relay.isLeader ? cookies : [],
-                withheld: relay.isLeader ? withheld : [],
                 now: now
             )
         }

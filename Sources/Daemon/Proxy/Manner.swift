@@ -6,8 +6,8 @@ enum Manner: Sendable {
     case offline(isStale: Bool)
     /// The upstream said that it is still good; it remains stored unless the upstream said no to that, too.
     case revalidated(CacheStatus.Forward, isStored: Bool)
-    /// The upstream failed; its status, if it answered at all.
-    case substituted(CacheStatus.Forward, status: Int?)
+    /// The upstream failed: with its status, or else with what kept it from answering.
+    case substituted(CacheStatus.Forward, status: Int?, error: UpstreamError?)
     /// Fetched for this request, and served when it was whole.
     case fetched(CacheStatus.Forward)
 
@@ -33,7 +33,7 @@ enum Manner: Sendable {
         case .revalidated(let reason, let isStored):
             status = .forwarded(reason, status: 304, isStored: isStored)
             status.timeToLive = timeToLive
-        case .substituted(let reason, let upstreamStatus):
+        case .substituted(let reason, let upstreamStatus, _):
             status = .forwarded(reason, status: upstreamStatus)
             status.timeToLive = timeToLive
             status.detail = "stale"

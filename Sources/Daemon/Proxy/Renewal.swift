@@ -130,8 +130,7 @@ extension Flights {
             ready,
             to: relays.filter(isServed),
             as: { .revalidated($0.reason, isStored: renewed.policy.storability == .yes) },
-            cookies: head.cookies,
-            withheld: renewed.withheld
+            cookies: head.cookies + renewed.withheld.filter { !$0.isNamed("set-cookie") }
         )
         for relay in relays where !isServed(relay) { askAlone(relay) }
     }

@@ -1,16 +1,14 @@
 extension Reply {
     /// Sends a stored answer: its conditions evaluated, its age and its history told.
     ///
-    /// - Parameters:
-    ///   - cookies: new ones for this client alone; those of an answer that is replayed are in it already.
-    ///   - withheld: further lines for this client alone.
+    /// - Parameter cookies: new ones, and other lines, for this client alone; cookies of an answer that is replayed are in it
+    ///   already.
     func serve(
         _ ready: ReadyAnswer,
         for demand: Demand,
         as manner: Manner,
         isCollapsed: Bool = false,
         cookies: [Field] = [],
-        withheld: [Field] = [],
         now: Int64
     ) {
         let status = manner.cacheStatus(
@@ -24,8 +22,8 @@ extension Reply {
         let upstreamStatus = fields.all("cache-status")
         fields.remove("cache-status")
         fields.lines.append(Field(name: Array("Cache-Status".utf8), value: status.appended(to: upstreamStatus)))
-        if demand.upstream.settings.cookies != .replay { fields.lines += cookies }
-        fields.lines += withheld
+        let replays = demand.upstream.settings.cookies == .replay
+        fields.lines += cookies.filter { !replays || !$0.isNamed("set-cookie") }
         demand.upstream.addCORS(to: &fields, for: demand.request.fields)
         respond(status: portion.status(of: ready), fields: fields, body: portion.body(of: ready))
     }
