@@ -35,8 +35,11 @@ extension Proxy {
         explanation.online = Explanation.Outcome(online, demand, now: now)
         explanation.offline = Explanation.Outcome(offline, demand, now: now)
         switch online {
-        case .ask(_, let stored): explanation.upstream = .init(demand, stored: stored, now: now)
-        case .answerAndRefresh(let ready, _): explanation.upstream = .init(demand, stored: ready, now: now)
+        case .ask(_, let stored):
+            let others = demand.asksForItself ? try await cache.variants(besides: demand) : []
+            explanation.upstream = .init(demand, stored: stored, variants: others, now: now)
+        case .answerAndRefresh(let ready, _):
+            explanation.upstream = .init(demand, stored: ready, variants: [], now: now)
         case .answer, .refuse: break
         }
         return explanation
