@@ -15,6 +15,8 @@ struct Arrival: Sendable {
     /// The digest by which the hit path asks for the principal; nil where it will not.
     let quickDigest: Digest128?
     let view: View
+    /// What `Larder-Live` asks for; nil where the answer is a plain one.
+    let live: LiveMode?
     let base: LinkBase
 }
 
@@ -37,7 +39,9 @@ extension Arrival {
         keyURL = key
         route = String(decoding: normalised.routePath, as: UTF8.self)
 
-        let fields = request.owned().fields
+        var fields = request.owned().fields
+        live = try LiveMode(request, fields)
+        if live != nil { fields = LiveMode.plain(fields) }
         guard !Via.isLoop(fields) else { throw ArrivalError(problem: .loop) }
         context = upstream.context.canonical(fields)
         let own = upstream.principal.canonical(query: query, fields: fields)
