@@ -25,7 +25,7 @@ enum Manner: Sendable {
     /// The member of `Cache-Status`.
     ///
     /// - Parameter sent: the status that the client is given: of what was fetched for it, it may get a part, or a 304.
-    func cacheStatus(of ready: ReadyAnswer, sent: Int? = nil, isCollapsed: Bool, now: Int64) -> CacheStatus {
+    func cacheStatus(of ready: ReadyAnswer, sent: Int, isCollapsed: Bool, now: Int64) -> CacheStatus {
         var status: CacheStatus
         var detail: String?
         switch self {
@@ -42,7 +42,7 @@ enum Manner: Sendable {
             detail = ready.staleDetail
         case .fetched(let reason):
             let fetched = ready.answer.status
-            status = .forwarded(reason, status: sent ?? fetched == fetched ? nil : fetched, isStored: true)
+            status = .forwarded(reason, status: sent == fetched ? nil : fetched, isStored: true)
         }
         status.timeToLive = ready.policy.timeToLive(at: now)
         status.isCollapsed = isCollapsed

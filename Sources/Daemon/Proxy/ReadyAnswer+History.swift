@@ -1,8 +1,8 @@
 extension ReadyAnswer {
-    /// Adds to its fields what changes from time to time: its age, and how it came to be served.
+    /// Adds what an answer tells of its age and of how it came to be served.
     ///
-    /// - Parameter sent: the status that the client is given, where it may be another than the answer's.
-    func addHistory(to fields: inout Fields, as manner: Manner, sent: Int? = nil, isCollapsed: Bool, now: Int64) {
+    /// - Parameter sent: the status that the client is given.
+    func addHistory(to fields: inout Fields, as manner: Manner, sent: Int, isCollapsed: Bool, now: Int64) {
         fields.append("Age", String(max(0, policy.age(at: now))))
         let status = manner.cacheStatus(of: self, sent: sent, isCollapsed: isCollapsed, now: now)
         let upstreamStatus = fields.all("cache-status")

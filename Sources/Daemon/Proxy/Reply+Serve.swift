@@ -11,12 +11,11 @@ extension Reply {
         now: Int64
     ) {
         let portion = Portion(of: ready, for: demand.request, now: now)
-        let status = portion.status(of: ready)
         var fields = portion.fields(of: ready)
-        ready.addHistory(to: &fields, as: manner, sent: status, isCollapsed: isCollapsed, now: now)
+        ready.addHistory(to: &fields, as: manner, sent: portion.status(of: ready), isCollapsed: isCollapsed, now: now)
         if demand.upstream.settings.cookies != .replay { fields.lines += cookies }
         demand.upstream.addCORS(to: &fields, for: demand.request.fields)
-        respond(status: status, fields: fields, body: portion.body(of: ready))
+        respond(status: portion.status(of: ready), fields: fields, body: portion.body(of: ready))
     }
 
     /// Sends a problem document.

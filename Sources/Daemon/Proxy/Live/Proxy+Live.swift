@@ -33,7 +33,7 @@ extension Proxy {
         let status =
             isAsked
             ? CacheStatus.forwarded(.request)
-            : manner.cacheStatus(of: shown, isCollapsed: false, now: now)
+            : manner.cacheStatus(of: shown, sent: shown.answer.status, isCollapsed: false, now: now)
         exchange.open(status.text)
         exchange.show(shown, as: manner)
         if !isAsked { outcomes.count(manner.outcome(of: shown)) }
