@@ -29,6 +29,18 @@ extension Explanation.Outcome {
         )
     }
 
+    /// What `Larder-Live` has told.
+    static func events(isShown: Bool, isAsked: Bool) -> Explanation.Outcome {
+        let shown = isShown ? "`cached` with what is stored" : ""
+        let asked = isAsked ? (isShown ? "then what the upstream says" : "what the upstream says") : "then the end"
+        return .init(
+            action: "events",
+            status: 200,
+            cacheStatus: isAsked ? CacheStatus.forwarded(isShown ? .request : .uriMiss).text : "",
+            reason: isShown ? "\(shown), \(asked)" : isAsked ? asked : "`error`: nothing is stored, and nobody is asked"
+        )
+    }
+
     private init(_ action: String, _ ready: ReadyAnswer, _ manner: Manner, _ demand: Demand, now: Int64) {
         let sent = Portion(of: ready.shown(to: demand), for: demand.request, now: now).status(of: ready)
         self.init(

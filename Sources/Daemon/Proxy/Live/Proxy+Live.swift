@@ -61,7 +61,7 @@ extension Proxy {
 
 extension ReadyAnswer {
     /// Whether it may be shown while the upstream is asked about it: what a route never reuses may not.
-    fileprivate func mayBeShown(at now: Int64) -> Bool {
+    func mayBeShown(at now: Int64) -> Bool {
         if case .mustValidate(_, .notReusable, _) = policy.reuse(at: now, for: .none) { false } else { true }
     }
 
