@@ -39,7 +39,7 @@ extension Proxy {
             let isShown = selected?.mayBeShown(at: now) == true
             explanation.online = .events(isShown: isShown, isAsked: !demand.directives.onlyIfCached)
             explanation.offline = .events(isShown: isShown, isAsked: false)
-            explanation.upstream = .init(demand, stored: selected, now: now)
+            explanation.upstream = .init(demand, stored: selected, variants: [], now: now)
             return explanation
         }
         switch online {

@@ -2,8 +2,6 @@ import Store
 
 extension Proxy {
     /// Answers a request with `Larder-Live: once`: what is stored, whatever its age, then what the upstream says of it.
-    ///
-    /// The upstream is asked however fresh the stored answer is, unless the mode or the request forbids it.
     func live(_ demand: Demand, _ reply: Reply) async {
         let found = await lookUp(demand)
         var shown: ReadyAnswer?
@@ -12,49 +10,53 @@ extension Proxy {
         } catch {
             return refuse(.storeFailed(error), reply)
         }
+        let isStale = shown.map { !$0.isFresh(at: now) } ?? false
+        let mode = modes.current
+        let manner = mode == .offline ? Manner.offline(isStale: isStale) : .hit(isStale: isStale)
+        let course = LiveCourse(demand, shown, mode: mode)
         let exchange = LiveExchange(demand, reply, flights: runningFlights, exchanges: liveExchanges)
-        let isOffline = modes.current == .offline
-        let isAsked = !isOffline && !demand.directives.onlyIfCached
-        let problem: ProblemDocument? =
-            if isOffline {
-                shown == nil ? .unknownOffline(demand) : .offline(demand.request.method)
-            } else if !isAsked, shown == nil {
-                .notCached(demand)
-            } else {
-                nil
-            }
-        guard let shown else {
-            exchange.open(problem?.cacheStatus ?? CacheStatus.forwarded(.uriMiss).text)
-            return conclude(exchange, demand, stored: found, reason: .uriMiss, problem)
+        exchange.open(course.cacheStatus(shown, manner, now: now))
+        if let shown {
+            shown.residence.noteUse()
+            exchange.show(shown, as: manner)
         }
-        shown.residence.noteUse()
-        let isStale = !shown.isFresh(at: now)
-        let manner = isOffline ? Manner.offline(isStale: isStale) : .hit(isStale: isStale)
-        let status =
-            isAsked
-            ? CacheStatus.forwarded(.request)
-            : manner.cacheStatus(of: shown, sent: shown.answer.status, isCollapsed: false, now: now)
-        exchange.open(status.text)
-        exchange.show(shown, as: manner)
-        if !isAsked { outcomes.count(manner.outcome(of: shown)) }
-        conclude(exchange, demand, stored: found, reason: .request, problem, isAsked: isAsked)
+        switch course {
+        case .ask(let reason):
+            // Counted by the flight.
+            return runningFlights.ask(demand.asking(because: reason), exchange, stored: found)
+        case .end: exchange.end()
+        case .refuse(let problem): exchange.refuse(problem)
+        }
+        outcomes.count(shown.map { manner.outcome(of: $0) } ?? .error)
+    }
+}
+
+/// What follows once what is stored was shown.
+private enum LiveCourse {
+    /// The upstream is asked, however fresh what was shown is.
+    case ask(CacheStatus.Forward)
+    case end
+    case refuse(ProblemDocument)
+
+    init(_ demand: Demand, _ shown: ReadyAnswer?, mode: Mode) {
+        switch mode {
+        case .offline:
+            self = .refuse(shown == nil ? .unknownOffline(demand) : .offline(demand.request.method))
+        case .online where !demand.directives.onlyIfCached:
+            self = .ask(shown == nil ? .uriMiss : .request)
+        case .online:
+            self = shown == nil ? .refuse(.notCached(demand)) : .end
+        }
     }
 
-    /// Has the upstream say its word, or ends the stream without it.
-    private func conclude(
-        _ exchange: LiveExchange,
-        _ demand: Demand,
-        stored: ReadyAnswer?,
-        reason: CacheStatus.Forward,
-        _ problem: ProblemDocument?,
-        isAsked: Bool = true
-    ) {
-        if let problem {
-            exchange.refuse(problem)
-        } else if isAsked {
-            runningFlights.ask(demand.asking(because: reason), exchange, stored: stored)
-        } else {
-            exchange.end()
+    /// What the head of the stream says; each event tells how its own answer came about.
+    func cacheStatus(_ shown: ReadyAnswer?, _ manner: Manner, now: Int64) -> String {
+        switch (self, shown) {
+        case (.ask(let reason), _): CacheStatus.forwarded(reason).text
+        case (_, let shown?):
+            manner.cacheStatus(of: shown, sent: shown.answer.status, isCollapsed: false, now: now).text
+        case (.refuse(let problem), nil): problem.cacheStatus
+        case (.end, nil): CacheStatus.hit().text
         }
     }
 }
