@@ -40,9 +40,8 @@ extension AnswerCache {
             )
             if let known { variants[known] = variant } else { variants.append(variant) }
         }
-        let answering = variants.filter { $0.ready.answers(demand) }
-        let ready = answering.filter { $0.isInMemory && !$0.isDirty }
-        let selected = (ready.isEmpty ? answering : ready).map(\.ready)
+        if let held = inMemory(demand, now: now), held.isClean { return (variants, held) }
+        let selected = variants.map(\.ready).filter { $0.answers(demand) }
             .max { $1.isPreferred(to: $0, for: demand.directives, now: now) }
         return (variants, selected)
     }
