@@ -13,7 +13,9 @@ extension AnswerCache {
 
     /// All variants under a demand's key, and the one that answers it: what a look-up would find, but nothing is taken into
     /// memory, and nothing counts as used.
-    func survey(_ demand: Demand) async throws(StoreError) -> (variants: [SurveyedAnswer], selected: ReadyAnswer?) {
+    func survey(_ demand: Demand, now: Int64) async throws(StoreError) -> (
+        variants: [SurveyedAnswer], selected: ReadyAnswer?
+    ) {
         var variants = (memory.answers(at: demand.digest) ?? []).filter { $0.key == demand.key }.map { ready in
             SurveyedAnswer(
                 ready: ready,
@@ -25,7 +27,7 @@ extension AnswerCache {
         }
         let documents = store.mayHave(demand.digest) ? try await store.documents(at: demand.key) : []
         for document in documents {
-            guard let answer = Answer(document) else { continue }
+            guard !isDropped(document.id), let answer = Answer(document) else { continue }
             let known = variants.firstIndex { $0.ready.answer.selection == answer.selection }
             // What is in memory answers unless it is dirty, as for any request.
             if let known, !variants[known].isDirty { continue }
@@ -38,10 +40,9 @@ extension AnswerCache {
             )
             if let known { variants[known] = variant } else { variants.append(variant) }
         }
-        let answering = variants.filter { $0.ready.answers(demand) }
-        let ready = answering.filter { $0.isInMemory && !$0.isDirty }
-        let selected = (ready.isEmpty ? answering : ready).map(\.ready)
-            .max { $0.policy.responseTime < $1.policy.responseTime }
+        if let held = inMemory(demand, now: now), held.isClean { return (variants, held) }
+        let selected = variants.map(\.ready).filter { $0.answers(demand) }
+            .max { $1.isPreferred(to: $0, for: demand.directives, now: now) }
         return (variants, selected)
     }
 }

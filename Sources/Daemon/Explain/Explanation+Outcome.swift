@@ -29,6 +29,13 @@ extension Explanation.Outcome {
         )
     }
 
+    /// A retrieval with conditions that only the origin may evaluate.
+    static let forOrigin = Explanation.Outcome(
+        action: "pass",
+        cacheStatus: CacheStatus.forwarded(.bypass).text,
+        reason: "If-Match and If-Unmodified-Since are the origin's to evaluate"
+    )
+
     /// What `Larder-Live` has told.
     static func events(isShown: Bool, isAsked: Bool) -> Explanation.Outcome {
         let shown = isShown ? "`cached` with what is stored" : ""

@@ -11,8 +11,8 @@ extension Proxy {
         // Nobody's id: a principal that is not known has nothing.
         let request = arrival.live == nil ? imagined.request : imagined.request.plain
         let demand = Demand(request, arrival, principal: principal ?? -1, hasher: cache.store.hasher)
-        let (variants, selected) = try await cache.survey(demand)
-        let now = Int64(loop.wallSeconds)
+        let now = now
+        let (variants, selected) = try await cache.survey(demand, now: now)
         let mode = modes.current
         var explanation = Explanation(
             request: Explanation.Asked(demand, arrival, label: label, isKnown: principal != nil),
@@ -40,6 +40,11 @@ extension Proxy {
             explanation.online = .events(isShown: isShown, isAsked: !demand.directives.onlyIfCached)
             explanation.offline = .events(isShown: isShown, isAsked: false)
             explanation.upstream = .init(demand, stored: selected, variants: [], now: now)
+            return explanation
+        }
+        if demand.isForOrigin {
+            explanation.online = .forOrigin
+            explanation.upstream = .init(demand.passed, stored: nil, variants: [], now: now)
             return explanation
         }
         switch online {

@@ -52,7 +52,7 @@ final class AnswerCache: Sendable {
     func admit(_ documents: [StoredDocument], for demand: Demand, now: Int64) -> ReadyAnswer? {
         var found: ReadyAnswer?
         for document in documents {
-            guard !dropped.withLock({ $0.contains(document.id) }) else { continue }
+            guard !isDropped(document.id) else { continue }
             guard let answer = Answer(document) else {
                 log.warning("a stored answer is unreadable and was dropped", metadata: ["url": "\(demand.key.url)"])
                 store.remove(document.id)
@@ -155,6 +155,9 @@ final class AnswerCache: Sendable {
         let used = memory.takeUsed().map { $0.document.load(ordering: .relaxed) }.filter { $0 != 0 }
         if !used.isEmpty { store.touchUsed(used) }
     }
+
+    /// Whether a document was dropped, which a reader of the store may still find.
+    func isDropped(_ document: DocumentID) -> Bool { dropped.withLock { $0.contains(document) } }
 
     /// Forgets an answer that is good for nothing any more, in memory and on disk.
     func drop(_ ready: ReadyAnswer) {
