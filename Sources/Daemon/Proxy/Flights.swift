@@ -57,7 +57,9 @@ final class Flights {
 
     /// Has a client wait for the flight that fetches its document; starts one if there is none to join.
     func ask(_ demand: Demand, _ reply: Reply, stored: ReadyAnswer?) {
-        if demand.isShareable, let flight = joinable[demand.digest], flight.isJoinable(by: demand) {
+        if demand.isShareable, let flight = joinable[demand.digest], flight.isJoinable(by: demand),
+            demand.mayShare(with: flight.demand)
+        {
             metrics.upstream(demand.upstream.name).coalesced.add()
             flight.join(demand, reply, isLeader: false)
             return
@@ -186,18 +188,22 @@ final class Flights {
         )
         guard policy.storability == .yes else { return nil }
         // An error, cacheable as it may be, never takes the place of a good answer.
-        if head.status >= 500, flight.stored != nil { return nil }
+        if head.status >= 500, let stored = flight.stored, stored.answer.status < 500 { return nil }
         if let length = head.fields.text("content-length").flatMap(Int.init), length > settings.limits.document {
             return nil
         }
         guard let selection = demand.upstream.selection(policy, route: route, request: demand.request.fields) else {
             return nil
         }
-        let fields = StoredFields.storable(
+        var fields = StoredFields.storable(
             head.fields,
             leavingOut: policy.fieldsNotStored + policy.fieldsNotReused,
             replaysCookies: demand.upstream.settings.cookies == .replay
         )
+        // What is stored without a date is given that of its arrival (RFC 9110 §6.6.1).
+        if policy.answer.flags.contains(.dateAssumed) {
+            fields.set("Date", String(decoding: HTTPDate.format(policy.answer.date), as: UTF8.self))
+        }
         return Flight.Storing(policy: policy.answer, fields: fields, selection: selection)
     }
 
