@@ -195,15 +195,11 @@ final class Flights {
         guard let selection = demand.upstream.selection(policy, route: route, request: demand.request.fields) else {
             return nil
         }
-        var fields = StoredFields.storable(
+        let fields = StoredFields.storable(
             head.fields,
             leavingOut: policy.fieldsNotStored + policy.fieldsNotReused,
             replaysCookies: demand.upstream.settings.cookies == .replay
         )
-        // What is stored without a date is given that of its arrival (RFC 9110 §6.6.1).
-        if policy.answer.flags.contains(.dateAssumed) {
-            fields.set("Date", String(decoding: HTTPDate.format(policy.answer.date), as: UTF8.self))
-        }
         return Flight.Storing(policy: policy.answer, fields: fields, selection: selection)
     }
 
@@ -307,7 +303,10 @@ final class Flights {
         }
         for relay in relays {
             outcomes.count(.error)
-            relay.reply.refuse(.upstreamFailed(error, upstream: upstream), relay.demand.failed(error))
+            relay.reply.refuse(
+                .upstreamFailed(error, upstream: upstream, isValidation: flight.stored != nil),
+                relay.demand.failed(error)
+            )
         }
     }
 

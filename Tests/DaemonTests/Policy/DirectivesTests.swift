@@ -69,6 +69,8 @@ import Testing
         #expect(read(quote + "stale-if-error=5").staleIfError == nil)
         #expect(!read(quote + "public").isPublic)
         #expect(!read(quote + "must-understand").mustUnderstand)
+        #expect(read(quote + "foo=\"a, no-store, b\"").noStore)
+        #expect(read(quote, "foo=\"a, no-store, b\"").noStore)
         // The next line belongs to the same list; what stood before the quote holds.
         #expect(read(quote, "max-age=5, public").maxAge == 0)
         #expect(!read(quote, "max-age=5, public").isPublic)

@@ -66,6 +66,28 @@ import Testing
         #expect((answer.storability == .yes) == isStored)
     }
 
+    @Test func `what a 304 makes one person's is not reused, though it is stored`() {
+        for (control, request) in [
+            ("private, max-age=60", RequestFacts(method: "GET")), ("max-age=60", Self.authorized),
+        ] {
+            let renewed = Freshening.renewed(
+                fields([("Cache-Control", "public, max-age=60")]),
+                status: 200,
+                by: fields([("Cache-Control", control)]),
+                request: request,
+                requestTime: exampleDate,
+                responseTime: exampleDate,
+                settings: {
+                    var settings = CachePolicySettings()
+                    settings.isShared = true
+                    return settings
+                }()
+            )
+            #expect(!renewed.policy.answer.reuse(at: exampleDate, for: .none).isServable)
+        }
+        #expect(policy([("Cache-Control", "private, max-age=60")]).answer.reuse(at: exampleDate, for: .none).isServable)
+    }
+
     @Test func `a credential of Larder's own counts as Authorization`() {
         var settings = CachePolicySettings()
         settings.addsCredential = true

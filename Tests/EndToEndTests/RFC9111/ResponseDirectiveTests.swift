@@ -14,6 +14,16 @@ import Testing
             .asked(.control("max-age=3600, must-revalidate, stale-while-revalidate=9000") + ["Age": "3700"]),
             .asked(.control("max-age=3600, must-revalidate=x") + ["Age": "3700"], second: .control("max-stale")),
         ])
+        // Where the origin cannot be asked, the answer is 504.
+        let readings = try Readings()
+        for reading in Reading.allCases {
+            let path = readings.path(reading) { _, number in
+                number == 1 ? .text("x", .control("max-age=0, must-revalidate")) : .reset
+            }
+            _ = try readings.larder.get(path)
+            let second = try readings.larder.get(path)
+            #expect(second.status == 504 && second.isProblem)
+        }
     }
 
     @Test func `§5.2.2.3 must-understand: only statuses that are known, and then in spite of no-store`() throws {

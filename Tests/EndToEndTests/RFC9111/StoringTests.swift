@@ -189,3 +189,56 @@ import Testing
         #expect(found.isHit && found.text.contains("public"))
     }
 }
+
+@Suite("RFC 9111 §3.1 Storing Header and Trailer Fields", .scripts) struct StoredFieldTests {
+    @Test func `all fields are kept but those of the connection`() throws {
+        let readings = try Readings()
+        for reading in Reading.allCases {
+            let path = readings.path(reading) { _, _ in
+                .text(
+                    "x",
+                    .control("max-age=3600") + [
+                        "Connection": "X-Hop, close-not", "X-Hop": "1", "Keep-Alive": "timeout=5",
+                        "Proxy-Authenticate": "Basic",
+                        "Proxy-Authentication-Info": "a=b", "Upgrade": "h2c", "TE": "x", "Trailer": "X-Trailer",
+                        "X-Kept": "1", "x-kept": "2", "Content-Language": "de", "Server": "origin", "X-Empty": "",
+                        "Warning": "199 - \"x\"", "Pragma": "no-cache",
+                    ]
+                )
+            }
+            for isHit in [false, true] {
+                let answer = try readings.larder.get(path)
+                #expect(answer.isHit == isHit)
+                for name in ["X-Hop", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authentication-Info", "Upgrade", "TE"]
+                {
+                    #expect(answer[name] == nil, "\(name)")
+                }
+                #expect(answer.fields.all("X-Kept") == ["1", "2"])
+                #expect(answer["Content-Language"] == "de" && answer["Server"] == "origin" && answer["X-Empty"] == "")
+                #expect(answer["Warning"] == "199 - \"x\"" && answer["Pragma"] == "no-cache")
+                #expect(answer["Cache-Control"] == "max-age=3600")
+            }
+        }
+    }
+}
+
+@Suite("RFC 9111 §3.3 Storing Incomplete Responses", .scripts) struct IncompleteTests {
+    @Test func `a body that was cut short is not stored`() throws {
+        let readings = try Readings()
+        let head = "HTTP/1.1 200 OK\r\nCache-Control: max-age=3600\r\n"
+        for reading in Reading.allCases {
+            for cut in [
+                "Content-Length: 10\r\n\r\n12345", "Transfer-Encoding: chunked\r\n\r\n5\r\n12345\r\n",
+                "Transfer-Encoding: chunked\r\n\r\n9\r\n12345",
+            ] {
+                let path = readings.path(reading) { _, number in
+                    number == 1 ? .raw(head + cut) : .text("whole", .control("max-age=3600"))
+                }
+                _ = try? readings.larder.get(path)
+                let second = try readings.larder.get(path)
+                #expect(!second.isHit && second.text == "whole", "\(cut)")
+                #expect(readings.requests(path) == 2)
+            }
+        }
+    }
+}

@@ -100,6 +100,8 @@ struct DirectiveReader {
             let value = token()
             return value.isEmpty ? .malformed : .token(value)
         }
+        // In doubt no quote hides anything.
+        if isInDoubt { return .malformed }
         let start = position + 1
         var index = start
         while index < bytes.count {

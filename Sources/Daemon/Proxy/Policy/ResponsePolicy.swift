@@ -150,6 +150,16 @@ struct ResponsePolicy: Sendable, Equatable {
             route: route
         ) {
             storability = .no(reason)
+            // A 304 may forbid what is stored already.
+            if Self.forbidsReuse(reason) { self.answer.flags.insert(.noStore) }
+        }
+    }
+
+    /// Whether an answer that may not be stored may not be reused either, should it be in the store.
+    private static func forbidsReuse(_ reason: Storability.Reason) -> Bool {
+        switch reason {
+        case .noStore, .isPrivate, .authorization, .notUnderstood, .varyAny: true
+        case .method, .askAgain, .interim, .partial, .notModified, .requestNoStore, .notExplicit, .neverByRoute: false
         }
     }
 
