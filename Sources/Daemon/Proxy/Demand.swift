@@ -14,6 +14,8 @@ struct Demand: Sendable {
     let view: View
     /// The address that the client used, which links lead back to.
     let base: LinkBase
+    /// What the configuration says about the caching of its answer.
+    let overrides: Settings.Overrides
     /// Whether the `Accept` of the request names JSON and nothing else.
     let wantsJSONOnly: Bool
     /// Whether it is passed on without a look-up, and its answer forgotten.
@@ -35,6 +37,7 @@ struct Demand: Sendable {
         digest = hasher.digest(key)
         directives = RequestDirectives(fields: request.fields)
         view = arrival.view
+        overrides = arrival.upstream.overrides(for: arrival.route)
         base = arrival.base
         wantsJSONOnly = request.fields[first: "accept"].map { Demand.namesJSON($0) } ?? false
     }
@@ -43,8 +46,25 @@ struct Demand: Sendable {
 
     /// Whether its answer is the whole document, which others may wait for and which may be stored.
     var isShareable: Bool {
-        !isPassed && request.method == "GET" && !request.fields.contains("range") && !directives.noStore
+        !isPassed && overrides.cache != .never && request.method == "GET" && !request.fields.contains("range")
+            && !directives.noStore
             && request.body == nil
+    }
+
+    /// Whether Larder asks in its own words: without the client's conditions, which it evaluates itself, and with those of
+    /// what it has stored (RFC 9111 §4.3).
+    var asksForItself: Bool {
+        isShareable
+            || isHead && !isPassed && !request.fields.contains("range") && !directives.noStore && request.body == nil
+    }
+
+    /// The client's conditions; with no idea of the time, for which ones there are.
+    var conditions: Preconditions { Preconditions(fields: request.fields, now: 0) }
+
+    /// Whether it carries a condition that only the origin may evaluate (RFC 9111 §4.3.2).
+    var isForOrigin: Bool {
+        (request.fields.contains("if-match") || request.fields.contains("if-unmodified-since"))
+            && conditions.isForOrigin
     }
 
     func asking(because reason: CacheStatus.Forward) -> Demand {
@@ -72,17 +92,14 @@ extension Demand {
 
     /// The request as it goes upstream.
     ///
-    /// - Parameter validating: a stored answer whose validators go along; without it a retrieval asks for the whole.
-    func upstreamRequest(validating answer: Answer?) -> UpstreamRequest {
-        var fields = UpstreamFields.make(from: request.fields, removingConditions: isShareable)
+    /// - Parameter validation: what is asked about stored answers; without it a retrieval asks for the whole.
+    func upstreamRequest(_ validation: Validation = .none) -> UpstreamRequest {
+        var fields = UpstreamFields.make(from: request.fields, removingConditions: asksForItself)
         if let credential = upstream.settings.credential {
             fields.remove(named: credential.header.lowercased())
             fields.lines.append(Field(name: Array(credential.header.utf8), value: credential.value.bytes))
         }
-        if let answer {
-            let stored = Preconditions.Stored(fields: answer.fields, policy: answer.policy)
-            fields.lines += Preconditions.validators(of: [stored]).lines
-        }
+        fields.lines += validation.fields.lines
         return UpstreamRequest(
             method: request.method,
             url: upstream.url(of: target),

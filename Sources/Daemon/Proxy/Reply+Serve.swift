@@ -1,7 +1,8 @@
 extension Reply {
     /// Sends a stored answer: its conditions evaluated, its age and its history told.
     ///
-    /// - Parameter cookies: new ones for this client alone; those of an answer that is replayed are in it already.
+    /// - Parameter cookies: new ones, and other lines, for this client alone; cookies of an answer that is replayed are in it
+    ///   already.
     func serve(
         _ ready: ReadyAnswer,
         for demand: Demand,
@@ -10,18 +11,11 @@ extension Reply {
         cookies: [Field] = [],
         now: Int64
     ) {
-        let status = manner.cacheStatus(
-            timeToLive: ready.policy.timeToLive(at: now),
-            isComposed: ready.answer.form == .composed,
-            isCollapsed: isCollapsed
-        )
         let portion = Portion(of: ready, for: demand.request, now: now)
         var fields = portion.fields(of: ready)
-        fields.append("Age", String(max(0, ready.policy.age(at: now))))
-        let upstreamStatus = fields.all("cache-status")
-        fields.remove("cache-status")
-        fields.lines.append(Field(name: Array("Cache-Status".utf8), value: status.appended(to: upstreamStatus)))
-        if demand.upstream.settings.cookies != .replay { fields.lines += cookies }
+        ready.addHistory(to: &fields, as: manner, sent: portion.status(of: ready), isCollapsed: isCollapsed, now: now)
+        let replays = demand.upstream.settings.cookies == .replay
+        fields.lines += cookies.filter { !replays || !$0.isNamed("set-cookie") }
         demand.upstream.addCORS(to: &fields, for: demand.request.fields)
         respond(status: portion.status(of: ready), fields: fields, body: portion.body(of: ready))
     }
