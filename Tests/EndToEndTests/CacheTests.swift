@@ -416,11 +416,11 @@ import Testing
 
     static var now: String { date(in: 0) }
 
-    static func date(in seconds: Double) -> String {
+    static func date(in seconds: Double, _ form: String = "EEE, dd MMM yyyy HH:mm:ss 'GMT'") -> String {
         let formatter = DateFormatter()
         formatter.locale = Locale(identifier: "en_US_POSIX")
         formatter.timeZone = TimeZone(identifier: "GMT")
-        formatter.dateFormat = "EEE, dd MMM yyyy HH:mm:ss 'GMT'"
+        formatter.dateFormat = form
         return formatter.string(from: Date(timeIntervalSinceNow: seconds))
     }
 }

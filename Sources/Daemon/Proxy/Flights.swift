@@ -59,7 +59,9 @@ final class Flights {
     ///
     /// - Parameter variants: what else is stored under the demand's key, for the upstream to say whether it is that.
     func ask(_ demand: Demand, _ reply: any Recipient, stored: ReadyAnswer?, variants: [Variant] = []) {
-        if demand.isShareable, let flight = joinable[demand.digest], flight.isJoinable(by: demand) {
+        if demand.isShareable, let flight = joinable[demand.digest], flight.isJoinable(by: demand),
+            demand.mayShare(with: flight.demand)
+        {
             metrics.upstream(demand.upstream.name).coalesced.add()
             flight.join(demand, reply, isLeader: false)
             return
@@ -201,7 +203,7 @@ final class Flights {
         )
         guard policy.storability == .yes else { return nil }
         // An error, cacheable as it may be, never takes the place of a good answer.
-        if head.status >= 500, flight.stored != nil { return nil }
+        if head.status >= 500, let stored = flight.stored, stored.answer.status < 500 { return nil }
         if let length = head.fields.text("content-length").flatMap(Int.init), length > settings.limits.document {
             return nil
         }
@@ -306,7 +308,10 @@ final class Flights {
         }
         for relay in relays {
             outcomes.count(.error)
-            relay.reply.refuse(.upstreamFailed(error, upstream: upstream), relay.demand.failed(error))
+            relay.reply.refuse(
+                .upstreamFailed(error, upstream: upstream, isValidation: flight.stored != nil),
+                relay.demand.failed(error)
+            )
         }
     }
 

@@ -14,9 +14,15 @@ extension ProblemDocument {
     var cacheStatus: String { "larder; detail=\(type.dropFirst(Self.prefix.count))" }
 
     /// The upstream gave no answer that could be used, and nothing stored may stand in for it.
-    static func upstreamFailed(_ error: UpstreamError, upstream: String) -> ProblemDocument {
+    /// - Parameter isValidation: whether something is stored that may not be used without asking; RFC 9111 §5.2.2.2 then
+    ///   wants 504, whatever kept the upstream from answering.
+    static func upstreamFailed(
+        _ error: UpstreamError,
+        upstream: String,
+        isValidation: Bool = false
+    ) -> ProblemDocument {
         var problem = make(
-            error.isTimeout ? 504 : 502,
+            error.isTimeout || isValidation ? 504 : 502,
             "upstream-failed",
             error.isTimeout ? "The upstream did not answer in time" : "The upstream could not be asked",
             "Upstream \"\(upstream)\": \(error.message)"

@@ -116,9 +116,10 @@ final class ReadyAnswer: MemoryResident {
         return conditions.evaluateForCache(method: "GET", against: preconditions) == .notModified
     }
 
-    /// Whether it may stand in for an answer that the upstream did not give.
+    /// Whether it may stand in for an answer that the upstream did not give; an error kept earlier is no better than a new one.
     func maySubstitute(at now: Int64, for demand: Demand) -> Bool {
-        switch policy.reuse(at: now, for: demand.directives) {
+        guard !StatusFacts.isFailure(answer.status) else { return false }
+        return switch policy.reuse(at: now, for: demand.directives) {
         case .fresh: true
         case .stale(_, _, let allowed), .mustValidate(_, _, let allowed): allowed.contains(.onError)
         }

@@ -30,6 +30,10 @@ struct Rendering {
             fields.set("ETag", OwnEntityTag.make(body: body, base: dependsOnBase ? base : nil))
         }
         fields.remove("content-length")
+        // What came without a date is given that of its arrival (RFC 9110 §6.6.1).
+        if answer.policy.flags.contains(.dateAssumed) {
+            fields.set("Date", String(decoding: HTTPDate.format(answer.policy.date), as: UTF8.self))
+        }
         Via.append(to: &fields)
     }
 }

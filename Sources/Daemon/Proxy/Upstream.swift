@@ -33,7 +33,7 @@ final class Upstream: Sendable {
         self.rules = rules
         settings = rules.settings
         normaliser = TargetNormaliser(prefix: settings.prefix, basePath: settings.url.basePath)
-        principal = PrincipalFields(settings.principal)
+        principal = PrincipalFields(settings.principal, isShared: settings.shared)
         context = ContextFields(settings.context)
         cors = CORS(origins: settings.cors)
         nameBytes = Array(settings.name.utf8)
@@ -45,6 +45,7 @@ final class Upstream: Sendable {
         ignoredInVary = Set(principal.fieldNames).union(["accept-encoding", "origin"])
         var policy = CachePolicySettings()
         policy.isShared = settings.shared
+        policy.addsCredential = settings.credential != nil
         policy.targets = settings.targets
         policy.heuristic.maximum = settings.heuristic.seconds
         policySettings = policy
@@ -98,11 +99,19 @@ final class Upstream: Sendable {
     }
 
     /// The variant that an answer's `Vary` makes of its request; nil where no request will ever match.
+    ///
+    /// In the shared reading an answer that varies by `Authorization` is for one credential after all, which may not be noted
+    /// down to compare others with (law 4): none matches.
     func selection(_ policy: ResponsePolicy, route: Settings.Overrides, request: Fields) -> VarySelection? {
         // `Vary: *` says that nothing selects it; a route that forces it says that nothing needs to.
         let isForced = route.cache == .force && StatusFacts.takesRouteLifetime(Int(policy.answer.status))
         if isForced, policy.vary == .any { return VarySelection.none }
         let ignored = ignoredInVary.union(route.vary.ignore.map { $0.lowercased() })
+        if settings.shared, case .fields(let names) = policy.vary, names.contains("authorization"),
+            !ignored.contains("authorization")
+        {
+            return nil
+        }
         return VarySelection(policy.vary, ignoring: ignored, request: request)
     }
 

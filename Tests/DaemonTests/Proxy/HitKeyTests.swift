@@ -27,6 +27,7 @@ import Testing
             $0.principal = ["X-Key", "?key"]
             $0.context = ["Accept", "X-*"]
         },
+        { $0.shared = true },
     ]
 
     private static let paths = [

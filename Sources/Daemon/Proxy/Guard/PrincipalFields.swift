@@ -1,4 +1,8 @@
 /// The request fields and query parameters that say whose data is asked for (law 4).
+///
+/// In the shared reading (`shared: true`) `Authorization` is none of them: there an answer to a request with one is stored
+/// only if the upstream itself says that it is for all (`public`, `must-revalidate`, `s-maxage`: RFC 9111 §3.5), and then it
+/// is, whatever `Authorization` the next request has. Other credentials divide principals in both readings.
 struct PrincipalFields: Sendable, Equatable {
     /// Lower-case names of fields, in configured order.
     let fieldNames: [String]
@@ -6,10 +10,15 @@ struct PrincipalFields: Sendable, Equatable {
     let parameterNames: [String]
     private let fieldBytes: [[UInt8]]
     private let parameterBytes: [[UInt8]]
+    /// Lower-case names of the fields that are credentials, whether they divide principals or not: none is ever stored.
+    private let secretNames: [String]
 
-    /// - Parameter names: of fields, and of query parameters with a `?` before them. Case does not matter.
-    init(_ names: [String] = Settings.Upstream.defaultPrincipal) {
-        fieldNames = names.filter { !$0.hasPrefix("?") }.map { $0.lowercased() }
+    /// - Parameters:
+    ///   - names: of fields, and of query parameters with a `?` before them. Case does not matter.
+    ///   - isShared: whether RFC 9111 is read as a shared cache reads it.
+    init(_ names: [String] = Settings.Upstream.defaultPrincipal, isShared: Bool = false) {
+        secretNames = names.filter { !$0.hasPrefix("?") }.map { $0.lowercased() } + (isShared ? ["authorization"] : [])
+        fieldNames = secretNames.filter { !isShared || $0 != "authorization" }
         parameterNames = names.filter { $0.hasPrefix("?") }.map { $0.dropFirst().lowercased() }
         fieldBytes = fieldNames.map { Array($0.utf8) }
         parameterBytes = parameterNames.map { Array($0.utf8) }
@@ -108,7 +117,7 @@ extension PrincipalFields {
         Fields(
             fields.lines.map { line in
                 let name = line.lowercasedName
-                if fieldNames.contains(name) || name == "proxy-authorization" || name == "set-cookie" {
+                if secretNames.contains(name) || name == "proxy-authorization" || name == "set-cookie" {
                     return Field(name: line.name, value: Self.mark)
                 }
                 switch name {

@@ -26,10 +26,15 @@ enum StatusFacts {
         }
     }
 
-    /// Whether the answer holds for its own request only: 202 says "ask again", 412 and 416 speak of that request's
-    /// conditions.
-    static func isMomentary(_ status: Int) -> Bool {
-        status == 202 || status == 412 || status == 416
+    /// Whether the answer holds for its own request only, whatever lifetime it names: 202 says "ask again", 412 speaks of the
+    /// request's conditions, 416 of its range.
+    static func isMomentary(_ status: Int, for request: RequestFacts) -> Bool {
+        switch status {
+        case 202: true
+        case 412: request.isConditional
+        case 416: request.hasRange
+        default: false
+        }
     }
 
     /// Whether the answer is a failure worth going stale for: a server error, or too many requests.
