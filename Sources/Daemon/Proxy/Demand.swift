@@ -16,6 +16,10 @@ struct Demand: Sendable {
     let base: LinkBase
     /// Whether the `Accept` of the request names JSON and nothing else.
     let wantsJSONOnly: Bool
+    /// The ranges that it asks for; nil where there are none to heed (RFC 9110 §14.2).
+    let range: RangeField?
+    /// Whether the whole is fetched for it, although it asks for ranges: they are cut from what is stored then.
+    var isForWhole = false
     /// Whether it is passed on without a look-up, and its answer forgotten.
     private(set) var isPassed = false
     /// Why the upstream is asked, as `Cache-Status` says it; settled by the decision.
@@ -36,6 +40,7 @@ struct Demand: Sendable {
         directives = RequestDirectives(fields: request.fields)
         view = arrival.view
         base = arrival.base
+        range = request.method == "GET" ? RangeField(lines: request.fields.all("range")) : nil
         wantsJSONOnly = request.fields[first: "accept"].map { Demand.namesJSON($0) } ?? false
     }
 
@@ -43,9 +48,11 @@ struct Demand: Sendable {
 
     /// Whether its answer is the whole document, which others may wait for and which may be stored.
     var isShareable: Bool {
-        !isPassed && request.method == "GET" && !request.fields.contains("range") && !directives.noStore
-            && request.body == nil
+        isStorable && (range == nil || isForWhole) && !hasForeignRange
     }
+
+    /// Whether its answer may be stored at all.
+    var isStorable: Bool { !isPassed && request.method == "GET" && !directives.noStore && request.body == nil }
 
     func asking(because reason: CacheStatus.Forward) -> Demand {
         var demand = self
@@ -72,9 +79,15 @@ extension Demand {
 
     /// The request as it goes upstream.
     ///
-    /// - Parameter validating: a stored answer whose validators go along; without it a retrieval asks for the whole.
-    func upstreamRequest(validating answer: Answer?) -> UpstreamRequest {
+    /// - Parameters:
+    ///   - answer: a stored answer whose validators go along; without it a retrieval asks for the whole.
+    ///   - known: the parts that are stored of the answer, where only their one gap is asked for.
+    func upstreamRequest(validating answer: Answer?, completing known: ReadyAnswer? = nil) -> UpstreamRequest {
         var fields = UpstreamFields.make(from: request.fields, removingConditions: isShareable)
+        if !forwardsRange {
+            fields.remove("range")
+            fields.remove("if-range")
+        }
         if let credential = upstream.settings.credential {
             fields.remove(named: credential.header.lowercased())
             fields.lines.append(Field(name: Array(credential.header.utf8), value: credential.value.bytes))
@@ -83,12 +96,16 @@ extension Demand {
             let stored = Preconditions.Stored(fields: answer.fields, policy: answer.policy)
             fields.lines += Preconditions.validators(of: [stored]).lines
         }
+        if let known { fields.lines += known.fieldsAskingForGap }
+        let isRanged = fields.contains("range")
+        // A range is one of the bytes as they are sent: in a coding they would be others than those that are stored.
+        if isRanged { fields.append("Accept-Encoding", "identity") }
         return UpstreamRequest(
             method: request.method,
             url: upstream.url(of: target),
             fields: fields,
             body: request.body,
-            decodes: !request.fields.contains("range")
+            decodes: !isRanged
         )
     }
 }

@@ -56,13 +56,23 @@ final class Flights {
     // MARK: Asking
 
     /// Has a client wait for the flight that fetches its document; starts one if there is none to join.
-    func ask(_ demand: Demand, _ reply: Reply, stored: ReadyAnswer?) {
+    ///
+    /// - Parameters:
+    ///   - parts: what is stored in parts of it.
+    ///   - completes: whether only what is missing in them is asked for.
+    func ask(
+        _ demand: Demand,
+        _ reply: Reply,
+        stored: ReadyAnswer?,
+        parts: ReadyAnswer? = nil,
+        completes: Bool = false
+    ) {
         if demand.isShareable, let flight = joinable[demand.digest], flight.isJoinable(by: demand) {
             metrics.upstream(demand.upstream.name).coalesced.add()
             flight.join(demand, reply, isLeader: false)
             return
         }
-        start(demand, stored: stored).join(demand, reply, isLeader: true)
+        start(demand, stored: stored, parts: parts, completes: completes).join(demand, reply, isLeader: true)
     }
 
     /// Fetches for one client alone: what it wanted to join turned out not to be for it.
@@ -85,11 +95,20 @@ final class Flights {
         return flight
     }
 
-    private func start(_ demand: Demand, stored: ReadyAnswer?, isJoinable: Bool = true) -> Flight {
-        let isConditional = demand.isShareable && stored?.isClean == true && stored?.answer.isValidatable == true
+    private func start(
+        _ demand: Demand,
+        stored: ReadyAnswer?,
+        isJoinable: Bool = true,
+        parts: ReadyAnswer? = nil,
+        completes: Bool = false
+    ) -> Flight {
+        let mayValidate = demand.isShareable || demand.isForParts && stored?.isPartial == true && !demand.hasConditions
+        let isConditional = mayValidate && stored?.isClean == true && stored?.answer.isValidatable == true
         let flight = Flight(
             demand,
             stored: stored,
+            parts: parts,
+            completes: completes,
             isConditional: isConditional,
             start: cache.now,
             requestTime: now,
@@ -98,7 +117,10 @@ final class Flights {
         if demand.isShareable, isJoinable { joinable[demand.digest] = flight }
         inAir[ObjectIdentifier(flight)] = flight
         metrics.upstream(demand.upstream.name).started()
-        let request = demand.upstreamRequest(validating: isConditional ? stored?.answer : nil)
+        let request = demand.upstreamRequest(
+            validating: isConditional ? stored?.answer : nil,
+            completing: flight.completing
+        )
         flight.depart(request, through: clients[demand.upstream.index])
         return flight
     }
@@ -173,7 +195,10 @@ final class Flights {
     /// What to store of an answer whose head has come; nil for nothing.
     func storage(of head: UpstreamHead, in flight: Flight) -> Flight.Storing? {
         let demand = flight.demand
-        guard demand.isShareable, !flight.storesNothing else { return nil }
+        guard demand.isShareable || demand.isForParts, !flight.storesNothing else { return nil }
+        let part = part(in: head, of: flight)
+        // An answer to a request for a part is kept where it is the part, or the whole instead.
+        if part == nil, head.status == 206 || flight.asksForRange && (head.status != 200 || head.isCoded) { return nil }
         let route = demand.upstream.overrides(for: demand.route)
         let policy = ResponsePolicy(
             request: RequestFacts(method: demand.request.method, fields: demand.request.fields),
@@ -198,7 +223,9 @@ final class Flights {
             leavingOut: policy.fieldsNotStored + policy.fieldsNotReused,
             replaysCookies: demand.upstream.settings.cookies == .replay
         )
-        return Flight.Storing(policy: policy.answer, fields: fields, selection: selection)
+        // Parts of a body that is served otherwise than it came would not fit the whole.
+        if part != nil, isServedTransformed(head, in: flight) { return nil }
+        return Flight.Storing(policy: policy.answer, fields: fields, selection: selection, part: part)
     }
 
     /// Whether an answer's body is served otherwise than it came.
@@ -217,6 +244,7 @@ final class Flights {
             status: answer.status
         )
         let age = max(0, answer.policy.ageValue) * 1_000_000
+        cache.forgetParts(of: demand)
         cache.keep(ready, sent: flight.start, age: age, reading: reading, overtakenAt: flight.overtakenAt)
         return ready
     }
@@ -259,7 +287,8 @@ final class Flights {
         answer.fields = fields
         answer.policy = policy.answer
         if let known = stored.stored { (answer.document, answer.objects) = known }
-        let ready = ReadyAnswer(answer, digest: demand.digest, upstream: demand.upstream, base: demand.base)
+        let digest = stored.residence.digest
+        let ready = ReadyAnswer(answer, digest: digest, upstream: demand.upstream, base: demand.base)
         cache.renew(stored, with: ready, sent: flight.start, overtakenAt: flight.overtakenAt)
         serve(ready, to: relays, as: { .revalidated($0.reason) }, cookies: head.cookies)
     }

@@ -10,6 +10,8 @@ enum Manner: Sendable {
     case substituted(CacheStatus.Forward, status: Int?)
     /// Fetched for this request, and served when it was whole.
     case fetched(CacheStatus.Forward)
+    /// Parts of it were stored, and the rest was fetched.
+    case completed(CacheStatus.Forward)
 
     /// As what the metrics count it.
     func outcome(of ready: ReadyAnswer) -> Outcome {
@@ -18,7 +20,7 @@ enum Manner: Sendable {
         case .hit: ready.answer.form == .composed ? .composed : .hit
         case .offline, .substituted: .offline
         case .revalidated: .revalidated
-        case .fetched: .miss
+        case .fetched, .completed: .miss
         }
     }
 
@@ -37,6 +39,9 @@ enum Manner: Sendable {
             status = .forwarded(reason, status: upstreamStatus)
             status.timeToLive = timeToLive
             status.detail = "stale"
+        case .completed(let reason):
+            status = .forwarded(reason, status: 206, isStored: true)
+            status.timeToLive = timeToLive
         case .fetched(let reason):
             status = .forwarded(reason, isStored: true)
             status.timeToLive = timeToLive

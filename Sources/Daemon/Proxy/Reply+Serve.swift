@@ -10,20 +10,24 @@ extension Reply {
         cookies: [Field] = [],
         now: Int64
     ) {
-        let status = manner.cacheStatus(
+        guard let portion = Portion(of: ready, for: demand.request, now: now) else {
+            return refuse(.notCached(demand))
+        }
+        var (code, fields, body) = portion.message(from: ready)
+        var status = manner.cacheStatus(
             timeToLive: ready.policy.timeToLive(at: now),
             isComposed: ready.answer.form == .composed,
             isCollapsed: isCollapsed
         )
-        let portion = Portion(of: ready, for: demand.request, now: now)
-        var fields = portion.fields(of: ready)
+        // The upstream gave the whole, of which this client gets a part, or needs nothing.
+        if case .fetched = manner, code != ready.answer.status { status.forwardStatus = ready.answer.status }
         fields.append("Age", String(max(0, ready.policy.age(at: now))))
         let upstreamStatus = fields.all("cache-status")
         fields.remove("cache-status")
         fields.lines.append(Field(name: Array("Cache-Status".utf8), value: status.appended(to: upstreamStatus)))
         if demand.upstream.settings.cookies != .replay { fields.lines += cookies }
         demand.upstream.addCORS(to: &fields, for: demand.request.fields)
-        respond(status: portion.status(of: ready), fields: fields, body: portion.body(of: ready))
+        respond(status: code, fields: fields, body: body)
     }
 
     /// Sends a problem document.

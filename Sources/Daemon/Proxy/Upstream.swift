@@ -40,6 +40,7 @@ final class Upstream: Sendable {
         var policy = CachePolicySettings()
         policy.isShared = settings.shared
         policy.targets = settings.targets
+        policy.storesPartialContent = true
         policy.heuristic.maximum = settings.heuristic.seconds
         policySettings = policy
     }
