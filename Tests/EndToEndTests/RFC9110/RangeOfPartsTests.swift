@@ -136,7 +136,7 @@ import Testing
         // What is asked for is known, and nobody can be asked.
         #expect(try larder.get("/y", ["Range": "bytes=1-2"]).text == "12")
         #expect(try larder.get("/y", ["Cache-Control": "only-if-cached"]).status == 504)
-        _ = try larder.admin("POST", "/mode", body: #"{"mode":"offline"}"#)
+        _ = try larder.admin("PUT", "/mode", body: #"{"mode":"offline"}"#)
         #expect(try larder.get("/y").status == 504)
         #expect(try larder.request("HEAD", "/y").status == 504)
         #expect(try larder.get("/y", ["Range": "bytes=5-9"]).status == 504)
@@ -404,7 +404,7 @@ import Testing
         let answer = try larder.get("/x/1", ["Range": "bytes=2-4"])
         #expect(!answer.isHit && answer.text == "cde")
         #expect(try larder.waitForDocuments(1))
-        _ = try larder.admin("POST", "/clean", body: #"{"url":"/x/1"}"#)
+        _ = try CleanTests.clean(larder, #"{"all":true}"#)
         #expect(try larder.documents() == 0)
         #expect(try !larder.get("/x/1", ["Range": "bytes=2-4"]).isHit)
     }
