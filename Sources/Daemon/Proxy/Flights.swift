@@ -23,7 +23,7 @@ final class Flights {
     private var joinable: [Digest128: Flight] = [:]
     /// Flights that are over, and whose 304 waits for a commit.
     private var settling: [ObjectIdentifier: Flight] = [:]
-    /// What waits for commits, by number.
+    /// What waits for a commit or for a slow reader, by number.
     private var errands: [Int: () -> Void] = [:]
     private var errandNumber = 0
     /// Bytes of bodies that flights keep, and that readers who lag behind a finished one have still to take.
@@ -62,7 +62,7 @@ final class Flights {
     ///   - completes: whether only what is missing in them is asked for.
     func ask(
         _ demand: Demand,
-        _ reply: Reply,
+        _ reply: any Recipient,
         stored: ReadyAnswer?,
         parts: ReadyAnswer? = nil,
         completes: Bool = false
@@ -160,13 +160,13 @@ final class Flights {
     }
 
     /// Counts bytes no longer, once none of these clients has any of them to take.
-    func release(_ bytes: Int, after replies: [Reply]) {
+    func release(_ bytes: Int, after replies: [any Recipient] = []) {
         guard let slow = replies.first(where: { $0.backlog > 0 }) else {
             held -= bytes
             return
         }
-        let flights = LoopReference(self, on: loop)
-        slow.onDrain(below: 1) { flights.enqueue { $0.release(bytes, after: replies) } }
+        let (number, flights) = (errand { [self] in release(bytes, after: replies) }, LoopReference(self, on: loop))
+        slow.onDrain(below: 1) { flights.enqueue { $0.run(errand: number) } }
     }
 
     // MARK: Writes and cleanings
@@ -195,7 +195,8 @@ final class Flights {
     /// What to store of an answer whose head has come; nil for nothing.
     func storage(of head: UpstreamHead, in flight: Flight) -> Flight.Storing? {
         let demand = flight.demand
-        guard demand.isShareable || demand.isForParts, !flight.storesNothing else { return nil }
+        // A stream of events has no end to wait for, and no use as a document.
+        guard demand.isShareable || demand.isForParts, !flight.storesNothing, !head.isEventStream else { return nil }
         let part = part(in: head, of: flight)
         // An answer to a request for a part is kept where it is the part, or the whole instead.
         if part == nil, head.status == 206 || flight.asksForRange && (head.status != 200 || head.isCoded) { return nil }
@@ -300,14 +301,22 @@ final class Flights {
 
     /// Does something here once everything that the store was given so far is committed.
     private func afterCommits(_ work: @escaping () -> Void) {
-        let number = errandNumber
-        errandNumber += 1
-        errands[number] = work
-        let flights = LoopReference(self, on: loop)
+        let (number, flights) = (errand(work), LoopReference(self, on: loop))
         Task { [cache] in
             await cache.store.flush()
-            flights.enqueue { $0.errands.removeValue(forKey: number)?() }
+            flights.enqueue { $0.run(errand: number) }
         }
+    }
+
+    /// Notes what is to be done here once something on another thread has happened.
+    private func errand(_ work: @escaping () -> Void) -> Int {
+        defer { errandNumber += 1 }
+        errands[errandNumber] = work
+        return errandNumber
+    }
+
+    private func run(errand number: Int) {
+        errands.removeValue(forKey: number)?()
     }
 
     /// Whether a stored answer is served in the place of an error.
@@ -317,8 +326,13 @@ final class Flights {
     }
 
     /// Serves a stored answer in the place of an error, or of no answer at all.
-    func substitute(_ stored: ReadyAnswer, forStatus status: Int?, to relays: [Relay]) {
-        serve(stored, to: relays, as: { .substituted($0.reason, status: status) })
+    func substitute(
+        _ stored: ReadyAnswer,
+        forStatus status: Int?,
+        error: UpstreamError? = nil,
+        to relays: [Relay]
+    ) {
+        serve(stored, to: relays, as: { .substituted($0.reason, status: status, error: error) })
     }
 
     /// No answer came, or none that could be used.
@@ -326,7 +340,7 @@ final class Flights {
         let upstream = flight.demand.upstream.name
         log.debug("upstream failed", metadata: ["error": "\(error.label)", "upstream": "\(upstream)"])
         if let stored = flight.stored, stored.maySubstitute(at: now, for: flight.demand) {
-            return substitute(stored, forStatus: nil, to: relays)
+            return substitute(stored, forStatus: nil, error: error, to: relays)
         }
         for relay in relays {
             outcomes.count(.error)

@@ -24,6 +24,15 @@ extension Flights {
             && range.lowerBound <= gap.lowerBound && gap.upperBound <= range.upperBound
     }
 
+    /// Forgets parts that a 416 shows to be of an earlier version: the whole has another length now.
+    func disbelieveParts(after head: UpstreamHead, in flight: Flight) {
+        guard head.status == 416, let known = flight.parts?.parts?.length,
+            let present = head.fields[first: "content-range"].flatMap({ ContentRange($0) })?.length,
+            present != Int64(known)
+        else { return }
+        cache.forgetParts(of: flight.demand)
+    }
+
     /// Fetches the whole for those whom parts were to be completed for.
     func askForWhole(_ relays: [Relay], insteadOf flight: Flight) {
         retire(flight)
