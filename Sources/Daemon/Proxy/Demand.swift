@@ -18,6 +18,10 @@ struct Demand: Sendable {
     let wantsJSONOnly: Bool
     /// The ranges that it asks for; nil where there are none to heed (RFC 9110 §14.2).
     let range: RangeField?
+    /// Whether its `Range` is of a unit that only the upstream understands.
+    ///
+    /// A whole that is stored is given nonetheless, as everyone may (RFC 9110 §14.2).
+    let hasForeignRange: Bool
     /// Whether the whole is fetched for it, although it asks for ranges: they are cut from what is stored then.
     var isForWhole = false
     /// Whether it is passed on without a look-up, and its answer forgotten.
@@ -40,7 +44,9 @@ struct Demand: Sendable {
         directives = RequestDirectives(fields: request.fields)
         view = arrival.view
         base = arrival.base
-        range = request.method == "GET" ? RangeField(lines: request.fields.all("range")) : nil
+        let ranges = request.method == "GET" ? request.fields.all("range") : []
+        range = RangeField(lines: ranges)
+        hasForeignRange = RangeField.isForeign(lines: ranges)
         wantsJSONOnly = request.fields[first: "accept"].map { Demand.namesJSON($0) } ?? false
     }
 

@@ -133,8 +133,10 @@ final class Flight: TransferDelegate {
             transfer?.cancel()
             return
         }
-        if completing != nil, head.status == 206 || head.status == 416, !flights.completes(head, in: self) {
-            // Nobody here asked for a part: what is stored of it is of no use, and the whole is fetched.
+        if completing != nil, head.status == 206 || head.status == 416 || head.isCoded,
+            !flights.completes(head, in: self)
+        {
+            // Nobody here asked for a part, nor for a coding: what is stored is of no use, and the whole is fetched.
             settlement = .answered
             flights.askForWhole(takeRelays(), insteadOf: self)
             transfer?.cancel()

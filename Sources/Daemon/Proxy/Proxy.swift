@@ -97,7 +97,7 @@ actor Proxy {
             await answer(demand, reply, ready, manner)
         case .answerAndRefresh(let ready, let manner):
             await answer(demand, reply, ready, manner)
-            runningFlights.refresh(demand.asking(because: .stale), stored: ready)
+            runningFlights.refresh(demand.forWhole.asking(because: .stale), stored: ready)
         case .ask(let reason, let stored):
             await resort(to: demand.asking(because: reason), reply, stored: stored, refusal: nil)
         case .refuse(let problem):

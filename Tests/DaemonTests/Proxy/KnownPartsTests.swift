@@ -72,6 +72,17 @@ import Testing
         #expect(parts.body.count == parts.ranges.reduce(0) { $0 + $1.count })
     }
 
+    @Test func `a large document is not written anew for a little of it`() throws {
+        let long = [UInt8](repeating: 1, count: 8 << 20)
+        let known = try piece(0..<(6 << 20), length: long.count, of: long)
+        let little = try piece((6 << 20)..<(6 << 20 + 1_000), length: long.count, of: long)
+        #expect(try #require(known.combined(with: little)).isWorthKeeping(for: little) == false)
+        let rest = try piece((6 << 20)..<long.count, length: long.count, of: long)
+        #expect(try #require(known.combined(with: rest)).isWorthKeeping(for: rest))
+        let small = try piece(0..<1_000, length: long.count, of: long)
+        #expect(try #require(small.combined(with: little)).isWorthKeeping(for: little))
+    }
+
     @Test func `a boundary occurs in no part`() {
         let text = Array("larder_0123".utf8)
         #expect(ByteRanges.occurs(text, in: Array("xxlarder_0123".utf8)[...]))

@@ -167,6 +167,24 @@ import Testing
         #expect(answer.status == 200 && answer.text == "abcdefghij")
     }
 
+    @Test func `RFC 5861 a range of a stale whole may be given while the whole is asked for anew, once`() throws {
+        let stale: FieldLines = ["Cache-Control": "max-age=0, stale-while-revalidate=60"]
+        let gate = Gate()
+        let origin = try Origin { RangedContent(Self.digits, tag: "\"one\"", stale).answer($0) }
+        let larder = try Larder(origin)
+        _ = try larder.get("/x")
+        origin.behave { RangedContent("abcdefghij", tag: "\"two\"").answer($0).after(gate) }
+        for _ in 1...3 {
+            let answer = try larder.get("/x", ["Range": "bytes=2-4"])
+            #expect(answer.status == 206 && answer.text == "234" && answer.cacheStatus.contains("detail=stale"))
+        }
+        #expect(origin.waitForRequests(2))
+        #expect(origin.requests[1]["Range"] == nil && origin.requests[1]["If-None-Match"] == "\"one\"")
+        gate.open()
+        #expect(try eventually { try larder.get("/x", ["Range": "bytes=2-4"]).text == "cde" })
+        #expect(origin.count() == 2)
+    }
+
     @Test func `RFC 5861 a stale whole stands in, in parts as well`() throws {
         let origin = try Origin { RangedContent(Self.digits, tag: "\"one\"", Fresh.never).answer($0) }
         let larder = try Larder(origin)

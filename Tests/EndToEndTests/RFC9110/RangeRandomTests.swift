@@ -41,7 +41,7 @@ import Testing
         }
     }
 
-    @Test(arguments: [1, 2, 3, 4, 5, 6] as [UInt64])
+    @Test(arguments: Array(1...8) as [UInt64])
     func `every answer is of a version that may still be shown, byte for byte`(seed: UInt64) throws {
         var lots = Lots(state: seed)
         let paths = (0..<4).map { "/r/\($0)" }
@@ -110,6 +110,46 @@ import Testing
             // What has been seen newer is not shown older again.
             oldest[path] = valid
         }
+    }
+
+    @Test(arguments: [11, 12, 13] as [UInt64])
+    func `with many clients at once every answer is of one version, and of none before the last write`(seed: UInt64)
+        throws
+    {
+        let path = "/r/0"
+        var lots = Lots(state: seed)
+        let first = lots.bytes()
+        let resource = Monitor(Resource(versions: [first], prefix: "", lifetime: 600))
+        let origin = try Origin { request in
+            resource.withLock { resource in
+                guard request.method == "PUT" else { return resource.content.answer(request) }
+                resource.versions.append(request.body)
+                return .empty(204)
+            }
+        }
+        let larder = try Larder(origin)
+        let written = Monitor(1)
+        let mistakes = try together(6) { number -> [String] in
+            var lots = Lots(state: seed &* 1_000 &+ UInt64(number))
+            var mistakes: [String] = []
+            for step in 0..<80 {
+                if number == 0, step % 8 == 7 {
+                    _ = try larder.request("PUT", path, body: String(decoding: lots.bytes(), as: UTF8.self))
+                    written.withLock { $0 += 1 }
+                    continue
+                }
+                let oldest = written.current
+                let fields: FieldLines = lots.below(5) == 0 ? [:] : ["Range": "bytes=" + lots.range()]
+                let answer = try larder.get(path, fields)
+                let all = resource.current.versions
+                let isRight = (oldest...all.count).contains {
+                    Self.isRight(answer, fields, of: all[$0 - 1], version: $0)
+                }
+                if !isRight { mistakes.append("\(fields.text)\(answer.status) \(answer.fields.text)\(answer.text)") }
+            }
+            return mistakes
+        }
+        #expect(mistakes.allSatisfy { $0.isEmpty }, "seed \(seed): \(mistakes)")
     }
 
     /// Whether an answer may be given to a request while this is the version.

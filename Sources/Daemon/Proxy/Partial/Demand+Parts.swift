@@ -5,11 +5,6 @@ extension Demand {
     /// Whether it goes upstream with its own `Range`, and a part may be stored of what it brings.
     var isForParts: Bool { isStorable && range != nil && !isForWhole }
 
-    /// Whether its `Range` is of a unit that only the upstream understands.
-    ///
-    /// A whole that is stored is given nonetheless, as everyone may (RFC 9110 §14.2).
-    var hasForeignRange: Bool { request.method == "GET" && RangeField.isForeign(lines: request.fields.all("range")) }
-
     /// Whether the client's `Range` goes upstream: not on a HEAD, which has none, nor where it is malformed or an attack.
     var forwardsRange: Bool {
         switch request.method {
@@ -63,7 +58,9 @@ extension ReadyAnswer {
     ///
     /// - Parameter limit: of the whole's length; a larger one would not be stored.
     func isCompletable(limit: Int) -> Bool {
-        guard let tag = preconditions.entityTag, !tag.isWeak, let parts, let length = parts.length else { return false }
+        guard let tag = preconditions.entityTag, !tag.isWeak, !tag.isOwn, let parts, let length = parts.length else {
+            return false
+        }
         return parts.gap != nil && length <= limit
     }
 }

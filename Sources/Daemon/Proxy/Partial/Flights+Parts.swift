@@ -42,7 +42,7 @@ extension Flights {
 
     /// Keeps a part that has come, together with those of the same representation; the whole, if that makes it one.
     ///
-    /// Nil where the part is not of the length it said, or something newer is known.
+    /// Nil where the part is not of the length it said, something newer is known, or it is too little to be worth it.
     func keep(_ content: ContentRange, _ storing: Flight.Storing, body: [UInt8], from flight: Flight) -> ReadyAnswer? {
         guard let new = KnownParts(content, body: body) else { return nil }
         let demand = flight.demand
@@ -53,6 +53,7 @@ extension Flights {
         if let known, isSame(known, storing.fields), let joined = known.parts?.combined(with: new),
             joined.body.count <= settings.limits.document
         {
+            guard joined.isWorthKeeping(for: new) else { return nil }
             parts = joined
             fields = Self.fields(of: Self.withoutFraming(known.answer.fields), replacedBy: fields)
         } else if let known, known.policy.requestTime > flight.requestTime {

@@ -82,6 +82,18 @@ struct KnownParts: Sendable, Equatable {
         return result
     }
 
+    /// Whether what has become of these pieces is worth being written as a whole, for the sake of a later piece.
+    ///
+    /// Who reads a large document in small ranges would have all that came before written anew for each of them.
+    func isWorthKeeping(for later: KnownParts) -> Bool {
+        isWhole || body.count <= Self.smallSize || later.body.count >= body.count / Self.largestGrowth
+    }
+
+    /// Up to so many bytes are written anew for however little.
+    private static let smallSize = 4 << 20
+    /// Past that a piece has to be at least this part of what is written for it.
+    private static let largestGrowth = 16
+
     /// Puts in a piece, joined with those that it overlaps or touches; false where they disagree.
     private mutating func insert(_ bytes: ArraySlice<UInt8>, at range: Range<Int>) -> Bool {
         let touched = ranges.indices.filter {

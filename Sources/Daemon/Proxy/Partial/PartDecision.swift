@@ -37,7 +37,8 @@ enum PartDecision {
         if let parts, demand.mayBeServed(parts: parts), Portion(of: parts, for: demand.request, now: now) != nil {
             return held(parts, demand, mode: mode, now: now)
         }
-        if let stored, demand.isStorable, stored.isClean, stored.answer.isValidatable {
+        // A part beside an older whole would be two truths about one document: the whole is renewed, and the range cut from it.
+        if let stored, demand.isStorable {
             return .ask(demand.forWhole, stored: stored, completing: nil)
         }
         return .ask(parts == nil ? demand : demand.asking(because: .partial), stored: stored, completing: nil)
