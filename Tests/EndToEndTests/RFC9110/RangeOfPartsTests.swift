@@ -226,10 +226,17 @@ import Testing
         .chunked([Array("hi".utf8)], Fresh.tagged("one") + ["Content-Range": "bytes 7-9/10"], status: 206),
         .text("hij", Fresh.tagged("one") + ["Content-Range": "bytes 7-9/10", "Content-Encoding": "gzip"], status: 206),
         .empty(416, ["Content-Range": "bytes */5"]),
+        // A coding that nobody asked for, and more than any document may have.
+        .body(gzipStored(Array("x".utf8)), Fresh.tagged("two") + ["Content-Encoding": "gzip"]),
+        .chunked(
+            Array(repeating: [UInt8](repeating: 97, count: 64_000), count: 30),
+            Fresh.tagged("one") + ["Content-Range": "bytes 7-9/10"],
+            status: 206
+        ),
     ])
     func `RFC 9111 §3.4 what does not fit is not combined, and the whole is fetched`(answer: Answer) throws {
         let origin = try Self.ranged()
-        let larder = try Larder(origin)
+        let larder = try Larder(config: Configs.plain(origin, top: ["limits: { document: 1MiB }"]))
         _ = try larder.get("/x", ["Range": "bytes=0-6"])
         origin.behave { request in
             request["Range"] != nil ? answer : RangedContent("abcdefghij", tag: "\"two\"").answer(request)
@@ -273,6 +280,43 @@ import Testing
         gate.open()
         #expect(try answers.value().allSatisfy { $0.status == 200 && $0.text == Self.digits })
         #expect(origin.count() == 2)
+    }
+
+    @Test func `what is larger than a document may be is passed on, part or not, and not stored`() throws {
+        let body = [UInt8](repeating: 98, count: 3_000_000)
+        let origin = try Origin { RangedContent(body).answer($0) }
+        let larder = try Larder(config: Configs.plain(origin, top: ["limits: { document: 1MiB }"]))
+        for _ in 1...2 {
+            let large = try larder.get("/x", ["Range": "bytes=0-1999999"])
+            #expect(large.status == 206 && large.body.count == 2_000_000 && !large.isHit)
+        }
+        // Two that are small enough, but not together: the newest stays.
+        _ = try larder.get("/y", ["Range": "bytes=0-599999"])
+        _ = try larder.get("/y", ["Range": "bytes=600000-1199999"])
+        #expect(try larder.get("/y", ["Range": "bytes=700000-700009"]).isHit)
+        #expect(try !larder.get("/y", ["Range": "bytes=0-9"]).isHit)
+        // A whole that could not be stored is not completed.
+        let whole = try larder.get("/y")
+        #expect(whole.body.count == body.count && origin.requests.last?["Range"] == nil)
+    }
+
+    @Test func `a part of what is served otherwise than it came is not stored`() throws {
+        let body = #"{"self":"http://upstream.example/x","id":1}"#
+        let origin = try Origin { request in
+            let text = body.replacing("upstream.example", with: request["Host"] ?? "")
+            guard request["Range"] != nil else { return .json(text, Fresh.tagged("one")) }
+            return RangedContent.part(
+                0..<4,
+                of: Array(text.utf8),
+                Fresh.tagged("one") + ["Content-Type": "application/json"]
+            )
+        }
+        let larder = try Larder(config: Configs.plain(origin, upstream: ["rewrite_links: true"]))
+        for _ in 1...2 { #expect(try !larder.get("/x", ["Range": "bytes=0-3"]).isHit) }
+        let whole = try larder.get("/x")
+        #expect(whole.text.contains(larder.url))
+        let part = try larder.get("/x", ["Range": "bytes=9-", "If-Range": whole["ETag"] ?? ""])
+        #expect(part.isHit && part.status == 206 && part.body == Array(whole.body[9...]))
     }
 
     // MARK: Not stored

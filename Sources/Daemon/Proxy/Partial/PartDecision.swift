@@ -44,7 +44,7 @@ enum PartDecision {
         return .ask(parts == nil ? demand : demand.asking(because: .partial), stored: stored, completing: nil)
     }
 
-    /// All that is asked for is stored; is it good enough?
+    /// What is done where all that is asked for is stored in parts, as their freshness has it.
     private static func held(_ parts: ReadyAnswer, _ demand: Demand, mode: Mode, now: Int64) -> PartDecision {
         switch (mode, parts.policy.reuse(at: now, for: mode == .offline ? .none : demand.directives)) {
         case (_, .fresh):
