@@ -14,6 +14,8 @@ struct Demand: Sendable {
     let view: View
     /// The address that the client used, which links lead back to.
     let base: LinkBase
+    /// What the configuration says about the caching of its answer.
+    let overrides: Settings.Overrides
     /// Whether the `Accept` of the request names JSON and nothing else.
     let wantsJSONOnly: Bool
     /// The ranges that it asks for; nil where there are none to heed (RFC 9110 §14.2).
@@ -43,6 +45,7 @@ struct Demand: Sendable {
         digest = hasher.digest(key)
         directives = RequestDirectives(fields: request.fields)
         view = arrival.view
+        overrides = arrival.upstream.overrides(for: arrival.route)
         base = arrival.base
         let ranges = request.method == "GET" ? request.fields.all("range") : []
         range = RangeField(lines: ranges)
@@ -58,7 +61,25 @@ struct Demand: Sendable {
     }
 
     /// Whether its answer may be stored at all.
-    var isStorable: Bool { !isPassed && request.method == "GET" && !directives.noStore && request.body == nil }
+    var isStorable: Bool {
+        !isPassed && overrides.cache != .never && request.method == "GET" && !directives.noStore && request.body == nil
+    }
+
+    /// Whether Larder asks in its own words: without the client's conditions, which it evaluates itself, and with those of
+    /// what it has stored (RFC 9111 §4.3).
+    var asksForItself: Bool {
+        isShareable
+            || isHead && !isPassed && !directives.noStore && request.body == nil
+    }
+
+    /// The client's conditions; with no idea of the time, for which ones there are.
+    var conditions: Preconditions { Preconditions(fields: request.fields, now: 0) }
+
+    /// Whether it carries a condition that only the origin may evaluate (RFC 9111 §4.3.2).
+    var isForOrigin: Bool {
+        (request.fields.contains("if-match") || request.fields.contains("if-unmodified-since"))
+            && conditions.isForOrigin
+    }
 
     func asking(because reason: CacheStatus.Forward) -> Demand {
         var demand = self
@@ -86,10 +107,10 @@ extension Demand {
     /// The request as it goes upstream.
     ///
     /// - Parameters:
-    ///   - answer: a stored answer whose validators go along; without it a retrieval asks for the whole.
+    ///   - validation: what is asked about stored answers; without it a retrieval asks for the whole.
     ///   - known: the parts that are stored of the answer, where only their one gap is asked for.
-    func upstreamRequest(validating answer: Answer?, completing known: ReadyAnswer? = nil) -> UpstreamRequest {
-        var fields = UpstreamFields.make(from: request.fields, removingConditions: isShareable)
+    func upstreamRequest(_ validation: Validation = .none, completing known: ReadyAnswer? = nil) -> UpstreamRequest {
+        var fields = UpstreamFields.make(from: request.fields, removingConditions: asksForItself)
         if !forwardsRange {
             fields.remove("range")
             fields.remove("if-range")
@@ -98,10 +119,7 @@ extension Demand {
             fields.remove(named: credential.header.lowercased())
             fields.lines.append(Field(name: Array(credential.header.utf8), value: credential.value.bytes))
         }
-        if let answer {
-            let stored = Preconditions.Stored(fields: answer.fields, policy: answer.policy)
-            fields.lines += Preconditions.validators(of: [stored]).lines
-        }
+        fields.lines += validation.fields.lines
         if let known { fields.lines += known.fieldsAskingForGap }
         let isRanged = fields.contains("range")
         // A range is one of the bytes as they are sent: in a coding they would be others than those that are stored.

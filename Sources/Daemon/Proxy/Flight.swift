@@ -21,8 +21,8 @@ final class Flight: TransferDelegate {
     let start: Int64
     /// When the request was sent, in seconds since 1970.
     let requestTime: Int64
-    /// Whether the stored answer's validators went with the request.
-    let isConditional: Bool
+    /// What was asked about stored answers.
+    let validation: Validation
     /// When the first write to its upstream that overtook it was answered, on the store's clock: what it brings may be older
     /// than what is known.
     var overtakenAt: Int64?
@@ -63,18 +63,18 @@ final class Flight: TransferDelegate {
     init(
         _ demand: Demand,
         stored: ReadyAnswer?,
+        validation: Validation,
         parts: ReadyAnswer? = nil,
         completes: Bool = false,
-        isConditional: Bool,
         start: Int64,
         requestTime: Int64,
         flights: Flights
     ) {
         self.demand = demand
         self.stored = stored
+        self.validation = validation
         self.parts = parts
         completing = completes ? parts : nil
-        self.isConditional = isConditional
         self.start = start
         self.requestTime = requestTime
         self.flights = flights
@@ -121,11 +121,12 @@ final class Flight: TransferDelegate {
 
     func received(head: UpstreamHead) {
         self.head = head
-        if isConditional, head.status == 304, let stored {
+        if !validation.isEmpty, head.status == 304 {
             settlement = .answered
-            flights.renewed(stored, by: head, in: self, for: takeRelays())
+            flights.notModified(head, self, for: takeRelays())
             return
         }
+        if demand.isHead, head.status == 200, let stored { flights.compare(stored, with: head, self) }
         if let stored, flights.standsIn(stored, for: head, in: self) {
             settlement = .answered
             flights.substitute(stored, forStatus: head.status, to: takeRelays())
@@ -218,7 +219,7 @@ final class Flight: TransferDelegate {
     }
 
     private func begin(_ relay: Relay, _ head: UpstreamHead) {
-        relay.begin(head, isStored: storing != nil, now: flights.now)
+        relay.begin(head, storedOn: storing.map { Terms($0, demand, now: flights.now) }, now: flights.now)
         flights.outcomes.count(demand.isShareable || demand.isForParts ? .miss : .bypass)
     }
 

@@ -57,6 +57,16 @@ enum Portion: Equatable {
         return ranges.count == 1 ? .part(ranges[0]) : .several(ranges)
     }
 
+    /// The status that a client is sent.
+    func status(of ready: ReadyAnswer) -> Int {
+        switch self {
+        case .whole: ready.answer.status
+        case .nothing: 304
+        case .part, .several: 206
+        case .unsatisfiable: 416
+        }
+    }
+
     /// The answer that a client is sent, but for the fields that change with time.
     func message(from ready: ReadyAnswer) -> (status: Int, fields: Fields, body: [UInt8]) {
         switch self {

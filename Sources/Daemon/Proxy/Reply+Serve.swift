@@ -1,7 +1,8 @@
 extension Reply {
     /// Sends a stored answer: its conditions evaluated, its age and its history told.
     ///
-    /// - Parameter cookies: new ones for this client alone; those of an answer that is replayed are in it already.
+    /// - Parameter cookies: new ones, and other lines, for this client alone; cookies of an answer that is replayed are in it
+    ///   already.
     func serve(
         _ ready: ReadyAnswer,
         for demand: Demand,
@@ -14,18 +15,9 @@ extension Reply {
             return refuse(.notCached(demand))
         }
         var (code, fields, body) = portion.message(from: ready)
-        var status = manner.cacheStatus(
-            timeToLive: ready.policy.timeToLive(at: now),
-            isComposed: ready.answer.form == .composed,
-            isCollapsed: isCollapsed
-        )
-        // The upstream gave the whole, of which this client gets a part, or needs nothing.
-        if case .fetched = manner, code != ready.answer.status { status.forwardStatus = ready.answer.status }
-        fields.append("Age", String(max(0, ready.policy.age(at: now))))
-        let upstreamStatus = fields.all("cache-status")
-        fields.remove("cache-status")
-        fields.lines.append(Field(name: Array("Cache-Status".utf8), value: status.appended(to: upstreamStatus)))
-        if demand.upstream.settings.cookies != .replay { fields.lines += cookies }
+        ready.addHistory(to: &fields, as: manner, sent: code, isCollapsed: isCollapsed, now: now)
+        let replays = demand.upstream.settings.cookies == .replay
+        fields.lines += cookies.filter { !replays || !$0.isNamed("set-cookie") }
         demand.upstream.addCORS(to: &fields, for: demand.request.fields)
         respond(status: code, fields: fields, body: body)
     }

@@ -46,6 +46,15 @@ enum StatusFacts {
         return fields.text("x-ratelimit-remaining") == "0" || fields.text("ratelimit-remaining") == "0"
             || fields.text("x-rate-limit-remaining") == "0"
     }
+
+    /// Whether `fresh` and `cache: force` of a route give an answer of this status its lifetime: what was asked for, a
+    /// redirect to it, or its absence.
+    ///
+    /// A failure is gone as soon as the upstream is well again, a refusal (401, 403) as soon as it has been granted, and 202
+    /// says "ask again".
+    static func takesRouteLifetime(_ status: Int) -> Bool {
+        (200..<400).contains(status) && status != 202 || status == 404 || status == 410
+    }
 }
 
 /// What is known of a method (RFC 9110 §9.2); methods are spelled in upper case.
