@@ -49,7 +49,8 @@ extension Explanation.Outcome {
     }
 
     private init(_ action: String, _ ready: ReadyAnswer, _ manner: Manner, _ demand: Demand, now: Int64) {
-        let sent = Portion(of: ready.shown(to: demand), for: demand.request, now: now).status(of: ready)
+        let portion = Portion(of: ready.shown(to: demand), for: demand.request, now: now)
+        let sent = portion?.status(of: ready) ?? ready.answer.status
         self.init(
             action: action,
             status: sent,

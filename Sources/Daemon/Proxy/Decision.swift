@@ -66,7 +66,7 @@ enum Decision {
 
 extension Reuse.Reason {
     /// Whether the request, rather than the answer, wants the upstream asked.
-    fileprivate var isOfRequest: Bool {
+    var isOfRequest: Bool {
         switch self {
         case .requestNoCache, .requestMaxAge, .requestMinFresh: true
         case .noCache, .mustRevalidate, .notReusable: false

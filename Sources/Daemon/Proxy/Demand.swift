@@ -18,6 +18,14 @@ struct Demand: Sendable {
     let overrides: Settings.Overrides
     /// Whether the `Accept` of the request names JSON and nothing else.
     let wantsJSONOnly: Bool
+    /// The ranges that it asks for; nil where there are none to heed (RFC 9110 §14.2).
+    let range: RangeField?
+    /// Whether its `Range` is of a unit that only the upstream understands.
+    ///
+    /// A whole that is stored is given nonetheless, as everyone may (RFC 9110 §14.2).
+    let hasForeignRange: Bool
+    /// Whether the whole is fetched for it, although it asks for ranges: they are cut from what is stored then.
+    var isForWhole = false
     /// Whether it is passed on without a look-up, and its answer forgotten.
     private(set) var isPassed = false
     /// Why the upstream is asked, as `Cache-Status` says it; settled by the decision.
@@ -39,6 +47,9 @@ struct Demand: Sendable {
         view = arrival.view
         overrides = arrival.upstream.overrides(for: arrival.route)
         base = arrival.base
+        let ranges = request.method == "GET" ? request.fields.all("range") : []
+        range = RangeField(lines: ranges)
+        hasForeignRange = RangeField.isForeign(lines: ranges)
         wantsJSONOnly = request.fields[first: "accept"].map { Demand.namesJSON($0) } ?? false
     }
 
@@ -46,16 +57,19 @@ struct Demand: Sendable {
 
     /// Whether its answer is the whole document, which others may wait for and which may be stored.
     var isShareable: Bool {
-        !isPassed && overrides.cache != .never && request.method == "GET" && !request.fields.contains("range")
-            && !directives.noStore
-            && request.body == nil
+        isStorable && (range == nil || isForWhole) && !hasForeignRange
+    }
+
+    /// Whether its answer may be stored at all.
+    var isStorable: Bool {
+        !isPassed && overrides.cache != .never && request.method == "GET" && !directives.noStore && request.body == nil
     }
 
     /// Whether Larder asks in its own words: without the client's conditions, which it evaluates itself, and with those of
     /// what it has stored (RFC 9111 §4.3).
     var asksForItself: Bool {
         isShareable
-            || isHead && !isPassed && !request.fields.contains("range") && !directives.noStore && request.body == nil
+            || isHead && !isPassed && !directives.noStore && request.body == nil
     }
 
     /// The client's conditions; with no idea of the time, for which ones there are.
@@ -92,20 +106,30 @@ extension Demand {
 
     /// The request as it goes upstream.
     ///
-    /// - Parameter validation: what is asked about stored answers; without it a retrieval asks for the whole.
-    func upstreamRequest(_ validation: Validation = .none) -> UpstreamRequest {
+    /// - Parameters:
+    ///   - validation: what is asked about stored answers; without it a retrieval asks for the whole.
+    ///   - known: the parts that are stored of the answer, where only their one gap is asked for.
+    func upstreamRequest(_ validation: Validation = .none, completing known: ReadyAnswer? = nil) -> UpstreamRequest {
         var fields = UpstreamFields.make(from: request.fields, removingConditions: asksForItself)
+        if !forwardsRange {
+            fields.remove("range")
+            fields.remove("if-range")
+        }
         if let credential = upstream.settings.credential {
             fields.remove(named: credential.header.lowercased())
             fields.lines.append(Field(name: Array(credential.header.utf8), value: credential.value.bytes))
         }
         fields.lines += validation.fields.lines
+        if let known { fields.lines += known.fieldsAskingForGap }
+        let isRanged = fields.contains("range")
+        // A range is one of the bytes as they are sent: in a coding they would be others than those that are stored.
+        if isRanged { fields.append("Accept-Encoding", "identity") }
         return UpstreamRequest(
             method: request.method,
             url: upstream.url(of: target),
             fields: fields,
             body: request.body,
-            decodes: !request.fields.contains("range")
+            decodes: !isRanged
         )
     }
 }

@@ -13,6 +13,10 @@ final class Flight: TransferDelegate {
     let demand: Demand
     /// What a 304 would renew, and what may stand in for an error.
     let stored: ReadyAnswer?
+    /// What is stored in parts of what is asked for.
+    let parts: ReadyAnswer?
+    /// The same, where only what is missing in them is asked for.
+    let completing: ReadyAnswer?
     /// When the request was sent, on the store's clock.
     let start: Int64
     /// When the request was sent, in seconds since 1970.
@@ -52,12 +56,16 @@ final class Flight: TransferDelegate {
         var policy: AnswerPolicy
         var fields: Fields
         var selection: VarySelection
+        /// Which part of the answer the body is; nil: the whole.
+        var part: ContentRange?
     }
 
     init(
         _ demand: Demand,
         stored: ReadyAnswer?,
         validation: Validation,
+        parts: ReadyAnswer? = nil,
+        completes: Bool = false,
         start: Int64,
         requestTime: Int64,
         flights: Flights
@@ -65,11 +73,16 @@ final class Flight: TransferDelegate {
         self.demand = demand
         self.stored = stored
         self.validation = validation
+        self.parts = parts
+        completing = completes ? parts : nil
         self.start = start
         self.requestTime = requestTime
         self.flights = flights
         buffer = BodyBuffer(limit: flights.settings.limits.document)
     }
+
+    /// Whether the request went upstream with a `Range`.
+    var asksForRange: Bool { demand.isForParts || completing != nil }
 
     /// Whether another client may still join: the whole body will be at hand, and it is of the variant asked for.
     func isJoinable(by demand: Demand) -> Bool {
@@ -121,6 +134,16 @@ final class Flight: TransferDelegate {
             transfer?.cancel()
             return
         }
+        if completing != nil, head.status == 206 || head.status == 416 || head.isCoded,
+            !flights.completes(head, in: self)
+        {
+            // Nobody here asked for a part, nor for a coding: what is stored is of no use, and the whole is fetched.
+            settlement = .answered
+            flights.askForWhole(takeRelays(), insteadOf: self)
+            transfer?.cancel()
+            return
+        }
+        if asksForRange { flights.disbelieveParts(after: head, in: self) }
         settle(head)
     }
 
@@ -128,14 +151,16 @@ final class Flight: TransferDelegate {
         storing = flights.storage(of: head, in: self)
         if storing == nil { buffer.letGo() }
         // Once the client has the last byte, no worker may still serve the answer that this one takes the place of.
-        if storing != nil, let stored { flights.cache.memory.remove(stored, at: stored.residence.digest) }
+        if let storing, storing.part == nil, let stored {
+            flights.cache.memory.remove(stored, at: stored.residence.digest)
+        }
         // Events come when they come.
         if head.isEventStream { transfer?.setStallTimeout(nil) }
         // From here on the variant is known: who asked for another one asks for himself.
         for relay in takeRelays(where: { !$0.isLeader && !matches($0.demand) }) {
             flights.askAlone(relay)
         }
-        if storing != nil, flights.isServedTransformed(head, in: self) {
+        if let storing, isServedOtherwise(storing, head) {
             settlement = .gathering
             return
         }
@@ -185,9 +210,17 @@ final class Flight: TransferDelegate {
             && (!demand.wantsJSONOnly || demand.upstream.isJSON(storing.fields))
     }
 
+    /// Whether clients are sent something else than what arrives, and have to wait until it is whole.
+    private func isServedOtherwise(_ storing: Storing, _ head: UpstreamHead) -> Bool {
+        if flights.isServedTransformed(head, in: self) { return true }
+        // What is missing becomes the whole, and of a whole that is fetched for a range the range is cut.
+        return storing.part != nil
+            ? completing != nil : head.status == 200 && relays.contains { $0.demand.isForWhole }
+    }
+
     private func begin(_ relay: Relay, _ head: UpstreamHead) {
         relay.begin(head, storedOn: storing.map { Terms($0, demand, now: flights.now) }, now: flights.now)
-        flights.outcomes.count(demand.isShareable ? .miss : .bypass)
+        flights.outcomes.count(demand.isShareable || demand.isForParts ? .miss : .bypass)
     }
 
     /// The body is larger than what is kept, or all together are: it goes on as a mere relay.
@@ -214,13 +247,20 @@ final class Flight: TransferDelegate {
                 passOn(buffer.pieces, head)
                 return relays.forEach { $0.finish() }
             }
-            flights.serve(ready, to: takeRelays(), as: { .fetched($0.reason) }, cookies: head.cookies)
+            let isCompleted = storing?.part != nil
+            flights.serve(
+                ready,
+                to: takeRelays(),
+                as: { isCompleted ? .completed($0.reason) : .fetched($0.reason) },
+                cookies: head.cookies
+            )
         }
     }
 
     /// Sends as it came what had been kept back.
     private func passOn(_ pieces: [[UInt8]], _ head: UpstreamHead) {
         settlement = .relaying
+        if completing != nil, head.status == 206 { return flights.askForWhole(takeRelays(), insteadOf: self) }
         for relay in relays {
             begin(relay, head)
             for piece in pieces { relay.write(piece) }
@@ -230,6 +270,7 @@ final class Flight: TransferDelegate {
     private func keep(_ head: UpstreamHead) -> ReadyAnswer? {
         guard let storing, buffer.isWhole else { return nil }
         let body = buffer.joined()
+        if let part = storing.part { return flights.keep(part, storing, body: body, from: self) }
         // libcurl takes compressed data that break off for complete; that their JSON does too gives it away.
         if head.decodedFrom != nil, demand.upstream.isJSON(head.fields), JSONBody.isMalformed(body) {
             self.storing = nil

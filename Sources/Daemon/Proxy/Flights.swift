@@ -57,8 +57,18 @@ final class Flights {
 
     /// Has a client wait for the flight that fetches its document; starts one if there is none to join.
     ///
-    /// - Parameter variants: what else is stored under the demand's key, for the upstream to say whether it is that.
-    func ask(_ demand: Demand, _ reply: any Recipient, stored: ReadyAnswer?, variants: [Variant] = []) {
+    /// - Parameters:
+    ///   - variants: what else is stored under the demand's key, for the upstream to say whether it is that.
+    ///   - parts: what is stored in parts of it.
+    ///   - completes: whether only what is missing in them is asked for.
+    func ask(
+        _ demand: Demand,
+        _ reply: any Recipient,
+        stored: ReadyAnswer?,
+        variants: [Variant] = [],
+        parts: ReadyAnswer? = nil,
+        completes: Bool = false
+    ) {
         if demand.isShareable, let flight = joinable[demand.digest], flight.isJoinable(by: demand),
             demand.mayShare(with: flight.demand)
         {
@@ -66,7 +76,8 @@ final class Flights {
             flight.join(demand, reply, isLeader: false)
             return
         }
-        start(demand, stored: stored, variants: variants).join(demand, reply, isLeader: true)
+        start(demand, stored: stored, variants: variants, parts: parts, completes: completes)
+            .join(demand, reply, isLeader: true)
     }
 
     /// Fetches for one client alone: what it wanted to join turned out not to be for it.
@@ -101,13 +112,19 @@ final class Flights {
         stored: ReadyAnswer?,
         variants: [Variant] = [],
         isJoinable: Bool = true,
-        isConditional: Bool = true
+        isConditional: Bool = true,
+        parts: ReadyAnswer? = nil,
+        completes: Bool = false
     ) -> Flight {
-        let validation = isConditional ? Validation(demand, stored: stored, variants: variants) : .none
+        // What is missing comes with a condition of its own, `If-Range`.
+        let validation =
+            isConditional && !completes ? Validation(demand, stored: stored, variants: variants) : .none
         let flight = Flight(
             demand,
             stored: stored,
             validation: validation,
+            parts: parts,
+            completes: completes,
             start: cache.now,
             requestTime: now,
             flights: self
@@ -115,7 +132,8 @@ final class Flights {
         if demand.isShareable, isJoinable { joinable[demand.digest] = flight }
         inAir[ObjectIdentifier(flight)] = flight
         metrics.upstream(demand.upstream.name).started()
-        flight.depart(demand.upstreamRequest(validation), through: clients[demand.upstream.index])
+        let request = demand.upstreamRequest(validation, completing: flight.completing)
+        flight.depart(request, through: clients[demand.upstream.index])
         return flight
     }
 
@@ -190,7 +208,10 @@ final class Flights {
     func storage(of head: UpstreamHead, in flight: Flight) -> Flight.Storing? {
         let demand = flight.demand
         // A stream of events has no end to wait for, and no use as a document.
-        guard demand.isShareable, !flight.storesNothing, !head.isEventStream else { return nil }
+        guard demand.isShareable || demand.isForParts, !flight.storesNothing, !head.isEventStream else { return nil }
+        let part = part(in: head, of: flight)
+        // An answer to a request for a part is kept where it is the part, or the whole instead.
+        if part == nil, head.status == 206 || flight.asksForRange && (head.status != 200 || head.isCoded) { return nil }
         let route = demand.upstream.overrides(for: demand.route)
         let policy = ResponsePolicy(
             request: RequestFacts(method: demand.request.method, fields: demand.request.fields),
@@ -215,7 +236,10 @@ final class Flights {
             leavingOut: policy.fieldsNotStored + policy.fieldsNotReused,
             replaysCookies: demand.upstream.settings.cookies == .replay
         )
-        return Flight.Storing(policy: policy.answer, fields: StoredFields.dated(fields, at: now), selection: selection)
+        // Parts of a body that is served otherwise than it came would not fit the whole.
+        if part != nil, isServedTransformed(head, in: flight) { return nil }
+        let dated = StoredFields.dated(fields, at: now)
+        return Flight.Storing(policy: policy.answer, fields: dated, selection: selection, part: part)
     }
 
     /// Whether an answer's body is served otherwise than it came.
@@ -234,6 +258,7 @@ final class Flights {
             status: answer.status
         )
         let age = max(0, answer.policy.ageValue) * 1_000_000
+        cache.forgetParts(of: demand)
         cache.keep(ready, sent: flight.start, age: age, reading: reading, overtakenAt: flight.overtakenAt)
         return ready
     }

@@ -10,6 +10,8 @@ enum Manner: Sendable {
     case substituted(CacheStatus.Forward, status: Int?, error: UpstreamError?)
     /// Fetched for this request, and served when it was whole.
     case fetched(CacheStatus.Forward)
+    /// Parts of it were stored, and the rest was fetched.
+    case completed(CacheStatus.Forward)
 
     /// As what the metrics count it.
     func outcome(of ready: ReadyAnswer) -> Outcome {
@@ -18,7 +20,7 @@ enum Manner: Sendable {
         case .hit: ready.answer.form == .composed ? .composed : .hit
         case .offline, .substituted: .offline
         case .revalidated: .revalidated
-        case .fetched: .miss
+        case .fetched, .completed: .miss
         }
     }
 
@@ -40,6 +42,8 @@ enum Manner: Sendable {
         case .substituted(let reason, let upstreamStatus, _):
             status = .forwarded(reason, status: upstreamStatus)
             detail = ready.staleDetail
+        case .completed(let reason):
+            status = .forwarded(reason, status: 206, isStored: true)
         case .fetched(let reason):
             let fetched = ready.answer.status
             status = .forwarded(reason, status: sent == fetched ? nil : fetched, isStored: true)

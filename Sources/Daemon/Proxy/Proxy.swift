@@ -103,11 +103,57 @@ actor Proxy {
             await answer(demand, reply, ready, manner)
         case .answerAndRefresh(let ready, let manner):
             await answer(demand, reply, ready, manner)
-            runningFlights.refresh(demand.asking(because: .stale), stored: ready)
+            runningFlights.refresh(demand.forWhole.asking(because: .stale), stored: ready)
         case .ask(let reason, let stored):
-            runningFlights.ask(demand.asking(because: reason), reply, stored: stored, variants: variants)
+            await resort(to: demand.asking(because: reason), reply, stored: stored, variants: variants, refusal: nil)
         case .refuse(let problem):
-            refuse(problem, reply)
+            await resort(to: demand, reply, stored: nil, variants: [], refusal: problem)
+        }
+    }
+
+    /// Looks whether parts are stored where no whole may be served, before the upstream is asked.
+    ///
+    /// - Parameter refusal: what is answered instead of asking, where the upstream must not be asked.
+    private func resort(
+        to demand: Demand,
+        _ reply: Reply,
+        stored: ReadyAnswer?,
+        variants: [Variant],
+        refusal: ProblemDocument?
+    ) async {
+        let before = invalidations
+        let parts = await lookUpParts(demand)
+        // What was found whole may be gone as well.
+        guard before == invalidations else { return await retrieve(demand, reply) }
+        let decision = PartDecision(
+            demand,
+            stored: stored,
+            parts: parts,
+            mode: modes.current,
+            limit: settings.limits.document,
+            now: now
+        )
+        switch decision {
+        case .answer(let ready, let manner):
+            await answer(demand, reply, ready, manner)
+        case .ask(let demand, let stored, let completing):
+            if let refusal { return refuse(refusal, reply) }
+            let completes = completing != nil
+            runningFlights.ask(demand, reply, stored: stored, variants: variants, parts: parts, completes: completes)
+        }
+    }
+
+    /// Parts that are stored of an answer: memory, then the store, without waiting where neither has any.
+    private func lookUpParts(_ demand: Demand) async -> ReadyAnswer? {
+        guard demand.request.method == "GET" else { return nil }
+        if let ready = cache.partsInMemory(demand) { return ready }
+        do {
+            let before = invalidations
+            let found = try await cache.partsOnDisk(demand)
+            return before == invalidations ? cache.admitParts(found, for: demand) : nil
+        } catch {
+            log.error("parts could not be read", metadata: ["url": "\(demand.key.url)", "error": "\(error)"])
+            return nil
         }
     }
 

@@ -55,7 +55,10 @@ final class ReadyAnswer: MemoryResident {
         body = rendering.body
         self.base = rendering.dependsOnBase ? base : nil
         variant = answer.selection.bytes + (rendering.dependsOnBase ? [0] + base.bytes : [])
-        preconditions = Preconditions.Stored(fields: rendering.fields, policy: answer.policy)
+        var stored = Preconditions.Stored(fields: rendering.fields, policy: answer.policy)
+        // Other bytes than the upstream's have no date of their last change; nobody may patch them together by it.
+        if !rendering.fields.contains("last-modified") { stored.lastModified = nil }
+        preconditions = stored
         head = Self.head(answer.status, rendering.fields, length: body.count)
         notModifiedHead = Self.head(304, StoredFields.notModified(rendering.fields), length: nil)
         // The constant is what an answer was measured to take besides its bytes: its objects, the places in tables, and the
@@ -89,8 +92,11 @@ final class ReadyAnswer: MemoryResident {
     }
 
     /// Whether this is the variant that a demand asks for, whatever its address.
-    func answers(_ demand: Demand) -> Bool {
-        key == demand.key && answer.selection.matches { demand.request.fields.combinedBytes($0) }
+    func answers(_ demand: Demand) -> Bool { answers(demand, under: demand.key) }
+
+    /// The same for what is stored under another key than the demand's.
+    func answers(_ demand: Demand, under wanted: DocumentKey) -> Bool {
+        key == wanted && answer.selection.matches { demand.request.fields.combinedBytes($0) }
             && (isJSON || !demand.wantsJSONOnly)
     }
 

@@ -18,7 +18,8 @@ struct Rendering {
         links.rewrite(&fields)
         dependsOnBase = fields != received
         var isChanged = answer.form == .composed
-        if upstream.settings.rewriteLinks, view == .wire, upstream.isJSON(fields),
+        // In a part a link may be cut in two, and its bytes are counted by their place in what the upstream sent.
+        if answer.status != 206, upstream.settings.rewriteLinks, view == .wire, upstream.isJSON(fields),
             let rewritten = links.rewritten(body: body)
         {
             body = rewritten

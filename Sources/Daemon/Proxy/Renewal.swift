@@ -56,6 +56,8 @@ extension Flights {
         }
         // From now on it varies by something else, or must not be kept.
         cache.drop(stored)
+        // Parts that are kept no longer still answer this one request.
+        guard !stored.isPartial else { return serve(ready(answer, flight), by: head, renewed, to: relays) }
         keepAnew(answer, under: selection, by: head, renewed, flight, for: relays)
     }
 
@@ -115,7 +117,8 @@ extension Flights {
 
     private func ready(_ answer: Answer, _ flight: Flight) -> ReadyAnswer {
         let demand = flight.demand
-        return ReadyAnswer(answer, digest: demand.digest, upstream: demand.upstream, base: demand.base)
+        let digest = answer.status == 206 ? cache.partsDigest(of: demand) : demand.digest
+        return ReadyAnswer(answer, digest: digest, upstream: demand.upstream, base: demand.base)
     }
 
     /// Serves a renewed answer to those who wait for its variant; the others ask for theirs.

@@ -11,13 +11,15 @@ extension Reply {
         cookies: [Field] = [],
         now: Int64
     ) {
-        let portion = Portion(of: ready, for: demand.request, now: now)
-        var fields = portion.fields(of: ready)
-        ready.addHistory(to: &fields, as: manner, sent: portion.status(of: ready), isCollapsed: isCollapsed, now: now)
+        guard let portion = Portion(of: ready, for: demand.request, now: now) else {
+            return refuse(.notCached(demand))
+        }
+        var (code, fields, body) = portion.message(from: ready)
+        ready.addHistory(to: &fields, as: manner, sent: code, isCollapsed: isCollapsed, now: now)
         let replays = demand.upstream.settings.cookies == .replay
         fields.lines += cookies.filter { !replays || !$0.isNamed("set-cookie") }
         demand.upstream.addCORS(to: &fields, for: demand.request.fields)
-        respond(status: portion.status(of: ready), fields: fields, body: portion.body(of: ready))
+        respond(status: code, fields: fields, body: body)
     }
 
     /// Sends a problem document.

@@ -47,6 +47,7 @@ final class Upstream: Sendable {
         policy.isShared = settings.shared
         policy.addsCredential = settings.credential != nil
         policy.targets = settings.targets
+        policy.storesPartialContent = true
         policy.heuristic.maximum = settings.heuristic.seconds
         policySettings = policy
     }

@@ -29,7 +29,9 @@ struct Validation: Sendable {
     /// A stored answer that shows anything else than what the upstream sent is asked for without conditions, whatever
     /// else is stored: a 304 would speak of bytes that are no longer served.
     init(_ demand: Demand, stored: ReadyAnswer?, variants: [Variant]) {
-        guard demand.asksForItself, stored?.isClean != false, stored.map({ $0.answer.form == .received }) != false
+        let isOfParts = demand.isForParts && stored?.isPartial == true && !demand.hasConditions
+        guard demand.asksForItself || isOfParts, stored?.isClean != false,
+            stored.map({ $0.answer.form == .received }) != false
         else {
             self = .none
             return

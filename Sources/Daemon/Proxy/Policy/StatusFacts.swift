@@ -3,7 +3,7 @@ enum StatusFacts {
     /// Whether its caching behaviour is implemented here, which `must-understand` asks for (RFC 9111 §5.2.2.3).
     static func isUnderstood(_ status: Int) -> Bool {
         switch status {
-        case 200, 201, 203, 204, 205, 300, 301, 302, 303, 307, 308: true
+        case 200, 201, 203, 204, 205, 206, 300, 301, 302, 303, 307, 308: true
         case 400...417, 421, 422, 423, 424, 425, 426, 428, 429, 431, 451: true
         case 500...505, 506, 507, 508, 511: true
         default: false
