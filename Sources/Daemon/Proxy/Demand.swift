@@ -47,6 +47,9 @@ struct Demand: Sendable {
             && request.body == nil
     }
 
+    /// Whether the client wants the upstream asked on its behalf, whatever is known.
+    var insistsOnAsking: Bool { directives.noCache || directives.maxAge == 0 }
+
     func asking(because reason: CacheStatus.Forward) -> Demand {
         var demand = self
         demand.reason = reason

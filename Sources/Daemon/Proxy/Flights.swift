@@ -23,6 +23,9 @@ final class Flights {
     private var joinable: [Digest128: Flight] = [:]
     /// Flights that are over, and whose 304 waits for a commit.
     private var settling: [ObjectIdentifier: Flight] = [:]
+    private var hitForMiss: HitForMiss
+    private var pauses = UpstreamPauses()
+    private var refreshes = Refreshes()
     /// What waits for commits, by number.
     private var errands: [Int: () -> Void] = [:]
     private var errandNumber = 0
@@ -48,6 +51,7 @@ final class Flights {
         self.metrics = metrics
         self.outcomes = outcomes
         self.log = log
+        hitForMiss = HitForMiss(now: loop.now)
     }
 
     /// Seconds since 1970.
@@ -56,24 +60,71 @@ final class Flights {
     // MARK: Asking
 
     /// Has a client wait for the flight that fetches its document; starts one if there is none to join.
+    ///
+    /// Where the last answers were of use to nobody but who had asked, nobody waits for another's.
     func ask(_ demand: Demand, _ reply: Reply, stored: ReadyAnswer?) {
-        if demand.isShareable, let flight = joinable[demand.digest], flight.isJoinable(by: demand) {
+        let sharesNothing = demand.isShareable && hitForMiss.contains(demand.digest, now: loop.now)
+        if demand.isShareable, !sharesNothing, let flight = joinable[demand.digest], flight.isJoinable(by: demand) {
             metrics.upstream(demand.upstream.name).coalesced.add()
             flight.join(demand, reply, isLeader: false)
             return
         }
-        start(demand, stored: stored).join(demand, reply, isLeader: true)
+        if isHeldBack(Relay(demand, reply, isLeader: true), stored: stored) { return }
+        start(demand, stored: stored, isJoinable: !sharesNothing).join(demand, reply, isLeader: true)
     }
 
     /// Fetches for one client alone: what it wanted to join turned out not to be for it.
-    func askAlone(_ relay: Relay) {
+    ///
+    /// - Parameter stored: what is served in the place of an answer if the upstream must not be asked.
+    func askAlone(_ relay: Relay, stored: ReadyAnswer? = nil) {
+        if isHeldBack(relay, stored: stored) { return }
         start(relay.demand, stored: nil, isJoinable: false).join(relay.demand, relay.reply, isLeader: true)
     }
 
-    /// Fetches a document that was served stale, for the next one who asks; never twice at a time.
+    /// Fetches a document that was served stale, for the next one who asks; never twice at a time, nor soon after a failure.
     func refresh(_ demand: Demand, stored: ReadyAnswer) {
         if let flight = joinable[demand.digest], flight.isJoinable(by: demand) { return }
-        _ = start(demand, stored: stored)
+        if pauses.pause(for: demand, now: loop.now) != nil { return }
+        let subject = Refreshes.Subject(stored)
+        guard refreshes.begin(subject, now: loop.now) else { return }
+        start(demand, stored: stored).refreshes = subject
+    }
+
+    /// Answers a retrieval that the upstream has asked to be spared; false where it may go.
+    private func isHeldBack(_ relay: Relay, stored: ReadyAnswer?) -> Bool {
+        let demand = relay.demand
+        guard MethodFacts.isAnswerable(demand.request.method), let pause = pauses.pause(for: demand, now: loop.now)
+        else { return false }
+        if let stored, stored.maySubstitute(at: now, for: demand) {
+            serve(stored, to: [relay], as: { _ in .heldBack })
+        } else {
+            outcomes.count(.error)
+            let seconds = pause.secondsLeft(at: loop.now)
+            let problem = ProblemDocument.heldBack(pause.status, seconds: seconds, upstream: demand.upstream.name)
+            relay.reply.refuse(problem, retryAfter: seconds)
+        }
+        return true
+    }
+
+    /// Takes note of how long an answer asks its upstream to be spared.
+    func heedRetryAfter(of head: UpstreamHead, to demand: Demand) {
+        guard let seconds = pauses.note(head, for: demand, now: loop.now, wall: now) else { return }
+        log.info(
+            "the upstream asks not to be asked for a while",
+            metadata: ["upstream": "\(demand.upstream.name)", "status": "\(head.status)", "seconds": "\(seconds)"]
+        )
+    }
+
+    /// Takes note of whether the answer to a flight may be shared.
+    func noteSharing(of head: UpstreamHead, in flight: Flight, isStored: Bool) {
+        let demand = flight.demand
+        guard demand.isShareable, !flight.storesNothing else { return }
+        if isStored {
+            hitForMiss.forget(demand.digest)
+        } else if !demand.upstream.isFailure(status: head.status, fields: head.fields) {
+            // Failures pass; a crowd on a failing upstream would not help it.
+            hitForMiss.note(demand.digest, of: demand.key, now: loop.now)
+        }
     }
 
     /// Sends an unsafe request; returns when its answer has come, but for the last piece passed on to the client.
@@ -85,6 +136,7 @@ final class Flights {
         return flight
     }
 
+    @discardableResult
     private func start(_ demand: Demand, stored: ReadyAnswer?, isJoinable: Bool = true) -> Flight {
         let isConditional = demand.isShareable && stored?.isClean == true && stored?.answer.isValidatable == true
         let flight = Flight(
@@ -112,6 +164,12 @@ final class Flights {
     func ended(_ flight: Flight, result: FlightResult) {
         retire(flight)
         ended(flight, upstream: flight.demand.upstream, result, since: flight.start)
+        if settling[ObjectIdentifier(flight)] == nil { refreshed(flight) }
+    }
+
+    private func refreshed(_ flight: Flight) {
+        guard let subject = flight.refreshes else { return }
+        refreshes.ended(subject, hasSucceeded: flight.hasRefreshed, now: loop.now)
     }
 
     /// A write is over.
@@ -158,6 +216,7 @@ final class Flights {
             let path = flight.demand.key.url.prefix { $0 != "?" }
             if paths.contains(where: { $0 == path }) { flight.storesNothing = true }
         }
+        hitForMiss.forget(upstream: upstream.name, paths: paths)
     }
 
     /// The store was cleaned: nothing that is in the air now may bring back what was removed.
@@ -166,6 +225,7 @@ final class Flights {
             retire(flight)
             flight.storesNothing = true
         }
+        hitForMiss.forgetAll()
     }
 
     // MARK: Answers
@@ -186,7 +246,8 @@ final class Flights {
         )
         guard policy.storability == .yes else { return nil }
         // An error, cacheable as it may be, never takes the place of a good answer.
-        if head.status >= 500, flight.stored != nil { return nil }
+        let isFailure = head.status >= 500 || isFailure(head, in: flight)
+        if isFailure, flight.stored != nil { return nil }
         if let length = head.fields.text("content-length").flatMap(Int.init), length > settings.limits.document {
             return nil
         }
@@ -241,6 +302,7 @@ final class Flights {
             return afterCommits { [self] in
                 settling[ObjectIdentifier(flight)] = nil
                 renewed(stored, by: head, in: flight, for: relays, isSettled: true)
+                refreshed(flight)
             }
         }
         let demand = flight.demand
@@ -281,10 +343,17 @@ final class Flights {
         }
     }
 
-    /// Whether a stored answer is served in the place of an error.
-    func standsIn(_ stored: ReadyAnswer, for head: UpstreamHead, in flight: Flight) -> Bool {
+    /// Whether an answer is an error that something older may stand in for.
+    func isFailure(_ head: UpstreamHead, in flight: Flight) -> Bool {
         flight.demand.upstream.isFailure(status: head.status, fields: head.fields)
-            && stored.maySubstitute(at: now, for: flight.demand)
+    }
+
+    /// The upstream has said something else in the place of a stale answer, which may not be stored: the stale one is no
+    /// longer what there is.
+    func outdated(_ stored: ReadyAnswer) {
+        cache.memory.remove(stored, at: stored.residence.digest)
+        let document = stored.document.load(ordering: .relaxed)
+        if document != 0 { cache.store.remove(document) }
     }
 
     /// Serves a stored answer in the place of an error, or of no answer at all.
@@ -296,10 +365,11 @@ final class Flights {
     func failed(_ error: UpstreamError, _ flight: Flight, relays: [Relay]) {
         let upstream = flight.demand.upstream.name
         log.debug("upstream failed", metadata: ["error": "\(error.label)", "upstream": "\(upstream)"])
-        if let stored = flight.stored, stored.maySubstitute(at: now, for: flight.demand) {
-            return substitute(stored, forStatus: nil, to: relays)
-        }
         for relay in relays {
+            if let stored = flight.stored, stored.maySubstitute(at: now, for: relay.demand) {
+                substitute(stored, forStatus: nil, to: [relay])
+                continue
+            }
             outcomes.count(.error)
             relay.reply.refuse(.upstreamFailed(error, upstream: upstream), relay.demand.failed(error))
         }

@@ -4,6 +4,8 @@ enum Manner: Sendable {
     case hit(isStale: Bool)
     /// Without asking, because the upstream must not be asked.
     case offline(isStale: Bool)
+    /// Without asking, because the upstream has asked to be spared for a while.
+    case heldBack
     /// The upstream said that it is still good.
     case revalidated(CacheStatus.Forward)
     /// The upstream failed; its status, if it answered at all.
@@ -14,7 +16,7 @@ enum Manner: Sendable {
     /// As what the metrics count it.
     func outcome(of ready: ReadyAnswer) -> Outcome {
         switch self {
-        case .hit(isStale: true): .stale
+        case .hit(isStale: true), .heldBack: .stale
         case .hit: ready.answer.form == .composed ? .composed : .hit
         case .offline, .substituted: .offline
         case .revalidated: .revalidated
@@ -30,6 +32,8 @@ enum Manner: Sendable {
             status = .hit(timeToLive: timeToLive, detail: isStale ? "stale" : nil)
         case .offline(let isStale):
             status = .hit(timeToLive: timeToLive, detail: isStale ? "offline" : nil)
+        case .heldBack:
+            status = .hit(timeToLive: timeToLive, detail: "retry-after")
         case .revalidated(let reason):
             status = .forwarded(reason, status: 304, isStored: true)
             status.timeToLive = timeToLive

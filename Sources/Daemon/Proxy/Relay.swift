@@ -17,6 +17,13 @@ final class Relay {
     /// Bytes that the client has not taken yet.
     var backlog: Int { reply.backlog }
 
+    /// Passes an interim answer on (RFC 9110 §15.2); nothing of it is kept.
+    func inform(status: Int, fields: Fields) {
+        var fields = fields
+        if !isLeader { fields.remove("set-cookie") }
+        reply.informational(status: status, fields: demand.interim(fields))
+    }
+
     /// Sends the head of an answer that follows as it arrives.
     ///
     /// For an answer that others may have, Larder asked for the whole, without the client's own conditions: those are
