@@ -35,7 +35,6 @@ final class CurlSockets {
     /// A request goes out on a connection now.
     func sends(_ transfer: CurlTransfer, on name: Name) {
         guard let socket = socket(named: name), let facts = SocketFacts(socket) else { return }
-        // One stream of HTTP/2 among others has no way to tell its bytes from theirs.
         users[socket, default: []].removeAll { $0.transfer == nil || $0.transfer === transfer }
         users[socket, default: []].append(User(transfer: transfer, before: facts))
     }

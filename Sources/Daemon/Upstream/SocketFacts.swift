@@ -79,9 +79,10 @@ struct SocketFacts: Equatable {
 /// - A server that ends an idle connection sends a FIN. If that acknowledges nothing of the request, the server had closed
 ///   before the request came, and will never read it.
 /// - A server that has read all there was and then closes sends a FIN that acknowledges the request.
-/// - A server that closes with the request still unread resets the connection, and so does the network when it has forgotten
-///   the connection; mostly before anything was acknowledged, which takes some 40 ms when nobody reads. A server that reads
-///   and then, within that time, resets on purpose looks the same.
+/// - A server that closes with the request still unread resets the connection, and so does a network that has forgotten it;
+///   mostly before anything was acknowledged, which takes some 40 ms when nobody reads. Only a server that reads and then,
+///   within that time, resets on purpose looks the same.
+/// - A reset after an acknowledgement may come from a server that has read the request: nothing is risked.
 enum RequestFate: Sendable, Equatable {
     /// The upstream has it, or a part of it: it is not sent again.
     case received

@@ -202,7 +202,12 @@ extension Transfer: CurlTransfer.Owner {
     func curlWillSend() -> Bool {
         guard
             !state.isCancelled,
-            state.willSend(isIdempotent: request.isIdempotent, hasAnswer: !head.isEmpty, now: client.loop.now)
+            state.willSend(
+                isIdempotent: request.isIdempotent,
+                isMultiplexed: client.speaksHTTP2(to: request.origin),
+                hasAnswer: !head.isEmpty,
+                now: client.loop.now
+            )
         else { return false }
         watch()
         return true

@@ -41,8 +41,14 @@ struct TransferState {
     /// right only if the upstream cannot have received the request (`RequestFate`), and nothing of an answer had come.
     ///
     /// - Parameter hasAnswer: whether a line of an answer has come.
-    mutating func willSend(isIdempotent: Bool, hasAnswer: Bool = false, now: UInt64) -> Bool {
-        let isAllowed = attempts == 0 || !hasAnswer && mayRepeat(isIdempotent: isIdempotent)
+    mutating func willSend(
+        isIdempotent: Bool,
+        isMultiplexed: Bool = false,
+        hasAnswer: Bool = false,
+        now: UInt64
+    ) -> Bool {
+        let isAllowed =
+            attempts == 0 || !hasAnswer && mayRepeat(isIdempotent: isIdempotent, isMultiplexed: isMultiplexed)
         guard isAllowed, phase == .waiting || phase == .sent else {
             ownReason = ownReason ?? .reset(afterBytes: 0)
             return false
@@ -55,10 +61,12 @@ struct TransferState {
     }
 
     /// Whether a request that has been sent may be sent again.
-    func mayRepeat(isIdempotent: Bool) -> Bool {
+    ///
+    /// - Parameter isMultiplexed: whether it is a stream of HTTP/2. Of those libcurl knows which were not looked at, and
+    ///   repeats no others (RFC 9113 §8.7); of any other request something must be known.
+    func mayRepeat(isIdempotent: Bool, isMultiplexed: Bool = false) -> Bool {
         guard !hasFirstByte else { return false }
-        // Without a lost connection it is HTTP/2 that says: this stream was not looked at (RFC 9113 §8.7).
-        return fate?.permitsRepeating(isIdempotent: isIdempotent) ?? isIdempotent
+        return fate?.permitsRepeating(isIdempotent: isIdempotent) ?? (isMultiplexed && isIdempotent)
     }
 
     mutating func lostConnection(_ fate: RequestFate) {

@@ -39,27 +39,43 @@ import Testing
         return Int(head[range.upperBound...].prefix { $0.isNumber }) ?? 0
     }
 
+    /// Sends a request on a pooled connection that the server closes without reading it.
+    ///
+    /// It is repeated if the reset comes before the server's kernel acknowledges what nobody reads, some 40 ms later. A busy
+    /// machine may take longer to close; then there is another try.
+    private static func sendUnread(
+        _ request: @Sendable (String) -> UpstreamRequest
+    ) async throws -> (answer: Answer, heads: [String]) {
+        for _ in 0..<50 {
+            let server = deadly { connection in
+                connection.waitUntilReadable()
+                connection.close()
+            }
+            defer { server.stop() }
+            let bench = try UpstreamBench()
+            defer { bench.stop() }
+            _ = await bench.get(server.url)
+            let answer = await bench.send(request(server.url + "/x"))
+            if answer.error == nil { return (answer, server.heads) }
+            // Nothing but the first request was read, and nothing is repeated on a guess.
+            #expect(answer.error == .reset(afterBytes: 0))
+            #expect(server.heads.count == 1)
+        }
+        return (Answer(), [])
+    }
+
     @Test(arguments: ["GET", "HEAD", "PUT", "DELETE", "OPTIONS"])
     func `an idempotent request that a pooled connection was reset under, unread, is sent again`(
         method: String
     ) async throws {
-        let server = Self.deadly { connection in
-            connection.waitUntilReadable()
-            connection.close()
-        }
-        defer { server.stop() }
-        let bench = try UpstreamBench()
-        defer { bench.stop() }
-        _ = await bench.get(server.url)
         let hasBody = method == "PUT"
-        let answer = await bench.send(
-            UpstreamRequest(method: method, url: server.url + "/x", body: hasBody ? TestBody("small") : nil)
-        )
-        #expect(answer.error == nil)
+        let (answer, heads) = try await Self.sendUnread { url in
+            UpstreamRequest(method: method, url: url, body: hasBody ? TestBody("small") : nil)
+        }
         #expect(answer.text == (hasBody ? "small" : ""))
         #expect(answer.summary?.attempts == 2)
         // The first request, and this one once.
-        #expect(server.heads.count == 2)
+        #expect(heads.count == 2)
     }
 
     @Test(arguments: ["GET", "HEAD", "PUT", "DELETE", "OPTIONS", "POST"])
@@ -147,27 +163,6 @@ import Testing
         let body = TestBody(String(repeating: "x", count: 200_000))
         let answer = await bench.send(UpstreamRequest(method: "PUT", url: server.url, body: body))
         #expect(answer.error == .reset(afterBytes: 0))
-        #expect(server.heads.count == 2)
-    }
-
-    @Test func `a chunked body is sent again whole`() async throws {
-        let server = RawServer { connection in
-            while connection.readHead() != nil {
-                connection.answer(String(decoding: connection.readChunkedBody(), as: UTF8.self))
-                // The second request of the first connection is not read.
-                if connection.number == 0 { return connection.waitUntilReadable() }
-            }
-        }
-        defer { server.stop() }
-        let bench = try UpstreamBench()
-        defer { bench.stop() }
-        let empty = TestBody(length: nil, [], ended: true)
-        let first = await bench.send(UpstreamRequest(method: "PUT", url: server.url, body: empty))
-        #expect(first.error == nil)
-        let body = TestBody(length: nil, Array("in one chunk".utf8), ended: true)
-        let answer = await bench.send(UpstreamRequest(method: "PUT", url: server.url, body: body))
-        #expect(answer.error == nil)
-        #expect(answer.text == "in one chunk")
         #expect(server.heads.count == 2)
     }
 

@@ -84,7 +84,7 @@ import Testing
 
     @Test func `a request is sent twice only if the upstream cannot have it, and none that got a byte`() {
         for (fate, isIdempotent, mayRepeat) in [
-            (nil, true, true), (nil, false, false), (.received, true, false), (.received, false, false),
+            (nil, true, false), (nil, false, false), (.received, true, false), (.received, false, false),
             (.notReceived, true, true), (.notReceived, false, true), (.unknown, true, true), (.unknown, false, false),
         ] as [(RequestFate?, Bool, Bool)] {
             var state = TransferState(now: 0)
@@ -99,9 +99,15 @@ import Testing
             let isSentOnceMore = state.willSend(isIdempotent: isIdempotent, now: 3)
             #expect(!isSentOnceMore)
         }
+        for isIdempotent in [true, false] {
+            var multiplexed = TransferState(now: 0)
+            _ = multiplexed.willSend(isIdempotent: isIdempotent, isMultiplexed: true, now: 1)
+            let isSentAgain = multiplexed.willSend(isIdempotent: isIdempotent, isMultiplexed: true, now: 2)
+            #expect(isSentAgain == isIdempotent)
+        }
         var answered = TransferState(now: 0)
-        _ = answered.willSend(isIdempotent: true, now: 1)
-        let isRepeated = answered.willSend(isIdempotent: true, hasAnswer: true, now: 2)
+        _ = answered.willSend(isIdempotent: true, isMultiplexed: true, now: 1)
+        let isRepeated = answered.willSend(isIdempotent: true, isMultiplexed: true, hasAnswer: true, now: 2)
         #expect(!isRepeated)
     }
 
