@@ -59,6 +59,22 @@ import Testing
         #expect(try larder.get("/x").text == "2")
     }
 
+    @Test(arguments: [("HEAD", [:]), ("GET", ["Range": "bytes=0-0"]), ("GET", ["If-None-Match": "\"x\""])])
+    func `a request for less than the whole has the whole refreshed`(method: String, fields: [String: String]) throws {
+        let origin = try Origin { _ in .json("1", Self.revalidating) }
+        let larder = try Larder(origin)
+        _ = try larder.get("/x")
+        #expect(try larder.waitForDocuments(1))
+        origin.always(.json("2", Fresh.minute))
+        let lines = FieldLines(fields.map { FieldLines.Line(name: $0.key, value: $0.value) })
+        #expect(try larder.request(method, "/x", lines).cacheStatus.contains("detail=stale"))
+        #expect(origin.waitForRequests(2))
+        #expect(origin.requests[1].method == "GET")
+        #expect(origin.requests[1]["Range"] == nil)
+        #expect(try eventually { try larder.get("/x").text == "2" })
+        #expect(origin.count() == 2)
+    }
+
     /// Ways in which an upstream fails.
     private static let failures: [String] = [
         "500", "502", "503", "504", "429", "403 limited", "closed", "reset", "no HTTP", "refused",

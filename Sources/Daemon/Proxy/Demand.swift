@@ -2,7 +2,7 @@ import Store
 
 /// One request on its way through the proxy: what it asks for, of whom, and on whose behalf.
 struct Demand: Sendable {
-    let request: Request
+    private(set) var request: Request
     let upstream: Upstream
     /// Path and query as they go upstream, spelled as the client did.
     let target: String
@@ -53,6 +53,15 @@ struct Demand: Sendable {
     func asking(because reason: CacheStatus.Forward) -> Demand {
         var demand = self
         demand.reason = reason
+        return demand
+    }
+
+    /// A request for the whole of the document that this one asks for a part of, or only the head; nil where nothing may be kept.
+    var ofWhole: Demand? {
+        guard !directives.noStore, !isPassed else { return nil }
+        var demand = self
+        demand.request.method = "GET"
+        for name in UpstreamFields.conditional.union(["range"]) { demand.request.fields.remove(named: name) }
         return demand
     }
 

@@ -93,7 +93,7 @@ final class Flight: TransferDelegate {
     }
 
     /// Lets a client wait for the answer, or gives it what has arrived so far.
-    func join(_ demand: Demand, _ reply: Reply, isLeader: Bool) {
+    func join(_ demand: Demand, _ reply: any Recipient, isLeader: Bool) {
         let relay = Relay(demand, reply, isLeader: isLeader)
         relays.append(relay)
         let (flight, reference) = (LoopReference(self, on: flights.loop), LoopReference(relay, on: flights.loop))

@@ -17,16 +17,16 @@ final class Flights {
     private let metrics: Metrics
     /// Where answers of the upstream loop are counted by their outcome.
     let outcomes: WorkerMetrics
-    private let log: Logger
+    let log: Logger
     /// What keeps flights alive until their end.
     private var inAir: [ObjectIdentifier: AnyObject] = [:]
     private var joinable: [Digest128: Flight] = [:]
     /// Flights that are over, and whose 304 waits for a commit.
     private var settling: [ObjectIdentifier: Flight] = [:]
-    private var hitForMiss: HitForMiss
-    private var pauses = UpstreamPauses()
+    var hitForMiss: HitForMiss
+    var pauses = UpstreamPauses()
     private var refreshes = Refreshes()
-    /// What waits for commits, by number.
+    /// What waits for a commit or for a slow reader, by number.
     private var errands: [Int: () -> Void] = [:]
     private var errandNumber = 0
     /// Bytes of bodies that flights keep, and that readers who lag behind a finished one have still to take.
@@ -62,7 +62,7 @@ final class Flights {
     /// Has a client wait for the flight that fetches its document; starts one if there is none to join.
     ///
     /// Where the last answers were of use to nobody but who had asked, nobody waits for another's.
-    func ask(_ demand: Demand, _ reply: Reply, stored: ReadyAnswer?) {
+    func ask(_ demand: Demand, _ reply: any Recipient, stored: ReadyAnswer?) {
         let sharesNothing = demand.isShareable && hitForMiss.contains(demand.digest, now: loop.now)
         if demand.isShareable, !sharesNothing, let flight = joinable[demand.digest], flight.isJoinable(by: demand) {
             metrics.upstream(demand.upstream.name).coalesced.add()
@@ -83,48 +83,12 @@ final class Flights {
 
     /// Fetches a document that was served stale, for the next one who asks; never twice at a time, nor soon after a failure.
     func refresh(_ demand: Demand, stored: ReadyAnswer) {
+        guard let demand = demand.ofWhole else { return }
         if let flight = joinable[demand.digest], flight.isJoinable(by: demand) { return }
         if pauses.pause(for: demand, now: loop.now) != nil { return }
         let subject = Refreshes.Subject(stored)
         guard refreshes.begin(subject, now: loop.now) else { return }
         start(demand, stored: stored).refreshes = subject
-    }
-
-    /// Answers a retrieval that the upstream has asked to be spared; false where it may go.
-    private func isHeldBack(_ relay: Relay, stored: ReadyAnswer?) -> Bool {
-        let demand = relay.demand
-        guard MethodFacts.isAnswerable(demand.request.method), let pause = pauses.pause(for: demand, now: loop.now)
-        else { return false }
-        if let stored, stored.maySubstitute(at: now, for: demand) {
-            serve(stored, to: [relay], as: { _ in .heldBack })
-        } else {
-            outcomes.count(.error)
-            let seconds = pause.secondsLeft(at: loop.now)
-            let problem = ProblemDocument.heldBack(pause.status, seconds: seconds, upstream: demand.upstream.name)
-            relay.reply.refuse(problem, retryAfter: seconds)
-        }
-        return true
-    }
-
-    /// Takes note of how long an answer asks its upstream to be spared.
-    func heedRetryAfter(of head: UpstreamHead, to demand: Demand) {
-        guard let seconds = pauses.note(head, for: demand, now: loop.now, wall: now) else { return }
-        log.info(
-            "the upstream asks not to be asked for a while",
-            metadata: ["upstream": "\(demand.upstream.name)", "status": "\(head.status)", "seconds": "\(seconds)"]
-        )
-    }
-
-    /// Takes note of whether the answer to a flight may be shared.
-    func noteSharing(of head: UpstreamHead, in flight: Flight, isStored: Bool) {
-        let demand = flight.demand
-        guard demand.isShareable, !flight.storesNothing else { return }
-        if isStored {
-            hitForMiss.forget(demand.digest)
-        } else if !demand.upstream.isFailure(status: head.status, fields: head.fields) {
-            // Failures pass; a crowd on a failing upstream would not help it.
-            hitForMiss.note(demand.digest, of: demand.key, now: loop.now)
-        }
     }
 
     /// Sends an unsafe request; returns when its answer has come, but for the last piece passed on to the client.
@@ -196,13 +160,13 @@ final class Flights {
     }
 
     /// Counts bytes no longer, once none of these clients has any of them to take.
-    func release(_ bytes: Int, after replies: [Reply]) {
+    func release(_ bytes: Int, after replies: [any Recipient] = []) {
         guard let slow = replies.first(where: { $0.backlog > 0 }) else {
             held -= bytes
             return
         }
-        let flights = LoopReference(self, on: loop)
-        slow.onDrain(below: 1) { flights.enqueue { $0.release(bytes, after: replies) } }
+        let (number, flights) = (errand { [self] in release(bytes, after: replies) }, LoopReference(self, on: loop))
+        slow.onDrain(below: 1) { flights.enqueue { $0.run(errand: number) } }
     }
 
     // MARK: Writes and cleanings
@@ -233,7 +197,8 @@ final class Flights {
     /// What to store of an answer whose head has come; nil for nothing.
     func storage(of head: UpstreamHead, in flight: Flight) -> Flight.Storing? {
         let demand = flight.demand
-        guard demand.isShareable, !flight.storesNothing else { return nil }
+        // A stream of events has no end to wait for, and no use as a document.
+        guard demand.isShareable, !flight.storesNothing, !head.isEventStream else { return nil }
         let route = demand.upstream.overrides(for: demand.route)
         let policy = ResponsePolicy(
             request: RequestFacts(method: demand.request.method, fields: demand.request.fields),
@@ -333,32 +298,32 @@ final class Flights {
 
     /// Does something here once everything that the store was given so far is committed.
     private func afterCommits(_ work: @escaping () -> Void) {
-        let number = errandNumber
-        errandNumber += 1
-        errands[number] = work
-        let flights = LoopReference(self, on: loop)
+        let (number, flights) = (errand(work), LoopReference(self, on: loop))
         Task { [cache] in
             await cache.store.flush()
-            flights.enqueue { $0.errands.removeValue(forKey: number)?() }
+            flights.enqueue { $0.run(errand: number) }
         }
     }
 
-    /// Whether an answer is an error that something older may stand in for.
-    func isFailure(_ head: UpstreamHead, in flight: Flight) -> Bool {
-        flight.demand.upstream.isFailure(status: head.status, fields: head.fields)
+    /// Notes what is to be done here once something on another thread has happened.
+    private func errand(_ work: @escaping () -> Void) -> Int {
+        defer { errandNumber += 1 }
+        errands[errandNumber] = work
+        return errandNumber
     }
 
-    /// The upstream has said something else in the place of a stale answer, which may not be stored: the stale one is no
-    /// longer what there is.
-    func outdated(_ stored: ReadyAnswer) {
-        cache.memory.remove(stored, at: stored.residence.digest)
-        let document = stored.document.load(ordering: .relaxed)
-        if document != 0 { cache.store.remove(document) }
+    private func run(errand number: Int) {
+        errands.removeValue(forKey: number)?()
     }
 
     /// Serves a stored answer in the place of an error, or of no answer at all.
-    func substitute(_ stored: ReadyAnswer, forStatus status: Int?, to relays: [Relay]) {
-        serve(stored, to: relays, as: { .substituted($0.reason, status: status) })
+    func substitute(
+        _ stored: ReadyAnswer,
+        forStatus status: Int?,
+        error: UpstreamError? = nil,
+        to relays: [Relay]
+    ) {
+        serve(stored, to: relays, as: { .substituted($0.reason, status: status, error: error) })
     }
 
     /// No answer came, or none that could be used.
@@ -367,7 +332,7 @@ final class Flights {
         log.debug("upstream failed", metadata: ["error": "\(error.label)", "upstream": "\(upstream)"])
         for relay in relays {
             if let stored = flight.stored, stored.maySubstitute(at: now, for: relay.demand) {
-                substitute(stored, forStatus: nil, to: [relay])
+                substitute(stored, forStatus: nil, error: error, to: [relay])
                 continue
             }
             outcomes.count(.error)

@@ -8,8 +8,8 @@ enum Manner: Sendable {
     case heldBack
     /// The upstream said that it is still good.
     case revalidated(CacheStatus.Forward)
-    /// The upstream failed; its status, if it answered at all.
-    case substituted(CacheStatus.Forward, status: Int?)
+    /// The upstream failed: with its status, or else with what kept it from answering.
+    case substituted(CacheStatus.Forward, status: Int?, error: UpstreamError?)
     /// Fetched for this request, and served when it was whole.
     case fetched(CacheStatus.Forward)
 
@@ -37,7 +37,7 @@ enum Manner: Sendable {
         case .revalidated(let reason):
             status = .forwarded(reason, status: 304, isStored: true)
             status.timeToLive = timeToLive
-        case .substituted(let reason, let upstreamStatus):
+        case .substituted(let reason, let upstreamStatus, _):
             status = .forwarded(reason, status: upstreamStatus)
             status.timeToLive = timeToLive
             status.detail = "stale"

@@ -3,12 +3,13 @@
 /// The upstream loop only.
 final class Relay {
     let demand: Demand
-    let reply: Reply
+    /// Where its answer goes.
+    let reply: any Recipient
     /// Whether the flight began for this client; the others joined.
     let isLeader: Bool
     private var isAnswered = false
 
-    init(_ demand: Demand, _ reply: Reply, isLeader: Bool) {
+    init(_ demand: Demand, _ reply: any Recipient, isLeader: Bool) {
         self.demand = demand
         self.reply = reply
         self.isLeader = isLeader
@@ -39,16 +40,17 @@ final class Relay {
             isAnswered = true
             fields = StoredFields.notModified(fields)
             demand.decorate(&fields, with: status)
-            reply.respond(status: 304, fields: fields)
+            reply.respond(status: 304, fields: fields, body: [])
             return
         }
         demand.decorate(&fields, with: status)
-        reply.start(
+        reply.begin(
             status: head.status,
             // HTTP/2 has none; some clients show, or even want, one.
             reason: head.reason.isEmpty ? nil : String(decoding: head.reason, as: UTF8.self),
             fields: fields,
-            framing: length.map { .length($0) } ?? .chunked
+            framing: length.map { .length($0) } ?? .chunked,
+            isKept: isStored
         )
     }
 

@@ -28,14 +28,12 @@ extension Reply {
 
     /// Sends a problem document.
     ///
-    /// - Parameters:
-    ///   - status: how far the request got; without it the kind of problem says why it got nowhere.
-    ///   - retryAfter: in seconds, when it is worth trying again.
-    func refuse(_ problem: ProblemDocument, _ status: CacheStatus? = nil, retryAfter: Int64? = nil) {
+    /// - Parameter status: how far the request got; without it the kind of problem says why it got nowhere.
+    func refuse(_ problem: ProblemDocument, _ status: CacheStatus? = nil) {
         var fields = Fields()
         fields.append("Content-Type", ProblemDocument.mediaType)
         fields.append("Cache-Control", "no-store")
-        if let retryAfter { fields.append("Retry-After", String(retryAfter)) }
+        if let retryAfter = problem.retryAfter { fields.append("Retry-After", String(retryAfter)) }
         fields.append("Cache-Status", status?.text ?? problem.cacheStatus)
         respond(status: problem.status, fields: fields, body: problem.bytes)
     }
