@@ -146,6 +146,8 @@ import Testing
         pause(.milliseconds(200))
         gate.open()
         for (number, text) in try answers.value().enumerated() { #expect(text == "\"\(kinds[number % 6].1)\"") }
+        // One fetch for each, also for the variants that only the first answer told apart.
+        #expect(origin.count() == kinds.count)
     }
 
     @Test func `one who insists on the upstream may share a fetch, but not what it brought before`() throws {

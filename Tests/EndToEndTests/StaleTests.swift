@@ -77,7 +77,7 @@ import Testing
 
     /// Ways in which an upstream fails.
     private static let failures: [String] = [
-        "500", "502", "503", "504", "429", "403 limited", "closed", "reset", "no HTTP", "refused",
+        "500", "502", "503", "504", "429", "403 limited", "closed", "reset", "no HTTP", "refused", "silence",
     ]
 
     private static func fail(_ origin: Origin, _ failure: String) {
@@ -86,6 +86,7 @@ import Testing
         case "reset": origin.always(.reset)
         case "no HTTP": origin.always(.raw("SSH-2.0-x\r\n\r\n"))
         case "refused": origin.stop()
+        case "silence": origin.always(.hang(Gate()))
         case "403 limited": origin.always(.json("no", ["X-RateLimit-Remaining": "0"], status: 403))
         default: origin.always(.json("no", status: Int(failure) ?? 500))
         }
@@ -94,7 +95,7 @@ import Testing
     @Test(arguments: failures)
     func `stale-if-error holds in every kind of failure`(failure: String) throws {
         let origin = try Origin { _ in .json("1", ["Cache-Control": "max-age=0, stale-if-error=600"]) }
-        let larder = try Larder(origin)
+        let larder = try Larder(config: Configs.plain(origin, top: ["timeouts: { first_byte: 500ms }"]))
         _ = try larder.get("/x")
         #expect(try larder.waitForDocuments(1))
         Self.fail(origin, failure)
@@ -122,6 +123,19 @@ import Testing
         #expect(try larder.get("/x").status == 502)
         Self.fail(origin, "refused")
         #expect(try larder.get("/x").status == 502)
+    }
+
+    @Test func `the route's own stale does both, whatever the upstream says of it`() throws {
+        let origin = try Origin { _ in .json("1", ["Cache-Control": "max-age=0, must-revalidate"]) }
+        let larder = try Larder(config: Configs.plain(origin, top: ["routes: [{ path: x, stale: 1h }]"]))
+        _ = try larder.get("/x")
+        #expect(try larder.waitForDocuments(1))
+        Self.fail(origin, "503")
+        #expect(try larder.get("/x").text == "1")
+        #expect(origin.waitForRequests(2))
+        #expect(try larder.get("/x", ["Cache-Control": "max-age=0"]).text == "1")
+        origin.always(.json("2", Fresh.minute))
+        #expect(try eventually { try larder.get("/x").text == "2" })
     }
 
     @Test func `a follower who insists on the upstream is not given the stale answer that the others get`() throws {

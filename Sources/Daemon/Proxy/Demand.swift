@@ -14,6 +14,8 @@ struct Demand: Sendable {
     let view: View
     /// The address that the client used, which links lead back to.
     let base: LinkBase
+    /// What the configuration says about the caching of its answer.
+    let overrides: Settings.Overrides
     /// Whether the `Accept` of the request names JSON and nothing else.
     let wantsJSONOnly: Bool
     /// Whether it is passed on without a look-up, and its answer forgotten.
@@ -35,6 +37,7 @@ struct Demand: Sendable {
         digest = hasher.digest(key)
         directives = RequestDirectives(fields: request.fields)
         view = arrival.view
+        overrides = arrival.upstream.overrides(for: arrival.route)
         base = arrival.base
         wantsJSONOnly = request.fields[first: "accept"].map { Demand.namesJSON($0) } ?? false
     }
@@ -43,12 +46,18 @@ struct Demand: Sendable {
 
     /// Whether its answer is the whole document, which others may wait for and which may be stored.
     var isShareable: Bool {
-        !isPassed && request.method == "GET" && !request.fields.contains("range") && !directives.noStore
+        !isPassed && overrides.cache != .never && request.method == "GET" && !request.fields.contains("range")
+            && !directives.noStore
             && request.body == nil
     }
 
     /// Whether the client wants the upstream asked on its behalf, whatever is known.
     var insistsOnAsking: Bool { directives.noCache || directives.maxAge == 0 }
+
+    /// Whether the validators of a stored answer go along, so that a 304 may renew it.
+    func isConditional(on stored: ReadyAnswer?) -> Bool {
+        isShareable && stored?.isClean == true && stored?.answer.isValidatable == true
+    }
 
     func asking(because reason: CacheStatus.Forward) -> Demand {
         var demand = self

@@ -93,8 +93,9 @@ final class Flight: TransferDelegate {
     }
 
     /// Lets a client wait for the answer, or gives it what has arrived so far.
-    func join(_ demand: Demand, _ reply: any Recipient, isLeader: Bool) {
+    func join(_ demand: Demand, _ reply: any Recipient, isLeader: Bool, hasMoved: Bool = false) {
         let relay = Relay(demand, reply, isLeader: isLeader)
+        relay.hasMoved = hasMoved
         relays.append(relay)
         let (flight, reference) = (LoopReference(self, on: flights.loop), LoopReference(relay, on: flights.loop))
         reply.onDisconnect {
@@ -145,10 +146,9 @@ final class Flight: TransferDelegate {
         if storing != nil, let stored { flights.cache.memory.remove(stored, at: stored.residence.digest) }
         // Events come when they come.
         if head.isEventStream { transfer?.setStallTimeout(nil) }
-        // From here on the variant is known: who asked for another one asks for himself.
-        for relay in takeRelays(where: { !$0.isLeader && !matches($0.demand) }) {
-            flights.askAlone(relay, stored: stored)
-        }
+        // From here on the variant is known: who asked for another one asks for himself, or with those who want the same.
+        let others = takeRelays { !$0.isLeader && !matches($0.demand) }
+        flights.askApart(others, by: storing?.selection, stored: stored)
         if storing != nil, flights.isServedTransformed(head, in: self) {
             settlement = .gathering
             return
@@ -200,7 +200,7 @@ final class Flight: TransferDelegate {
     }
 
     private func begin(_ relay: Relay, _ head: UpstreamHead) {
-        relay.begin(head, isStored: storing != nil, now: flights.now)
+        relay.begin(head, storedOn: storing.map { Terms($0, demand, now: flights.now) }, now: flights.now)
         flights.outcomes.count(demand.isShareable ? .miss : .bypass)
     }
 

@@ -73,6 +73,32 @@ final class Flights {
         start(demand, stored: stored, isJoinable: !sharesNothing).join(demand, reply, isLeader: true)
     }
 
+    /// Fetches for clients who turned out to want something else than the flight that they waited for brings.
+    ///
+    /// - Parameter selection: what the answer varies by, by which those who want the same are put together; nil where nothing
+    ///   of it is for anybody else. Who has been put together with others in vain is not so again.
+    func askApart(_ relays: [Relay], by selection: VarySelection?, stored: ReadyAnswer?) {
+        let names = selection?.lines.map(\.name) ?? []
+        var groups: [(selection: VarySelection, isJSON: Bool, flight: Flight)] = []
+        for relay in relays {
+            guard selection != nil, !relay.hasMoved,
+                let wanted = VarySelection(.fields(names), request: relay.demand.request.fields)
+            else {
+                askAlone(relay, stored: stored)
+                continue
+            }
+            if isHeldBack(relay, stored: stored) { continue }
+            let isJSON = relay.demand.wantsJSONOnly
+            if let group = groups.first(where: { $0.selection == wanted && $0.isJSON == isJSON }) {
+                group.flight.join(relay.demand, relay.reply, isLeader: false, hasMoved: true)
+            } else {
+                let flight = start(relay.demand, stored: nil, isJoinable: false)
+                flight.join(relay.demand, relay.reply, isLeader: true, hasMoved: true)
+                groups.append((wanted, isJSON, flight))
+            }
+        }
+    }
+
     /// Fetches for one client alone: what it wanted to join turned out not to be for it.
     ///
     /// - Parameter stored: what is served in the place of an answer if the upstream must not be asked.
@@ -102,7 +128,7 @@ final class Flights {
 
     @discardableResult
     private func start(_ demand: Demand, stored: ReadyAnswer?, isJoinable: Bool = true) -> Flight {
-        let isConditional = demand.isShareable && stored?.isClean == true && stored?.answer.isValidatable == true
+        let isConditional = demand.isConditional(on: stored)
         let flight = Flight(
             demand,
             stored: stored,

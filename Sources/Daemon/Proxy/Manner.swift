@@ -25,28 +25,39 @@ enum Manner: Sendable {
     }
 
     /// The member of `Cache-Status`.
-    func cacheStatus(timeToLive: Int64, isComposed: Bool, isCollapsed: Bool) -> CacheStatus {
+    ///
+    /// - Parameter sent: the status that the client is given: of what was fetched for it, it may get a part, or a 304.
+    func cacheStatus(of ready: ReadyAnswer, sent: Int, isCollapsed: Bool, now: Int64) -> CacheStatus {
         var status: CacheStatus
+        var detail: String?
         switch self {
         case .hit(let isStale):
-            status = .hit(timeToLive: timeToLive, detail: isStale ? "stale" : nil)
+            status = .hit()
+            if isStale { detail = ready.staleDetail }
         case .offline(let isStale):
-            status = .hit(timeToLive: timeToLive, detail: isStale ? "offline" : nil)
+            status = .hit()
+            if isStale { detail = "offline" }
         case .heldBack:
-            status = .hit(timeToLive: timeToLive, detail: "retry-after")
+            status = .hit()
+            detail = "retry-after"
         case .revalidated(let reason):
             status = .forwarded(reason, status: 304, isStored: true)
-            status.timeToLive = timeToLive
         case .substituted(let reason, let upstreamStatus, _):
             status = .forwarded(reason, status: upstreamStatus)
-            status.timeToLive = timeToLive
-            status.detail = "stale"
+            detail = ready.staleDetail
         case .fetched(let reason):
-            status = .forwarded(reason, isStored: true)
-            status.timeToLive = timeToLive
+            let fetched = ready.answer.status
+            status = .forwarded(reason, status: sent == fetched ? nil : fetched, isStored: true)
         }
+        status.timeToLive = ready.policy.timeToLive(at: now)
         status.isCollapsed = isCollapsed
-        if status.detail == nil, isComposed { status.detail = "composed" }
+        if detail == nil, ready.answer.form == .composed { detail = "composed" }
+        status.detail = Departure.detail(detail, ready.departure)
         return status
     }
+}
+
+extension ReadyAnswer {
+    /// What `detail` says where it is served although it is stale.
+    fileprivate var staleDetail: String { policy.flags.contains(.staleByRoute) ? "stale-by-route" : "stale" }
 }

@@ -114,6 +114,68 @@ extension ProblemDocument {
         make(400, "bad-view", "No such view", "Larder-View is `wire` or `raw`; it was \"\(value)\".")
     }
 
+    // MARK: Larder-Live
+
+    static func badLive(_ value: String) -> ProblemDocument {
+        make(400, "bad-live", "No such stream", "Larder-Live is `once`; it was \"\(value)\".")
+    }
+
+    static func liveNeedsGet(_ method: String) -> ProblemDocument {
+        make(
+            400,
+            "live-needs-get",
+            "Larder-Live goes with GET",
+            "Larder-Live has the answer to a GET without a body told as events; this was \(method). "
+                + "Ask with GET, or leave the field out."
+        )
+    }
+
+    static let liveOnUnknown = make(
+        501,
+        "live-on",
+        "Streams that stay open are not there yet",
+        "This version of Larder knows `Larder-Live: once`, whose stream ends with the upstream's answer."
+    )
+
+    static func liveEventStream(upstream: String) -> ProblemDocument {
+        make(
+            400,
+            "live-event-stream",
+            "The upstream sends events itself",
+            "Upstream \"\(upstream)\" answers this URL with a stream of events. Ask without Larder-Live: it is passed on as it comes."
+        )
+    }
+
+    static func liveTooLarge(limit: Int) -> ProblemDocument {
+        make(
+            502,
+            "live-too-large",
+            "The answer is too large for an event",
+            "An event tells a whole answer of at most \(limit) bytes (`limits.document`). Ask without Larder-Live."
+        )
+    }
+
+    static let liveTooMuch = make(
+        503,
+        "live-too-much",
+        "Too many answers are being told at once",
+        "What is gathered for events has reached its bound. Ask again later, or without Larder-Live."
+    )
+
+    /// The upstream answered, with an error that a stored answer may stand in for.
+    static func upstreamAnswered(_ status: Int, upstream: String) -> ProblemDocument {
+        make(
+            status,
+            "upstream-error",
+            "The upstream answered with an error",
+            "Upstream \"\(upstream)\" answered \(status) \(statusPhrase(status))."
+        )
+    }
+
+    static func answerBrokeOff(upstream: String) -> ProblemDocument {
+        make(502, "upstream-failed", "The answer broke off", "Upstream \"\(upstream)\" did not send all of its answer.")
+    }
+
     static let traceRefused = make(405, "trace", "TRACE is not passed on", "It would show the request's credentials.")
 
     static let loop = make(

@@ -24,9 +24,10 @@ actor Proxy {
     nonisolated let settings: Settings
     private let upstreams: [Upstream]
     /// Counts what is answered here, as a worker's counts what is answered there.
-    private let outcomes: WorkerMetrics
+    let outcomes: WorkerMetrics
     private let log: Logger
     private var flights: Flights?
+    let liveExchanges = LiveExchanges()
     /// Counts invalidations and cleanings: what was read from disk before one is not to be trusted after it.
     private var invalidations = 0
 
@@ -68,8 +69,11 @@ actor Proxy {
                 quick: arrival.quickDigest,
                 of: arrival.upstream
             )
-            let demand = Demand(exchange.request, arrival, principal: principal, hasher: hasher)
-            if MethodFacts.isAnswerable(demand.request.method), demand.request.body == nil {
+            let request = arrival.live == nil ? exchange.request : exchange.request.plain
+            let demand = Demand(request, arrival, principal: principal, hasher: hasher)
+            if arrival.live != nil {
+                await live(demand, exchange.reply)
+            } else if MethodFacts.isAnswerable(demand.request.method), demand.request.body == nil {
                 await retrieve(demand, exchange.reply)
             } else if MethodFacts.isSafe(demand.request.method) {
                 pass(demand, exchange.reply)
@@ -80,7 +84,7 @@ actor Proxy {
             log.error("a principal could not be stored", metadata: ["error": "\(error)"])
             // Whose data it is cannot be noted: it is fetched for this request alone.
             let demand = Demand(exchange.request, arrival, principal: Store.anonymous, hasher: hasher)
-            guard MethodFacts.isSafe(demand.request.method) else {
+            guard MethodFacts.isSafe(demand.request.method), arrival.live == nil else {
                 return refuse(.storeFailed(error), exchange.reply)
             }
             pass(demand.passed, exchange.reply)
@@ -91,7 +95,8 @@ actor Proxy {
 
     private func retrieve(_ demand: Demand, _ reply: Reply) async {
         let found = await lookUp(demand)
-        let decision = decide(demand, found)
+        let absence = found == nil ? await cache.absence(of: demand) : .uriMiss
+        let decision = Decision(demand, found, absence: absence, mode: modes.current, now: now)
         switch decision {
         case .answer(let ready, let manner):
             await answer(demand, reply, ready, manner)
@@ -105,7 +110,7 @@ actor Proxy {
         }
     }
 
-    private func refuse(_ problem: ProblemDocument, _ reply: Reply) {
+    func refuse(_ problem: ProblemDocument, _ reply: Reply) {
         outcomes.count(.error)
         reply.refuse(problem)
     }
@@ -113,28 +118,31 @@ actor Proxy {
     private func answer(_ demand: Demand, _ reply: Reply, _ ready: ReadyAnswer, _ manner: Manner) async {
         ready.residence.noteUse()
         outcomes.count(manner.outcome(of: ready))
-        var shown = ready
-        if demand.view == .raw, ready.answer.form == .composed {
-            do {
-                let document = ready.document.load(ordering: .relaxed)
-                guard let body = try await cache.store.received(document) else {
-                    return runningFlights.ask(demand.asking(because: .miss), reply, stored: nil)
-                }
-                var answer = ready.answer
-                answer.body = body
-                answer.form = .received
-                shown = ReadyAnswer(answer, digest: demand.digest, upstream: demand.upstream, base: demand.base)
-            } catch {
-                return refuse(.storeFailed(error), reply)
+        do {
+            guard let shown = try await inView(of: demand, ready) else {
+                return runningFlights.ask(demand.asking(because: .miss), reply, stored: nil)
             }
+            reply.serve(shown, for: demand, as: manner, now: now)
+        } catch {
+            refuse(.storeFailed(error), reply)
         }
-        reply.serve(shown.shown(to: demand), for: demand, as: manner, now: now)
+    }
+
+    /// The answer in the view and for the address of a demand; nil where the bytes as received are gone.
+    func inView(of demand: Demand, _ ready: ReadyAnswer) async throws(StoreError) -> ReadyAnswer? {
+        guard demand.view == .raw, ready.answer.form == .composed else { return ready.shown(to: demand) }
+        guard let body = try await cache.store.received(ready.document.load(ordering: .relaxed)) else { return nil }
+        var answer = ready.answer
+        answer.body = body
+        answer.form = .received
+        return ReadyAnswer(answer, digest: demand.digest, upstream: demand.upstream, base: demand.base)
+            .shown(to: demand)
     }
 
     /// Memory, then the store.
     ///
     /// What an invalidation or a cleaning overtook is read again.
-    private func lookUp(_ demand: Demand) async -> ReadyAnswer? {
+    func lookUp(_ demand: Demand) async -> ReadyAnswer? {
         while true {
             if let ready = cache.inMemory(demand), ready.isClean { return ready }
             let before = invalidations
@@ -147,10 +155,6 @@ actor Proxy {
             // Not even for a moment may memory have what a write has made worthless: hits are answered on other threads.
             if before == invalidations { return cache.admit(found, for: demand) ?? cache.inMemory(demand) }
         }
-    }
-
-    private func decide(_ demand: Demand, _ found: ReadyAnswer?) -> Decision {
-        Decision(demand, found, mode: modes.current, now: now)
     }
 
     // MARK: Requests that are neither cached nor change anything
@@ -248,10 +252,10 @@ actor Proxy {
         )
     }
 
-    private var runningFlights: Flights {
+    var runningFlights: Flights {
         guard let flights else { preconditionFailure("the proxy was not started") }
         return flights
     }
 
-    private var now: Int64 { Int64(loop.wallSeconds) }
+    var now: Int64 { Int64(loop.wallSeconds) }
 }

@@ -15,6 +15,10 @@ final class ReadyAnswer: MemoryResident {
     let byteCount: Int
     /// The policy with the route's configuration laid over it.
     let policy: AnswerPolicy
+    /// In what its route departs from the upstream's word.
+    let departure: Departure?
+    /// `; detail=…` as a hit says it, ready to be sent; empty where there is nothing to say.
+    let hitDetail: [UInt8]
     /// The address that links lead back to; nil where there are none.
     let base: LinkBase?
     /// Status line and fields up to, not including, those that change.
@@ -38,7 +42,11 @@ final class ReadyAnswer: MemoryResident {
         residence = Residence(digest: digest)
         document = Atomic(answer.document ?? 0)
         shown = Mutex(answer.objects)
-        policy = upstream.applying(answer.policy, to: answer.key.url)
+        let route = upstream.overrides(ofURL: answer.key.url)
+        policy = upstream.applying(answer.policy, route)
+        departure = route == Settings.Overrides() ? nil : Departure(route, policy, vary: VaryField(answer.fields))
+        let detail = Departure.detail(answer.form == .composed ? "composed" : nil, departure)
+        hitDetail = detail.map { Array("; detail=\($0)".utf8) } ?? []
         isJSON = upstream.isJSON(answer.fields)
 
         let rendering = Rendering(answer, upstream: upstream, base: base, view: view)
@@ -52,7 +60,7 @@ final class ReadyAnswer: MemoryResident {
         // allocator's share; of large bodies, blocks of unequal size that come and go, the allocator loses a quarter.
         byteCount =
             2_200 + body.count + body.count / 4 + (rendering.dependsOnBase ? answer.body.count : 0)
-            + head.count + notModifiedHead.count + 2 * variant.count + answer.overhead
+            + head.count + notModifiedHead.count + 2 * variant.count + 3 * hitDetail.count + answer.overhead
     }
 
     /// The fields as they are served; read anew each time.

@@ -7,6 +7,8 @@ final class Relay {
     let reply: any Recipient
     /// Whether the flight began for this client; the others joined.
     let isLeader: Bool
+    /// Whether it was with another flight before, whose answer was not for it; once is enough.
+    var hasMoved = false
     private var isAnswered = false
 
     init(_ demand: Demand, _ reply: any Recipient, isLeader: Bool) {
@@ -29,15 +31,20 @@ final class Relay {
     ///
     /// For an answer that others may have, Larder asked for the whole, without the client's own conditions: those are
     /// evaluated here, also where it turns out that the answer must not be stored.
-    func begin(_ head: UpstreamHead, isStored: Bool, now: Int64) {
+    ///
+    /// - Parameter terms: on which the answer will be stored; nil where it will not.
+    func begin(_ head: UpstreamHead, storedOn terms: Flight.Terms?, now: Int64) {
         var fields = head.fields
         // A cookie is for the one whose request it answers.
         if !isLeader { fields.remove("set-cookie") }
         let length = fields.text("content-length").flatMap(Int.init)
         fields.remove("content-length")
-        let status = CacheStatus.forwarded(demand.reason, isStored: isStored, isCollapsed: !isLeader)
+        var status = CacheStatus.forwarded(demand.reason, isStored: terms != nil, isCollapsed: !isLeader)
+        status.timeToLive = terms?.timeToLive
+        status.detail = demand.overrides.cache == .never ? "never-by-route" : terms?.departure?.detail
         if demand.isShareable, demand.hasCurrent(status: head.status, fields: fields, now: now) {
             isAnswered = true
+            status.forwardStatus = head.status
             fields = StoredFields.notModified(fields)
             demand.decorate(&fields, with: status)
             reply.respond(status: 304, fields: fields, body: [])
@@ -50,7 +57,7 @@ final class Relay {
             reason: head.reason.isEmpty ? nil : String(decoding: head.reason, as: UTF8.self),
             fields: fields,
             framing: length.map { .length($0) } ?? .chunked,
-            isKept: isStored
+            isKept: terms != nil
         )
     }
 

@@ -10,17 +10,15 @@ extension Reply {
         cookies: [Field] = [],
         now: Int64
     ) {
-        let status = manner.cacheStatus(
-            timeToLive: ready.policy.timeToLive(at: now),
-            isComposed: ready.answer.form == .composed,
-            isCollapsed: isCollapsed
-        )
         let portion = Portion(of: ready, for: demand.request, now: now)
+        let status = manner.cacheStatus(
+            of: ready,
+            sent: portion.status(of: ready),
+            isCollapsed: isCollapsed,
+            now: now
+        )
         var fields = portion.fields(of: ready)
-        fields.append("Age", String(max(0, ready.policy.age(at: now))))
-        let upstreamStatus = fields.all("cache-status")
-        fields.remove("cache-status")
-        fields.lines.append(Field(name: Array("Cache-Status".utf8), value: status.appended(to: upstreamStatus)))
+        ready.addHistory(to: &fields, as: manner, isCollapsed: isCollapsed, now: now)
         if demand.upstream.settings.cookies != .replay { fields.lines += cookies }
         demand.upstream.addCORS(to: &fields, for: demand.request.fields)
         respond(status: portion.status(of: ready), fields: fields, body: portion.body(of: ready))

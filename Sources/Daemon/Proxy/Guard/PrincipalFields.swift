@@ -76,25 +76,8 @@ struct PrincipalFields: Sendable, Equatable {
 
     /// Which of the configured parameters this `name=value` is; its name may be escaped.
     private func parameterIndex(of parameter: ArraySlice<UInt8>) -> Int? {
-        let name = FieldSyntax.lowercased(Self.unescaped(parameter.prefix { $0 != 0x3D }))
+        let name = FieldSyntax.lowercased(TargetNormaliser.unescaped(parameter.prefix { $0 != 0x3D }))
         return parameterBytes.firstIndex(of: name)
-    }
-
-    private static func unescaped(_ bytes: ArraySlice<UInt8>) -> [UInt8] {
-        var result: [UInt8] = []
-        var index = bytes.startIndex
-        while index < bytes.endIndex {
-            if bytes[index] == 0x25, index + 2 < bytes.endIndex, let high = FieldSyntax.hexDigit(bytes[index + 1]),
-                let low = FieldSyntax.hexDigit(bytes[index + 2])
-            {
-                result.append(high << 4 | low)
-                index += 3
-            } else {
-                result.append(bytes[index])
-                index += 1
-            }
-        }
-        return result
     }
 }
 

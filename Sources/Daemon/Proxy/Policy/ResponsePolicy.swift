@@ -175,7 +175,7 @@ struct ResponsePolicy: Sendable, Equatable {
         if let reason = Self.refusal(ofStatus: status, settings: settings) { return reason }
         if route.cache == .never { return .neverByRoute }
         if request.directives.noStore { return .requestNoStore }
-        if route.cache == .force { return nil }
+        if route.cache == .force, StatusFacts.takesRouteLifetime(status) { return nil }
         if directives.mustUnderstand {
             // `no-store` beside it is for caches that do not know the directive (RFC 9111 §5.2.2.3).
             if !StatusFacts.isUnderstood(status) { return .notUnderstood }
@@ -192,7 +192,8 @@ struct ResponsePolicy: Sendable, Equatable {
         let isPermitted =
             directives.isPublic || isExplicit || StatusFacts.isHeuristicallyCacheable(status)
             || !settings.isShared && (directives.isPrivate || !directives.privateFields.isEmpty)
-            || route.fresh != nil
+            || route.fresh != nil && StatusFacts.takesRouteLifetime(status)
+            || route.negative != nil && StatusFacts.isNegative(status)
         return isPermitted ? nil : .notExplicit
     }
 
