@@ -200,6 +200,20 @@ import Testing
         #expect(origin.count() == 0)
     }
 
+    @Test func `a live request is told`() throws {
+        let origin = try Origin { _ in .json("{}", Fresh.minute) }
+        let larder = try Larder(origin)
+        let live = ["Larder-Live: once", "Accept: text/event-stream"]
+        let before = try Self.explain(larder, "/x", live)
+        #expect(member("online.action", of: before) as? String == "events")
+        #expect(member("online.reason", of: before) as? String == "what the upstream says")
+        _ = try larder.get("/x")
+        let after = try Self.explain(larder, "/x", live)
+        #expect((member("online.reason", of: after) as? String)?.hasPrefix("`cached`") == true)
+        #expect((after["variants"] as? [Any])?.count == 1)
+        #expect(origin.count() == 1)
+    }
+
     // MARK: Bad questions
 
     @Test func `what cannot be asked is a problem with a reason`() throws {

@@ -29,6 +29,18 @@ extension Explanation.Outcome {
         )
     }
 
+    /// What `Larder-Live` has told.
+    static func events(isShown: Bool, isAsked: Bool) -> Explanation.Outcome {
+        let shown = isShown ? "`cached` with what is stored" : ""
+        let asked = isAsked ? (isShown ? "then what the upstream says" : "what the upstream says") : "then the end"
+        return .init(
+            action: "events",
+            status: 200,
+            cacheStatus: isAsked ? CacheStatus.forwarded(isShown ? .request : .uriMiss).text : "",
+            reason: isShown ? "\(shown), \(asked)" : isAsked ? asked : "`error`: nothing is stored, and nobody is asked"
+        )
+    }
+
     private init(_ action: String, _ ready: ReadyAnswer, _ manner: Manner, _ demand: Demand, now: Int64) {
         let sent = Portion(of: ready.shown(to: demand), for: demand.request, now: now).status(of: ready)
         self.init(
@@ -94,15 +106,19 @@ extension Reuse.Reason {
 }
 
 extension Explanation.Expectations {
-    /// - Parameter stored: what a 304 would renew, and what may stand in for an error.
-    init(_ demand: Demand, stored: ReadyAnswer?, now: Int64) {
-        let isConditional = demand.isConditional(on: stored)
-        let sent = demand.upstreamRequest(validating: isConditional ? stored?.answer : nil).fields
+    /// - Parameters:
+    ///   - stored: what a 304 would renew, and what may stand in for an error.
+    ///   - variants: what else the upstream would be asked about.
+    init(_ demand: Demand, stored: ReadyAnswer?, variants: [Variant], now: Int64) {
+        let validation = Validation(demand, stored: stored, variants: variants)
+        let sent = demand.upstreamRequest(validation).fields
         let names = ["if-none-match", "if-modified-since", "if-match", "if-unmodified-since", "if-range", "range"]
         conditions = sent.lines.filter { names.contains($0.lowercasedName) }.map {
             "\(String(decoding: $0.name, as: UTF8.self)): \($0.text)"
         }
-        if isConditional, let stored {
+        if validation.chosen == nil, !validation.isEmpty {
+            notModified = "the stored variant that its ETag names is renewed, and answers this request, too"
+        } else if !validation.isEmpty, let stored {
             notModified =
                 "renews what is stored, lifetime \(stored.policy.lifetime) s unless it says otherwise, and that is served"
         }

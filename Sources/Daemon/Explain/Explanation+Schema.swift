@@ -95,7 +95,7 @@ extension Explanation {
     private static let outcome = object(
         required: ["action", "cacheStatus", "reason"],
         [
-            ("action", text("`answer`, `answer-and-refresh`, `ask`, `pass`, `write` or `refuse`.")),
+            ("action", text("`answer`, `answer-and-refresh`, `ask`, `events`, `pass`, `write` or `refuse`.")),
             ("status", integer("What the client would see; absent where the upstream decides.")),
             ("cacheStatus", text("Cache-Status as far as it is known.")), ("reason", text("Why.")),
         ]

@@ -99,7 +99,7 @@ struct Explanation: Codable, Sendable, Equatable {
 
     /// What a request would get in one mode.
     struct Outcome: Codable, Sendable, Equatable {
-        /// `answer`, `answer-and-refresh`, `ask`, `pass` (neither looked up nor stored), `write` or `refuse`.
+        /// `answer`, `answer-and-refresh`, `ask`, `events`, `pass` (neither looked up nor stored), `write` or `refuse`.
         var action: String
         /// The status that the client would see; absent where the upstream decides.
         var status: Int?

@@ -9,7 +9,8 @@ extension Proxy {
         let arrival = imagined.arrival
         let (principal, label) = try await principals.find(arrival.credentials, of: arrival.upstream)
         // Nobody's id: a principal that is not known has nothing.
-        let demand = Demand(imagined.request, arrival, principal: principal ?? -1, hasher: cache.store.hasher)
+        let request = arrival.live == nil ? imagined.request : imagined.request.plain
+        let demand = Demand(request, arrival, principal: principal ?? -1, hasher: cache.store.hasher)
         let (variants, selected) = try await cache.survey(demand)
         let now = Int64(loop.wallSeconds)
         let mode = modes.current
@@ -34,9 +35,19 @@ extension Proxy {
         let offline = Decision(demand, selected, absence: absence, mode: .offline, now: now)
         explanation.online = Explanation.Outcome(online, demand, now: now)
         explanation.offline = Explanation.Outcome(offline, demand, now: now)
+        if arrival.live != nil {
+            let isShown = selected?.mayBeShown(at: now) == true
+            explanation.online = .events(isShown: isShown, isAsked: !demand.directives.onlyIfCached)
+            explanation.offline = .events(isShown: isShown, isAsked: false)
+            explanation.upstream = .init(demand, stored: selected, variants: [], now: now)
+            return explanation
+        }
         switch online {
-        case .ask(_, let stored): explanation.upstream = .init(demand, stored: stored, now: now)
-        case .answerAndRefresh(let ready, _): explanation.upstream = .init(demand, stored: ready, now: now)
+        case .ask(_, let stored):
+            let others = demand.asksForItself ? try await cache.variants(besides: demand) : []
+            explanation.upstream = .init(demand, stored: stored, variants: others, now: now)
+        case .answerAndRefresh(let ready, _):
+            explanation.upstream = .init(demand, stored: ready, variants: [], now: now)
         case .answer, .refuse: break
         }
         return explanation

@@ -56,7 +56,8 @@ struct ReplyHead {
     private mutating func frame(status: Int, framing: ReplyFraming, fields: Fields, isHead: Bool, isHTTP11: Bool) {
         let isBodyless = isHead || status == 204 || status == 304 || status < 200
         if isBodyless {
-            guard status != 204, status >= 200 else { return }
+            // The length in a 304 would be that of the answer that it stands for (RFC 9110 §8.6).
+            guard status != 204, status != 304, status >= 200 else { return }
             if case .length(let length) = framing {
                 append("Content-Length", String(length))
             } else if case .none = framing, let declared = fields.text("content-length") {

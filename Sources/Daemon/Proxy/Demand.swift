@@ -54,9 +54,20 @@ struct Demand: Sendable {
     /// Whether the client wants the upstream asked on its behalf, whatever is known.
     var insistsOnAsking: Bool { directives.noCache || directives.maxAge == 0 }
 
-    /// Whether the validators of a stored answer go along, so that a 304 may renew it.
-    func isConditional(on stored: ReadyAnswer?) -> Bool {
-        isShareable && stored?.isClean == true && stored?.answer.isValidatable == true
+    /// Whether Larder asks in its own words: without the client's conditions, which it evaluates itself, and with those of
+    /// what it has stored (RFC 9111 §4.3).
+    var asksForItself: Bool {
+        isShareable
+            || isHead && !isPassed && !request.fields.contains("range") && !directives.noStore && request.body == nil
+    }
+
+    /// The client's conditions; with no idea of the time, for which ones there are.
+    var conditions: Preconditions { Preconditions(fields: request.fields, now: 0) }
+
+    /// Whether it carries a condition that only the origin may evaluate (RFC 9111 §4.3.2).
+    var isForOrigin: Bool {
+        (request.fields.contains("if-match") || request.fields.contains("if-unmodified-since"))
+            && conditions.isForOrigin
     }
 
     func asking(because reason: CacheStatus.Forward) -> Demand {
@@ -93,17 +104,14 @@ extension Demand {
 
     /// The request as it goes upstream.
     ///
-    /// - Parameter validating: a stored answer whose validators go along; without it a retrieval asks for the whole.
-    func upstreamRequest(validating answer: Answer?) -> UpstreamRequest {
-        var fields = UpstreamFields.make(from: request.fields, removingConditions: isShareable)
+    /// - Parameter validation: what is asked about stored answers; without it a retrieval asks for the whole.
+    func upstreamRequest(_ validation: Validation = .none) -> UpstreamRequest {
+        var fields = UpstreamFields.make(from: request.fields, removingConditions: asksForItself)
         if let credential = upstream.settings.credential {
             fields.remove(named: credential.header.lowercased())
             fields.lines.append(Field(name: Array(credential.header.utf8), value: credential.value.bytes))
         }
-        if let answer {
-            let stored = Preconditions.Stored(fields: answer.fields, policy: answer.policy)
-            fields.lines += Preconditions.validators(of: [stored]).lines
-        }
+        fields.lines += validation.fields.lines
         return UpstreamRequest(
             method: request.method,
             url: upstream.url(of: target),

@@ -17,8 +17,8 @@ final class Flight: TransferDelegate {
     let start: Int64
     /// When the request was sent, in seconds since 1970.
     let requestTime: Int64
-    /// Whether the stored answer's validators went with the request.
-    let isConditional: Bool
+    /// What was asked about stored answers.
+    let validation: Validation
     /// When the first write to its upstream that overtook it was answered, on the store's clock: what it brings may be older
     /// than what is known.
     var overtakenAt: Int64?
@@ -61,14 +61,14 @@ final class Flight: TransferDelegate {
     init(
         _ demand: Demand,
         stored: ReadyAnswer?,
-        isConditional: Bool,
+        validation: Validation,
         start: Int64,
         requestTime: Int64,
         flights: Flights
     ) {
         self.demand = demand
         self.stored = stored
-        self.isConditional = isConditional
+        self.validation = validation
         self.start = start
         self.requestTime = requestTime
         self.flights = flights
@@ -115,12 +115,13 @@ final class Flight: TransferDelegate {
     func received(head: UpstreamHead) {
         self.head = head
         flights.heedRetryAfter(of: head, to: demand)
-        if isConditional, head.status == 304, let stored {
+        if !validation.isEmpty, head.status == 304 {
             settlement = .answered
             hasRefreshed = true
-            flights.renewed(stored, by: head, in: self, for: takeRelays())
+            flights.notModified(head, self, for: takeRelays())
             return
         }
+        if demand.isHead, head.status == 200, let stored { flights.compare(stored, with: head, self) }
         if let stored, flights.isFailure(head, in: self) {
             let content = takeRelays { stored.maySubstitute(at: flights.now, for: $0.demand) }
             flights.substitute(stored, forStatus: head.status, to: content)
@@ -140,7 +141,8 @@ final class Flight: TransferDelegate {
         if storing == nil { buffer.letGo() }
         if storing == nil, refreshes != nil, !storesNothing, let stored, !flights.isFailure(head, in: self) {
             hasRefreshed = true
-            flights.outdated(stored)
+            // What it showed is no longer what there is.
+            flights.cache.drop(stored)
         }
         // Once the client has the last byte, no worker may still serve the answer that this one takes the place of.
         if storing != nil, let stored { flights.cache.memory.remove(stored, at: stored.residence.digest) }

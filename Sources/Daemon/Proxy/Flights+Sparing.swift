@@ -1,6 +1,5 @@
 import Logging
 import Store
-import Synchronization
 
 /// What flights learn from answers about whom to ask, and when: neither a crowd nor an upstream in need is made to wait, or to
 /// work, for nothing.
@@ -45,13 +44,5 @@ extension Flights {
     /// Whether an answer is an error that something older may stand in for.
     func isFailure(_ head: UpstreamHead, in flight: Flight) -> Bool {
         flight.demand.upstream.isFailure(status: head.status, fields: head.fields)
-    }
-
-    /// The upstream has said something else in the place of a stale answer, which may not be stored: the stale one is no
-    /// longer what there is.
-    func outdated(_ stored: ReadyAnswer) {
-        cache.memory.remove(stored, at: stored.residence.digest)
-        let document = stored.document.load(ordering: .relaxed)
-        if document != 0 { cache.store.remove(document) }
     }
 }

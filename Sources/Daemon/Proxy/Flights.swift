@@ -21,13 +21,13 @@ final class Flights {
     /// What keeps flights alive until their end.
     private var inAir: [ObjectIdentifier: AnyObject] = [:]
     private var joinable: [Digest128: Flight] = [:]
-    /// Flights that are over, and whose 304 waits for a commit.
-    private var settling: [ObjectIdentifier: Flight] = [:]
+    /// Flights that are over, and whose answer waits for the store.
+    var settling: [ObjectIdentifier: Flight] = [:]
     var hitForMiss: HitForMiss
     var pauses = UpstreamPauses()
     private var refreshes = Refreshes()
-    /// What waits for a commit or for a slow reader, by number.
-    private var errands: [Int: () -> Void] = [:]
+    /// What waits for a commit or for a slow reader, by number; given what was read of the store for it.
+    private var errands: [Int: ([StoredDocument]) -> Void] = [:]
     private var errandNumber = 0
     /// Bytes of bodies that flights keep, and that readers who lag behind a finished one have still to take.
     private var held = 0
@@ -62,7 +62,9 @@ final class Flights {
     /// Has a client wait for the flight that fetches its document; starts one if there is none to join.
     ///
     /// Where the last answers were of use to nobody but who had asked, nobody waits for another's.
-    func ask(_ demand: Demand, _ reply: any Recipient, stored: ReadyAnswer?) {
+    ///
+    /// - Parameter variants: what else is stored under the demand's key, for the upstream to say whether it is that.
+    func ask(_ demand: Demand, _ reply: any Recipient, stored: ReadyAnswer?, variants: [Variant] = []) {
         let sharesNothing = demand.isShareable && hitForMiss.contains(demand.digest, now: loop.now)
         if demand.isShareable, !sharesNothing, let flight = joinable[demand.digest], flight.isJoinable(by: demand) {
             metrics.upstream(demand.upstream.name).coalesced.add()
@@ -70,7 +72,8 @@ final class Flights {
             return
         }
         if isHeldBack(Relay(demand, reply, isLeader: true), stored: stored) { return }
-        start(demand, stored: stored, isJoinable: !sharesNothing).join(demand, reply, isLeader: true)
+        let flight = start(demand, stored: stored, variants: variants, isJoinable: !sharesNothing)
+        flight.join(demand, reply, isLeader: true)
     }
 
     /// Fetches for clients who turned out to want something else than the flight that they waited for brings.
@@ -107,6 +110,13 @@ final class Flights {
         start(relay.demand, stored: nil, isJoinable: false).join(relay.demand, relay.reply, isLeader: true)
     }
 
+    /// Fetches without conditions for clients whom a 304 did not help; together.
+    func askAgain(_ relays: [Relay], stored: ReadyAnswer?) {
+        guard let first = relays.first else { return }
+        let flight = start(first.demand, stored: stored, isConditional: false)
+        for relay in relays { flight.join(relay.demand, relay.reply, isLeader: relay.isLeader) }
+    }
+
     /// Fetches a document that was served stale, for the next one who asks; never twice at a time, nor soon after a failure.
     func refresh(_ demand: Demand, stored: ReadyAnswer) {
         guard let demand = demand.ofWhole else { return }
@@ -122,17 +132,23 @@ final class Flights {
         let flight = WriteFlight(demand, reply, flights: self)
         inAir[ObjectIdentifier(flight)] = flight
         metrics.upstream(demand.upstream.name).started()
-        flight.depart(demand.upstreamRequest(validating: nil), through: clients[demand.upstream.index])
+        flight.depart(demand.upstreamRequest(), through: clients[demand.upstream.index])
         return flight
     }
 
     @discardableResult
-    private func start(_ demand: Demand, stored: ReadyAnswer?, isJoinable: Bool = true) -> Flight {
-        let isConditional = demand.isConditional(on: stored)
+    private func start(
+        _ demand: Demand,
+        stored: ReadyAnswer?,
+        variants: [Variant] = [],
+        isJoinable: Bool = true,
+        isConditional: Bool = true
+    ) -> Flight {
+        let validation = isConditional ? Validation(demand, stored: stored, variants: variants) : .none
         let flight = Flight(
             demand,
             stored: stored,
-            isConditional: isConditional,
+            validation: validation,
             start: cache.now,
             requestTime: now,
             flights: self
@@ -140,8 +156,7 @@ final class Flights {
         if demand.isShareable, isJoinable { joinable[demand.digest] = flight }
         inAir[ObjectIdentifier(flight)] = flight
         metrics.upstream(demand.upstream.name).started()
-        let request = demand.upstreamRequest(validating: isConditional ? stored?.answer : nil)
-        flight.depart(request, through: clients[demand.upstream.index])
+        flight.depart(demand.upstreamRequest(validation), through: clients[demand.upstream.index])
         return flight
     }
 
@@ -157,7 +172,8 @@ final class Flights {
         if settling[ObjectIdentifier(flight)] == nil { refreshed(flight) }
     }
 
-    private func refreshed(_ flight: Flight) {
+    /// A flight has brought what it will, also to the store.
+    func refreshed(_ flight: Flight) {
         guard let subject = flight.refreshes else { return }
         refreshes.ended(subject, hasSucceeded: flight.hasRefreshed, now: loop.now)
     }
@@ -191,7 +207,7 @@ final class Flights {
             held -= bytes
             return
         }
-        let (number, flights) = (errand { [self] in release(bytes, after: replies) }, LoopReference(self, on: loop))
+        let (number, flights) = (errand { [self] _ in release(bytes, after: replies) }, LoopReference(self, on: loop))
         slow.onDrain(below: 1) { flights.enqueue { $0.run(errand: number) } }
     }
 
@@ -250,7 +266,7 @@ final class Flights {
             leavingOut: policy.fieldsNotStored + policy.fieldsNotReused,
             replaysCookies: demand.upstream.settings.cookies == .replay
         )
-        return Flight.Storing(policy: policy.answer, fields: fields, selection: selection)
+        return Flight.Storing(policy: policy.answer, fields: StoredFields.dated(fields, at: now), selection: selection)
     }
 
     /// Whether an answer's body is served otherwise than it came.
@@ -273,48 +289,12 @@ final class Flights {
         return ready
     }
 
-    /// A 304: what is stored is good for longer.
-    func renewed(
-        _ stored: ReadyAnswer,
-        by head: UpstreamHead,
-        in flight: Flight,
-        for relays: [Relay],
-        isSettled: Bool = false
-    ) {
-        // A document that became dirty meanwhile is not what the 304 spoke of, and one that a write or a cleaning removed
-        // does not come back.
-        guard stored.isClean, !flight.storesNothing else {
-            for relay in relays { askAlone(relay) }
-            return
-        }
-        if stored.stored == nil, !isSettled {
-            // Until its commit nobody knows whose changes it would have to follow; that is a matter of milliseconds.
-            settling[ObjectIdentifier(flight)] = flight
-            return afterCommits { [self] in
-                settling[ObjectIdentifier(flight)] = nil
-                renewed(stored, by: head, in: flight, for: relays, isSettled: true)
-                refreshed(flight)
-            }
-        }
-        let demand = flight.demand
-        let (fields, policy) = Freshening.renewed(
-            stored.answer.fields,
-            status: stored.answer.status,
-            by: head.fields,
-            request: RequestFacts(method: demand.request.method, fields: demand.request.fields),
-            requestTime: flight.requestTime,
-            responseTime: now,
-            settings: demand.upstream.policySettings,
-            route: demand.upstream.overrides(for: demand.route),
-            replaysCookies: demand.upstream.settings.cookies == .replay
-        )
-        var answer = stored.answer
-        answer.fields = fields
-        answer.policy = policy.answer
-        if let known = stored.stored { (answer.document, answer.objects) = known }
-        let ready = ReadyAnswer(answer, digest: demand.digest, upstream: demand.upstream, base: demand.base)
-        cache.renew(stored, with: ready, sent: flight.start, overtakenAt: flight.overtakenAt)
-        serve(ready, to: relays, as: { .revalidated($0.reason) }, cookies: head.cookies)
+    /// Keeps what a POST has made of its target, once what that invalidated is gone.
+    func keep(_ posted: PostedAnswer, of demand: Demand) {
+        let ready = ReadyAnswer(posted.answer, digest: demand.digest, upstream: demand.upstream, base: demand.base)
+        let reading = demand.upstream.reading(method: "GET", route: demand.route, status: posted.answer.status)
+        // A write's answer is as new as its completion (law 3).
+        cache.keep(ready, sent: cache.now, age: 0, reading: reading, overtakenAt: nil)
     }
 
     /// All flights whose answers may still be kept.
@@ -323,23 +303,35 @@ final class Flights {
     }
 
     /// Does something here once everything that the store was given so far is committed.
-    private func afterCommits(_ work: @escaping () -> Void) {
+    func afterCommits(_ work: @escaping () -> Void) {
+        afterCommits(reading: nil, where: { _ in false }, then: { _ in work() })
+    }
+
+    /// The same, with the documents of a key that are wanted.
+    func afterCommits(
+        reading key: DocumentKey?,
+        where isWanted: @escaping @Sendable ([UInt8]) -> Bool,
+        then work: @escaping ([StoredDocument]) -> Void
+    ) {
         let (number, flights) = (errand(work), LoopReference(self, on: loop))
         Task { [cache] in
             await cache.store.flush()
-            flights.enqueue { $0.run(errand: number) }
+            var found: [StoredDocument] = []
+            // What cannot be read is as good as gone.
+            if let key { found = (try? await cache.store.documents(at: key, where: isWanted)) ?? [] }
+            flights.enqueue { [found] in $0.run(errand: number, found) }
         }
     }
 
     /// Notes what is to be done here once something on another thread has happened.
-    private func errand(_ work: @escaping () -> Void) -> Int {
+    private func errand(_ work: @escaping ([StoredDocument]) -> Void) -> Int {
         defer { errandNumber += 1 }
         errands[errandNumber] = work
         return errandNumber
     }
 
-    private func run(errand number: Int) {
-        errands.removeValue(forKey: number)?()
+    private func run(errand number: Int, _ found: [StoredDocument] = []) {
+        errands.removeValue(forKey: number)?(found)
     }
 
     /// Serves a stored answer in the place of an error, or of no answer at all.
@@ -368,7 +360,8 @@ final class Flights {
 
     /// Answers clients from a ready answer, each in its own view and for its own address.
     ///
-    /// - Parameter cookies: the upstream's `Set-Cookie` lines, for the one whose request they answer.
+    /// - Parameter cookies: the upstream's `Set-Cookie` lines, and others that are for nobody but the one whose request they
+    ///   answer.
     func serve(
         _ ready: ReadyAnswer,
         to relays: [Relay],

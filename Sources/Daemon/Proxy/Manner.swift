@@ -6,8 +6,8 @@ enum Manner: Sendable {
     case offline(isStale: Bool)
     /// Without asking, because the upstream has asked to be spared for a while.
     case heldBack
-    /// The upstream said that it is still good.
-    case revalidated(CacheStatus.Forward)
+    /// The upstream said that it is still good; it remains stored unless the upstream said no to that, too.
+    case revalidated(CacheStatus.Forward, isStored: Bool)
     /// The upstream failed: with its status, or else with what kept it from answering.
     case substituted(CacheStatus.Forward, status: Int?, error: UpstreamError?)
     /// Fetched for this request, and served when it was whole.
@@ -40,8 +40,8 @@ enum Manner: Sendable {
         case .heldBack:
             status = .hit()
             detail = "retry-after"
-        case .revalidated(let reason):
-            status = .forwarded(reason, status: 304, isStored: true)
+        case .revalidated(let reason, let isStored):
+            status = .forwarded(reason, status: 304, isStored: isStored)
         case .substituted(let reason, let upstreamStatus, _):
             status = .forwarded(reason, status: upstreamStatus)
             detail = ready.staleDetail

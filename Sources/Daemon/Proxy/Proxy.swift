@@ -94,9 +94,10 @@ actor Proxy {
     // MARK: Retrievals
 
     private func retrieve(_ demand: Demand, _ reply: Reply) async {
-        let found = await lookUp(demand)
-        let absence = found == nil ? await cache.absence(of: demand) : .uriMiss
-        let decision = Decision(demand, found, absence: absence, mode: modes.current, now: now)
+        // An origin's own conditions are the origin's to evaluate; where it cannot be asked, a cache may ignore them
+        // (RFC 9110 §13.1.1).
+        if demand.isForOrigin, modes.current == .online { return pass(demand.passed, reply) }
+        let (decision, variants) = await decide(demand)
         switch decision {
         case .answer(let ready, let manner):
             await answer(demand, reply, ready, manner)
@@ -104,7 +105,7 @@ actor Proxy {
             await answer(demand, reply, ready, manner)
             runningFlights.refresh(demand.asking(because: .stale), stored: ready)
         case .ask(let reason, let stored):
-            runningFlights.ask(demand.asking(because: reason), reply, stored: stored)
+            runningFlights.ask(demand.asking(because: reason), reply, stored: stored, variants: variants)
         case .refuse(let problem):
             refuse(problem, reply)
         }
@@ -144,7 +145,7 @@ actor Proxy {
     /// What an invalidation or a cleaning overtook is read again.
     func lookUp(_ demand: Demand) async -> ReadyAnswer? {
         while true {
-            if let ready = cache.inMemory(demand), ready.isClean { return ready }
+            if let ready = cache.inMemory(demand, now: now), ready.isClean { return ready }
             let before = invalidations
             var found: [StoredDocument] = []
             do {
@@ -153,7 +154,29 @@ actor Proxy {
                 log.error("a document could not be read", metadata: ["url": "\(demand.key.url)", "error": "\(error)"])
             }
             // Not even for a moment may memory have what a write has made worthless: hits are answered on other threads.
-            if before == invalidations { return cache.admit(found, for: demand) ?? cache.inMemory(demand) }
+            guard before == invalidations else { continue }
+            return cache.admit(found, for: demand, now: now) ?? cache.inMemory(demand, now: now)
+        }
+    }
+
+    /// What is done, and, where the upstream is asked, what else is stored that it may be asked about.
+    private func decide(_ demand: Demand) async -> (Decision, variants: [Variant]) {
+        while true {
+            let found = await lookUp(demand)
+            let absence = found == nil ? await cache.absence(of: demand) : .uriMiss
+            let decision = Decision(demand, found, absence: absence, mode: modes.current, now: now)
+            guard case .ask = decision, demand.asksForItself, cache.mayHaveVariants(besides: found, of: demand) else {
+                return (decision, [])
+            }
+            let before = invalidations
+            var variants: [Variant] = []
+            do {
+                variants = try await cache.variants(besides: demand)
+            } catch {
+                log.error("variants could not be read", metadata: ["url": "\(demand.key.url)", "error": "\(error)"])
+            }
+            // What was found first may be gone by now.
+            if before == invalidations { return (decision, variants) }
         }
     }
 
@@ -169,7 +192,10 @@ actor Proxy {
     /// Sends an unsafe request; its answer's last byte is out only when what it invalidates and observes holds everywhere.
     private func write(_ demand: Demand, _ reply: Reply) async {
         guard modes.current == .online else { return refuse(.offline(demand.request.method), reply) }
-        if let problem = demand.upstream.refusesWrite(demand) { return refuse(problem, reply) }
+        if let problem = demand.upstream.refusesWrite(demand) {
+            if demand.conditions.matchesOwnTag { await expire(demand) }
+            return refuse(problem, reply)
+        }
         let suspect: SuspectID
         do {
             suspect = try await cache.store.markSuspect(upstream: demand.upstream.name, urls: demand.suspects)
@@ -179,10 +205,17 @@ actor Proxy {
             return refuse(.storeFailed(error), reply)
         }
         outcomes.count(.bypass)
-        let start = cache.now
+        let (start, requestTime) = (cache.now, now)
         let flight = runningFlights.write(demand.asking(because: .method), reply)
         let outcome = await withCheckedContinuation { flight.complete($0) }
+        let (responseTime, before) = (now, invalidations)
         await settle(outcome, of: demand, suspect: suspect, since: start)
+        // Unless another write was answered meanwhile, which may have been the later one.
+        if invalidations == before + 2,
+            let posted = PostedAnswer(outcome, of: demand, requestTime: requestTime, responseTime: responseTime)
+        {
+            runningFlights.keep(posted, of: demand)
+        }
         outcome.release(to: reply, for: demand.asking(because: .method))
     }
 
@@ -216,6 +249,18 @@ actor Proxy {
         }
         // Once more: what was read from disk before the commit may have come back meanwhile.
         forget(targets, of: demand.upstream)
+    }
+
+    /// Forgets the target of a condition that names a tag of Larder's own, so that the next GET brings the upstream's.
+    private func expire(_ demand: Demand) async {
+        let path = TargetNormaliser.keyPath(of: demand.target)
+        forget([path], of: demand.upstream)
+        do {
+            try await cache.store.invalidate([InvalidationTarget(upstream: demand.upstream.name, path: path)])
+        } catch {
+            log.error("an invalidation could not be stored", metadata: ["error": "\(error)"])
+        }
+        forget([path], of: demand.upstream)
     }
 
     private func forget(_ paths: [String], of upstream: Upstream) {

@@ -13,6 +13,7 @@ final class ReadyAnswer: MemoryResident {
     let variant: [UInt8]
     let residence: Residence
     let byteCount: Int
+    let precedence: Int64
     /// The policy with the route's configuration laid over it.
     let policy: AnswerPolicy
     /// In what its route departs from the upstream's word.
@@ -40,6 +41,7 @@ final class ReadyAnswer: MemoryResident {
         self.upstream = upstream
         key = answer.key
         residence = Residence(digest: digest)
+        precedence = Self.precedence(of: answer)
         document = Atomic(answer.document ?? 0)
         shown = Mutex(answer.objects)
         let route = upstream.overrides(ofURL: answer.key.url)

@@ -42,7 +42,7 @@ final class Relay {
         var status = CacheStatus.forwarded(demand.reason, isStored: terms != nil, isCollapsed: !isLeader)
         status.timeToLive = terms?.timeToLive
         status.detail = demand.overrides.cache == .never ? "never-by-route" : terms?.departure?.detail
-        if demand.isShareable, demand.hasCurrent(status: head.status, fields: fields, now: now) {
+        if demand.asksForItself, demand.hasCurrent(status: head.status, fields: fields, now: now) {
             isAnswered = true
             status.forwardStatus = head.status
             fields = StoredFields.notModified(fields)

@@ -1,7 +1,8 @@
 extension Reply {
     /// Sends a stored answer: its conditions evaluated, its age and its history told.
     ///
-    /// - Parameter cookies: new ones for this client alone; those of an answer that is replayed are in it already.
+    /// - Parameter cookies: new ones, and other lines, for this client alone; cookies of an answer that is replayed are in it
+    ///   already.
     func serve(
         _ ready: ReadyAnswer,
         for demand: Demand,
@@ -11,15 +12,10 @@ extension Reply {
         now: Int64
     ) {
         let portion = Portion(of: ready, for: demand.request, now: now)
-        let status = manner.cacheStatus(
-            of: ready,
-            sent: portion.status(of: ready),
-            isCollapsed: isCollapsed,
-            now: now
-        )
         var fields = portion.fields(of: ready)
-        ready.addHistory(to: &fields, as: manner, isCollapsed: isCollapsed, now: now)
-        if demand.upstream.settings.cookies != .replay { fields.lines += cookies }
+        ready.addHistory(to: &fields, as: manner, sent: portion.status(of: ready), isCollapsed: isCollapsed, now: now)
+        let replays = demand.upstream.settings.cookies == .replay
+        fields.lines += cookies.filter { !replays || !$0.isNamed("set-cookie") }
         demand.upstream.addCORS(to: &fields, for: demand.request.fields)
         respond(status: portion.status(of: ready), fields: fields, body: portion.body(of: ready))
     }

@@ -99,10 +99,10 @@ final class Upstream: Sendable {
 
     /// The variant that an answer's `Vary` makes of its request; nil where no request will ever match.
     func selection(_ policy: ResponsePolicy, route: Settings.Overrides, request: Fields) -> VarySelection? {
+        // `Vary: *` says that nothing selects it; a route that forces it says that nothing needs to.
+        let isForced = route.cache == .force && StatusFacts.takesRouteLifetime(Int(policy.answer.status))
+        if isForced, policy.vary == .any { return VarySelection.none }
         let ignored = ignoredInVary.union(route.vary.ignore.map { $0.lowercased() })
-        if policy.vary == .any, route.cache == .force, StatusFacts.takesRouteLifetime(Int(policy.answer.status)) {
-            return VarySelection.none
-        }
         return VarySelection(policy.vary, ignoring: ignored, request: request)
     }
 

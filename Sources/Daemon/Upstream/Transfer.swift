@@ -228,6 +228,8 @@ extension Transfer: CurlTransfer.Owner {
             if answer.decodedFrom == nil { curl?.keepContentCodings() }
             client.answered(request, version: answer.version)
             watch()
+            // What it cannot decode, libcurl would refuse to pass on.
+            if answer.fields.contains("content-encoding") { curl?.leaveEncoded() }
             delegate?.received(head: answer)
         case .failed(let error):
             state.stop(because: error)

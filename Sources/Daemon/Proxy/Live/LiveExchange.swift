@@ -213,7 +213,7 @@ final class LiveExchange: Recipient {
         now: Int64
     ) -> LiveEvent {
         var fields = ready.fields
-        ready.addHistory(to: &fields, as: manner, isCollapsed: isCollapsed, now: now)
+        ready.addHistory(to: &fields, as: manner, sent: ready.answer.status, isCollapsed: isCollapsed, now: now)
         if demand.upstream.settings.cookies != .replay { fields.lines += cookies }
         return LiveEvent(
             kind: kind,

@@ -33,7 +33,7 @@ extension Proxy {
         let status =
             isAsked
             ? CacheStatus.forwarded(.request)
-            : manner.cacheStatus(of: shown, isCollapsed: false, now: now)
+            : manner.cacheStatus(of: shown, sent: shown.answer.status, isCollapsed: false, now: now)
         exchange.open(status.text)
         exchange.show(shown, as: manner)
         if !isAsked { outcomes.count(manner.outcome(of: shown)) }
@@ -61,7 +61,7 @@ extension Proxy {
 
 extension ReadyAnswer {
     /// Whether it may be shown while the upstream is asked about it: what a route never reuses may not.
-    fileprivate func mayBeShown(at now: Int64) -> Bool {
+    func mayBeShown(at now: Int64) -> Bool {
         if case .mustValidate(_, .notReusable, _) = policy.reuse(at: now, for: .none) { false } else { true }
     }
 

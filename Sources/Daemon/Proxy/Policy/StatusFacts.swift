@@ -26,14 +26,6 @@ enum StatusFacts {
         }
     }
 
-    /// Whether `fresh` and `cache: force` of a route give an answer of this status its lifetime: what was asked for, a
-    /// redirect to it, or its absence.
-    ///
-    /// A failure is gone as soon as the upstream is well again, and a refusal (401, 403) as soon as it has been granted.
-    static func takesRouteLifetime(_ status: Int) -> Bool {
-        ((200..<400).contains(status) || status == 404 || status == 410) && !isMomentary(status)
-    }
-
     /// Whether the answer holds for its own request only: 202 says "ask again", 412 and 416 speak of that request's
     /// conditions.
     static func isMomentary(_ status: Int) -> Bool {
@@ -53,6 +45,15 @@ enum StatusFacts {
         if status == 429 || fields.contains("retry-after") { return true }
         return fields.text("x-ratelimit-remaining") == "0" || fields.text("ratelimit-remaining") == "0"
             || fields.text("x-rate-limit-remaining") == "0"
+    }
+
+    /// Whether `fresh` and `cache: force` of a route give an answer of this status its lifetime: what was asked for, a
+    /// redirect to it, or its absence.
+    ///
+    /// A failure is gone as soon as the upstream is well again, a refusal (401, 403) as soon as it has been granted, and 202
+    /// says "ask again".
+    static func takesRouteLifetime(_ status: Int) -> Bool {
+        (200..<400).contains(status) && status != 202 || status == 404 || status == 410
     }
 }
 
