@@ -2,7 +2,7 @@ import Store
 
 /// One request on its way through the proxy: what it asks for, of whom, and on whose behalf.
 struct Demand: Sendable {
-    let request: Request
+    private(set) var request: Request
     let upstream: Upstream
     /// Path and query as they go upstream, spelled as the client did.
     let target: String
@@ -65,6 +65,9 @@ struct Demand: Sendable {
         !isPassed && overrides.cache != .never && request.method == "GET" && !directives.noStore && request.body == nil
     }
 
+    /// Whether the client wants the upstream asked on its behalf, whatever is known.
+    var insistsOnAsking: Bool { directives.noCache || directives.maxAge == 0 }
+
     /// Whether Larder asks in its own words: without the client's conditions, which it evaluates itself, and with those of
     /// what it has stored (RFC 9111 §4.3).
     var asksForItself: Bool {
@@ -84,6 +87,15 @@ struct Demand: Sendable {
     func asking(because reason: CacheStatus.Forward) -> Demand {
         var demand = self
         demand.reason = reason
+        return demand
+    }
+
+    /// A request for the whole of the document that this one asks for a part of, or only the head; nil where nothing may be kept.
+    var ofWhole: Demand? {
+        guard !directives.noStore, !isPassed else { return nil }
+        var demand = self
+        demand.request.method = "GET"
+        for name in UpstreamFields.conditional.union(["range"]) { demand.request.fields.remove(named: name) }
         return demand
     }
 

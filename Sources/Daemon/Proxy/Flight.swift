@@ -28,6 +28,10 @@ final class Flight: TransferDelegate {
     var overtakenAt: Int64?
     /// Set when a write to its URL or a cleaning has overtaken it: its answer is passed on and forgotten.
     var storesNothing = false
+    /// The document that it refreshes behind a stale answer.
+    var refreshes: Refreshes.Subject?
+    /// Whether it has brought something newer than what it refreshes.
+    private(set) var hasRefreshed = false
 
     private unowned let flights: Flights
     private var relays: [Relay] = []
@@ -90,7 +94,8 @@ final class Flight: TransferDelegate {
         return switch settlement {
         // A 304 or a failure would have the stored answer served, which is of one variant.
         case .pending: stored?.answers(demand) ?? true
-        case .relaying, .gathering: buffer.isWhole && matches(demand)
+        // Who insists on asking would get what was said before.
+        case .relaying, .gathering: buffer.isWhole && matches(demand) && !demand.insistsOnAsking
         case .answered: false
         }
     }
@@ -101,8 +106,9 @@ final class Flight: TransferDelegate {
     }
 
     /// Lets a client wait for the answer, or gives it what has arrived so far.
-    func join(_ demand: Demand, _ reply: any Recipient, isLeader: Bool) {
+    func join(_ demand: Demand, _ reply: any Recipient, isLeader: Bool, hasMoved: Bool = false) {
         let relay = Relay(demand, reply, isLeader: isLeader)
+        relay.hasMoved = hasMoved
         relays.append(relay)
         let (flight, reference) = (LoopReference(self, on: flights.loop), LoopReference(relay, on: flights.loop))
         reply.onDisconnect {
@@ -116,23 +122,28 @@ final class Flight: TransferDelegate {
     // MARK: What the upstream says
 
     func informational(status: Int, fields: Fields) {
-        for relay in relays where relay.isLeader { relay.reply.informational(status: status, fields: fields) }
+        for relay in relays { relay.inform(status: status, fields: fields) }
     }
 
     func received(head: UpstreamHead) {
         self.head = head
+        flights.heedRetryAfter(of: head, to: demand)
         if !validation.isEmpty, head.status == 304 {
             settlement = .answered
+            hasRefreshed = true
             flights.notModified(head, self, for: takeRelays())
             return
         }
         if demand.isHead, head.status == 200, let stored { flights.compare(stored, with: head, self) }
-        if let stored, flights.standsIn(stored, for: head, in: self) {
-            settlement = .answered
-            flights.substitute(stored, forStatus: head.status, to: takeRelays())
-            // The error's body is not worth waiting for.
-            transfer?.cancel()
-            return
+        if let stored, flights.isFailure(head, in: self) {
+            let content = takeRelays { stored.maySubstitute(at: flights.now, for: $0.demand) }
+            flights.substitute(stored, forStatus: head.status, to: content)
+            if relays.isEmpty {
+                settlement = .answered
+                // The error's body is not worth waiting for.
+                transfer?.cancel()
+                return
+            }
         }
         if completing != nil, head.status == 206 || head.status == 416 || head.isCoded,
             !flights.completes(head, in: self)
@@ -149,17 +160,22 @@ final class Flight: TransferDelegate {
 
     private func settle(_ head: UpstreamHead) {
         storing = flights.storage(of: head, in: self)
+        flights.noteSharing(of: head, in: self, isStored: storing != nil)
         if storing == nil { buffer.letGo() }
+        if storing == nil, refreshes != nil, !storesNothing, let stored, !flights.isFailure(head, in: self) {
+            hasRefreshed = true
+            // What it showed is no longer what there is.
+            flights.cache.drop(stored)
+        }
         // Once the client has the last byte, no worker may still serve the answer that this one takes the place of.
         if let storing, storing.part == nil, let stored {
             flights.cache.memory.remove(stored, at: stored.residence.digest)
         }
         // Events come when they come.
         if head.isEventStream { transfer?.setStallTimeout(nil) }
-        // From here on the variant is known: who asked for another one asks for himself.
-        for relay in takeRelays(where: { !$0.isLeader && !matches($0.demand) }) {
-            flights.askAlone(relay)
-        }
+        // From here on the variant is known: who asked for another one asks for himself, or with those who want the same.
+        let others = takeRelays { !$0.isLeader && !matches($0.demand) }
+        flights.askApart(others, by: storing?.selection, stored: stored)
         if let storing, isServedOtherwise(storing, head) {
             settlement = .gathering
             return
@@ -287,6 +303,7 @@ final class Flight: TransferDelegate {
             form: .received,
             objects: []
         )
+        hasRefreshed = true
         return flights.keep(answer, from: self)
     }
 
@@ -349,8 +366,8 @@ final class Flight: TransferDelegate {
         transfer?.cancel()
     }
 
-    /// A body that will be stored is worth finishing once it has begun to arrive.
-    private var isWorthFinishing: Bool { storing != nil && buffer.isWhole }
+    /// A body that will be stored is worth finishing once it has begun to arrive, and a refresh was nobody's from the start.
+    private var isWorthFinishing: Bool { storing != nil && buffer.isWhole || refreshes != nil && head == nil }
 }
 
 extension Flight.Settlement {

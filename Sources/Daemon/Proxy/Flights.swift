@@ -17,12 +17,15 @@ final class Flights {
     private let metrics: Metrics
     /// Where answers of the upstream loop are counted by their outcome.
     let outcomes: WorkerMetrics
-    private let log: Logger
+    let log: Logger
     /// What keeps flights alive until their end.
     private var inAir: [ObjectIdentifier: AnyObject] = [:]
     private var joinable: [Digest128: Flight] = [:]
     /// Flights that are over, and whose answer waits for the store.
     var settling: [ObjectIdentifier: Flight] = [:]
+    var hitForMiss: HitForMiss
+    var pauses = UpstreamPauses()
+    private var refreshes = Refreshes()
     /// What waits for a commit or for a slow reader, by number; given what was read of the store for it.
     private var errands: [Int: ([StoredDocument]) -> Void] = [:]
     private var errandNumber = 0
@@ -48,6 +51,7 @@ final class Flights {
         self.metrics = metrics
         self.outcomes = outcomes
         self.log = log
+        hitForMiss = HitForMiss(now: loop.now)
     }
 
     /// Seconds since 1970.
@@ -56,6 +60,8 @@ final class Flights {
     // MARK: Asking
 
     /// Has a client wait for the flight that fetches its document; starts one if there is none to join.
+    ///
+    /// Where the last answers were of use to nobody but who had asked, nobody waits for another's.
     ///
     /// - Parameters:
     ///   - variants: what else is stored under the demand's key, for the upstream to say whether it is that.
@@ -69,19 +75,57 @@ final class Flights {
         parts: ReadyAnswer? = nil,
         completes: Bool = false
     ) {
-        if demand.isShareable, let flight = joinable[demand.digest], flight.isJoinable(by: demand),
+        let sharesNothing = demand.isShareable && hitForMiss.contains(demand.digest, now: loop.now)
+        if demand.isShareable, !sharesNothing, let flight = joinable[demand.digest], flight.isJoinable(by: demand),
             demand.mayShare(with: flight.demand)
         {
             metrics.upstream(demand.upstream.name).coalesced.add()
             flight.join(demand, reply, isLeader: false)
             return
         }
-        start(demand, stored: stored, variants: variants, parts: parts, completes: completes)
-            .join(demand, reply, isLeader: true)
+        if isHeldBack(Relay(demand, reply, isLeader: true), stored: stored) { return }
+        let flight = start(
+            demand,
+            stored: stored,
+            variants: variants,
+            isJoinable: !sharesNothing,
+            parts: parts,
+            completes: completes
+        )
+        flight.join(demand, reply, isLeader: true)
+    }
+
+    /// Fetches for clients who turned out to want something else than the flight that they waited for brings.
+    ///
+    /// - Parameter selection: what the answer varies by, by which those who want the same are put together; nil where nothing
+    ///   of it is for anybody else. Who has been put together with others in vain is not so again.
+    func askApart(_ relays: [Relay], by selection: VarySelection?, stored: ReadyAnswer?) {
+        let names = selection?.lines.map(\.name) ?? []
+        var groups: [(selection: VarySelection, isJSON: Bool, flight: Flight)] = []
+        for relay in relays {
+            guard selection != nil, !relay.hasMoved,
+                let wanted = VarySelection(.fields(names), request: relay.demand.request.fields)
+            else {
+                askAlone(relay, stored: stored)
+                continue
+            }
+            if isHeldBack(relay, stored: stored) { continue }
+            let isJSON = relay.demand.wantsJSONOnly
+            if let group = groups.first(where: { $0.selection == wanted && $0.isJSON == isJSON }) {
+                group.flight.join(relay.demand, relay.reply, isLeader: false, hasMoved: true)
+            } else {
+                let flight = start(relay.demand, stored: nil, isJoinable: false)
+                flight.join(relay.demand, relay.reply, isLeader: true, hasMoved: true)
+                groups.append((wanted, isJSON, flight))
+            }
+        }
     }
 
     /// Fetches for one client alone: what it wanted to join turned out not to be for it.
-    func askAlone(_ relay: Relay) {
+    ///
+    /// - Parameter stored: what is served in the place of an answer if the upstream must not be asked.
+    func askAlone(_ relay: Relay, stored: ReadyAnswer? = nil) {
+        if isHeldBack(relay, stored: stored) { return }
         start(relay.demand, stored: nil, isJoinable: false).join(relay.demand, relay.reply, isLeader: true)
     }
 
@@ -92,10 +136,14 @@ final class Flights {
         for relay in relays { flight.join(relay.demand, relay.reply, isLeader: relay.isLeader) }
     }
 
-    /// Fetches a document that was served stale, for the next one who asks; never twice at a time.
+    /// Fetches a document that was served stale, for the next one who asks; never twice at a time, nor soon after a failure.
     func refresh(_ demand: Demand, stored: ReadyAnswer) {
+        guard let demand = demand.ofWhole else { return }
         if let flight = joinable[demand.digest], flight.isJoinable(by: demand) { return }
-        _ = start(demand, stored: stored)
+        if pauses.pause(for: demand, now: loop.now) != nil { return }
+        let subject = Refreshes.Subject(stored)
+        guard refreshes.begin(subject, now: loop.now) else { return }
+        start(demand, stored: stored).refreshes = subject
     }
 
     /// Sends an unsafe request; returns when its answer has come, but for the last piece passed on to the client.
@@ -107,6 +155,7 @@ final class Flights {
         return flight
     }
 
+    @discardableResult
     private func start(
         _ demand: Demand,
         stored: ReadyAnswer?,
@@ -146,6 +195,13 @@ final class Flights {
     func ended(_ flight: Flight, result: FlightResult) {
         retire(flight)
         ended(flight, upstream: flight.demand.upstream, result, since: flight.start)
+        if settling[ObjectIdentifier(flight)] == nil { refreshed(flight) }
+    }
+
+    /// A flight has brought what it will, also to the store.
+    func refreshed(_ flight: Flight) {
+        guard let subject = flight.refreshes else { return }
+        refreshes.ended(subject, hasSucceeded: flight.hasRefreshed, now: loop.now)
     }
 
     /// A write is over.
@@ -192,6 +248,7 @@ final class Flights {
             let path = flight.demand.key.url.prefix { $0 != "?" }
             if paths.contains(where: { $0 == path }) { flight.storesNothing = true }
         }
+        hitForMiss.forget(upstream: upstream.name, paths: paths)
     }
 
     /// The store was cleaned: nothing that is in the air now may bring back what was removed.
@@ -200,6 +257,7 @@ final class Flights {
             retire(flight)
             flight.storesNothing = true
         }
+        hitForMiss.forgetAll()
     }
 
     // MARK: Answers
@@ -224,7 +282,8 @@ final class Flights {
         )
         guard policy.storability == .yes else { return nil }
         // An error, cacheable as it may be, never takes the place of a good answer.
-        if head.status >= 500, let stored = flight.stored, stored.answer.status < 500 { return nil }
+        let isFailure = head.status >= 500 || isFailure(head, in: flight)
+        if isFailure, let stored = flight.stored, stored.answer.status < 500 { return nil }
         if let length = head.fields.text("content-length").flatMap(Int.init), length > settings.limits.document {
             return nil
         }
@@ -308,12 +367,6 @@ final class Flights {
         errands.removeValue(forKey: number)?(found)
     }
 
-    /// Whether a stored answer is served in the place of an error.
-    func standsIn(_ stored: ReadyAnswer, for head: UpstreamHead, in flight: Flight) -> Bool {
-        flight.demand.upstream.isFailure(status: head.status, fields: head.fields)
-            && stored.maySubstitute(at: now, for: flight.demand)
-    }
-
     /// Serves a stored answer in the place of an error, or of no answer at all.
     func substitute(
         _ stored: ReadyAnswer,
@@ -328,10 +381,11 @@ final class Flights {
     func failed(_ error: UpstreamError, _ flight: Flight, relays: [Relay]) {
         let upstream = flight.demand.upstream.name
         log.debug("upstream failed", metadata: ["error": "\(error.label)", "upstream": "\(upstream)"])
-        if let stored = flight.stored, stored.maySubstitute(at: now, for: flight.demand) {
-            return substitute(stored, forStatus: nil, error: error, to: relays)
-        }
         for relay in relays {
+            if let stored = flight.stored, stored.maySubstitute(at: now, for: relay.demand) {
+                substitute(stored, forStatus: nil, error: error, to: [relay])
+                continue
+            }
             outcomes.count(.error)
             relay.reply.refuse(
                 .upstreamFailed(error, upstream: upstream, isValidation: flight.stored != nil),

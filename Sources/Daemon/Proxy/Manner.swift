@@ -4,6 +4,8 @@ enum Manner: Sendable {
     case hit(isStale: Bool)
     /// Without asking, because the upstream must not be asked.
     case offline(isStale: Bool)
+    /// Without asking, because the upstream has asked to be spared for a while.
+    case heldBack
     /// The upstream said that it is still good; it remains stored unless the upstream said no to that, too.
     case revalidated(CacheStatus.Forward, isStored: Bool)
     /// The upstream failed: with its status, or else with what kept it from answering.
@@ -16,7 +18,7 @@ enum Manner: Sendable {
     /// As what the metrics count it.
     func outcome(of ready: ReadyAnswer) -> Outcome {
         switch self {
-        case .hit(isStale: true): .stale
+        case .hit(isStale: true), .heldBack: .stale
         case .hit: ready.answer.form == .composed ? .composed : .hit
         case .offline, .substituted: .offline
         case .revalidated: .revalidated
@@ -37,6 +39,9 @@ enum Manner: Sendable {
         case .offline(let isStale):
             status = .hit()
             if isStale { detail = "offline" }
+        case .heldBack:
+            status = .hit()
+            detail = "retry-after"
         case .revalidated(let reason, let isStored):
             status = .forwarded(reason, status: 304, isStored: isStored)
         case .substituted(let reason, let upstreamStatus, _):

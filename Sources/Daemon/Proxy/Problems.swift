@@ -31,6 +31,19 @@ extension ProblemDocument {
         return problem
     }
 
+    /// The upstream's own refusal, repeated without asking it again.
+    static func heldBack(_ status: Int, seconds: Int64, upstream: String) -> ProblemDocument {
+        var problem = make(
+            status,
+            "retry-after",
+            "The upstream has asked to be spared",
+            "Upstream \"\(upstream)\" answered \(status) with `Retry-After`; it is asked again in \(seconds) s. "
+                + "Nothing stored may be used meanwhile."
+        )
+        problem.retryAfter = seconds
+        return problem
+    }
+
     static func unknownOffline(_ demand: Demand) -> ProblemDocument {
         make(
             504,

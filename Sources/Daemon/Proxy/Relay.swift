@@ -7,6 +7,8 @@ final class Relay {
     let reply: any Recipient
     /// Whether the flight began for this client; the others joined.
     let isLeader: Bool
+    /// Whether it was with another flight before, whose answer was not for it; once is enough.
+    var hasMoved = false
     private var isAnswered = false
 
     init(_ demand: Demand, _ reply: any Recipient, isLeader: Bool) {
@@ -17,6 +19,13 @@ final class Relay {
 
     /// Bytes that the client has not taken yet.
     var backlog: Int { reply.backlog }
+
+    /// Passes an interim answer on (RFC 9110 §15.2); nothing of it is kept.
+    func inform(status: Int, fields: Fields) {
+        var fields = fields
+        if !isLeader { fields.remove("set-cookie") }
+        reply.informational(status: status, fields: demand.interim(fields))
+    }
 
     /// Sends the head of an answer that follows as it arrives.
     ///

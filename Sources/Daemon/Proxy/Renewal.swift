@@ -22,6 +22,7 @@ extension Flights {
             afterCommits(reading: flight.demand.key, where: isMeant) { [self] found in
                 settling[ObjectIdentifier(flight)] = nil
                 adopt(found.compactMap { Answer($0) }.first, by: head, flight, for: relays)
+                refreshed(flight)
             }
         }
     }
@@ -34,6 +35,7 @@ extension Flights {
         afterCommits { [self] in
             settling[ObjectIdentifier(flight)] = nil
             work()
+            refreshed(flight)
         }
     }
 

@@ -29,6 +29,7 @@ extension Reply {
         var fields = Fields()
         fields.append("Content-Type", ProblemDocument.mediaType)
         fields.append("Cache-Control", "no-store")
+        if let retryAfter = problem.retryAfter { fields.append("Retry-After", String(retryAfter)) }
         fields.append("Cache-Status", status?.text ?? problem.cacheStatus)
         respond(status: problem.status, fields: fields, body: problem.bytes)
     }

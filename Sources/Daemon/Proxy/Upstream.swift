@@ -122,7 +122,7 @@ final class Upstream: Sendable {
     }
 
     func isJSON(_ fields: Fields) -> Bool {
-        guard let type = fields[first: "content-type"] else { return false }
+        guard let type = fields[first: "content-type"], !fields.isContentCoded else { return false }
         let essence = FieldSyntax.lowercased(FieldSyntax.essence(of: type[...]))
         return essence.elementsEqual("application/json".utf8) || essence.suffix(5).elementsEqual("+json".utf8)
     }

@@ -1,3 +1,11 @@
+extension Fields {
+    /// Whether a content coding that nobody here knows is still on the body.
+    var isContentCoded: Bool {
+        all("content-encoding").flatMap { FieldSyntax.members($0) }
+            .contains { !$0.isEmpty && !FieldSyntax.equalsIgnoringCase($0, "identity".utf8) }
+    }
+}
+
 extension UpstreamHead {
     /// Whether the answer is a stream of server-sent events, which ends when it ends.
     var isEventStream: Bool { fields.isEventStream }
