@@ -72,7 +72,7 @@ struct Demand: Sendable {
     /// what it has stored (RFC 9111 §4.3).
     var asksForItself: Bool {
         isShareable
-            || isHead && !isPassed && !directives.noStore && request.body == nil
+            || isHead && !isPassed && !directives.noStore && request.body == nil && overrides.cache != .never
     }
 
     /// The client's conditions; with no idea of the time, for which ones there are.

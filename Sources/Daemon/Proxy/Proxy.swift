@@ -209,12 +209,12 @@ actor Proxy {
     private func decide(_ demand: Demand) async -> (Decision, variants: [Variant]) {
         while true {
             let found = await lookUp(demand)
+            let before = invalidations
             let absence = found == nil ? await cache.absence(of: demand) : .uriMiss
             let decision = Decision(demand, found, absence: absence, mode: modes.current, now: now)
             guard case .ask = decision, demand.asksForItself, cache.mayHaveVariants(besides: found, of: demand) else {
                 return (decision, [])
             }
-            let before = invalidations
             var variants: [Variant] = []
             do {
                 variants = try await cache.variants(besides: demand)

@@ -122,7 +122,7 @@ import Testing
     }
 }
 
-@Suite("RFC 9111 §4.2.4 Serving Stale Responses", .scripts) struct StaleTests {
+@Suite("RFC 9111 §4.2.4 Serving Stale Responses", .scripts) struct ServingStaleTests {
     @Test(arguments: [
         ("max-age=0", true, true), ("max-age=0, must-revalidate", false, false), ("no-cache", false, false),
         ("max-age=0, proxy-revalidate", true, false), ("max-age=0, s-maxage=0", true, false),
