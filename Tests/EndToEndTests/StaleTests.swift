@@ -120,9 +120,9 @@ import Testing
         Self.fail(origin, "503")
         #expect(try larder.get("/x").status == 503)
         Self.fail(origin, "closed")
-        #expect(try larder.get("/x").status == 502)
+        #expect(try larder.get("/x").status == 504)
         Self.fail(origin, "refused")
-        #expect(try larder.get("/x").status == 502)
+        #expect(try larder.get("/x").status == 504)
     }
 
     @Test func `the route's own stale does both, whatever the upstream says of it`() throws {
