@@ -62,7 +62,8 @@ enum JSONPointer {
         return nil
     }
 
-    private static func escaped(_ name: String) -> String {
+    /// A name as a component of a pointer.
+    static func escaped(_ name: String) -> String {
         var result = ""
         for scalar in name.unicodeScalars {
             switch scalar {

@@ -24,6 +24,20 @@ public enum MappingError: Error, Sendable, Equatable {
     case invalidTransform(String)
     /// A check that cannot be one.
     case invalidCheck(String)
+    /// A source that begins with `@` and is no value from the context.
+    case unknownContext(String, property: String, model: String)
+    /// JSON that is not; `use` is "default" or what asks a condition.
+    case notJSON(String, property: String?, model: String)
+    /// A write path whose beginning is no relation to one object, or that leads to no property of it.
+    case writesIntoNothing(String, model: String)
+    /// Two properties that are written back to one place.
+    case sameOutput(String, properties: [String], model: String)
+    /// Declarations of one property that exclude each other.
+    case contradiction(String, property: String, model: String)
+    /// A base or a choice that is not declared.
+    case unknownMember(String, usedBy: String, model: String)
+    /// Models that refer to each other in a circle that has no end; `use` says by what.
+    case circle([String], use: String)
     /// Two routes with the same pattern, method and status.
     case duplicateRoute(String, first: Int, second: Int)
 }
@@ -53,6 +67,20 @@ extension MappingError: CustomStringConvertible {
             "model \(model), \(use): \"\(path)\" is named twice"
         case .invalidPattern(let pattern, let reason):
             "path \"\(pattern)\": \(reason)"
+        case .unknownContext(let text, let property, let model):
+            "model \(model), property \(property): there is no \"\(text)\"; write @url, @url.NAME, @header.NAME, @parent.PATH, @root.PATH, @index, @key or @self"
+        case .notJSON(let use, let property, let model):
+            "model \(model)\(property.map { ", property \($0)" } ?? ""): \(use) is not JSON"
+        case .writesIntoNothing(let path, let model):
+            "model \(model): \"\(path)\" completes nothing; its beginning names a relation to one object, its end a property of that object's model"
+        case .sameOutput(let path, let properties, let model):
+            "model \(model) writes \(properties.joined(separator: " and ")) back to \"\(path)\"; say \"to: none\" of those that are only read"
+        case .contradiction(let reason, let property, let model):
+            "model \(model), property \(property): \(reason)"
+        case .unknownMember(let name, let use, let model):
+            "model \(model), \(use): there is no model \(name)"
+        case .circle(let models, let use):
+            "models \(models.joined(separator: ", ")) refer to each other in a circle by \(use)"
         case .invalidTransform(let reason), .invalidCheck(let reason):
             reason
         case .duplicateRoute(let path, let first, let second):

@@ -6,6 +6,8 @@ public struct Models: Sendable {
     let compiled: [CompiledModel]
     /// Every declared key path.
     let tree: PathTree
+    /// How the mapped view is made.
+    let plan: MappingPlan
     private let indexes: [String: Int]
 
     /// Checks and compiles.
@@ -20,13 +22,14 @@ public struct Models: Sendable {
         }
         self.tree = tree
         self.compiled = compiled
+        plan = try MappingPlan(declarations)
     }
 
     /// No models: every answer stays as it is.
     public static let none = Models()
 
     private init() {
-        (declarations, compiled, tree, indexes) = ([], [], PathTree(), [:])
+        (declarations, compiled, tree, plan, indexes) = ([], [], PathTree(), .none, [:])
     }
 
     /// The index of a model by its name.

@@ -1,0 +1,9 @@
+/// A declaration that is wrong, and where.
+public struct ModelMistake: Sendable, Equatable {
+    /// The index of the model's declaration.
+    public var model: Int
+    /// The index of the property within it, if one is to blame.
+    public var property: Int?
+    /// What is wrong.
+    public var error: MappingError
+}
