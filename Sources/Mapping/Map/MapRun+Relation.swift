@@ -20,8 +20,8 @@ extension MapRun {
             }
             return null(found, of: property, model)
         }
-        if let checker = property.conversion.checker, let fault = checker.fault(in: bytes(found)) {
-            warn(.quarantined, "Property \(property.name): \(fault)", at: found, model: model)
+        if let checker = property.conversion.checker, let fault = checker.fault(in: slice(found)) {
+            warn(.quarantined, "Property \(property.name): \(fault); the value is left out.", at: found, model: model)
             return false
         }
         switch relation.shape {

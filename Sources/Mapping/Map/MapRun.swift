@@ -115,9 +115,15 @@ struct MapRun {
 
     // MARK: Warnings
 
-    mutating func warn(_ kind: MappingWarning.Kind, _ message: String, at value: Value?, model: String?) {
+    mutating func warn(
+        _ kind: MappingWarning.Kind,
+        _ message: String,
+        at value: Value?,
+        within rest: String = "",
+        model: String?
+    ) {
         guard warnings.count < Self.maximumWarnings else { return }
-        warnings.append(MappingWarning(kind, message, pointer: value.flatMap(pointer), model: model))
+        warnings.append(MappingWarning(kind, message, pointer: value.flatMap(pointer).map { $0 + rest }, model: model))
     }
 
     /// Where in the body a value is; nil for what is not of the body.

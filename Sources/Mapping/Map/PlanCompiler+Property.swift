@@ -177,8 +177,8 @@ extension PlanCompiler {
 }
 
 extension PropertyDeclaration {
-    /// Whether the model's naming says where the property is read: no key path is given, or one that says the same.
-    var isNamedByModel: Bool { parts.isEmpty && completes.isEmpty && (from.isEmpty || from == name) }
+    /// Whether the model's naming says where the property is read, because nothing else does.
+    var isNamedByModel: Bool { parts.isEmpty && completes.isEmpty && from.isEmpty }
 
     /// The names of a write path; empty for a plain property.
     var completes: [String] {
