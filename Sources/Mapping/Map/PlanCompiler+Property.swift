@@ -3,7 +3,8 @@ extension PlanCompiler {
     mutating func property(_ member: Member, into sources: inout SourceTree) throws(MappingError) -> PropertyPlan {
         let declaration = member.declaration
         let model = declarations[member.model].name
-        try checkName(of: declaration, model)
+        // The name of an identity that no property shows is made from its key path.
+        if member.index != nil { try checkName(of: declaration, model) }
         try checkConsistency(of: declaration, model)
         let naming = MemberNaming(declarations[member.model].naming)
         let relation = try relation(of: declaration, model)

@@ -27,6 +27,7 @@ struct PlanCompiler {
         chains = declarations.indices.map { chain(of: $0) }
         // Choices of a cluster may add plans while the loop runs.
         while plans.count < chains.count { plans.append(plan(of: chains[plans.count])) }
+        for index in plans.indices { adoptCompleted(in: index) }
         var circles = CircleSearch(
             declarations: declarations,
             members: declarations.indices.map { members(of: chain(of: $0)) }
@@ -172,6 +173,27 @@ struct PlanCompiler {
             }
             plan.properties[child].completedBy.append(index)
         }
+    }
+
+    /// A write path says of its value what the property says that it completes, unless it says something itself.
+    private mutating func adoptCompleted(in index: Int) {
+        for (position, property) in plans[index].properties.enumerated() where !property.completes.isEmpty {
+            guard property.relation == nil, property.conversion.isTrivial,
+                let completed = target(of: property.completes[...], in: index, depth: 0)
+            else { continue }
+            plans[index].properties[position].relation = completed.relation
+            plans[index].properties[position].conversion = completed.conversion
+        }
+    }
+
+    private func target(of path: ArraySlice<String>, in index: Int, depth: Int) -> PropertyPlan? {
+        let plan = plans[index]
+        if let name = path.first, let property = plan.property(named: name).map({ plan.properties[$0] }) {
+            guard path.count > 1 else { return property }
+            return property.relation.flatMap { target(of: path.dropFirst(), in: $0.plan, depth: depth) }
+        }
+        guard depth < 8 else { return nil }
+        return plan.choices.lazy.compactMap { target(of: path, in: $0.plan, depth: depth + 1) }.first
     }
 
     /// Whether names of properties lead from one to another through relations to one object each.

@@ -68,7 +68,9 @@ struct UnmapRun {
                     $0.completes.dropFirst()
                 }
                 try write(value, of: property, model.name, into: node, mask: inner, completed: below)
-            } else if let value = value(of: property, in: object, mask: mask) {
+            } else if !completed.contains(where: { $0.elementsEqual(property.completes) }),
+                let value = value(of: property, in: object, mask: mask)
+            {
                 try write(value, of: property, model.name, into: node, mask: .all, completed: [])
             }
         }

@@ -25,11 +25,10 @@ import Testing
                     Property("reporter", "user.login"),
                     Property("user", one: "User"),
                     Property("labels", many: "Label"),
-                    Property("labelNames", "labels[].name").with { $0.output = .none },
                     Property("above", one: "Issue").with { $0.from = "parent" },
                     Property("signature", one: "Signature"),
                     Property("signatures", many: "Signature"),
-                    Property("head.user", "nothing"),
+                    Property("head.user", "head_user"),
                     Property("head", one: "Head")
                 ),
                 ModelDeclaration("Head", Property("branch", "ref"), Property("user", one: "User")),
@@ -54,7 +53,8 @@ import Testing
             let wire = try mapper.unmap(mapped.body, as: rule)
             #expect(isJSON(wire.body), "seed \(seed): \(text(body))")
             let again = mapper.map(wire.body, as: rule)
-            #expect(text(again.body) == text(mapped.body), "seed \(seed): \(text(body)) is \(text(wire.body))")
+            let (first, second) = (try #require(JSONSlice(mapped.body)), try #require(JSONSlice(again.body)))
+            #expect(first.isEqual(to: second), "seed \(seed): \(text(body)) is \(text(wire.body))")
         }
         #expect(tried > 0)
     }
