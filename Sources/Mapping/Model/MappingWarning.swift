@@ -26,6 +26,10 @@ public struct MappingWarning: Sendable, Equatable {
         case identityUnusable = "identity-unusable"
         /// The identity member occurs twice in one object; the object stays literal.
         case identityRepeated = "identity-repeated"
+        /// A value that fails a check; it moves into no other answer.
+        case quarantined = "quarantined"
+        /// An object without a property that is required.
+        case requiredMissing = "required-missing"
         /// The body could not be put together again byte for byte.
         case notRecomposed = "not-recomposed"
     }
@@ -40,12 +44,25 @@ public struct MappingWarning: Sendable, Equatable {
     public var pointer: String?
     /// The model concerned.
     public var model: String?
+    /// The property concerned.
+    public var property: String?
+    /// How often this was met in the body, the pointer being that of the first place.
+    public var count: Int
 
     /// Describes a misfit.
-    public init(_ kind: Kind, _ message: String, pointer: String? = nil, model: String? = nil) {
+    public init(
+        _ kind: Kind,
+        _ message: String,
+        pointer: String? = nil,
+        model: String? = nil,
+        property: String? = nil,
+        count: Int = 1
+    ) {
         self.kind = kind
         self.message = message
         self.pointer = pointer
         self.model = model
+        self.property = property
+        self.count = count
     }
 }
