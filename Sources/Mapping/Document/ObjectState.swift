@@ -52,6 +52,19 @@ public struct ObjectState: Sendable, Equatable {
         }
     }
 
+    /// Forgets all that members with a policy of their own came to, but for what the contributions show.
+    public mutating func gatherAnew(model: String, models: Models) {
+        accumulation = Accumulation()
+        guard let index = models.index(of: model), !models.plain[index] else { return }
+        // Which answers these were nobody knows any more; each counts for itself.
+        let known = contributions.map { contribution in
+            var contribution = contribution
+            contribution.origin = contribution.observation.sequence
+            return contribution
+        }
+        accumulate(known, model: index, models: models)
+    }
+
     /// Takes in one contribution.
     ///
     /// What one answer shows several times is better given at once: what it disagrees on then leaves the older value.

@@ -12,6 +12,8 @@ public struct Models: Sendable {
     public let haveSecrets: Bool
     /// Whether objects of any model can say that they are deleted.
     public let haveDeletions: Bool
+    /// By declared model, what became of older objects.
+    private let migrations: [[CompiledMigration]]
     /// Of each compiled model, whether the known members of its objects are simply the newest.
     let plain: [Bool]
     let indexes: [String: Int]
@@ -49,6 +51,15 @@ public struct Models: Sendable {
         self.tree = tree
         self.rules = rules
         self.compiled = compiled
+        var migrations: [[CompiledMigration]] = []
+        for declaration in declarations {
+            var compiled: [CompiledMigration] = []
+            for migration in declaration.migrations {
+                compiled.append(try CompiledMigration(migration, model: declaration.name))
+            }
+            migrations.append(compiled)
+        }
+        self.migrations = migrations
         plain = Self.plain(compiled)
         haveSecrets = compiled.contains(where: \.hasSecrets)
         haveDeletions = compiled.contains { $0.reading.deletedWhen != nil }
@@ -75,7 +86,7 @@ public struct Models: Sendable {
     public static let none = Models()
 
     private init() {
-        (declarations, compiled, tree, rules, plain, indexes) = ([], [], PathTree(), [], [], [:])
+        (declarations, compiled, tree, rules, migrations, plain, indexes) = ([], [], PathTree(), [], [], [], [:])
         (haveSecrets, haveDeletions) = (false, false)
     }
 
@@ -93,6 +104,39 @@ public struct Models: Sendable {
     /// The version that objects of this name are declared at; 0 where nothing is.
     public func version(of model: String) -> Int {
         indexes[model].map { declarations[$0].version } ?? 0
+    }
+
+    /// Whether all models leave nothing to do but to take the newest of each member.
+    public var arePlain: Bool { plain.allSatisfy(\.self) && !haveDeletions && !haveVersions }
+
+    /// Whether any model has a version other than 0.
+    public var haveVersions: Bool { declarations.contains { $0.version > 0 } }
+
+    /// A payload that was stored at an earlier version of its model as it is understood today.
+    public func migrate(_ payload: [UInt8], of model: String, from version: Int) -> [UInt8] {
+        guard let index = indexes[model] else { return payload }
+        return migrations[index].reduce(payload) { payload, migration in
+            migration.to > version ? migration.apply(to: payload) : payload
+        }
+    }
+
+    /// The keys by which an object can be looked up, out of its JSON: the entry of `keys` and the canonical text.
+    public func keys(in json: [UInt8], of model: String) -> [(member: String, value: String)] {
+        guard let index = indexes[model], let object = JSONSlice(json) else { return [] }
+        return compiled[concrete(of: index, for: object)].reading.keys.compactMap { key in
+            guard case .member(let path, _) = key.part, let value = object.value(at: path[...]),
+                case .text(let text) = value.withBytes({ Identity.read($0) })
+            else { return nil }
+            return (key.name, text)
+        }
+    }
+
+    /// Whether an object of a cluster is of one of its concrete models, or of the model at all.
+    public func isObject(_ json: [UInt8], of model: String) -> Bool {
+        guard let index = indexes[model], let base = indexes[compiled[index].objectName], base != index,
+            declarations[base].choices.contains(where: { $0.model == model }), let object = JSONSlice(json)
+        else { return true }
+        return choice(of: base, for: object) == index
     }
 
     /// The model that an object is read as: of a cluster, the concrete one that the object's members choose.

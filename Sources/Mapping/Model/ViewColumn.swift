@@ -47,6 +47,11 @@ extension Models {
     /// Column names that every view has; no column made here has one of them.
     public static let reservedColumns = ["upstream", "principal", "context", "json"]
 
+    /// The SQLite JSON path of a key path; nil for what is none.
+    public static func sqlitePath(of path: String) -> String? {
+        KeyPathSyntax.steps(of: path)?.names.map { KeyPathSyntax.sqlitePath($0) }
+    }
+
     /// The columns of a model's view: identity first, then keys, then properties; empty for an unknown model.
     ///
     /// Of a concrete model of a cluster, those of its base as well.
