@@ -90,9 +90,12 @@ public struct Migration: Sendable, Equatable {
 
     /// A member under another name.
     public struct Rename: Sendable, Equatable {
+        /// The key path before.
         public var from: String
+        /// The key path after.
         public var to: String
 
+        /// Pairs the two.
         public init(from: String, to: String) {
             self.from = from
             self.to = to
@@ -101,9 +104,12 @@ public struct Migration: Sendable, Equatable {
 
     /// A member with values of another form.
     public struct Conversion: Sendable, Equatable {
+        /// The key path of the member.
         public var member: String
+        /// From the values before to those after.
         public var transform: TransformDeclaration
 
+        /// Pairs a member with its conversion.
         public init(member: String, transform: TransformDeclaration) {
             self.member = member
             self.transform = transform

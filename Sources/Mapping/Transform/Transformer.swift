@@ -1,29 +1,79 @@
-/// What came of a conversion.
-public enum TransformResult: Sendable, Equatable {
-    /// JSON.
-    case value([UInt8])
-    /// The value is none that the conversion knows; `reason` says what it expects, for a person.
-    ///
-    /// The caller keeps the value and warns.
-    case failed(reason: String)
-    /// Nothing is written (`oneWay`, `back: drop`).
-    case dropped
-}
-
 /// A conversion compiled once: from the upstream's JSON to the mapped JSON, and back.
 ///
-/// Null stays null in both directions.
+/// Pure and independent of the host's locale and time zone. Null stays null in both directions, unless a value map says
+/// otherwise. What a conversion only checks keeps its spelling, so that the way back gives the upstream's bytes.
 public struct Transformer: Sendable {
-    private let declaration: TransformDeclaration
+    private let conversion: any Conversion
+    private let coercion: Coercion?
 
     /// Compiles a conversion; the error, `.invalidTransform`, says what is wrong with its declaration.
-    public init(_ declaration: TransformDeclaration) throws(MappingError) {
-        self.declaration = declaration
+    ///
+    /// - Parameter coerces: whether values of another type are converted where nothing is lost.
+    public init(_ declaration: TransformDeclaration, coerces: Bool = false) throws(MappingError) {
+        conversion = try Self.compile(declaration)
+        coercion = coerces ? Coercion(declaration) : nil
     }
 
     /// The mapped form of one JSON value of the upstream's.
-    public func forward(_ value: [UInt8]) -> TransformResult { .value(value) }
+    public func forward(_ value: [UInt8]) -> TransformResult {
+        guard let slice = JSONSlice(value) else { return .failed(reason: "JSON is expected") }
+        guard let coercion, let coerced = coercion.coerced(slice) else { return conversion.forward(slice) }
+        let result = JSONSlice(coerced).map(conversion.forward) ?? .failed(reason: "JSON is expected")
+        return if case .value(let json) = result { .coerced(json) } else { result }
+    }
 
     /// The upstream's form of one mapped JSON value.
-    public func reverse(_ value: [UInt8]) -> TransformResult { .value(value) }
+    public func reverse(_ value: [UInt8]) -> TransformResult {
+        JSONSlice(value).map(conversion.reverse) ?? .failed(reason: "JSON is expected")
+    }
+
+    private static func compile(_ declaration: TransformDeclaration) throws(MappingError) -> any Conversion {
+        switch declaration {
+        case .named(let name): try named(name)
+        case .date(.unixSeconds): UnixTimeConversion(digitsBelowSecond: 0)
+        case .date(.unixMilliseconds): UnixTimeConversion(digitsBelowSecond: 3)
+        case .date(.pattern(let pattern, let zone)): try DatePatternConversion(pattern, zone: zone)
+        case .number(let grouping, let decimal): try NumberTextConversion(grouping: grouping, decimal: decimal)
+        case .enumeration(let cases, let fallback, let reverseFallback):
+            try ValueMapConversion(cases, fallback: fallback, reverseFallback: reverseFallback)
+        case .values(let pairs, let fallback, let reverseFallback):
+            try ValueMapConversion(pairs, fallback: fallback, reverseFallback: reverseFallback)
+        case .arrayOf(let element): ListConversion(element: try compile(element))
+        case .dictionaryOf(let value): DictionaryConversion(value: try compile(value))
+        case .chain(let links): try ChainConversion(links.map { (link) throws(MappingError) in try compile(link) })
+        case .oneWay(let inner, let back): OneWayConversion(inner: try compile(inner), back: back)
+        }
+    }
+
+    private static func named(_ name: String) throws(MappingError) -> any Conversion {
+        switch name {
+        case "base64": return Base64Conversion()
+        case "boolean": return BooleanConversion()
+        case "date": return RFC3339Conversion()
+        case "decimal": return CheckedConversion.decimal
+        case "integer": return CheckedConversion.integer
+        case "string": return CheckedConversion.string
+        case "url": return CheckedConversion.url
+        case "uuid": return CheckedConversion.uuid
+        default:
+            throw .invalidTransform("there is no conversion \"\(name)\"")
+        }
+    }
+}
+
+/// One kind of conversion; both directions get valid JSON and give valid JSON.
+protocol Conversion: Sendable {
+    func forward(_ value: JSONSlice) -> TransformResult
+    func reverse(_ value: JSONSlice) -> TransformResult
+}
+
+extension JSONSlice {
+    /// The content of a string; nil for other values and for text that is not Unicode.
+    var string: String? { kind == .string ? withBytes(JSONString.text) : nil }
+
+    /// The exact value of a number; nil for other values.
+    var number: JSONNumber? { kind == .number ? withBytes(JSONNumber.init) : nil }
+
+    /// The value's own bytes.
+    var json: [UInt8] { Array(bytes) }
 }

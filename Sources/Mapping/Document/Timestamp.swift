@@ -1,0 +1,132 @@
+/// A point in time: exact, however many digits its fraction has.
+struct Timestamp: Equatable {
+    /// Seconds since 1970 in UTC, rounded down.
+    var seconds: Int
+    /// The digits of the fraction, without trailing zeros.
+    var fraction: [UInt8]
+
+    /// The seconds of 0000-01-01 and of the end of 9999, between which RFC 3339 can write.
+    static let writable = -62_167_219_200..<253_402_300_800
+
+    init(seconds: Int, fraction: [UInt8] = []) {
+        self.seconds = seconds
+        self.fraction = fraction
+        while self.fraction.last == UInt8(ascii: "0") { self.fraction.removeLast() }
+    }
+
+    /// Reads RFC 3339 §5.6, lower-case letters and a blank for `T` included.
+    ///
+    /// A date without an offset is no point in time.
+    init?(_ text: [UInt8]) {
+        var reader = DigitReader(text: text)
+        guard let year = reader.digits(4), reader.take("-"), let month = reader.digits(2), reader.take("-"),
+            let day = reader.digits(2), reader.take("Tt "), let hour = reader.digits(2), reader.take(":"),
+            let minute = reader.digits(2), reader.take(":"), let second = reader.digits(2),
+            (1...12).contains(month), (1...Self.days(in: month, of: year)).contains(day), hour < 24, minute < 60,
+            second <= 60
+        else { return nil }
+        var fraction: [UInt8] = []
+        if reader.take(".") {
+            fraction = reader.run()
+            guard !fraction.isEmpty else { return nil }
+        }
+        guard let offset = reader.offset(), reader.isAtEnd else { return nil }
+        let days = Self.days(year: year, month: month, day: day)
+        self.init(seconds: ((days * 24 + hour) * 60 + minute - offset) * 60 + second, fraction: fraction)
+    }
+
+    /// RFC 3339 in UTC; nil outside the years that it can write.
+    var text: String? {
+        guard Self.writable.contains(seconds) else { return nil }
+        let day = seconds >= 0 ? seconds / 86_400 : -((86_399 - seconds) / 86_400)
+        let (year, month, dayOfMonth) = Self.date(ofDay: day)
+        let second = seconds - day * 86_400
+        let date = "\(Self.padded(year, 4))-\(Self.padded(month, 2))-\(Self.padded(dayOfMonth, 2))"
+        let time =
+            "\(Self.padded(second / 3_600, 2)):\(Self.padded(second / 60 % 60, 2)):\(Self.padded(second % 60, 2))"
+        return "\(date)T\(time)" + (fraction.isEmpty ? "" : "." + String(decoding: fraction, as: UTF8.self)) + "Z"
+    }
+
+    private static func padded(_ number: Int, _ width: Int) -> String {
+        let digits = String(number)
+        return String(repeating: "0", count: max(0, width - digits.count)) + digits
+    }
+
+    private static func days(in month: Int, of year: Int) -> Int {
+        guard month == 2 else { return [4, 6, 9, 11].contains(month) ? 30 : 31 }
+        return year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) ? 29 : 28
+    }
+
+    /// Days since 1970-01-01 in the proleptic Gregorian calendar: years are counted from March, so that the leap day is
+    /// the last of its year.
+    private static func days(year: Int, month: Int, day: Int) -> Int {
+        let year = month <= 2 ? year - 1 : year
+        let era = (year >= 0 ? year : year - 399) / 400
+        let yearOfEra = year - era * 400
+        let dayOfYear = (153 * ((month + 9) % 12) + 2) / 5 + day - 1
+        return era * 146_097 + yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear - 719_468
+    }
+
+    /// The way back from `days(year:month:day:)`.
+    private static func date(ofDay day: Int) -> (year: Int, month: Int, day: Int) {
+        let shifted = day + 719_468
+        let era = (shifted >= 0 ? shifted : shifted - 146_096) / 146_097
+        let dayOfEra = shifted - era * 146_097
+        let yearOfEra = (dayOfEra - dayOfEra / 1_460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
+        let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
+        let marchMonth = (5 * dayOfYear + 2) / 153
+        let month = marchMonth < 10 ? marchMonth + 3 : marchMonth - 9
+        return (yearOfEra + era * 400 + (month <= 2 ? 1 : 0), month, dayOfYear - (153 * marchMonth + 2) / 5 + 1)
+    }
+}
+
+extension Timestamp: Comparable {
+    static func < (left: Timestamp, right: Timestamp) -> Bool {
+        left.seconds != right.seconds
+            ? left.seconds < right.seconds : left.fraction.lexicographicallyPrecedes(right.fraction)
+    }
+}
+
+/// Reads fixed-width decimal fields.
+private struct DigitReader {
+    let text: [UInt8]
+    var position = 0
+
+    var isAtEnd: Bool { position == text.count }
+
+    mutating func digits(_ count: Int) -> Int? {
+        guard position + count <= text.count else { return nil }
+        var value = 0
+        for byte in text[position..<position + count] {
+            guard byte &- UInt8(ascii: "0") < 10 else { return nil }
+            value = value * 10 + Int(byte - UInt8(ascii: "0"))
+        }
+        position += count
+        return value
+    }
+
+    mutating func run() -> [UInt8] {
+        let run = Array(text[position...].prefix { $0 &- UInt8(ascii: "0") < 10 })
+        position += run.count
+        return run
+    }
+
+    /// Takes one of these characters if it is next.
+    mutating func take(_ characters: StaticString) -> Bool {
+        guard position < text.count else { return false }
+        let byte = text[position]
+        let isNext = characters.withUTF8Buffer { $0.contains(byte) }
+        if isNext { position += 1 }
+        return isNext
+    }
+
+    /// `Z` or `±hh:mm`, in minutes east.
+    mutating func offset() -> Int? {
+        if take("Zz") { return 0 }
+        let isWest = position < text.count && text[position] == UInt8(ascii: "-")
+        guard take("+-"), let hours = digits(2), take(":"), let minutes = digits(2), hours < 24, minutes < 60 else {
+            return nil
+        }
+        return (isWest ? -1 : 1) * (hours * 60 + minutes)
+    }
+}

@@ -1,0 +1,135 @@
+/// Each element of a list by one conversion; elements that it does not know stay as they are.
+struct ListConversion: Conversion {
+    let element: any Conversion
+
+    func forward(_ value: JSONSlice) -> TransformResult { convert(value, element.forward) }
+
+    func reverse(_ value: JSONSlice) -> TransformResult { convert(value, element.reverse) }
+
+    private func convert(_ value: JSONSlice, _ convert: (JSONSlice) -> TransformResult) -> TransformResult {
+        if value.isNull { return .value(value.json) }
+        guard value.kind == .array else { return .failed(reason: "a list is expected") }
+        var parts = ConvertedParts(opening: "[")
+        for (index, element) in value.elements.enumerated() {
+            // A place in a list is kept, also by what has nothing to say there.
+            parts.append(convert(element), in: element, pointer: "/\(index)", dropped: Array("null".utf8))
+        }
+        return parts.result(closing: "]")
+    }
+}
+
+/// The value of each member of an object by one conversion.
+struct DictionaryConversion: Conversion {
+    let value: any Conversion
+
+    func forward(_ value: JSONSlice) -> TransformResult { convert(value, self.value.forward) }
+
+    func reverse(_ value: JSONSlice) -> TransformResult { convert(value, self.value.reverse) }
+
+    private func convert(_ value: JSONSlice, _ convert: (JSONSlice) -> TransformResult) -> TransformResult {
+        if value.isNull { return .value(value.json) }
+        guard value.kind == .object else { return .failed(reason: "an object is expected") }
+        var parts = ConvertedParts(opening: "{")
+        for member in value.members {
+            let name = value.text[member.nameRange] + [UInt8(ascii: ":")]
+            parts.append(convert(member.value), in: member.value, pointer: "/" + member.name.text, before: name)
+        }
+        return parts.result(closing: "}")
+    }
+}
+
+/// A list or an object while its parts are converted.
+private struct ConvertedParts {
+    private var output: [UInt8]
+    private var faults: [TransformFault] = []
+    private var isCoerced = false
+    private var isFirst = true
+
+    init(opening: Character) {
+        output = [opening.asciiValue ?? 0]
+    }
+
+    /// Adds one part; without `dropped` a part that is dropped is left out.
+    mutating func append(
+        _ result: TransformResult,
+        in original: JSONSlice,
+        pointer: String,
+        before: ArraySlice<UInt8> = [],
+        dropped: [UInt8]? = nil
+    ) {
+        var json = result.json
+        switch result {
+        case .failed(let reason):
+            faults.append(TransformFault(pointer: pointer, reason: reason))
+            json = original.json
+        case .dropped: json = dropped
+        case .value, .coerced, .partial: break
+        }
+        faults += result.faults.map { TransformFault(pointer: pointer + $0.pointer, reason: $0.reason) }
+        isCoerced = isCoerced || result.isCoerced
+        guard let json else { return }
+        if !isFirst { output.append(UInt8(ascii: ",")) }
+        isFirst = false
+        output += before
+        output += json
+    }
+
+    func result(closing: Character) -> TransformResult {
+        let json = output + [closing.asciiValue ?? 0]
+        if !faults.isEmpty { return .partial(json, faults: faults) }
+        return isCoerced ? .coerced(json) : .value(json)
+    }
+}
+
+/// One conversion after the other; backwards in the other order.
+struct ChainConversion: Conversion {
+    private let links: [any Conversion]
+
+    init(_ links: [any Conversion]) throws(MappingError) {
+        guard !links.isEmpty else { throw .invalidTransform("a chain has no conversion in it") }
+        self.links = links
+    }
+
+    func forward(_ value: JSONSlice) -> TransformResult {
+        run(value, links) { $0.forward($1) }
+    }
+
+    func reverse(_ value: JSONSlice) -> TransformResult {
+        run(value, links.reversed()) { $0.reverse($1) }
+    }
+
+    private func run(
+        _ value: JSONSlice,
+        _ links: [any Conversion],
+        _ convert: (any Conversion, JSONSlice) -> TransformResult
+    ) -> TransformResult {
+        var value = value
+        var faults: [TransformFault] = []
+        var isCoerced = false
+        for link in links {
+            let result = convert(link, value)
+            guard let json = result.json, let next = JSONSlice(json) else { return result }
+            faults += result.faults
+            isCoerced = isCoerced || result.isCoerced
+            value = next
+        }
+        if !faults.isEmpty { return .partial(value.json, faults: faults) }
+        return isCoerced ? .coerced(value.json) : .value(value.json)
+    }
+}
+
+/// A conversion without a way back.
+struct OneWayConversion: Conversion {
+    let inner: any Conversion
+    let back: TransformDeclaration.Back
+
+    func forward(_ value: JSONSlice) -> TransformResult { inner.forward(value) }
+
+    func reverse(_ value: JSONSlice) -> TransformResult {
+        switch back {
+        case .drop: .dropped
+        case .raw: .value(value.json)
+        case .fail: .failed(reason: "the conversion has no way back")
+        }
+    }
+}

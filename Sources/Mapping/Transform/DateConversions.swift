@@ -1,0 +1,145 @@
+import Foundation
+import Synchronization
+
+/// RFC 3339, fractions and offsets as they are: `T` and `Z` in capitals, everything else as the upstream spells it.
+struct RFC3339Conversion: Conversion {
+    func forward(_ value: JSONSlice) -> TransformResult {
+        if value.isNull { return .value(value.json) }
+        guard let text = value.string, Timestamp(Array(text.utf8)) != nil else {
+            return .failed(reason: "a date as in RFC 3339, such as 2012-11-13T13:31:36Z, is expected")
+        }
+        var bytes = Array(text.utf8)
+        bytes[10] = UInt8(ascii: "T")
+        if bytes.last == UInt8(ascii: "z") { bytes[bytes.count - 1] = UInt8(ascii: "Z") }
+        return .string(String(decoding: bytes, as: UTF8.self))
+    }
+
+    func reverse(_ value: JSONSlice) -> TransformResult { forward(value) }
+}
+
+/// Seconds or milliseconds since 1970 to RFC 3339 in UTC; exact.
+struct UnixTimeConversion: Conversion {
+    /// How many digits of the number are below the second: 0 or 3.
+    let digitsBelowSecond: Int
+
+    func forward(_ value: JSONSlice) -> TransformResult {
+        if value.isNull { return .value(value.json) }
+        guard let number = number(value), let timestamp = timestamp(number), let text = timestamp.text else {
+            let unit = digitsBelowSecond == 0 ? "seconds" : "milliseconds"
+            return .failed(reason: "a number of \(unit) since 1970 is expected")
+        }
+        return .string(text)
+    }
+
+    func reverse(_ value: JSONSlice) -> TransformResult {
+        if value.isNull { return .value(value.json) }
+        guard let text = value.string, let timestamp = Timestamp(Array(text.utf8)) else {
+            return .failed(reason: "a date as in RFC 3339 is expected")
+        }
+        // As one integer of the fraction's last digit: before 1970 the fraction counts towards the future.
+        let scale = max(timestamp.fraction.count, digitsBelowSecond)
+        guard scale <= Self.maximumFraction else {
+            return .failed(reason: "a fraction of at most 9 digits is expected")
+        }
+        let fraction = timestamp.fraction + [UInt8](repeating: 0x30, count: scale - timestamp.fraction.count)
+        let units = timestamp.seconds * Self.powerOfTen(scale) + (Int(String(decoding: fraction, as: UTF8.self)) ?? 0)
+        return .value(Array(Self.decimal(units, digitsBehindPoint: scale - digitsBelowSecond).utf8))
+    }
+
+    /// Nanoseconds of all writable years fit into an integer of 64 bits but for the outermost.
+    private static let maximumFraction = 9
+
+    /// A JSON number, or a string that is spelled like one.
+    private func number(_ value: JSONSlice) -> JSONNumber? {
+        if let number = value.number { return number }
+        guard let text = value.string, Reference.isNumber(text) else { return nil }
+        return Array(text.utf8).withUnsafeBufferPointer { JSONNumber($0) }
+    }
+
+    private func timestamp(_ number: JSONNumber) -> Timestamp? {
+        guard case .small(let exponent) = number.exponent, number.digits.count <= 24 else { return nil }
+        let power = exponent - digitsBelowSecond
+        guard power >= -Self.maximumFraction - 3, power <= 12 else { return nil }
+        let digits = number.digits + [UInt8](repeating: 0x30, count: max(0, power))
+        let wholeCount = max(0, digits.count + min(0, power))
+        guard wholeCount <= 15, let whole = Int("0" + String(decoding: digits[..<wholeCount], as: UTF8.self)) else {
+            return nil
+        }
+        let leading = [UInt8](repeating: 0x30, count: max(0, -power - digits.count))
+        let fraction = power < 0 ? leading + digits[wholeCount...] : []
+        guard number.isNegative else { return Timestamp(seconds: whole, fraction: fraction) }
+        guard !fraction.isEmpty else { return Timestamp(seconds: -whole) }
+        // -1.25 is 0.75 after the second -2.
+        guard let part = Int(String(decoding: fraction, as: UTF8.self)) else { return nil }
+        let complement = String(Self.powerOfTen(fraction.count) - part)
+        let padding = String(repeating: "0", count: fraction.count - complement.count)
+        return Timestamp(seconds: -whole - 1, fraction: Array((padding + complement).utf8))
+    }
+
+    private static func powerOfTen(_ power: Int) -> Int { (0..<power).reduce(1) { product, _ in product * 10 } }
+
+    private static func decimal(_ units: Int, digitsBehindPoint count: Int) -> String {
+        guard count > 0 else { return String(units) }
+        let digits = String(units.magnitude)
+        let padded = String(repeating: "0", count: max(0, count + 1 - digits.count)) + digits
+        return (units < 0 ? "-" : "") + padded.dropLast(count) + "." + padded.suffix(count)
+    }
+}
+
+/// A declared pattern of Unicode's date fields to RFC 3339 in UTC, names of months and days in English.
+final class DatePatternConversion: Conversion {
+    private let pattern: String
+    /// A formatter is no value; it is used by one thread at a time.
+    private let formatter: Mutex<DateFormatter>
+
+    init(_ pattern: String, zone: String) throws(MappingError) {
+        guard let timeZone = TimeZone(identifier: zone) else {
+            throw .invalidTransform(
+                "there is no time zone \"\(zone)\"; write UTC or a name of the tz database such as America/Los_Angeles"
+            )
+        }
+        let formatter = DateFormatter()
+        // The locale that is made for this: it never follows the host's.
+        formatter.locale = Locale(identifier: "en_US_POSIX")
+        formatter.calendar = Calendar(identifier: .gregorian)
+        formatter.timeZone = timeZone
+        formatter.dateFormat = pattern
+        formatter.isLenient = false
+        let moment = Date(timeIntervalSince1970: 1_443_164_400)
+        guard !pattern.isEmpty, formatter.date(from: formatter.string(from: moment)) != nil else {
+            throw .invalidTransform(
+                "\"\(pattern)\" is no date pattern; write fields such as yyyy-MM-dd HH:mm:ss or MMMM d, yyyy"
+            )
+        }
+        self.pattern = pattern
+        self.formatter = Mutex(formatter)
+    }
+
+    func forward(_ value: JSONSlice) -> TransformResult {
+        if value.isNull { return .value(value.json) }
+        let date = value.string.flatMap { text in formatter.withLock { $0.date(from: text)?.timeIntervalSince1970 } }
+        guard let date, let text = Self.timestamp(date)?.text else {
+            return .failed(reason: "a date in the form \(pattern) is expected")
+        }
+        return .string(text)
+    }
+
+    func reverse(_ value: JSONSlice) -> TransformResult {
+        if value.isNull { return .value(value.json) }
+        guard let text = value.string, let timestamp = Timestamp(Array(text.utf8)) else {
+            return .failed(reason: "a date as in RFC 3339 is expected")
+        }
+        let fraction = Double("0." + String(decoding: timestamp.fraction, as: UTF8.self) + "0") ?? 0
+        let date = Date(timeIntervalSince1970: Double(timestamp.seconds) + fraction)
+        return .string(formatter.withLock { $0.string(from: date) })
+    }
+
+    /// Patterns have milliseconds at most.
+    private static func timestamp(_ seconds: Double) -> Timestamp? {
+        guard seconds.magnitude < 1e12 else { return nil }
+        let milliseconds = Int((seconds * 1_000).rounded())
+        let whole = milliseconds >= 0 ? milliseconds / 1_000 : -((999 - milliseconds) / 1_000)
+        let rest = String(milliseconds - whole * 1_000)
+        return Timestamp(seconds: whole, fraction: Array((String(repeating: "0", count: 3 - rest.count) + rest).utf8))
+    }
+}

@@ -1,0 +1,53 @@
+import Testing
+
+@testable import Mapping
+
+struct ValueCheckerTests {
+    private static func json(_ text: String) -> [UInt8] { Array(text.utf8) }
+
+    @Test(arguments: [
+        (ValueCheck.type([.string]), #""a""#, true), (.type([.string]), "1", false),
+        (.type([.string, .number]), "1", true), (.type([.integer]), "5.0", true), (.type([.integer]), "5.5", false),
+        (.type([.boolean]), "true", true), (.type([.object]), "[]", false), (.type([.string]), "null", true),
+        (.range(minimum: json("0"), maximum: json("100")), "100", true),
+        (.range(minimum: json("0"), maximum: json("100")), "100.0000000000000000001", false),
+        (.range(minimum: json("0"), maximum: nil), "-1e-400", false),
+        (.range(minimum: nil, maximum: json("1e400")), "9e399", true),
+        (.range(minimum: json("0"), maximum: nil), #""5""#, false),
+        (.length(minimum: 1, maximum: 3), #""äöü""#, true), (.length(minimum: 1, maximum: 3), #""""#, false),
+        (.length(minimum: nil, maximum: 2), "[1,2,3]", false),
+        (.length(minimum: nil, maximum: 1), #""\ud83d\ude00""#, true),
+        (.pattern("[a-z]+"), #""abc""#, true), (.pattern("[a-z]+"), #""abc1""#, false),
+        (.pattern("a|bc"), #""bc""#, true), (.pattern("a|bc"), #""ab""#, false),
+        (.oneOf([json("1"), json(#""a""#)]), "1.0", true), (.oneOf([json("1")]), #""1""#, false),
+        (.notNull, "null", false), (.notNull, "0", true),
+    ]
+    )
+    func `a value is as demanded, or the reason says what was expected`(
+        _ check: ValueCheck,
+        _ value: String,
+        _ isGood: Bool
+    ) throws {
+        let fault = try ValueChecker([check]).fault(in: Self.json(value))
+        #expect((fault == nil) == isGood)
+        if let fault { #expect(fault.hasSuffix("expected") || fault.hasSuffix("not allowed")) }
+    }
+
+    @Test(arguments: [
+        ValueCheck.type([]), .range(minimum: json("2"), maximum: json("1")),
+        .range(minimum: json("a"), maximum: nil),
+        .length(minimum: 2, maximum: 1), .length(minimum: -1, maximum: nil), .pattern("("), .oneOf([]),
+        .oneOf([json("{")]),
+    ]
+    )
+    func `a check that nothing could pass is refused`(_ check: ValueCheck) {
+        #expect(throws: MappingError.self) { try ValueChecker([check]) }
+    }
+
+    @Test
+    func `a pattern that takes for ever on long texts is not tried on them`() throws {
+        let checker = try ValueChecker([.pattern("[a-z]*")])
+        #expect(checker.fault(in: Self.json("\"" + String(repeating: "a", count: 1_000_000) + "\"")) != nil)
+        #expect(checker.fault(in: Self.json(#""\ud800""#)) != nil)
+    }
+}
