@@ -12,6 +12,8 @@ struct CompiledUpstream: Sendable {
         var rule: BodyRule
         /// Members of the object that the path gave, by name of the identity, key or property.
         var bound: [String: String]
+        /// What the route's captures matched, decoded.
+        var captures: [String: String] = [:]
     }
 
     init(_ settings: Settings.Upstream) throws(MappingError) {
@@ -53,6 +55,7 @@ struct CompiledUpstream: Sendable {
         for binding in route.object {
             bound[binding.key] = match.captures.first { $0.name == binding.capture }?.value
         }
-        return BodyMatch(rule: rule, bound: bound)
+        let captures = Dictionary(match.captures.map { ($0.name, $0.value) }, uniquingKeysWith: { first, _ in first })
+        return BodyMatch(rule: rule, bound: bound, captures: captures)
     }
 }

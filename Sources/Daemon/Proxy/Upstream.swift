@@ -72,7 +72,12 @@ final class Upstream: Sendable {
         guard let match = rules.body(method: method, path: route, status: status) else {
             return Reading(rule: nil, kind: .detail, bound: [:])
         }
-        return Reading(rule: match.rule, kind: match.rule.isList ? .list : .detail, bound: match.bound)
+        return Reading(
+            rule: match.rule,
+            kind: match.rule.isList ? .list : .detail,
+            bound: match.bound,
+            captures: match.captures
+        )
     }
 
     /// The variant that an answer's `Vary` makes of its request; nil where no request will ever match.

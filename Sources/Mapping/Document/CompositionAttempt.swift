@@ -115,13 +115,15 @@ struct CompositionAttempt {
         }
         if newest.isContainer {
             writeContainer(newest, shape, member: path, of: resolved, name: name, isStrict: isStrict)
-        } else if shape.value.kind == .object, newest.link?.isMany != true, newest.link != nil {
+        } else if shape.value.kind == .object, newest.link?.arity == .one {
             // Pinned as an embedded literal; now null, or an object of its own.
             write(related: newest, shape)
         } else if ObservedMember(value: shape.value, isShared: true, link: newest.link).agrees(with: newest) {
             copy(shape.text, shape.value.range)
         } else if newest.link?.isMany == true {
             writeList(newest, shape)
+        } else if newest.link?.arity == .keyed {
+            writeKeyed(newest, shape)
         } else if newest.link != nil {
             write(related: newest, shape)
         } else if newest.value.containsReference {
@@ -196,7 +198,7 @@ struct CompositionAttempt {
     /// Writes the newest value of a relation to one object where the pinned one differs.
     private mutating func write(related newest: ObservedMember, _ shape: Shape) {
         let value = newest.value
-        guard let link = newest.link, let target = value.target else {
+        guard let link = newest.link, let target = value.target(isStrict: link.isStrict) else {
             guard !value.containsReference, value.kind != .array, value.kind != .object else {
                 return fail("a relation to one object now holds something else")
             }
@@ -204,18 +206,30 @@ struct CompositionAttempt {
             return output.append(contentsOf: value.bytes)
         }
         if let inner = objectShape(shape) {
-            expand(ObjectName(model: models.compiled[link.model].name, identity: target.identity.text), in: inner)
-        } else if let pinned = shape.value.target, pinned.isBare {
+            expand(name(of: target, link), in: inner)
+        } else if let pinned = shape.value.target(), pinned.isBare {
             isChanged = true
-            appendBare(value, target.identity.text, like: shape.value)
+            appendBare(value, target.identity.text, link, like: shape.value)
         } else {
             fail("a relation now points to an object, and the document does not say in which shape")
         }
     }
 
+    /// The object that a value of a relation points to; a bare identity is one of the declared model.
+    func name(of target: JSONSlice.Target, _ link: ObservedMember.Link) -> ObjectName {
+        target.name
+            ?? ObjectName(model: models.compiled[link.model].objectName, identity: target.identity.text)
+    }
+
     /// Writes a bare identity: in its own spelling if it has one, else of the kind that stands beside it.
-    mutating func appendBare(_ value: JSONSlice, _ identity: String, like pinned: JSONSlice) {
+    mutating func appendBare(
+        _ value: JSONSlice,
+        _ identity: String,
+        _ link: ObservedMember.Link,
+        like pinned: JSONSlice
+    ) {
         if !value.isReference { return output.append(contentsOf: value.bytes) }
+        if link.isStrict { return Reference.appendStrict(identity, to: &output) }
         Reference.appendBare(identity, asNumber: pinned.kind == .number && Reference.isNumber(identity), to: &output)
     }
 }

@@ -125,7 +125,8 @@ extension MapRun {
                 .requiredMissing,
                 "Property \(property.name) is required and absent.",
                 at: frames.last?.object,
-                model: model.name
+                model: model.name,
+                property: property.name
             )
         }
         return false

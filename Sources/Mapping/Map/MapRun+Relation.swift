@@ -21,7 +21,13 @@ extension MapRun {
             return null(found, of: property, model)
         }
         if let checker = property.conversion.checker, let fault = checker.fault(in: slice(found)) {
-            warn(.quarantined, "Property \(property.name): \(fault); the value is left out.", at: found, model: model)
+            warn(
+                .quarantined,
+                "Property \(property.name): \(fault); the value is left out.",
+                at: found,
+                model: model,
+                property: property.name
+            )
             return false
         }
         switch relation.shape {
@@ -194,7 +200,7 @@ extension MapRun {
             self.object(object, as: index, position: position, key: key, mask: mask)
             expanding.removeLast()
         } else {
-            Reference.appendBare(name.identity, asNumber: Reference.isInteger(name.identity), to: &output)
+            appendLiteral(value)
         }
     }
 

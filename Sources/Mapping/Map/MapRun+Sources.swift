@@ -110,13 +110,16 @@ extension MapRun {
         _ model: String
     ) -> Value? {
         guard let object = frames.last?.object else { return nil }
-        let found = slots.filter { members.values[$0] >= 0 }.map {
-            Value(document: object.document, node: members.values[$0])
+        var first: Value?
+        for slot in slots where members.values[slot] >= 0 {
+            let value = Value(document: object.document, node: members.values[slot])
+            if first == nil {
+                first = value
+            } else {
+                warn(.keyCollision, "A property stands under two names; the exact one counts.", at: value, model: model)
+            }
         }
-        guard let first = found.first else { return nil }
-        if found.count > 1 {
-            warn(.keyCollision, "A property stands under two names; the exact one counts.", at: found[1], model: model)
-        }
+        guard let first else { return nil }
         guard !tail.isEmpty else { return first }
         return list(at: first, tail, model)
     }
@@ -147,11 +150,16 @@ extension MapRun {
         case .url: return context.url.isEmpty ? nil : string(context.url)
         case .capture(let name): return context.captures[name].flatMap { string($0) }
         case .header(let name): return context.fields[name].flatMap { string($0) }
-        case .parent(let path): return frames.dropLast().last?.object.flatMap { find(path, of: $0) }
+        case .parent(let path): return parent.flatMap { find(path, of: $0) }
         case .root(let path): return root.flatMap { find(path, of: $0) }
         case .index: return frames.last?.position.flatMap { make(Array(String($0).utf8), of: nil) }
         case .key: return frames.last?.key
         }
+    }
+
+    /// The nearest object of a declared model around this one, or the envelope.
+    private var parent: Value? {
+        frames.count > 1 ? frames[frames.count - 2].object : isEnveloped ? Value(document: 0, node: 0) : nil
     }
 
     /// The outermost object of the body.

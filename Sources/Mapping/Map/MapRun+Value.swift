@@ -14,7 +14,13 @@ extension MapRun {
             value = coerced
         }
         if let checker = conversion.checker, let fault = checker.fault(in: slice(value)) {
-            warn(.quarantined, "Property \(property.name): \(fault); the value is left out.", at: found, model: model)
+            warn(
+                .quarantined,
+                "Property \(property.name): \(fault); the value is left out.",
+                at: found,
+                model: model,
+                property: property.name
+            )
             return false
         }
         guard let transformer = conversion.transformer else {
@@ -27,7 +33,13 @@ extension MapRun {
     /// Writes null where null was seen.
     mutating func null(_ value: Value, of property: PropertyPlan, _ model: String) -> Bool {
         if property.conversion.refusesNull {
-            warn(.unexpectedNull, "Property \(property.name) is null.", at: value, model: model)
+            warn(
+                .unexpectedNull,
+                "Property \(property.name) is null.",
+                at: value,
+                model: model,
+                property: property.name
+            )
             if property.defaultValue != nil { return false }
         }
         append("null")
@@ -37,7 +49,13 @@ extension MapRun {
     /// Warns of a coercion, once for each property.
     mutating func noteCoercion(of value: Value, _ property: String, _ model: String) {
         guard coerced.insert("\(model).\(property)").inserted else { return }
-        warn(.coerced, "Property \(property) has a value of another type, which is converted.", at: value, model: model)
+        warn(
+            .coerced,
+            "Property \(property) has a value of another type, which is converted.",
+            at: value,
+            model: model,
+            property: property
+        )
     }
 
     /// Writes what came of a conversion; what it does not know stays as the upstream has it, with a warning.
@@ -60,12 +78,13 @@ extension MapRun {
                     "Property \(property): \(fault.reason).",
                     at: value,
                     within: fault.pointer,
-                    model: model
+                    model: model,
+                    property: property
                 )
             }
             output.append(contentsOf: json)
         case .failed(let reason):
-            warn(.transformFailed, "Property \(property): \(reason).", at: value, model: model)
+            warn(.transformFailed, "Property \(property): \(reason).", at: value, model: model, property: property)
             appendLiteral(value)
         case .dropped:
             return false

@@ -52,6 +52,8 @@ struct MapRun {
     let context: MappingContext
     /// What is known of the objects that references name; nil: the text holds no references.
     let resolve: ((ObjectName) -> [UInt8]?)?
+    /// Whether the body is an envelope, and so the parent of the outermost objects.
+    var isEnveloped = false
     var documents: [Document]
     var output: [UInt8] = []
     var frames: [Frame] = []
@@ -120,10 +122,12 @@ struct MapRun {
         _ message: String,
         at value: Value?,
         within rest: String = "",
-        model: String?
+        model: String?,
+        property: String? = nil
     ) {
         guard warnings.count < Self.maximumWarnings else { return }
-        warnings.append(MappingWarning(kind, message, pointer: value.flatMap(pointer).map { $0 + rest }, model: model))
+        let pointer = value.flatMap(pointer).map { $0 + rest }
+        warnings.append(MappingWarning(kind, message, pointer: pointer, model: model, property: property))
     }
 
     /// Where in the body a value is; nil for what is not of the body.

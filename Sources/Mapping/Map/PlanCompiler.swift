@@ -49,11 +49,11 @@ struct PlanCompiler {
         var chain = [model]
         while let base = declarations[chain[0]].base {
             guard let index = indexes[base] else {
-                report(.unknownMember(base, usedBy: "base", model: declarations[chain[0]].name), model: chain[0])
+                report(.unknownModel(base, property: "base", model: declarations[chain[0]].name), model: chain[0])
                 break
             }
             guard !chain.contains(index) else {
-                report(.circle(chain.map { declarations[$0].name }, use: "base"), model: model)
+                report(.circularCluster(chain.reversed().map { declarations[$0].name }), model: model)
                 break
             }
             chain.insert(index, at: 0)
@@ -264,12 +264,12 @@ struct PlanCompiler {
         var choices: [ModelPlan.Choice] = []
         for choice in declarations[model].choices {
             guard let index = indexes[choice.model] else {
-                report(.unknownMember(choice.model, usedBy: "cluster", model: declarations[model].name), model: model)
+                report(.unknownModel(choice.model, property: "cluster", model: declarations[model].name), model: model)
                 continue
             }
             do throws(MappingError) {
                 let condition = try choice.condition.map { (condition) throws(MappingError) in
-                    try CompiledCondition(condition, usedBy: "cluster", model: declarations[model].name)
+                    try CompiledCondition(condition) { (entry) throws(MappingError) in try names(entry, chain) }
                 }
                 guard let plan = planIndex(ofChoice: index, within: chain) else { continue }
                 choices.append(ModelPlan.Choice(condition: condition, plan: plan))
@@ -280,11 +280,21 @@ struct PlanCompiler {
         return choices
     }
 
+    /// The member names that a condition asks for: a property's, or those of a key path.
+    private func names(_ entry: String, _ chain: [Int]) throws(MappingError) -> [String] {
+        let property = members(of: chain).first { $0.declaration.name == entry && $0.declaration.parts.isEmpty }
+        let from = property?.declaration.from ?? ""
+        guard let names = KeyPathSyntax.steps(of: from.isEmpty ? entry : from)?.names else {
+            throw .invalidKeyPath(entry, usedBy: "cluster", model: declarations[chain[chain.count - 1]].name)
+        }
+        return names
+    }
+
     /// The plan of a choice: of the concrete model's own chain if that goes through the cluster's base, else of both.
     private mutating func planIndex(ofChoice model: Int, within chain: [Int]) -> Int? {
         if chain.last == model { return planIndex(of: chain) }
         guard !chain.contains(model) else {
-            report(.circle(chain.map { declarations[$0].name }, use: "cluster"), model: model)
+            report(.circularCluster(chain.map { declarations[$0].name }), model: model)
             return nil
         }
         let own = self.chain(of: model)

@@ -1,7 +1,4 @@
-/// The way to a value within an object as a declaration spells it, with steps over arrays.
-///
-/// Member names are separated by dots; `name[]` is every element of the array at `name`. `\.` is a dot within a name,
-/// `\[` a bracket, `\\` a backslash; a backslash before anything else is itself.
+/// The way to a value within an object, ready to be compared with JSON byte by byte.
 struct ValuePath: Sendable, Equatable {
     /// One step.
     enum Step: Sendable, Equatable {
@@ -18,25 +15,15 @@ struct ValuePath: Sendable, Equatable {
     /// The path to a member by its plain name.
     init(member name: String) { steps = [.member(Array(name.utf8))] }
 
-    /// Reads a spelling; nil if it is empty, has an empty component or ends in a lone backslash.
+    /// Reads a spelling; nil for what is no key path.
     init?(_ text: String) {
-        steps = []
-        var component = Component()
-        var isEscaped = false
-        for byte in text.utf8 {
-            if isEscaped {
-                component.append(escaped: byte)
-                isEscaped = false
-            } else if byte == UInt8(ascii: "\\") {
-                isEscaped = true
-            } else if byte == UInt8(ascii: ".") {
-                guard component.finish(&steps) else { return nil }
-                component = Component()
-            } else {
-                component.name.append(byte)
+        guard let steps = KeyPathSyntax.steps(of: text) else { return nil }
+        self.steps = steps.map { step in
+            switch step {
+            case .name(let name): .member(Array(name.utf8))
+            case .elements: .each
             }
         }
-        guard !isEscaped, component.finish(&steps) else { return nil }
     }
 
     /// The names of the leading steps, up to the first over an array.
@@ -51,30 +38,32 @@ struct ValuePath: Sendable, Equatable {
     func leads(to other: ValuePath) -> Bool {
         steps.count < other.steps.count && other.steps.starts(with: steps)
     }
+}
 
-    private struct Component {
-        var name: [UInt8] = []
-        /// The end of the last escape: brackets before it are part of the name.
-        private var literalEnd = 0
-
-        mutating func append(escaped byte: UInt8) {
-            if byte != UInt8(ascii: "."), byte != UInt8(ascii: "["), byte != UInt8(ascii: "\\") {
-                name.append(UInt8(ascii: "\\"))
-            }
-            name.append(byte)
-            literalEnd = name.count
+extension JSONIndex {
+    /// The value at a key path of an object; nil if a member on the way is missing or no object.
+    func value(at path: ValuePath, of object: Int) -> Int? {
+        var value = object
+        for case .member(let name) in path.steps {
+            guard let next = member(name, of: value) else { return nil }
+            value = next
         }
+        return value
+    }
+}
 
-        mutating func finish(_ steps: inout [Step]) -> Bool {
-            var arrays = 0
-            while name.count >= literalEnd + 2, name.suffix(2).elementsEqual([UInt8(ascii: "["), UInt8(ascii: "]")]) {
-                name.removeLast(2)
-                arrays += 1
-            }
-            guard !name.isEmpty else { return false }
-            steps.append(.member(name))
-            steps += [Step](repeating: .each, count: arrays)
-            return true
+extension CompiledCondition {
+    /// Whether the object at a node fulfils it.
+    func holds(for object: Int, in index: JSONIndex) -> Bool {
+        index.kind(object) == .object && holds(for: index.slice(object))
+    }
+
+    /// The first names of the key paths that it asks for.
+    var members: [[UInt8]] {
+        switch self {
+        case .has(let path), .member(let path, _): path.prefix(1).map { Array($0.utf8) }
+        case .all(let conditions), .any(let conditions): conditions.flatMap(\.members)
+        case .not(let condition): condition.members
         }
     }
 }

@@ -18,6 +18,12 @@ public enum MappingError: Error, Sendable, Equatable {
     case identityIsList(String, model: String)
     /// One entry named twice in `identity`, `keys` or `local`.
     case namedTwice(String, usedBy: String, model: String)
+    /// Models that are each other's base, or each other's choice.
+    case circularCluster([String])
+    /// A merge policy that does not go with what the property holds.
+    case invalidMerge(String, property: String, model: String)
+    /// Migrations whose versions do not rise, or go beyond the model's version.
+    case invalidMigration(Int, model: String, version: Int)
     /// A path pattern that cannot be one.
     case invalidPattern(String, reason: String)
     /// A conversion that cannot be one.
@@ -34,8 +40,6 @@ public enum MappingError: Error, Sendable, Equatable {
     case sameOutput(String, properties: [String], model: String)
     /// Declarations of one property that exclude each other.
     case contradiction(String, property: String, model: String)
-    /// A base or a choice that is not declared.
-    case unknownMember(String, usedBy: String, model: String)
     /// Models that refer to each other in a circle that has no end; `use` says by what.
     case circle([String], use: String)
     /// Two routes with the same pattern, method and status.
@@ -65,6 +69,13 @@ extension MappingError: CustomStringConvertible {
             "model \(model): identity \"\(path)\" is a list of objects; an identity is one string or number"
         case .namedTwice(let path, let use, let model):
             "model \(model), \(use): \"\(path)\" is named twice"
+        case .circularCluster(let models):
+            "models \(models.joined(separator: ", ")) are each other's base; one of them must have none"
+        case .invalidMerge(let reason, let property, let model):
+            "model \(model), property \(property): \(reason)"
+        case .invalidMigration(let to, let model, let version):
+            "model \(model): a migration to version \(to) does not belong between versions 0 and \(version); "
+                + "migrations rise, and the model's version is that of the last"
         case .invalidPattern(let pattern, let reason):
             "path \"\(pattern)\": \(reason)"
         case .unknownContext(let text, let property, let model):
@@ -77,8 +88,6 @@ extension MappingError: CustomStringConvertible {
             "model \(model) writes \(properties.joined(separator: " and ")) back to \"\(path)\"; say \"to: none\" of those that are only read"
         case .contradiction(let reason, let property, let model):
             "model \(model), property \(property): \(reason)"
-        case .unknownMember(let name, let use, let model):
-            "model \(model), \(use): there is no model \(name)"
         case .circle(let models, let use):
             "models \(models.joined(separator: ", ")) refer to each other in a circle by \(use)"
         case .invalidTransform(let reason), .invalidCheck(let reason):

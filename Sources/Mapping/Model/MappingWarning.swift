@@ -26,7 +26,8 @@ public struct MappingWarning: Sendable, Equatable {
         case identityUnusable = "identity-unusable"
         /// The identity member occurs twice in one object; the object stays literal.
         case identityRepeated = "identity-repeated"
-        /// A value that fails a check, or is no object of its relation; the mapped view leaves it out.
+        /// A value that fails a check, or is no object of its relation: it moves into no other answer, and the mapped view
+        /// leaves it out.
         case quarantined
         /// A value that its conversion does not know; the mapped view shows the upstream's.
         case transformFailed = "transform-failed"
@@ -34,7 +35,7 @@ public struct MappingWarning: Sendable, Equatable {
         case keyCollision = "key-collision"
         /// A key path leads through a value that has no members.
         case pathBlocked = "path-blocked"
-        /// A required property is absent.
+        /// An object without a property that is required.
         case requiredMissing = "required-missing"
         /// Null where a property is declared never to be null; it is shown.
         case unexpectedNull = "unexpected-null"
@@ -62,12 +63,25 @@ public struct MappingWarning: Sendable, Equatable {
     public var pointer: String?
     /// The model concerned.
     public var model: String?
+    /// The property concerned.
+    public var property: String?
+    /// How often this was met in the body, the pointer being that of the first place.
+    public var count: Int
 
     /// Describes a misfit.
-    public init(_ kind: Kind, _ message: String, pointer: String? = nil, model: String? = nil) {
+    public init(
+        _ kind: Kind,
+        _ message: String,
+        pointer: String? = nil,
+        model: String? = nil,
+        property: String? = nil,
+        count: Int = 1
+    ) {
         self.kind = kind
         self.message = message
         self.pointer = pointer
         self.model = model
+        self.property = property
+        self.count = count
     }
 }

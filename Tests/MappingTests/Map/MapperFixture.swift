@@ -23,7 +23,7 @@ struct MapperFixture {
     let mapper: DocumentMapper
 
     init(_ declarations: ModelDeclaration...) throws(MappingError) {
-        mapper = DocumentMapper(plan: try MappingPlan(declarations))
+        mapper = DocumentMapper(models: try Models(declarations))
     }
 
     func map(

@@ -13,7 +13,7 @@ import Testing
             reverseFallback: nil
         )
         return DocumentMapper(
-            plan: try MappingPlan([
+            models: try Models([
                 ModelDeclaration("User", identity: ["id"], Property("handle", "login"), Property("name")),
                 ModelDeclaration("Label", identity: ["id"], Property("name")).with { $0.sharesAll = true },
                 ModelDeclaration("Signature", Property("title", "name"), Property("user", one: "User")),
@@ -79,7 +79,7 @@ import Testing
     @Test(arguments: 0..<4 as Range<UInt64>)
     func `what is declared as it is comes back as it was`(seed: UInt64) throws {
         let mapper = DocumentMapper(
-            plan: try MappingPlan([
+            models: try Models([
                 ModelDeclaration(
                     "Any",
                     Property("a"),
@@ -102,7 +102,7 @@ import Testing
 
     @Test func `objects nested deeper than the mapped view goes are shown as they are`() throws {
         let mapper = DocumentMapper(
-            plan: try MappingPlan([
+            models: try Models([
                 ModelDeclaration("A", identity: ["id"], Property("inner", "a").with { $0.relation = .one("A") })
             ])
         )
@@ -118,7 +118,7 @@ import Testing
 
     @Test func `references that multiply are expanded a bounded number of times`() throws {
         let mapper = DocumentMapper(
-            plan: try MappingPlan([
+            models: try Models([
                 ModelDeclaration("A", identity: ["id"], Property("l", one: "A"), Property("r", one: "A"))
             ])
         )
