@@ -85,7 +85,7 @@ extension MapRun {
         _ completions: [Completion],
         start: Int
     ) -> Bool {
-        let mark = output.count
+        let (mark, syntheticBefore) = (output.count, synthetic.count)
         place.append(.name(property.name))
         defer { place.removeLast() }
         if mark > start { append(",") }
@@ -115,6 +115,7 @@ extension MapRun {
         }
         if isShown { return true }
         output.removeLast(output.count - mark)
+        synthetic.removeLast(synthetic.count - syntheticBefore)
         if let value = effective.defaultValue {
             if mark > start { append(",") }
             output.append(contentsOf: property.key)

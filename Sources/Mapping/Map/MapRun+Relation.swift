@@ -46,7 +46,11 @@ extension MapRun {
         _ completions: [Completion]
     ) -> Bool {
         if case .itself = property.source {
-            return object(value, as: index, mask: mask, completions: completions, isItself: true)
+            let before = warnings.count
+            let isPresent = object(value, as: index, mask: mask, completions: completions, isItself: true)
+            // Nothing is missing of a child that is not there.
+            if !isPresent { warnings.removeLast(warnings.count - before) }
+            return isPresent
         }
         if kind(value) == .object {
             object(value, as: index, mask: mask, completions: completions)
@@ -205,7 +209,7 @@ extension MapRun {
     }
 
     private func isIdentity(_ value: Value, of index: Int) -> Bool {
-        guard plan.models[index].hasIdentity, case .text = withBytes(value, Identity.read) else { return false }
+        guard plan.models[index].hasIdentity, case .text = withBytes(value, { Identity.read($0) }) else { return false }
         return true
     }
 

@@ -83,7 +83,7 @@ extension MapRun {
 
     private func isBare(_ value: Value, _ place: SourceTree.Node) -> Bool {
         guard place.mayBeBare else { return false }
-        if case .unusable = withBytes(value, Identity.read) { return false }
+        if case .unusable = withBytes(value, { Identity.read($0) }) { return false }
         return true
     }
 

@@ -6,4 +6,11 @@ public struct ModelMistake: Sendable, Equatable {
     public var property: Int?
     /// What is wrong.
     public var error: MappingError
+
+    /// Describes a mistake.
+    public init(model: Int, property: Int? = nil, error: MappingError) {
+        self.model = model
+        self.property = property
+        self.error = error
+    }
 }

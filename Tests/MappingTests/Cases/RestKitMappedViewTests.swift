@@ -129,6 +129,25 @@ import Testing
         #expect(without.body == #"{"name":"x"}"# && without.warnings.isEmpty)
     }
 
+    @Test func `RK-14: of a child that is not there nothing is missing and nothing is synthetic`() throws {
+        let fixture = try MapperFixture(
+            ModelDeclaration(
+                "Place",
+                Property("name"),
+                Property(name: "location", from: "@self", relation: .one("Location"))
+            ),
+            ModelDeclaration(
+                "Location",
+                Property("lat", "latitude").with { $0.isRequired = true },
+                Property("unit").with { $0.defaultValue = json(#""deg""#) }
+            )
+        )
+        let without = fixture.one(#"{"name":"x"}"#, "Place")
+        #expect(without.body == #"{"name":"x"}"# && without.warnings.isEmpty && without.synthetic.isEmpty)
+        let shown = fixture.one(#"{"latitude":1}"#, "Place")
+        #expect(shown.body == #"{"location":{"lat":1,"unit":"deg"}}"# && shown.synthetic == ["/location/unit"])
+    }
+
     @Test func `RK-15: a relation that is absent is absent, one that is null is null`() throws {
         let fixture = try MapperFixture(
             ModelDeclaration("A", Property("b", one: "B"), Property("n")),
