@@ -17,7 +17,8 @@ private func bench(
     folder: TemporaryFolder = TemporaryFolder(),
     time: ManualTime = ManualTime()
 ) throws -> Bench {
-    try Bench(folder: folder, time: time) { $0.models = ["github": try Models(declarations)] }
+    let models = ["github": try Models(declarations)]
+    return try Bench(folder: folder, time: time) { $0.models = models }
 }
 
 extension Bench {
