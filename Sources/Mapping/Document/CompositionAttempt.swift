@@ -11,6 +11,8 @@ struct CompositionAttempt {
     private(set) var objects: Set<ObjectName> = []
     /// Whether the output departs from the bytes received.
     var isChanged = false
+    /// Members of pins that fail their checks, by pin: such a literal stays where it came.
+    private var quarantined: [Int: Set<MemberPath>] = [:]
     /// Objects to be asked for before trying again.
     private(set) var missing: Set<ObjectName> = []
     /// Why the result is not wholly known; the first reason found.
@@ -59,6 +61,10 @@ struct CompositionAttempt {
         guard let object = known[place.name], let resolved = object.resolved, object.only != payload,
             let value = JSONSlice(payload)
         else { return copy(place.pin, 0..<payload.count) }
+        if !models.plain[resolved.model] {
+            let failing = ObservedMembers(value, model: resolved.model, models: models).quarantined
+            if !failing.isEmpty { quarantined[place.pin] = failing }
+        }
         write(Shape(text: place.pin, value: value), showing: resolved, name: place.name, isStrict: false)
     }
 
@@ -107,7 +113,11 @@ struct CompositionAttempt {
         name: ObjectName?,
         isStrict: Bool
     ) {
-        if !isStrict, resolved.isKept(path, in: tree.text(shape.text)) { return copy(shape.text, shape.value.range) }
+        if !isStrict,
+            quarantined[shape.text]?.contains(path) == true || resolved.isKept(path, in: tree.text(shape.text))
+        {
+            return copy(shape.text, shape.value.range)
+        }
         guard case .value(let newest) = resolved[path], mayShow(newest, at: path, of: resolved, isStrict: isStrict)
         else {
             if isStrict { return fail("\(path.text) is not known of \(describe(name))") }
