@@ -2,7 +2,7 @@
 extension Store {
     /// How much the store holds.
     public func count() async throws(StoreError) -> StoreCount {
-        try await core.read { try Inventory(database: $0).count() }
+        try await core.read { [hasher] in try Inventory(database: $0, hasher: hasher).count() }
     }
 
     /// Removes what a filter means, durably; a dry run only counts it.
@@ -23,17 +23,21 @@ extension Store {
     /// A page of objects, in the order of their ids.
     public func objects(_ query: ObjectQuery) async throws(StoreError) -> Page<ObjectRow> {
         let (models, lag) = (core.models, core.lag)
-        return try await core.read { try Inventory(database: $0).objects(query, models: models, lag: lag) }
+        return try await core.read { [hasher] in
+            try Inventory(database: $0, hasher: hasher).objects(query, models: models, lag: lag)
+        }
     }
 
     /// A page of documents, in the order of their ids.
     public func documents(_ query: DocumentQuery) async throws(StoreError) -> Page<DocumentRow> {
-        try await core.read { try Inventory(database: $0).documents(query) }
+        try await core.read { [hasher] in try Inventory(database: $0, hasher: hasher).documents(query) }
     }
 
     /// A page of warnings, the latest first.
     public func warnings(limit: Int = 100, after: Int64? = nil) async throws(StoreError) -> Page<StoredWarning> {
-        try await core.read { try Inventory(database: $0).warnings(limit: limit, after: after) }
+        try await core.read { [hasher] in
+            try Inventory(database: $0, hasher: hasher).warnings(limit: limit, after: after)
+        }
     }
 
     /// Counts warnings; batched.

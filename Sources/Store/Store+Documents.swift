@@ -78,6 +78,7 @@ extension Store {
             let preparation = Preparation(
                 body: document.body,
                 rule: document.rule,
+                surroundings: document.surroundings,
                 models: core.models[document.key.upstream],
                 hasher: core.hasher
             )
@@ -112,6 +113,7 @@ extension Store {
                 let preparation = Preparation(
                     body: observation.body,
                     rule: observation.rule,
+                    surroundings: observation.surroundings,
                     models: core.models[observation.upstream],
                     hasher: core.hasher
                 )

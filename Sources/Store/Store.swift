@@ -41,7 +41,8 @@ public final class Store: Sendable {
         var numbers = file.numbers
         do {
             let views = Views(models: configuration.models)
-            let settled = try core.pool.writeWithoutTransaction { database in
+            let versions = ModelVersions(path: configuration.path, models: configuration.models)
+            let (settled, migrated) = try core.pool.writeWithoutTransaction { database in
                 let session = WriteSession(
                     database: database,
                     hasher: core.hasher,
@@ -51,18 +52,20 @@ public final class Store: Sendable {
                     models: core.models,
                     numbers: numbers
                 )
-                let (settled, _) = try session.transaction(durable: true) {
+                let ((settled, migrated), _) = try session.transaction(durable: true) {
                     try views.install(in: database, hasher: core.hasher)
-                    return try session.settleAllSuspects()
+                    return (try session.settleAllSuspects(), try versions.record(in: database))
                 }
                 numbers = session.numbers
-                return settled
+                return (settled, migrated)
             }
+            notices += migrated
             if settled > 0 { notices.append(.suspectsSettled(documents: settled)) }
         } catch {
             throw StoreError(error)
         }
         Writer.start(core, numbers: numbers)
+        core.modernise(after: 0)
         KeyLoader.start(core)
         return (Store(core: core), notices)
     }
@@ -73,15 +76,21 @@ public final class Store: Sendable {
     }
 
     /// Replaces the models, after a reload of the configuration; the people's views follow.
+    ///
+    /// Fails with `.newerModel`, and changes nothing, if objects were stored under a newer version of one.
     public func replaceModels(_ models: [String: Models]) async throws(StoreError) {
         let lag = core.lag
         let compiled = models.mapValues { UpstreamModels($0, lag: lag) }
+        let versions = ModelVersions(path: core.pool.path, models: models)
+        try await core.read { try versions.check(in: $0) }
         core.models = compiled
         let hasher = core.hasher
         try await core.write(.prompt) { session in
             session.models = compiled
             try Views(models: models).install(in: session.database, hasher: hasher)
+            _ = try versions.record(in: session.database)
         }
+        core.modernise(after: 0)
     }
 
     // MARK: Memory

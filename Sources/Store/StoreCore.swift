@@ -124,6 +124,17 @@ final class StoreCore: Sendable {
 
     private static let noteLimit = 1024
 
+    /// Brings what people see of objects that were stored under an earlier version of their model up to date, slice by
+    /// slice behind all else.
+    ///
+    /// Whoever reads such an object through the store gets it as of today anyway; SQL sees what is written here.
+    func modernise(after object: ObjectID) {
+        guard models.values.contains(where: { $0.models.haveVersions }) else { return }
+        post(.batched, { try $0.modernise(after: object, limit: 256) }) { [self] result in
+            if case .success(let last?) = result { modernise(after: last) }
+        }
+    }
+
     /// Reads in one snapshot.
     func read<Value: Sendable>(
         _ work: @escaping @Sendable (Database) throws -> Value

@@ -4,6 +4,8 @@ public enum StoreError: Error, Sendable, Equatable {
     case locked(path: String, pid: Int32?)
     /// A newer Larder wrote the file.
     case newerSchema(path: String, found: String, known: String)
+    /// Objects in the file were stored under a newer version of a model than the configuration declares.
+    case newerModel(path: String, upstream: String, model: String, found: Int, declared: Int)
     /// The file or its folder cannot be opened or created.
     case cannotOpen(path: String, reason: String)
     /// The disk, or the store's own bound, has no room left.
@@ -24,6 +26,7 @@ public enum StoreError: Error, Sendable, Equatable {
         switch self {
         case .locked: "locked"
         case .newerSchema: "newer_schema"
+        case .newerModel: "newer_model"
         case .cannotOpen: "cannot_open"
         case .full: "full"
         case .corrupt: "corrupt"
@@ -45,6 +48,10 @@ extension StoreError: CustomStringConvertible {
         case .newerSchema(let path, let found, let known):
             "the store \(path) was written by a newer Larder (schema \(found), this one knows \(known)); "
                 + "update Larder, or give it another file with --store"
+        case .newerModel(let path, let upstream, let model, let found, let declared):
+            "the store \(path) holds objects of model \(model) of upstream \(upstream) at version \(found), and the "
+                + "configuration declares version \(declared); use the configuration that the store was filled with, "
+                + "raise the model's version again, or give this one another file with --store"
         case .cannotOpen(let path, let reason):
             "the store \(path) cannot be opened: \(reason)"
         case .full(let reason):
@@ -69,6 +76,8 @@ public enum StoreNotice: Sendable, Equatable, CustomStringConvertible {
     case corruptFileSetAside(path: String, reason: String)
     /// Writes were under way when the store was last left; what they touched was dropped.
     case suspectsSettled(documents: Int)
+    /// A model has a newer version than its objects in the file were stored under; its migrations are applied to them.
+    case modelMigrated(upstream: String, model: String, from: Int, to: Int)
 
     /// The notice as a sentence.
     public var description: String {
@@ -77,6 +86,9 @@ public enum StoreNotice: Sendable, Equatable, CustomStringConvertible {
             "the store was damaged (\(reason)); it was set aside as \(path), and an empty one was started"
         case .suspectsSettled(let documents):
             "writes were under way when the store was last left; \(documents) answers they may have changed were dropped"
+        case .modelMigrated(let upstream, let model, let from, let to):
+            "objects of model \(model) of upstream \(upstream) were stored at version \(from); "
+                + "they are read as of version \(to) from now on"
         }
     }
 }

@@ -93,7 +93,11 @@ private func error(_ declarations: [ModelDeclaration]) -> MappingError? {
             error([
                 ModelDeclaration(name: "A", properties: [Property(name: "b", from: "b", relation: .one("B"))]),
                 ModelDeclaration(name: "B", properties: [Property(name: "a", from: "a", relation: .many("A"))]),
-                ModelDeclaration(name: "C", properties: [Property(name: "c", from: "c", relation: .one("C"))]),
+                ModelDeclaration(
+                    name: "C",
+                    identity: ["id"],
+                    properties: [Property(name: "c", from: "c", relation: .one("C"))]
+                ),
             ]) == nil
         )
     }

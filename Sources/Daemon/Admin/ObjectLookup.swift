@@ -3,8 +3,8 @@ import Store
 
 /// Finds objects by what people call them: by identity, or by the value of one of their model's keys.
 ///
-/// The store has no index of keys, so a name that is no identity is looked for in every object of the model, page by
-/// page: seconds in a store of a million objects, on the admin side only.
+/// The store has an index of keys. What it does not know, because the object was stored before its model had the key, is
+/// looked for in every object of the model, page by page: seconds in a store of a million objects, on the admin side only.
 struct ObjectLookup: Sendable {
     private static let pageSize = 1000
 
@@ -21,6 +21,10 @@ struct ObjectLookup: Sendable {
         var query = query
         let limit = query.limit
         query.identity = nil
+        query.key = value
+        page = try await store.objects(query)
+        guard page.rows.isEmpty else { return page }
+        query.key = nil
         query.limit = Self.pageSize
         var found: [ObjectRow] = []
         while true {
@@ -46,10 +50,7 @@ struct ObjectLookup: Sendable {
 
     /// The values of an object's keys, read from its newest known members.
     private func keys(of row: ObjectRow) -> [String] {
-        guard let models = models[row.upstream] else { return [] }
-        let rule = BodyRule(model: row.model, isList: false)
-        guard case .objects(let body) = Normaliser(models: models).decompose(row.json, as: rule) else { return [] }
-        return body.occurrences.first?.keys.map(\.value) ?? []
+        models[row.upstream].map { $0.keys(in: row.json, of: row.model).map(\.value) } ?? []
     }
 }
 

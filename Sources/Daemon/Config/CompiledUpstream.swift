@@ -12,8 +12,8 @@ struct CompiledUpstream: Sendable {
         var rule: BodyRule
         /// Members of the object that the path gave, by name of the identity, key or property.
         var bound: [String: String]
-        /// What the path's captures matched, decoded.
-        var captures: [String: String]
+        /// What the route's captures matched, decoded.
+        var captures: [String: String] = [:]
     }
 
     init(_ settings: Settings.Upstream) throws(MappingError) {

@@ -108,7 +108,7 @@ final class AnswerCache: Sendable {
             sent: sent,
             kind: reading.kind,
             rule: ready.isJSON ? reading.rule : nil,
-            bound: reading.bound
+            surroundings: reading.surroundings(url: ready.key.url, fields: ready.answer.fields)
         )
         // Handed over at once, so that the store takes it in before any write that is answered from now on.
         store.receive(document) { [self] result in
@@ -128,6 +128,7 @@ final class AnswerCache: Sendable {
         switch result {
         case .success(let receipt):
             guard let id = receipt.document else {
+                if receipt.isSecret { return confined(ready, receipt, isOvertaken: isOvertaken) }
                 // A cleaning or a write overtook it.
                 return memory.remove(ready, at: digest)
             }
@@ -141,6 +142,12 @@ final class AnswerCache: Sendable {
             // Without its objects in the store it would not follow their changes.
             if hasRule { memory.remove(ready, at: digest) }
         }
+    }
+
+    /// An answer that shows a secret lives in memory alone, and follows its objects like any other.
+    private func confined(_ ready: ReadyAnswer, _ receipt: Receipt, isOvertaken: Bool) {
+        register(ready, under: receipt.objects, asOf: receipt.sequence)
+        if isOvertaken, ready.isClean { memory.insert(ready, at: ready.residence.digest) }
     }
 
     /// Returns when everything that was kept so far has been committed, or has failed to be.
@@ -222,6 +229,18 @@ struct Reading: Sendable {
     var kind: Observation.Kind
     /// Captures of the path that are bound to keys of the object.
     var bound: [String: String]
-    /// What the route's captures matched.
-    var captures: [String: String]
+    /// All captures of the path.
+    var captures: [String: String] = [:]
+
+    /// What surrounds a body that is read so.
+    func surroundings(url: String, fields: Fields) -> MappingContext {
+        guard rule != nil else { return .none }
+        var values: [String: String] = [:]
+        for line in fields.lines {
+            let name = String(decoding: line.name, as: UTF8.self).lowercased()
+            // Of several lines the first counts; no field that an identity is made of comes twice.
+            if values[name] == nil { values[name] = String(decoding: line.value, as: UTF8.self) }
+        }
+        return MappingContext(url: url, captures: captures, bound: bound, fields: values)
+    }
 }

@@ -274,7 +274,7 @@ actor Proxy {
         let targets = outcome.invalidated(by: demand)
         forget(targets, of: demand.upstream)
         do {
-            if let (rule, body) = outcome.observed(by: demand) {
+            if let (rule, body, surroundings) = outcome.observed(by: demand) {
                 let observation = ReceivedObservation(
                     upstream: demand.upstream.name,
                     principal: demand.key.principal,
@@ -283,7 +283,8 @@ actor Proxy {
                     start: start,
                     end: end,
                     rule: rule,
-                    url: demand.key.url
+                    url: demand.key.url,
+                    surroundings: surroundings
                 )
                 _ = try await cache.store.observe(observation)
             }

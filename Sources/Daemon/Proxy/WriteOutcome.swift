@@ -1,4 +1,5 @@
 import Mapping
+import Store
 
 /// How a write ended, with the last piece of its answer, which its client does not have yet.
 struct WriteOutcome: Sendable {
@@ -58,13 +59,13 @@ struct WriteOutcome: Sendable {
     }
 
     /// What the answer's body tells about objects; nil where it tells nothing.
-    func observed(by demand: Demand) -> (rule: BodyRule, body: [UInt8])? {
+    func observed(by demand: Demand) -> (rule: BodyRule, body: [UInt8], surroundings: MappingContext)? {
         guard let head, let body, !body.isEmpty, (200..<300).contains(head.status), head.status != 202 else {
             return nil
         }
         guard demand.upstream.isJSON(head.fields), demand.mayBeTold(head.fields) else { return nil }
         let reading = demand.upstream.reading(demand, status: head.status, fields: head.fields)
-        return reading.rule.map { ($0, body) }
+        return reading.rule.map { ($0, body, reading.surroundings(url: demand.key.url, fields: head.fields)) }
     }
 
     // MARK: The rest of the answer

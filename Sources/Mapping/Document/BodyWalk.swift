@@ -1,6 +1,8 @@
 /// One pass over a body that validates it and notes where the objects of declared models begin and end.
 ///
-/// Only members that a model declares are looked at; everything else is scanned over. Nothing is copied.
+/// Only members that a model declares are looked at; everything else is scanned over. Nothing is copied. What has to be
+/// looked at before its turn (a cluster's choice, a value of the parent) is paid from a budget, so that each byte is
+/// visited a bounded number of times whatever the body looks like.
 struct BodyWalk {
     /// An object met on the way, in the order of first bytes.
     ///
@@ -15,122 +17,220 @@ struct BodyWalk {
         var name: ObjectName?
         var keys: [(member: String, value: String)] = []
         var modified: String?
+        /// The object of a declared model that this one stands in; -1: none.
+        var parent = -1
+        var place = Place()
+        var isDeleted = false
+    }
+
+    /// Where an object stands in what holds it.
+    struct Place {
+        /// The position in the list; -1: none.
+        var index = -1
+        /// The quoted name of the member that the object is the value of, as one of several under a key.
+        var keyStart = 0
+        var keyEnd = 0
     }
 
     /// The value of a member that the model reads: identity, key or modified.
-    private struct Capture {
+    struct Capture {
         var start = 0
         var end = 0
         var isRepeated = false
     }
 
-    private let text: UnsafeBufferPointer<UInt8>
-    private let scanner: JSONScanner
-    private let models: [CompiledModel]
+    let body: [UInt8]
+    let text: UnsafeBufferPointer<UInt8>
+    let scanner: JSONScanner
+    let models: Models
+    let context: MappingContext
     private let tree: PathTree.View
     /// The captures of all objects that are open, innermost last.
-    private var captures: [Capture] = []
-    private(set) var found: [Found] = []
-    private(set) var notes = WarningNotes()
+    var captures: [Capture] = []
+    /// The required properties seen of each open object whose model has some.
+    private var seen: [UInt64] = []
+    /// The innermost open object; -1: none.
+    private var parent = -1
+    /// The object that the route's captures are bound to; -1: none.
+    private(set) var boundSlot = -1
+    /// How many bytes may still be looked at out of turn.
+    var budget: Int
+    var found: [Found] = []
+    /// Objects whose identity is partly around them, to be named when everything has been seen.
+    var pending: [PendingName] = []
+    /// Where values begin that must not reach a disk, in order.
+    private(set) var secrets: [Int] = []
+    var notes = WarningNotes()
+    /// The values of parents that identities ask for, looked up once.
+    var lookedUp: [Lookup: Identity.Reading] = [:]
+    let hasEnvelope: Bool
 
-    init(_ text: UnsafeBufferPointer<UInt8>, models: [CompiledModel], tree: PathTree.View) {
+    init(
+        _ body: [UInt8],
+        _ text: UnsafeBufferPointer<UInt8>,
+        plan: BodyPlan,
+        models: Models,
+        tree: PathTree.View,
+        context: MappingContext
+    ) {
+        self.body = body
         self.text = text
         self.models = models
         self.tree = tree
+        self.context = context
+        hasEnvelope = plan.hasEnvelope && plan.targets.allSatisfy { !$0.path.isEmpty }
+        budget = text.count * 8
         scanner = JSONScanner(text, allowsReferences: false)
     }
 
     /// Walks the whole body; the offset of its end or a `JSONScanner.Failure`.
-    mutating func walk(model: Int, isList: Bool, root: [String]) -> Int {
+    mutating func walk(_ plan: BodyPlan) -> Int {
+        let start = scanner.skipSpace(0)
         let end =
-            root.isEmpty
-            ? content(scanner.skipSpace(0), model: model, isList: isList, depth: 0)
-            : envelope(scanner.skipSpace(0), root[...], model: model, isList: isList, depth: 0)
+            plan.targets[0].path.isEmpty
+            ? content(start, plan.targets[0], depth: 0)
+            : envelope(start, plan.targets.map { ($0, $0.path[...]) }, depth: 0)
         guard end >= 0 else { return end }
         let textEnd = scanner.skipSpace(end)
-        return textEnd == text.count ? textEnd : JSONScanner.Failure.malformed
+        guard textEnd == text.count else { return JSONScanner.Failure.malformed }
+        if !pending.isEmpty { namePending() }
+        return textEnd
     }
 
     // MARK: What the rule speaks of
 
-    /// Goes down the envelope's key path.
+    /// Goes down the envelope's key paths.
     private mutating func envelope(
         _ position: Int,
-        _ path: ArraySlice<String>,
-        model: Int,
-        isList: Bool,
+        _ active: [(target: BodyPlan.Target, path: ArraySlice<PathStep>)],
         depth: Int
     ) -> Int {
-        guard let name = path.first else { return content(position, model: model, isList: isList, depth: depth) }
-        guard scanner.byte(position) == UInt8(ascii: "{") else {
+        if let here = active.first(where: { $0.path.isEmpty }) { return content(position, here.target, depth: depth) }
+        switch scanner.byte(position) {
+        case UInt8(ascii: "{"):
+            return envelopeMembers(position, active, depth: depth)
+        case UInt8(ascii: "[") where active.contains { $0.path.first == .elements }:
+            let inner = active.filter { $0.path.first == .elements }.map { ($0.target, $0.path.dropFirst()) }
+            return elements(position, depth: depth) { walk, element, _ in
+                walk.envelope(element, inner, depth: depth + 1)
+            }
+        default:
             notes.note(.envelopeMissing, at: position)
             return scanner.scanValue(position, depth: depth)
         }
-        var hits = 0
-        let before = found.count
-        let end = members(position, depth: depth) { walk, nameStart, nameEnd, isEscaped, value in
-            guard walk.isName(nameStart, nameEnd, isEscaped, name) else {
-                return walk.scanner.scanValue(value, depth: depth + 1)
+    }
+
+    private mutating func envelopeMembers(
+        _ open: Int,
+        _ active: [(target: BodyPlan.Target, path: ArraySlice<PathStep>)],
+        depth: Int
+    ) -> Int {
+        var hits = [Int](repeating: 0, count: active.count)
+        let (before, beforePending) = (found.count, pending.count)
+        let end = members(open, depth: depth) { walk, nameStart, nameEnd, isEscaped, value in
+            var inner: [(target: BodyPlan.Target, path: ArraySlice<PathStep>)] = []
+            for (index, entry) in active.enumerated() {
+                guard case .name(let name) = entry.path.first, walk.isName(nameStart, nameEnd, isEscaped, name) else {
+                    continue
+                }
+                hits[index] += 1
+                inner.append((entry.target, entry.path.dropFirst()))
             }
-            hits += 1
-            return walk.envelope(value, path.dropFirst(), model: model, isList: isList, depth: depth + 1)
+            guard !inner.isEmpty else { return walk.scanner.scanValue(value, depth: depth + 1) }
+            return walk.envelope(value, inner, depth: depth + 1)
         }
-        if hits != 1 {
+        if hits.contains(where: { $0 > 1 }) {
             // Twice is no observation: which of the two would it be?
             found.removeSubrange(before...)
-            notes.note(.envelopeMissing, at: position)
+            pending.removeSubrange(beforePending...)
+            boundSlot = -1
+            notes.note(.envelopeMissing, at: open)
+        } else if hits.allSatisfy({ $0 == 0 }) {
+            notes.note(.envelopeMissing, at: open)
         }
         return end
     }
 
-    /// The value that the rule says is an object or a list of them.
-    private mutating func content(_ position: Int, model: Int, isList: Bool, depth: Int) -> Int {
-        switch scanner.byte(position) {
-        case UInt8(ascii: "{"):
-            if isList { notes.note(.objectForList, at: position, model: models[model].name) }
-            return object(position, model: model, depth: depth, isExpected: true)
-        case UInt8(ascii: "["):
-            if isList { return elements(position, model: model, depth: depth, areExpected: true) }
-            notes.note(.arrayForObject, at: position, model: models[model].name)
-        case UInt8(ascii: "n"):
+    /// The value that the rule says is an object or several.
+    private mutating func content(_ position: Int, _ target: BodyPlan.Target, depth: Int) -> Int {
+        let name = models.compiled[target.model].name
+        switch (scanner.byte(position), target.shape) {
+        case (UInt8(ascii: "{"), .keyed):
+            return keyed(position, model: target.model, depth: depth, areExpected: true)
+        case (UInt8(ascii: "{"), let shape):
+            if shape == .many { notes.note(.objectForList, at: position, model: name) }
+            if target.isMain, shape == .one { boundSlot = found.count }
+            return object(position, model: target.model, depth: depth, isExpected: true)
+        case (UInt8(ascii: "["), .many):
+            return objects(position, model: target.model, depth: depth, areExpected: true)
+        case (UInt8(ascii: "["), _):
+            notes.note(.arrayForObject, at: position, model: name)
+        case (UInt8(ascii: "n"), _):
             break
         default:
-            notes.note(.notAnObject, at: position, model: models[model].name)
+            notes.note(.notAnObject, at: position, model: name)
         }
         return scanner.scanValue(position, depth: depth)
     }
 
     // MARK: Values of declared models
 
-    private mutating func elements(_ open: Int, model: Int, depth: Int, areExpected: Bool) -> Int {
-        guard depth < JSONScanner.maximumDepth else { return JSONScanner.Failure.tooDeep }
-        var position = scanner.skipSpace(open + 1)
-        if scanner.byte(position) == UInt8(ascii: "]") { return position + 1 }
-        while true {
-            position =
-                scanner.byte(position) == UInt8(ascii: "{")
-                ? object(position, model: model, depth: depth + 1, isExpected: areExpected)
-                : scanner.scanValue(position, depth: depth + 1)
-            guard position >= 0 else { return position }
-            position = scanner.skipSpace(position)
-            let byte = scanner.byte(position)
-            guard byte == UInt8(ascii: ",") else {
-                return byte == UInt8(ascii: "]") ? position + 1 : JSONScanner.Failure.malformed
+    private mutating func objects(_ open: Int, model: Int, depth: Int, areExpected: Bool) -> Int {
+        elements(open, depth: depth) { walk, element, index in
+            guard walk.scanner.byte(element) == UInt8(ascii: "{") else {
+                return walk.scanner.scanValue(element, depth: depth + 1)
             }
-            position = scanner.skipSpace(position + 1)
+            let place = Place(index: index)
+            return walk.object(element, model: model, depth: depth + 1, isExpected: areExpected, place: place)
         }
     }
 
-    private mutating func object(_ start: Int, model index: Int, depth: Int, isExpected: Bool) -> Int {
+    /// An object whose members are objects of the model.
+    private mutating func keyed(_ open: Int, model: Int, depth: Int, areExpected: Bool) -> Int {
+        var index = 0
+        return members(open, depth: depth) { walk, nameStart, nameEnd, _, value in
+            defer { index += 1 }
+            guard walk.scanner.byte(value) == UInt8(ascii: "{") else {
+                return walk.scanner.scanValue(value, depth: depth + 1)
+            }
+            let place = Place(index: index, keyStart: nameStart, keyEnd: nameEnd)
+            return walk.object(value, model: model, depth: depth + 1, isExpected: areExpected, place: place)
+        }
+    }
+
+    private mutating func object(
+        _ start: Int,
+        model declared: Int,
+        depth: Int,
+        isExpected: Bool,
+        place: Place = Place()
+    ) -> Int {
+        let index = concrete(declared, at: start, depth: depth)
+        let model = models.compiled[index]
         let slot = found.count
         let firstCapture = captures.count
-        found.append(Found(start: start, model: index))
-        for _ in 0..<models[index].captureCount { captures.append(Capture()) }
-        let end = members(start, of: models[index].root, firstCapture: firstCapture, depth: depth)
+        found.append(Found(start: start, model: index, parent: parent, place: place))
+        for _ in 0..<model.captureCount { captures.append(Capture()) }
+        if model.hasRequired { seen.append(0) }
+        let outer = parent
+        parent = slot
+        let end = members(start, of: model.root, firstCapture: firstCapture, depth: depth)
+        parent = outer
         guard end >= 0 else { return end }
-        close(slot, end: end, firstCapture: firstCapture, isExpected: isExpected)
+        if model.hasRequired { checkRequired(model, seen.removeLast(), at: start) }
+        close(slot, model, end: end, firstCapture: firstCapture, isExpected: isExpected)
         captures.removeLast(captures.count - firstCapture)
         return end
+    }
+
+    /// The model that an object is of: of a cluster, the one that its members choose.
+    private mutating func concrete(_ model: Int, at start: Int, depth: Int) -> Int {
+        guard !models.compiled[model].reading.choices.isEmpty else { return models.compiled[model].fallback }
+        let end = scanner.scanValue(start, depth: depth)
+        // What is malformed will be told of; what is nested too often is taken as its base.
+        guard end >= 0, budget >= end - start else { return models.compiled[model].fallback }
+        budget -= end - start
+        return models.concrete(of: model, for: JSONSlice(body, start..<end))
     }
 
     /// The members of an object at a node of a model's paths.
@@ -151,19 +251,31 @@ struct BodyWalk {
         let end: Int
         switch scanner.byte(start) {
         case UInt8(ascii: "{") where node.relation >= 0:
-            if node.isMany { notes.note(.objectForList, at: start, model: models[Int(node.relation)].name) }
-            end = object(start, model: Int(node.relation), depth: depth, isExpected: false)
-        case UInt8(ascii: "[") where node.relation >= 0 && node.isMany:
-            end = elements(start, model: Int(node.relation), depth: depth, areExpected: false)
+            if node.arity == .keyed {
+                end = keyed(start, model: Int(node.relation), depth: depth, areExpected: false)
+            } else {
+                if node.isMany {
+                    notes.note(.objectForList, at: start, model: models.compiled[Int(node.relation)].name)
+                }
+                end = object(start, model: Int(node.relation), depth: depth, isExpected: false)
+            }
+        case UInt8(ascii: "[") where node.relation >= 0 && (node.isMany || node.arity == .either):
+            end = objects(start, model: Int(node.relation), depth: depth, areExpected: false)
         case UInt8(ascii: "{") where node.hasChildren:
             end = members(start, of: index, firstCapture: firstCapture, depth: depth)
+        case UInt8(ascii: "[") where node.element >= 0:
+            let element = Int(node.element)
+            end = elements(start, depth: depth) { walk, position, _ in
+                walk.member(position, at: element, firstCapture: firstCapture, depth: depth + 1)
+            }
         default:
             if node.relation >= 0, scanner.byte(start) == UInt8(ascii: "[") {
-                notes.note(.arrayForObject, at: start, model: models[Int(node.relation)].name)
+                notes.note(.arrayForObject, at: start, model: models.compiled[Int(node.relation)].name)
             }
             end = scanner.scanValue(start, depth: depth)
         }
-        guard node.captures != 0, end >= 0 else { return end }
+        guard node.isWatched, end >= 0 else { return end }
+        if node.rule >= 0, !isAllowed(models.rules[Int(node.rule)], start, end) { return end }
         var bits = node.captures
         while bits != 0 {
             let capture = firstCapture + bits.trailingZeroBitCount
@@ -175,65 +287,31 @@ struct BodyWalk {
         return end
     }
 
-    // MARK: The end of an object
+    // MARK: Rules of members
 
-    private mutating func close(_ slot: Int, end: Int, firstCapture: Int, isExpected: Bool) {
-        let model = models[found[slot].model]
-        found[slot].end = end
-        found[slot].subtreeEnd = found.count
-        found[slot].name = name(of: model, at: found[slot].start, firstCapture: firstCapture, isExpected: isExpected)
-        guard found[slot].name != nil else {
-            if found.count == slot + 1 { found.removeLast() }
-            return
-        }
-        for (offset, key) in model.keys.enumerated() {
-            let capture = captures[firstCapture + model.identityCount + offset]
-            guard capture.end > 0, !capture.isRepeated else { continue }
-            if case .text(let value) = Identity.read(literal(capture)) { found[slot].keys.append((key, value)) }
-        }
-        guard model.modifiedPath != nil else { return }
-        let capture = captures[firstCapture + model.modifiedCapture]
-        guard capture.end > 0, !capture.isRepeated else { return }
-        found[slot].modified = String(decoding: literal(capture), as: UTF8.self)
+    /// Whether a value may be read; notes what is required, secret, or fails a check.
+    @inline(never)
+    private mutating func isAllowed(_ rule: MemberRule, _ start: Int, _ end: Int) -> Bool {
+        if rule.isSecret, text[start] != UInt8(ascii: "n") { secrets.append(start) }
+        if rule.required != 0, !seen.isEmpty { seen[seen.count - 1] |= rule.required }
+        guard let checker = rule.checker, let fault = checker.fault(in: Array(text[start..<end])) else { return true }
+        notes.note(
+            .quarantined,
+            at: start,
+            model: parent >= 0 ? models.compiled[found[parent].model].name : nil,
+            property: rule.property,
+            reason: fault
+        )
+        return false
     }
 
-    private mutating func name(
-        of model: CompiledModel,
-        at start: Int,
-        firstCapture: Int,
-        isExpected: Bool
-    ) -> ObjectName? {
-        guard model.hasIdentity else { return nil }
-        var parts: [String] = []
-        for index in 0..<model.identityCount {
-            let capture = captures[firstCapture + index]
-            guard capture.end > 0 else {
-                if isExpected { notes.note(.identityMissing, at: start, model: model.name) }
-                return nil
-            }
-            guard !capture.isRepeated else {
-                notes.note(.identityRepeated, at: start, model: model.name)
-                return nil
-            }
-            switch Identity.read(literal(capture)) {
-            case .text(let text):
-                parts.append(text)
-            case .none:
-                if isExpected { notes.note(.identityMissing, at: start, model: model.name) }
-                return nil
-            case .unusable:
-                notes.note(.identityUnusable, at: start, model: model.name)
-                return nil
-            }
+    private mutating func checkRequired(_ model: CompiledModel, _ seen: UInt64, at start: Int) {
+        for (index, property) in model.reading.required.enumerated() where seen & 1 << UInt64(index) == 0 {
+            notes.note(.requiredMissing, at: start, model: model.name, property: property)
         }
-        return ObjectName(model: model.name, identity: Identity.join(parts))
     }
 
-    private func literal(_ capture: Capture) -> UnsafeBufferPointer<UInt8> {
-        UnsafeBufferPointer(rebasing: text[capture.start..<capture.end])
-    }
-
-    // MARK: Members
+    // MARK: Members and elements
 
     /// Goes over the members of the object that begins here; `value` scans each value and returns its end.
     @inline(__always)
@@ -262,6 +340,30 @@ struct BodyWalk {
         }
     }
 
+    /// Goes over the elements of the array that begins here; `element` scans each and returns its end.
+    @inline(__always)
+    private mutating func elements(
+        _ open: Int,
+        depth: Int,
+        _ element: (inout BodyWalk, _ position: Int, _ index: Int) -> Int
+    ) -> Int {
+        guard depth < JSONScanner.maximumDepth else { return JSONScanner.Failure.tooDeep }
+        var position = scanner.skipSpace(open + 1)
+        if scanner.byte(position) == UInt8(ascii: "]") { return position + 1 }
+        var index = 0
+        while true {
+            position = element(&self, position, index)
+            guard position >= 0 else { return position }
+            position = scanner.skipSpace(position)
+            let byte = scanner.byte(position)
+            guard byte == UInt8(ascii: ",") else {
+                return byte == UInt8(ascii: "]") ? position + 1 : JSONScanner.Failure.malformed
+            }
+            position = scanner.skipSpace(position + 1)
+            index += 1
+        }
+    }
+
     @inline(__always)
     private func child(of node: PathTree.Node, _ open: Int, _ end: Int, _ isEscaped: Bool) -> Int? {
         isEscaped
@@ -283,26 +385,5 @@ struct BodyWalk {
                 .map { $0.utf8.elementsEqual(name.utf8) } ?? false
         }
         return name.utf8.elementsEqual(text[open + 1..<end - 1])
-    }
-}
-
-/// Warnings while a body is walked: cheap notes of offsets, worded only once the body is known to be JSON.
-struct WarningNotes {
-    /// A body that does not fit at all would otherwise warn of each element.
-    static let limit = 20
-
-    struct Note {
-        var kind: MappingWarning.Kind
-        var offset: Int
-        var model: String?
-    }
-
-    private(set) var notes: [Note] = []
-
-    mutating func note(_ kind: MappingWarning.Kind, at offset: Int, model: String? = nil) {
-        guard notes.count < Self.limit else { return }
-        // A list whose every element lacks an identity is one finding, not a hundred.
-        if notes.contains(where: { $0.kind == kind && $0.model == model }) { return }
-        notes.append(Note(kind: kind, offset: offset, model: model))
     }
 }

@@ -15,7 +15,7 @@ extension CompositionAttempt {
             if elements.isEmpty { return output.append(contentsOf: [UInt8(ascii: "["), UInt8(ascii: "]")]) }
             return fail("a list that was empty now has elements, and the document does not say in which shape")
         }
-        var keepers = PinnedElements(pinned)
+        var keepers = PinnedElements(pinned, isStrict: link.isStrict)
         let text = shape.value.text
         let opening = shape.value.range.lowerBound + 1..<first.range.lowerBound
         let separator = pinned.count > 1 ? Array(text[first.range.upperBound..<pinned[1].range.lowerBound]) : nil
@@ -43,25 +43,26 @@ extension CompositionAttempt {
         output.append(contentsOf: value.bytes)
     }
 
-    private mutating func writeNew(_ element: JSONSlice, _ link: ObservedMember.Link, siblings: [Shape]) {
-        let model = models.compiled[link.model].name
-        guard element.target != nil || element.kind == .object else {
+    /// Writes an object that the pinned value does not hold, in the shape of those that it does.
+    mutating func writeNew(_ element: JSONSlice, _ link: ObservedMember.Link, siblings: [Shape]) {
+        let target = element.target(isStrict: link.isStrict)
+        guard target != nil || element.kind == .object else {
             guard element.kind != .array else { return fail("a list of objects now holds a list") }
             return output.append(contentsOf: element.bytes)
         }
         // Null says nothing of the style.
-        let siblings = siblings.filter { $0.value.target != nil || $0.value.kind == .object }
-        if !siblings.isEmpty, siblings.allSatisfy({ $0.value.target?.isBare == true }) {
-            guard let target = element.target else {
+        let siblings = siblings.filter { $0.value.target() != nil || $0.value.kind == .object }
+        if !siblings.isEmpty, siblings.allSatisfy({ $0.value.target()?.isBare == true }) {
+            guard let target else {
                 return fail("a list of bare identities now holds an object without one")
             }
-            return appendBare(element, target.identity.text, like: siblings[0].value)
+            return appendBare(element, target.identity.text, link, like: siblings[0].value)
         }
         guard let shape = commonShape(of: siblings) else {
             return fail("a list has a new element, and its siblings do not share one shape")
         }
-        if let target = element.target {
-            expand(ObjectName(model: model, identity: target.identity.text), in: shape)
+        if let target {
+            expand(name(of: target, link), in: shape)
         } else {
             let shown = ResolvedObject(element, model: link.model, models: models)
             write(shape, showing: shown, name: nil, isStrict: true)
@@ -87,13 +88,15 @@ extension CompositionAttempt {
 
 /// The pinned elements of a list, each to be kept at most once.
 private struct PinnedElements {
-    private var byTarget: [ObjectIdentity: [Int]] = [:]
+    private let isStrict: Bool
+    private var byTarget: [ObjectIdentity: [(index: Int, target: JSONSlice.Target)]] = [:]
     private var literals: [(index: Int, value: JSONSlice)] = []
 
-    init(_ elements: [JSONSlice]) {
+    init(_ elements: [JSONSlice], isStrict: Bool) {
+        self.isStrict = isStrict
         for (index, element) in elements.enumerated().reversed() {
-            if let target = element.target {
-                byTarget[target.identity, default: []].append(index)
+            if let target = element.target(isStrict: isStrict) {
+                byTarget[target.identity, default: []].append((index, target))
             } else {
                 literals.append((index, element))
             }
@@ -103,7 +106,13 @@ private struct PinnedElements {
 
     /// The first pinned element not yet taken that shows this one.
     mutating func take(_ element: JSONSlice) -> Int? {
-        if let target = element.target { return byTarget[target.identity]?.popLast() }
+        if let target = element.target(isStrict: isStrict) {
+            // The first one is last.
+            guard let found = byTarget[target.identity]?.lastIndex(where: { $0.target.isSame(as: target) }) else {
+                return nil
+            }
+            return byTarget[target.identity]?.remove(at: found).index
+        }
         guard let found = literals.firstIndex(where: { $0.value.isEqual(to: element) }) else { return nil }
         return literals.remove(at: found).index
     }

@@ -11,6 +11,8 @@ struct CompositionAttempt {
     private(set) var objects: Set<ObjectName> = []
     /// Whether the output departs from the bytes received.
     var isChanged = false
+    /// Members of pins that fail their checks, by pin: such a literal stays where it came.
+    private var quarantined: [Int: Set<MemberPath>] = [:]
     /// Objects to be asked for before trying again.
     private(set) var missing: Set<ObjectName> = []
     /// Why the result is not wholly known; the first reason found.
@@ -59,6 +61,10 @@ struct CompositionAttempt {
         guard let object = known[place.name], let resolved = object.resolved, object.only != payload,
             let value = JSONSlice(payload)
         else { return copy(place.pin, 0..<payload.count) }
+        if !models.plain[resolved.model] {
+            let failing = ObservedMembers(value, model: resolved.model, models: models).quarantined
+            if !failing.isEmpty { quarantined[place.pin] = failing }
+        }
         write(Shape(text: place.pin, value: value), showing: resolved, name: place.name, isStrict: false)
     }
 
@@ -107,7 +113,11 @@ struct CompositionAttempt {
         name: ObjectName?,
         isStrict: Bool
     ) {
-        if !isStrict, resolved.isKept(path, in: tree.text(shape.text)) { return copy(shape.text, shape.value.range) }
+        if !isStrict,
+            quarantined[shape.text]?.contains(path) == true || resolved.isKept(path, in: tree.text(shape.text))
+        {
+            return copy(shape.text, shape.value.range)
+        }
         guard case .value(let newest) = resolved[path], mayShow(newest, at: path, of: resolved, isStrict: isStrict)
         else {
             if isStrict { return fail("\(path.text) is not known of \(describe(name))") }
@@ -115,13 +125,15 @@ struct CompositionAttempt {
         }
         if newest.isContainer {
             writeContainer(newest, shape, member: path, of: resolved, name: name, isStrict: isStrict)
-        } else if shape.value.kind == .object, newest.link?.isMany != true, newest.link != nil {
+        } else if shape.value.kind == .object, newest.link?.arity == .one {
             // Pinned as an embedded literal; now null, or an object of its own.
             write(related: newest, shape)
         } else if ObservedMember(value: shape.value, isShared: true, link: newest.link).agrees(with: newest) {
             copy(shape.text, shape.value.range)
         } else if newest.link?.isMany == true {
             writeList(newest, shape)
+        } else if newest.link?.arity == .keyed {
+            writeKeyed(newest, shape)
         } else if newest.link != nil {
             write(related: newest, shape)
         } else if newest.value.containsReference {
@@ -196,7 +208,7 @@ struct CompositionAttempt {
     /// Writes the newest value of a relation to one object where the pinned one differs.
     private mutating func write(related newest: ObservedMember, _ shape: Shape) {
         let value = newest.value
-        guard let link = newest.link, let target = value.target else {
+        guard let link = newest.link, let target = value.target(isStrict: link.isStrict) else {
             guard !value.containsReference, value.kind != .array, value.kind != .object else {
                 return fail("a relation to one object now holds something else")
             }
@@ -204,18 +216,30 @@ struct CompositionAttempt {
             return output.append(contentsOf: value.bytes)
         }
         if let inner = objectShape(shape) {
-            expand(ObjectName(model: models.compiled[link.model].name, identity: target.identity.text), in: inner)
-        } else if let pinned = shape.value.target, pinned.isBare {
+            expand(name(of: target, link), in: inner)
+        } else if let pinned = shape.value.target(), pinned.isBare {
             isChanged = true
-            appendBare(value, target.identity.text, like: shape.value)
+            appendBare(value, target.identity.text, link, like: shape.value)
         } else {
             fail("a relation now points to an object, and the document does not say in which shape")
         }
     }
 
+    /// The object that a value of a relation points to; a bare identity is one of the declared model.
+    func name(of target: JSONSlice.Target, _ link: ObservedMember.Link) -> ObjectName {
+        target.name
+            ?? ObjectName(model: models.compiled[link.model].objectName, identity: target.identity.text)
+    }
+
     /// Writes a bare identity: in its own spelling if it has one, else of the kind that stands beside it.
-    mutating func appendBare(_ value: JSONSlice, _ identity: String, like pinned: JSONSlice) {
+    mutating func appendBare(
+        _ value: JSONSlice,
+        _ identity: String,
+        _ link: ObservedMember.Link,
+        like pinned: JSONSlice
+    ) {
         if !value.isReference { return output.append(contentsOf: value.bytes) }
+        if link.isStrict { return Reference.appendStrict(identity, to: &output) }
         Reference.appendBare(identity, asNumber: pinned.kind == .number && Reference.isNumber(identity), to: &output)
     }
 }

@@ -14,6 +14,9 @@ public struct DecomposedBody: Sendable {
     public var occurrences: [Occurrence]
     /// What did not fit.
     public var warnings: [MappingWarning]
+    /// Whether the body shows a secret: it must not reach a disk, and what is given here is the body without it, which
+    /// does not recompose to what was received.
+    public var showsSecret = false
 
     /// Whether putting it together again gives these very bytes.
     public func recomposes(to body: [UInt8]) -> Bool {
@@ -29,6 +32,10 @@ public struct Occurrence: Sendable {
     public var payload: [UInt8]
     /// The declared keys found in it: the entry of `keys` and the canonical text of its value.
     public var keys: [(member: String, value: String)]
+    /// Keys that the route's path gives the object and its bytes do not.
+    public var boundKeys: [(member: String, value: String)] = []
+    /// Whether the object says of itself that it is deleted.
+    public var isDeleted = false
     /// The raw JSON of the member that the model declares as `modified`.
     public var modified: String?
     /// The objects directly within this one, in order.

@@ -13,14 +13,16 @@ enum Identity {
     }
 
     /// Reads one valid JSON value.
-    static func read(_ literal: UnsafeBufferPointer<UInt8>) -> Reading {
+    ///
+    /// - Parameter isStrict: whether the number 7 and the string "7" are to differ; the string is then known with quotes.
+    static func read(_ literal: UnsafeBufferPointer<UInt8>, isStrict: Bool = false) -> Reading {
         switch literal.first ?? 0 {
         case UInt8(ascii: "\""):
             // Escapes only make a literal longer: six bytes for one at most.
             guard literal.count <= maximumLength * 6 + 2 else { return .unusable }
             guard literal.count > 2 else { return .none }
             guard let text = JSONString.text(literal), text.utf8.count <= maximumLength else { return .unusable }
-            return .text(text)
+            return .text(isStrict ? quoted(text) : text)
         case UInt8(ascii: "n"):
             return .none
         case UInt8(ascii: "-"), UInt8(ascii: "0")...UInt8(ascii: "9"):
@@ -29,6 +31,25 @@ enum Identity {
         default:
             return .unusable
         }
+    }
+
+    /// Reads text that is no JSON: a capture, a field's value.
+    static func read(text: String) -> Reading {
+        if text.isEmpty { return .none }
+        return text.utf8.count <= maximumLength ? .text(text) : .unusable
+    }
+
+    /// A string as an identity that differs from every number's: in quotes if it could be taken for one.
+    static func quoted(_ text: String) -> String {
+        let isMistakable = text.utf8.first == UInt8(ascii: "\"") || Reference.isNumber(text)
+        return isMistakable ? "\"\(text)\"" : text
+    }
+
+    /// The string behind a strict identity in quotes; nil for others.
+    static func unquoted(_ identity: String) -> String? {
+        let quote = UInt8(ascii: "\"")
+        guard identity.utf8.count >= 2, identity.utf8.first == quote, identity.utf8.last == quote else { return nil }
+        return String(identity.dropFirst().dropLast())
     }
 
     private static func numberText(_ literal: UnsafeBufferPointer<UInt8>) -> String {

@@ -10,9 +10,19 @@ extension MappingWarning {
             case .identityMissing: "An object has no identity; it stays as it is."
             case .identityUnusable: "An identity is neither text nor a number of reasonable length."
             case .identityRepeated: "The identity occurs twice in one object; the object stays as it is."
+            case .quarantined:
+                "Property \(note.property ?? "") fails a check: \(note.reason ?? "it is not as declared")."
+            case .requiredMissing: "An object lacks the required property \(note.property ?? "")."
             default: "The body does not fit its declaration."
             }
-        self.init(note.kind, sentence, pointer: JSONPointer.text(to: note.offset, in: text), model: note.model)
+        self.init(
+            note.kind,
+            sentence,
+            pointer: JSONPointer.text(to: note.offset, in: text),
+            model: note.model,
+            property: note.property,
+            count: note.count
+        )
     }
 }
 
@@ -62,7 +72,8 @@ enum JSONPointer {
         return nil
     }
 
-    private static func escaped(_ name: String) -> String {
+    /// A name as a component of a pointer.
+    static func escaped(_ name: String) -> String {
         var result = ""
         for scalar in name.unicodeScalars {
             switch scalar {

@@ -1,12 +1,15 @@
 /// Writes one object with every declared member at its newest: shape from one contribution, the missing members behind.
 struct MergedWriter {
     private let resolved: ResolvedObject
+    /// Members of the shape that fail their checks: left out where nothing better is known.
+    private let quarantined: Set<MemberPath>
     /// Members that are values or containers, by the object that they are directly in.
     private let byParent: [MemberPath: [(path: MemberPath, member: ObservedMember)]]
     private(set) var output: [UInt8] = []
 
-    init(_ resolved: ResolvedObject) {
+    init(_ resolved: ResolvedObject, leavingOut quarantined: Set<MemberPath> = []) {
         self.resolved = resolved
+        self.quarantined = quarantined.filter { resolved[$0] == nil }
         var byParent: [MemberPath: [(path: MemberPath, member: ObservedMember)]] = [:]
         for (path, newest) in resolved.members {
             guard case .value(let member) = newest else { continue }
@@ -20,8 +23,21 @@ struct MergedWriter {
         guard value.kind == .object else { return output.append(contentsOf: value.bytes) }
         var position = value.range.lowerBound
         var shown: Set<MemberPath> = []
+        // Where the comma before the next member stands, or the bracket.
+        var separator = position + 1
         for member in value.members {
             let inner = path.appending(member.name)
+            defer { separator = member.value.range.upperBound }
+            if quarantined.contains(inner) {
+                // With the comma before it; without one, the comma behind it goes below.
+                output.append(contentsOf: value.text[position..<max(position, separator)])
+                position = member.value.range.upperBound
+                continue
+            }
+            if shown.isEmpty, position > value.range.lowerBound {
+                // Only members that were left out stood before it.
+                position = member.nameRange.lowerBound
+            }
             shown.insert(inner)
             guard case .value(let newest) = resolved[inner] else { continue }
             output.append(contentsOf: value.text[position..<member.value.range.lowerBound])

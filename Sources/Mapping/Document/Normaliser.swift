@@ -11,26 +11,60 @@ public struct Normaliser: Sendable {
     ///
     /// Never fails: what does not fit is kept literal and warned of.
     ///
-    /// Costs one scan and one copy of the body.
+    /// Costs one scan and one copy of the body; what stands in clusters, or is identified by what stands around it, is
+    /// read a bounded number of times more.
     public func decompose(_ body: [UInt8], as rule: BodyRule, in context: MappingContext = .none) -> Decomposition {
-        guard let model = models.index(of: rule.model) else {
-            return .opaque(
-                MappingWarning(.unknownModel, "The route speaks of a model that is not declared.", model: rule.model)
-            )
-        }
-        guard let root = rule.root.map(KeyPathSyntax.components(of:)) ?? [] else {
-            return .opaque(MappingWarning(.envelopeMissing, "The envelope's key path is not one.", model: rule.model))
+        let plan: BodyPlan
+        do throws(MappingError) {
+            plan = try BodyPlan(rule, models: models)
+        } catch {
+            return .opaque(Self.warning(of: error, rule))
         }
         return body.withUnsafeBufferPointer { text in
             models.tree.withView { tree in
-                var walk = BodyWalk(text, models: models.compiled, tree: tree)
-                let end = walk.walk(model: model, isList: rule.isList, root: root)
+                var walk = BodyWalk(body, text, plan: plan, models: models, tree: tree, context: context)
+                let end = walk.walk(plan)
                 guard end >= 0 else { return .opaque(Self.failure(end, in: text)) }
                 let warnings = walk.notes.notes.map { MappingWarning($0, in: text) }
+                guard walk.secrets.isEmpty else {
+                    return .objects(withoutSecrets(body, walk.secrets, rule, context, warnings: warnings))
+                }
                 guard walk.found.contains(where: { $0.name != nil }) else { return .opaque(warnings.first) }
-                return .objects(DecomposedBody(text, found: walk.found, warnings: warnings))
+                var parts = DecomposedBody(text, found: walk.found, warnings: warnings)
+                if let (slot, keys) = walk.boundKeys() {
+                    let index = walk.found[..<slot].count { $0.name != nil }
+                    parts.occurrences[index].boundKeys = keys
+                }
+                return .objects(parts)
             }
         }
+    }
+
+    /// The parts of a body with its secrets left out.
+    private func withoutSecrets(
+        _ body: [UInt8],
+        _ secrets: [Int],
+        _ rule: BodyRule,
+        _ context: MappingContext,
+        warnings: [MappingWarning]
+    ) -> DecomposedBody {
+        var stripper = SecretStripper(secrets: secrets)
+        let stripped = stripper.strip(body)
+        var parts: DecomposedBody
+        switch decompose(stripped, as: rule, in: context) {
+        case .objects(let decomposed): parts = decomposed
+        case .opaque: parts = DecomposedBody(skeleton: stripped, occurrences: [], warnings: [])
+        }
+        parts.warnings = warnings
+        parts.showsSecret = true
+        return parts
+    }
+
+    private static func warning(of error: MappingError, _ rule: BodyRule) -> MappingWarning {
+        if case .unknownModel(let model, _, _) = error {
+            return MappingWarning(.unknownModel, "The route speaks of a model that is not declared.", model: model)
+        }
+        return MappingWarning(.envelopeMissing, "The envelope's key path is not one.", model: rule.model)
     }
 
     private static func failure(_ failure: Int, in text: UnsafeBufferPointer<UInt8>) -> MappingWarning? {
@@ -62,6 +96,7 @@ extension DecomposedBody {
                     name: name,
                     payload: payload,
                     keys: object.keys,
+                    isDeleted: object.isDeleted,
                     modified: object.modified,
                     children: children
                 )

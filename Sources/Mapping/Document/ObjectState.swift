@@ -7,10 +7,13 @@ public struct ObjectState: Sendable, Equatable {
     ///
     /// One that alone says all there is stands in front of newer ones that say less.
     public var contributions: [Contribution]
+    /// What is known of members with a policy of their own.
+    public var accumulation: Accumulation
 
     /// The state as it was stored.
-    public init(contributions: [Contribution] = []) {
+    public init(contributions: [Contribution] = [], accumulation: Accumulation = Accumulation()) {
         self.contributions = contributions
+        self.accumulation = accumulation
     }
 
     /// Takes in what one answer shows of the object, once or several times; all have one observation sequence.
@@ -27,6 +30,7 @@ public struct ObjectState: Sendable, Equatable {
             contributions = new.last.map { [$0] } ?? contributions
             return !new.isEmpty
         }
+        if !models.plain[index] { accumulate(new, model: index, models: models) }
         if contributions.isEmpty, new.count == 1 {
             contributions = new
             return true
@@ -39,6 +43,26 @@ public struct ObjectState: Sendable, Equatable {
         table.preferComplete(after)
         contributions = table.rows.map(\.contribution)
         return after.differs(from: before)
+    }
+
+    private mutating func accumulate(_ new: [Contribution], model: Int, models: Models) {
+        for contribution in new {
+            guard let value = JSONSlice(contribution.payload) else { continue }
+            accumulation.take(ObservedMembers(value, model: model, models: models), from: contribution)
+        }
+    }
+
+    /// Forgets all that members with a policy of their own came to, but for what the contributions show.
+    public mutating func gatherAnew(model: String, models: Models) {
+        accumulation = Accumulation()
+        guard let index = models.index(of: model), !models.plain[index] else { return }
+        // Which answers these were nobody knows any more; each counts for itself.
+        let known = contributions.map { contribution in
+            var contribution = contribution
+            contribution.origin = contribution.observation.sequence
+            return contribution
+        }
+        accumulate(known, model: index, models: models)
     }
 
     /// Takes in one contribution.
@@ -63,17 +87,39 @@ public struct ObjectState: Sendable, Equatable {
     /// The object with every declared member at its newest, in payload form; nil when the first contribution alone says
     /// it all.
     ///
-    /// Undeclared members, and those in dispute, are as the first contribution shows them.
+    /// Undeclared members, and those in dispute, are as the first contribution shows them. Members with a policy of their
+    /// own are as it wants them; what fails its checks is left out unless a sound value is known.
     public func mergedPayload(model: String, models: Models, lag: Int64) -> [UInt8]? {
-        guard contributions.count > 1, let index = models.index(of: model),
-            let base = JSONSlice(contributions[0].payload)
+        guard let index = models.index(of: model), contributions.count > 1 || !models.plain[index],
+            let first = contributions.first, let base = JSONSlice(first.payload)
         else { return nil }
         let table = ContributionTable(contributions, model: index, models: models, lag: lag)
-        let resolved = table.resolved
-        guard let first = table.rows.first, !first.saysAll(of: resolved) else { return nil }
-        var writer = MergedWriter(resolved)
+        var resolved = table.resolved
+        if models.plain[index] {
+            guard let row = table.rows.first, !row.saysAll(of: resolved) else { return nil }
+            var writer = MergedWriter(resolved)
+            writer.write(base, at: .root)
+            return writer.output
+        }
+        for (path, value) in accumulated(model: index, models: models) { resolved.put(value, at: path) }
+        let quarantined = ObservedMembers(base, model: index, models: models).quarantined
+        var writer = MergedWriter(resolved, leavingOut: quarantined)
         writer.write(base, at: .root)
-        return writer.output
+        return writer.output == first.payload ? nil : writer.output
+    }
+
+    /// What the members with a policy of their own come to.
+    private func accumulated(model: Int, models: Models) -> [MemberPath: [UInt8]] {
+        guard !accumulation.isEmpty else { return [:] }
+        return accumulation.values { models.merge(of: $0, model: model) }
+    }
+
+    /// Whether the object, as it is known, says of itself that it is deleted.
+    public func isDeleted(model: String, models: Models, lag: Int64) -> Bool {
+        guard let index = models.index(of: model), models.haveDeletions, let first = contributions.first,
+            let value = JSONSlice(mergedPayload(model: model, models: models, lag: lag) ?? first.payload)
+        else { return false }
+        return models.compiled[models.concrete(of: index, for: value)].reading.deletedWhen?.holds(for: value) ?? false
     }
 
     /// The newest value of a member, given as a property's name or a key path.
@@ -84,7 +130,8 @@ public struct ObjectState: Sendable, Equatable {
         guard let index = models.index(of: model) else { return .unknown }
         let declaration = models.declarations[index]
         let from = declaration.properties.first { $0.name == member }?.from ?? member
-        guard let components = KeyPathSyntax.components(of: from) else { return .unknown }
+        guard let components = KeyPathSyntax.steps(of: from)?.names else { return .unknown }
+        if let value = accumulated(model: index, models: models)[MemberPath(components)] { return .value(value) }
         let resolved = ContributionTable(contributions, model: index, models: models, lag: lag).resolved
         switch resolved[MemberPath(components)] {
         case .value(let member): return .value(Array(member.value.bytes))
@@ -105,13 +152,22 @@ public struct ObjectState: Sendable, Equatable {
     ) -> [UInt8]? {
         guard let first = contributions.first else { return nil }
         let payload = mergedPayload(model: model, models: models, lag: lag) ?? first.payload
-        return Reference.plain(payload, identity: identity)
+        return Reference.plain(payload) { name in
+            if let known = identity(name) { return known }
+            guard let index = models.index(of: name.model), models.compiled[index].distinguishesTypes else {
+                return nil
+            }
+            var bare: [UInt8] = []
+            Reference.appendStrict(name.identity, to: &bare)
+            return bare
+        }
     }
 
     /// The object's identity in the spelling of the upstream; nil for identities of several members.
     public func identityJSON(model: String, models: Models) -> [UInt8]? {
-        guard let index = models.index(of: model), models.compiled[index].identityCount == 1,
-            let payload = contributions.first?.payload, let value = JSONSlice(payload)
+        guard let index = models.index(of: model), models.compiled[index].hasOwnIdentity,
+            models.compiled[index].identityPaths.count == 1, let payload = contributions.first?.payload,
+            let value = JSONSlice(payload)
         else { return nil }
         let path = MemberPath(models.compiled[index].identityPaths[0])
         return ObservedMembers(value, model: index, models: models).members[path].map { Array($0.value.bytes) }

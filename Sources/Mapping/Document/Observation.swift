@@ -36,9 +36,12 @@ public struct Contribution: Sendable, Equatable {
     public var version: Int64
     /// The version's bytes in payload form.
     public var payload: [UInt8]
+    /// Which answer showed it, the same for every refresh of that answer; 0 where nobody needs to know any more.
+    public var origin: Int64
 
     /// Pairs a version with its observation.
-    public init(observation: Observation, version: Int64, payload: [UInt8]) {
+    public init(observation: Observation, version: Int64, payload: [UInt8], origin: Int64 = 0) {
+        self.origin = origin
         self.observation = observation
         self.version = version
         self.payload = payload

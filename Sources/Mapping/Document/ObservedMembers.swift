@@ -3,7 +3,11 @@ struct ObservedMember: Sendable {
     /// Where a relation leads.
     struct Link: Sendable, Equatable {
         var model: Int
-        var isMany: Bool
+        var arity: PathTree.Arity
+        /// Whether the number 7 and the string "7" name different objects there.
+        var isStrict = false
+
+        var isMany: Bool { arity == .many }
     }
 
     var value: JSONSlice
@@ -18,7 +22,7 @@ struct ObservedMember: Sendable {
     /// Whether two observations of one member agree.
     func agrees(with other: ObservedMember) -> Bool {
         if isContainer || other.isContainer { return isContainer && other.isContainer }
-        if let link { return value.isEqual(to: other.value, asRelation: link.isMany) }
+        if let link { return value.isEqual(to: other.value, as: link) }
         return value.isEqual(to: other.value)
     }
 }
@@ -26,13 +30,24 @@ struct ObservedMember: Sendable {
 /// What a payload says of an object: its declared members, found with the models of today.
 struct ObservedMembers {
     private(set) var members: [MemberPath: ObservedMember] = [:]
+    /// Members whose policy has them gathered instead of moved, each as shown here.
+    private(set) var gathered: [MemberPath: Gathered] = [:]
+    /// Members that fail their checks: no observations.
+    private(set) var quarantined: Set<MemberPath> = []
     private let models: Models
     private var hasRepeated = false
 
-    /// Reads the object literal `value` as one of the model with this index.
+    /// A member for an `Accumulation`.
+    struct Gathered {
+        var value: JSONSlice
+        var policy: MergePolicy
+        var link: ObservedMember.Link?
+    }
+
+    /// Reads the object literal `value` as one of the model with this index, or what a cluster's choices make of it.
     init(_ value: JSONSlice, model: Int, models: Models) {
         self.models = models
-        let compiled = models.compiled[model]
+        let compiled = models.compiled[models.concrete(of: model, for: value)]
         read(value, node: compiled.root, shared: compiled.sharesAll, at: .root)
         guard hasRepeated else { return }
         let repeated = members.filter(\.value.isRepeated).map(\.key)
@@ -59,23 +74,48 @@ struct ObservedMembers {
     private mutating func read(_ value: JSONSlice, child: Int, shared: Bool, at path: MemberPath) {
         let node = models.tree.nodes[child]
         guard !node.isLocal else { return }
+        if node.rule >= 0, let checker = models.rules[Int(node.rule)].checker, !Self.isSound(value, checker) {
+            quarantined.insert(path)
+            return
+        }
+        let link = node.relation >= 0 ? link(of: node) : nil
+        if node.merge != .latest, node.merge != .replace {
+            gather(Gathered(value: value, policy: node.merge, link: link), at: path)
+            return
+        }
         let isObject = value.kind == .object
-        if node.relation >= 0 {
-            let link = ObservedMember.Link(model: Int(node.relation), isMany: node.isMany)
-            let isContainer = isObject && !node.isMany
-            add(ObservedMember(value: value, isContainer: isContainer, isShared: true, link: link), at: path)
-            guard isContainer else { return }
-            let target = models.compiled[link.model]
-            read(value, node: target.root, shared: target.sharesAll, at: path)
-        } else if node.hasChildren, isObject {
+        if let link {
+            read(value, link: link, isWhole: node.merge == .replace, at: path)
+        } else if node.hasChildren, isObject, node.merge != .replace {
             let shared = shared || node.isProperty
             add(ObservedMember(value: value, isContainer: true, isShared: shared), at: path)
             read(value, node: child, shared: shared, at: path)
         } else if shared || node.isProperty {
             add(ObservedMember(value: value, isShared: true), at: path)
-        } else if node.captures != 0 {
+        } else if node.captures != 0 || node.isAsked {
             add(ObservedMember(value: value, isShared: false), at: path)
         }
+    }
+
+    /// `isWhole`: an embedded object counts as one value.
+    private mutating func read(_ value: JSONSlice, link: ObservedMember.Link, isWhole: Bool, at path: MemberPath) {
+        let isContainer = value.kind == .object && link.arity == .one
+        if isContainer, isWhole, !models.compiled[link.model].hasIdentity {
+            return add(ObservedMember(value: value, isShared: true), at: path)
+        }
+        add(ObservedMember(value: value, isContainer: isContainer, isShared: true, link: link), at: path)
+        guard isContainer else { return }
+        let target = models.compiled[models.concrete(of: link.model, for: value)]
+        read(value, node: target.root, shared: target.sharesAll, at: path)
+    }
+
+    private func link(of node: PathTree.Node) -> ObservedMember.Link {
+        let model = Int(node.relation)
+        return ObservedMember.Link(
+            model: model,
+            arity: node.arity,
+            isStrict: models.compiled[model].distinguishesTypes
+        )
     }
 
     private mutating func add(_ member: ObservedMember, at path: MemberPath) {
@@ -83,5 +123,26 @@ struct ObservedMembers {
             members[path]?.isRepeated = true
             hasRepeated = true
         }
+    }
+
+    /// What occurs twice is not gathered either.
+    private mutating func gather(_ member: Gathered, at path: MemberPath) {
+        if gathered[path] != nil { quarantined.insert(path) } else { gathered[path] = member }
+    }
+
+    /// Whether a value passes its checks; references count as the objects that the upstream sent in their place.
+    private static func isSound(_ value: JSONSlice, _ checker: ValueChecker) -> Bool {
+        guard value.containsReference else { return checker.fault(in: Array(value.bytes)) == nil }
+        var plain: [UInt8] = []
+        value.withBytes { bytes in
+            var position = 0
+            while let found = Reference.next(in: bytes, from: position) {
+                plain += bytes[position..<found.lowerBound]
+                plain += [UInt8(ascii: "{"), UInt8(ascii: "}")]
+                position = found.upperBound
+            }
+            plain += bytes[position...]
+        }
+        return checker.fault(in: plain) == nil
     }
 }

@@ -76,6 +76,12 @@ public enum Reference {
         }
     }
 
+    /// Appends the bare form of an identity where numbers and strings are told apart.
+    static func appendStrict(_ identity: String, to output: inout [UInt8]) {
+        let text = Identity.unquoted(identity)
+        appendBare(text ?? identity, asNumber: text == nil && isNumber(identity), to: &output)
+    }
+
     /// Whether an identity reads like a JSON integer; those of strings such as `007` do not.
     static func isInteger(_ identity: String) -> Bool {
         let digits = identity.utf8.first == UInt8(ascii: "-") ? identity.utf8.dropFirst() : identity.utf8[...]

@@ -49,6 +49,12 @@ struct ResolvedObject {
         if !paths.isEmpty { kept[payload, default: []].formUnion(paths) }
     }
 
+    /// Puts a value in that is known otherwise than from a contribution.
+    mutating func put(_ value: [UInt8], at path: MemberPath) {
+        guard let slice = JSONSlice(value) else { return }
+        members[path] = .value(ObservedMember(value: slice, isShared: false))
+    }
+
     fileprivate mutating func set(_ newest: Newest?, at path: MemberPath) {
         members[path] = newest
     }

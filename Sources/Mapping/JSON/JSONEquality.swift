@@ -47,25 +47,52 @@ extension JSONSlice {
 extension JSONSlice {
     /// Whether two values of a relation are equal: an object shown as a reference equals the same one shown as a bare
     /// identity.
-    func isEqual(to other: JSONSlice, asRelation isMany: Bool) -> Bool {
+    func isEqual(to other: JSONSlice, as link: ObservedMember.Link) -> Bool {
         if bytes.elementsEqual(other.bytes) { return true }
-        if isMany, kind == .array, other.kind == .array {
+        let one = ObservedMember.Link(model: link.model, arity: .one, isStrict: link.isStrict)
+        if link.arity == .many, kind == .array, other.kind == .array {
             let (mine, theirs) = (elements, other.elements)
-            return mine.count == theirs.count
-                && zip(mine, theirs).allSatisfy { $0.isEqual(to: $1, asRelation: false) }
+            return mine.count == theirs.count && zip(mine, theirs).allSatisfy { $0.isEqual(to: $1, as: one) }
         }
-        if let mine = target, let theirs = other.target { return mine.identity == theirs.identity }
+        if link.arity == .keyed, kind == .object, other.kind == .object {
+            let (mine, theirs) = (members, other.members)
+            guard mine.count == theirs.count else { return false }
+            let values = Dictionary(theirs.map { ($0.name, $0.value) }, uniquingKeysWith: { first, _ in first })
+            return mine.allSatisfy { member in
+                values[member.name].map { member.value.isEqual(to: $0, as: one) } ?? false
+            }
+        }
+        if let mine = target(isStrict: link.isStrict), let theirs = other.target(isStrict: link.isStrict) {
+            return mine.isSame(as: theirs)
+        }
         return isEqual(to: other)
     }
 
+    /// The object that a value of a relation points to.
+    struct Target {
+        var identity: ObjectIdentity
+        /// What a reference literal says; nil for a bare identity, which does not tell of which model it is.
+        var name: ObjectName?
+
+        var isBare: Bool { name == nil }
+
+        func isSame(as other: Target) -> Bool {
+            identity == other.identity && (name == nil || other.name == nil || name == other.name)
+        }
+    }
+
     /// The object that a value of a relation points to: named by a reference literal, or by its bare identity.
-    var target: (identity: ObjectIdentity, isBare: Bool)? {
+    func target(isStrict: Bool = false) -> Target? {
         withBytes { bytes in
             if Reference.isReference(bytes, at: 0) {
-                return Reference.name(at: 0..<bytes.count, in: bytes).map { (ObjectIdentity($0.identity), false) }
+                return Reference.name(at: 0..<bytes.count, in: bytes).map {
+                    Target(identity: ObjectIdentity($0.identity), name: $0)
+                }
             }
-            guard kind == .string || kind == .number, case .text(let text) = Identity.read(bytes) else { return nil }
-            return (ObjectIdentity(text), true)
+            guard kind == .string || kind == .number,
+                case .text(let text) = Identity.read(bytes, isStrict: isStrict)
+            else { return nil }
+            return Target(identity: ObjectIdentity(text))
         }
     }
 

@@ -16,6 +16,8 @@ public enum ContextValue: Sendable, Equatable {
     case index
     /// `@key`: the name of the member that the object is the value of.
     case key
+    /// `@self`: the object itself; with a relation to one, a child made of its parent's own members.
+    case itself
 
     /// Reads the spelling with `@`; nil if there is no such value.
     public init?(_ text: String) {
@@ -30,6 +32,7 @@ public enum ContextValue: Sendable, Equatable {
         case ("root", let path?): self = .root(path)
         case ("index", nil) where parts.count == 1: self = .index
         case ("key", nil) where parts.count == 1: self = .key
+        case ("self", nil) where parts.count == 1: self = .itself
         default: return nil
         }
     }

@@ -18,12 +18,30 @@ public enum MappingError: Error, Sendable, Equatable {
     case identityIsList(String, model: String)
     /// One entry named twice in `identity`, `keys` or `local`.
     case namedTwice(String, usedBy: String, model: String)
+    /// Models that are each other's base, or each other's choice.
+    case circularCluster([String])
+    /// A merge policy that does not go with what the property holds.
+    case invalidMerge(String, property: String, model: String)
+    /// Migrations whose versions do not rise, or go beyond the model's version.
+    case invalidMigration(Int, model: String, version: Int)
     /// A path pattern that cannot be one.
     case invalidPattern(String, reason: String)
     /// A conversion that cannot be one.
     case invalidTransform(String)
     /// A check that cannot be one.
     case invalidCheck(String)
+    /// A source that begins with `@` and is no value from the context.
+    case unknownContext(String, property: String, model: String)
+    /// JSON that is not; `use` is "default" or what asks a condition.
+    case notJSON(String, property: String?, model: String)
+    /// A write path whose beginning is no relation to one object, or that leads to no property of it.
+    case writesIntoNothing(String, model: String)
+    /// Two properties that are written back to one place.
+    case sameOutput(String, properties: [String], model: String)
+    /// Declarations of one property that exclude each other.
+    case contradiction(String, property: String, model: String)
+    /// Models that refer to each other in a circle that has no end; `use` says by what.
+    case circle([String], use: String)
     /// Two routes with the same pattern, method and status, which nothing else tells apart.
     case duplicateRoute(String, first: Int, second: Int)
     /// A route that no request can fall under.
@@ -53,8 +71,27 @@ extension MappingError: CustomStringConvertible {
             "model \(model): identity \"\(path)\" is a list of objects; an identity is one string or number"
         case .namedTwice(let path, let use, let model):
             "model \(model), \(use): \"\(path)\" is named twice"
+        case .circularCluster(let models):
+            "models \(models.joined(separator: ", ")) are each other's base; one of them must have none"
+        case .invalidMerge(let reason, let property, let model):
+            "model \(model), property \(property): \(reason)"
+        case .invalidMigration(let to, let model, let version):
+            "model \(model): a migration to version \(to) does not belong between versions 0 and \(version); "
+                + "migrations rise, and the model's version is that of the last"
         case .invalidPattern(let pattern, let reason):
             "path \"\(pattern)\": \(reason)"
+        case .unknownContext(let text, let property, let model):
+            "model \(model), property \(property): there is no \"\(text)\"; write @url, @url.NAME, @header.NAME, @parent.PATH, @root.PATH, @index, @key or @self"
+        case .notJSON(let use, let property, let model):
+            "model \(model)\(property.map { ", property \($0)" } ?? ""): \(use) is not JSON"
+        case .writesIntoNothing(let path, let model):
+            "model \(model): \"\(path)\" completes nothing; its beginning names a relation to one object, its end a property of that object's model"
+        case .sameOutput(let path, let properties, let model):
+            "model \(model) writes \(properties.joined(separator: " and ")) back to \"\(path)\"; say \"to: none\" of those that are only read"
+        case .contradiction(let reason, let property, let model):
+            "model \(model), property \(property): \(reason)"
+        case .circle(let models, let use):
+            "models \(models.joined(separator: ", ")) refer to each other in a circle by \(use)"
         case .invalidTransform(let reason), .invalidCheck(let reason):
             reason
         case .duplicateRoute(let path, let first, let second):

@@ -26,6 +26,29 @@ public struct MappingWarning: Sendable, Equatable {
         case identityUnusable = "identity-unusable"
         /// The identity member occurs twice in one object; the object stays literal.
         case identityRepeated = "identity-repeated"
+        /// A value that fails a check, or is no object of its relation: it moves into no other answer, and the mapped view
+        /// leaves it out.
+        case quarantined
+        /// A value that its conversion does not know; the mapped view shows the upstream's.
+        case transformFailed = "transform-failed"
+        /// Two members for one property; the exact spelling counts, else the last one.
+        case keyCollision = "key-collision"
+        /// A key path leads through a value that has no members.
+        case pathBlocked = "path-blocked"
+        /// An object without a property that is required.
+        case requiredMissing = "required-missing"
+        /// Null where a property is declared never to be null; it is shown.
+        case unexpectedNull = "unexpected-null"
+        /// A value of another type was converted, as declared.
+        case coerced
+        /// An object in which no declared property is found.
+        case nothingMapped = "nothing-mapped"
+        /// An object that none of its cluster's choices wants, and there is no fallback.
+        case noChoice = "no-choice"
+        /// A member that would complete a child, but the child is null or a bare identity.
+        case completionIgnored = "completion-ignored"
+        /// A member of a mapped object that is no property; it is not written back.
+        case undeclaredMember = "undeclared-member"
         /// The body could not be put together again byte for byte.
         case notRecomposed = "not-recomposed"
     }
@@ -40,12 +63,25 @@ public struct MappingWarning: Sendable, Equatable {
     public var pointer: String?
     /// The model concerned.
     public var model: String?
+    /// The property concerned.
+    public var property: String?
+    /// How often this was met in the body, the pointer being that of the first place.
+    public var count: Int
 
     /// Describes a misfit.
-    public init(_ kind: Kind, _ message: String, pointer: String? = nil, model: String? = nil) {
+    public init(
+        _ kind: Kind,
+        _ message: String,
+        pointer: String? = nil,
+        model: String? = nil,
+        property: String? = nil,
+        count: Int = 1
+    ) {
         self.kind = kind
         self.message = message
         self.pointer = pointer
         self.model = model
+        self.property = property
+        self.count = count
     }
 }

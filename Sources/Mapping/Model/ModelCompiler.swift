@@ -2,46 +2,96 @@
 struct ModelCompiler {
     private let declaration: ModelDeclaration
     private let indexes: [String: Int]
+    private let objectName: String
+    private let fallback: Int
+    private var relations: Set<Int> = []
     private var root = PathBranch()
+    private var rules: [(path: [PathStep], rule: MemberRule)] = []
+    private var required: [String] = []
 
-    init(_ declaration: ModelDeclaration, indexes: [String: Int]) {
+    /// - Parameters:
+    ///   - declaration: with what it has from its bases, every property's source said.
+    ///   - objectName: the name that its objects have.
+    ///   - fallback: the index of the model that its objects are read as where no choice wants them.
+    init(_ declaration: ModelDeclaration, indexes: [String: Int], objectName: String, fallback: Int) {
         self.declaration = declaration
         self.indexes = indexes
+        self.objectName = objectName
+        self.fallback = fallback
     }
 
-    mutating func compile(into tree: inout PathTree) throws(MappingError) -> CompiledModel {
-        try checkNames()
+    mutating func compile(
+        into tree: inout PathTree,
+        rules table: inout [MemberRule]
+    ) throws(MappingError) -> CompiledModel {
+        try checkMigrations()
         try addProperties()
-        let identity = try resolve(declaration.identity, as: "identity")
-        let keys = try resolve(declaration.keys, as: "keys")
+        let identity = try parts(declaration.identity, as: "identity", from: 0)
+        let memberCount = identity.count { Self.path(of: $0) != nil }
+        let keys = try parts(declaration.keys, as: "keys", from: memberCount)
+        let keyCount = keys.count { Self.path(of: $0) != nil }
         let modified = try declaration.modified.map { (name) throws(MappingError) in
-            try resolve(name, as: "modified")
+            try names(name, as: "modified")
         }
         for path in try resolve(declaration.local, as: "local") { root.update(path[...]) { $0.isLocal = true } }
+        for path in try resolve(declaration.secret, as: "secret") { addRule(at: path) { $0.isSecret = true } }
+        var captures = (identity + keys).compactMap(Self.path)
+        if let modified { captures.append(modified) }
         // Sixty-four captures are more than any model has; a key beyond them is not looked up.
-        for (index, path) in (identity + keys + (modified.map { [$0] } ?? [])).enumerated() where index < 64 {
-            root.update(path[...]) { $0.captures |= 1 << UInt64(index) }
+        for (index, path) in captures.enumerated() where index < 64 {
+            root.update(path.map(PathStep.name)[...]) { $0.captures |= 1 << UInt64(index) }
         }
-        for (name, path) in zip(declaration.identity, identity) {
+        for (name, part) in zip(declaration.identity, identity) {
+            guard let path = Self.path(of: part) else { continue }
             var isList = false
-            root.update(path[...]) { isList = $0.relation >= 0 && $0.isMany }
+            root.update(path.map(PathStep.name)[...]) { isList = $0.relation >= 0 && $0.arity != .one }
             if isList { throw .identityIsList(name, model: declaration.name) }
         }
-        return CompiledModel(
-            name: declaration.name,
-            root: tree.append(root),
-            sharesAll: declaration.sharesAll,
-            identityCount: identity.count,
-            keys: declaration.keys,
+        for (path, rule) in rules {
+            root.update(path[...]) { $0.rule = Int32(table.count) }
+            table.append(rule)
+        }
+        var deletedWhen: CompiledCondition?
+        if let condition = declaration.deletedWhen { deletedWhen = try compile(condition, as: "deleted_when") }
+        var reading = CompiledModel.Reading(
+            captureCount: captures.count,
+            identity: identity,
+            identityNames: declaration.identity,
+            keys: Array(zip(declaration.keys, keys)).map { (name: $0.0, part: $0.1) },
             modifiedPath: modified,
-            identityPaths: identity
+            modifiedCapture: memberCount + keyCount,
+            required: required,
+            deletedWhen: deletedWhen,
+            relations: relations
+        )
+        reading.isPlain =
+            !rules.contains { $0.rule.checker != nil }
+            && declaration.properties.allSatisfy { $0.merge == .latest || $0.merge == .replace }
+        for choice in declaration.choices {
+            guard let model = indexes[choice.model] else {
+                throw .unknownModel(choice.model, property: "cluster", model: declaration.name)
+            }
+            var condition: CompiledCondition?
+            if let asked = choice.condition { condition = try compile(asked, as: "cluster") }
+            reading.choices.append(CompiledModel.Choice(condition: condition, model: model))
+        }
+        return CompiledModel(
+            declaration,
+            objectName: objectName,
+            root: tree.append(root),
+            reading: reading,
+            fallback: fallback
         )
     }
 
-    private func checkNames() throws(MappingError) {
+    /// Fails for names of properties that are none, and for two that differ at most in case.
+    static func checkNames(of declaration: ModelDeclaration) throws(MappingError) {
         var folded: [String: String] = [:]
+        let names = Set(declaration.properties.map(\.name))
         for property in declaration.properties {
-            guard Models.isValidName(property.name) else {
+            // With dots it is the way into the child that another property gives.
+            let parts = property.name.split(separator: ".", omittingEmptySubsequences: false)
+            guard parts.allSatisfy(Models.isValidName), parts.count == 1 || names.contains(String(parts[0])) else {
                 throw .invalidName(kind: "property", name: property.name, model: declaration.name)
             }
             if let other = folded.updateValue(property.name, forKey: property.name.lowercased()) {
@@ -50,51 +100,203 @@ struct ModelCompiler {
         }
     }
 
-    private mutating func addProperties() throws(MappingError) {
-        var readers: [[String]: String] = [:]
-        var paths: [(property: PropertyDeclaration, path: [String])] = []
-        for property in declaration.properties {
-            let path = try components(property.from, "property \(property.name)")
-            if let other = readers.updateValue(property.name, forKey: path) {
-                throw .sameKeyPath(property.from, properties: [other, property.name], model: declaration.name)
+    private func checkMigrations() throws(MappingError) {
+        var last = 0
+        for migration in declaration.migrations {
+            guard migration.to > last, migration.to <= declaration.version else {
+                throw .invalidMigration(migration.to, model: declaration.name, version: declaration.version)
             }
-            paths.append((property, path))
-        }
-        // Outermost relations first: what lies within one is derived from it and has no bytes of its own here.
-        for (property, path) in paths.sorted(by: { $0.path.count < $1.path.count }) {
-            guard let relation = property.relation else { continue }
-            guard let index = indexes[relation.model] else {
-                throw .unknownModel(relation.model, property: property.name, model: declaration.name)
-            }
-            guard root.relationPrefix(of: path) == nil else { continue }
-            root.update(path[...]) {
-                $0.relation = Int32(index)
-                if case .many = relation { $0.isMany = true }
-            }
-        }
-        for (_, path) in paths where root.relationPrefix(of: path) == nil {
-            root.update(path[...]) { $0.isProperty = true }
+            last = migration.to
         }
     }
 
-    private func resolve(_ names: [String], as use: String) throws(MappingError) -> [[String]] {
-        var paths: [[String]] = []
-        for name in names {
-            let path = try resolve(name, as: use)
-            if paths.contains(path) { throw .namedTwice(name, usedBy: use, model: declaration.name) }
+    // MARK: Properties
+
+    private mutating func addProperties() throws(MappingError) {
+        var readers: [[PathStep]: PropertyDeclaration] = [:]
+        var paths: [(property: PropertyDeclaration, path: [PathStep])] = []
+        for property in declaration.properties {
+            for source in property.parts.isEmpty ? [property.from] : property.parts.map(\.from) {
+                // What stands around the object is no member of it.
+                if ContextValue.isSpelled(source) {
+                    guard ContextValue(source) != nil else {
+                        throw .unknownContext(source, property: property.name, model: declaration.name)
+                    }
+                    continue
+                }
+                let path = try steps(source, "property \(property.name)")
+                if let other = readers.updateValue(property, forKey: path), other.name != property.name,
+                    // One that is only read does not compete for the way back.
+                    other.output != .none, property.output != .none
+                {
+                    throw .sameKeyPath(source, properties: [other.name, property.name], model: declaration.name)
+                }
+                paths.append((property, path))
+            }
+        }
+        // Outermost relations first: what lies within one is derived from it and has no bytes of its own here.
+        for (property, path) in paths.sorted(by: { $0.path.count < $1.path.count }) {
+            guard let relation = property.relation, property.parts.isEmpty else { continue }
+            try addRelation(relation, of: property, at: path)
+        }
+        for (property, path) in paths where root.relationPrefix(of: path) == nil {
+            try checkMerge(of: property)
+            root.update(path[...]) {
+                $0.isProperty = true
+                $0.merge = property.merge
+            }
+            try addRules(of: property, at: path)
+        }
+    }
+
+    private mutating func addRelation(
+        _ relation: Relation,
+        of property: PropertyDeclaration,
+        at path: [PathStep]
+    ) throws(MappingError) {
+        guard let index = indexes[relation.model] else {
+            throw .unknownModel(relation.model, property: property.name, model: declaration.name)
+        }
+        guard root.relationPrefix(of: path) == nil else { return }
+        relations.insert(index)
+        let isNested = path.contains(.elements)
+        root.update(path[...]) {
+            $0.relation = Int32(index)
+            $0.arity =
+                switch relation {
+                case .one: .one
+                case .many: isNested ? .either : .many
+                case .keyed: .keyed
+                }
+        }
+    }
+
+    private func checkMerge(of property: PropertyDeclaration) throws(MappingError) {
+        let reason: String? =
+            switch (property.merge, property.relation) {
+            case (.union, .one), (.union, .keyed):
+                "\"union\" joins lists, and this is \(property.relation.map(Self.text) ?? "none")"
+            case (.sum, .some): "\"sum\" adds numbers, and this is a relation"
+            default: nil
+            }
+        if let reason { throw .invalidMerge(reason, property: property.name, model: declaration.name) }
+    }
+
+    private static func text(_ relation: Relation) -> String {
+        if case .one = relation { return "one object" }
+        return "an object keyed by name"
+    }
+
+    private mutating func addRules(of property: PropertyDeclaration, at path: [PathStep]) throws(MappingError) {
+        // What is folded from several sources is checked as a whole, which the wire does not show.
+        if !property.checks.isEmpty, property.parts.isEmpty {
+            let checker = try ValueChecker(property.checks)
+            addRule(at: path) {
+                $0.property = property.name
+                $0.checker = checker
+            }
+        }
+        guard property.isRequired, property.parts.isEmpty, !path.contains(.elements) else { return }
+        let bit = required.firstIndex(of: property.name) ?? required.count
+        guard bit < 64 else { return }
+        if bit == required.count { required.append(property.name) }
+        addRule(at: path) {
+            $0.property = property.name
+            $0.required = 1 << UInt64(bit)
+        }
+    }
+
+    private mutating func addRule(at path: [PathStep], _ change: (inout MemberRule) -> Void) {
+        if let index = rules.firstIndex(where: { $0.path == path }) { return change(&rules[index].rule) }
+        var rule = MemberRule(property: "")
+        change(&rule)
+        rules.append((path, rule))
+    }
+
+    // MARK: Names of members
+
+    private func parts(
+        _ entries: [String],
+        as use: String,
+        from first: Int
+    ) throws(MappingError) -> [CompiledModel.Part] {
+        var parts: [CompiledModel.Part] = []
+        var capture = first
+        var seen: Set<[PathStep]> = []
+        for entry in entries {
+            // A property that is read from the context stands for what it is read from.
+            let source = declaration.properties.first { $0.name == entry }?.from ?? entry
+            if ContextValue.isSpelled(source) {
+                parts.append(try contextPart(source, as: use))
+                continue
+            }
+            let path = try names(entry, as: use)
+            guard seen.insert(path.map(PathStep.name)).inserted else {
+                throw .namedTwice(entry, usedBy: use, model: declaration.name)
+            }
+            parts.append(.member(path: path, capture: capture))
+            capture += 1
+        }
+        return parts
+    }
+
+    private func contextPart(_ source: String, as use: String) throws(MappingError) -> CompiledModel.Part {
+        guard let value = ContextValue(source) else {
+            throw .invalidKeyPath(source, usedBy: use, model: declaration.name)
+        }
+        switch value {
+        case .parent(let path), .root(let path):
+            guard let path = KeyPathSyntax.steps(of: path)?.names else {
+                throw .invalidKeyPath(source, usedBy: use, model: declaration.name)
+            }
+            return .context(value, path: path)
+        default:
+            return .context(value, path: [])
+        }
+    }
+
+    private static func path(of part: CompiledModel.Part) -> [String]? {
+        guard case .member(let path, _) = part else { return nil }
+        return path
+    }
+
+    private mutating func compile(_ condition: Condition, as use: String) throws(MappingError) -> CompiledCondition {
+        var asked: [[String]] = []
+        let compiled = try CompiledCondition(condition) { (path) throws(MappingError) in
+            let path = try names(path, as: use)
+            asked.append(path)
+            return path
+        }
+        for path in asked { root.update(path.map(PathStep.name)[...]) { $0.isAsked = true } }
+        return compiled
+    }
+
+    private func resolve(_ entries: [String], as use: String) throws(MappingError) -> [[PathStep]] {
+        var paths: [[PathStep]] = []
+        for entry in entries {
+            let path = try resolve(entry, as: use)
+            if paths.contains(path) { throw .namedTwice(entry, usedBy: use, model: declaration.name) }
             paths.append(path)
         }
         return paths
     }
 
+    /// The member names of an entry that no array may be on the way to.
+    private func names(_ entry: String, as use: String) throws(MappingError) -> [String] {
+        guard let names = try resolve(entry, as: use).names else {
+            throw .invalidKeyPath(entry, usedBy: use, model: declaration.name)
+        }
+        return names
+    }
+
     /// The key path that an entry means: a property's, if one is so named, else the entry itself.
-    private func resolve(_ name: String, as use: String) throws(MappingError) -> [String] {
-        let from = declaration.properties.first { $0.name == name }?.from ?? name
-        let path = try components(from, use)
+    private func resolve(_ entry: String, as use: String) throws(MappingError) -> [PathStep] {
+        let from = declaration.properties.first { $0.name == entry && $0.parts.isEmpty }?.from ?? entry
+        let path = try steps(from, use)
         if let prefix = root.relationPrefix(of: path) {
             let owner = Array(path[..<prefix])
             for property in declaration.properties {
-                if let relation = property.relation, KeyPathSyntax.components(of: property.from) == owner {
+                if let relation = property.relation, KeyPathSyntax.steps(of: property.from) == owner {
                     throw .crossesRelation(
                         from,
                         usedBy: use,
@@ -108,10 +310,19 @@ struct ModelCompiler {
         return path
     }
 
-    private func components(_ path: String, _ use: String) throws(MappingError) -> [String] {
-        guard let components = KeyPathSyntax.components(of: path) else {
+    private func steps(_ path: String, _ use: String) throws(MappingError) -> [PathStep] {
+        guard let steps = KeyPathSyntax.steps(of: path) else {
             throw .invalidKeyPath(path, usedBy: use, model: declaration.name)
         }
-        return components
+        // The elements of a list of objects are named by the list.
+        return steps.last == .elements && steps.dropLast().last != .elements && isListOfObjects(path)
+            ? steps.dropLast() : steps
+    }
+
+    private func isListOfObjects(_ path: String) -> Bool {
+        declaration.properties.contains { property in
+            guard property.from == path, case .many = property.relation else { return false }
+            return true
+        }
     }
 }

@@ -2,35 +2,186 @@
 public struct Models: Sendable {
     /// What was declared, in order.
     public let declarations: [ModelDeclaration]
-    /// The compiled models, in the same order.
+    /// The compiled models: first those declared, in the same order.
     let compiled: [CompiledModel]
     /// Every declared key path.
     let tree: PathTree
-    private let indexes: [String: Int]
+    /// How the mapped view is made.
+    let plan: MappingPlan
+    /// What else is declared of members; the tree's nodes name them by index.
+    let rules: [MemberRule]
+    /// Whether any model has members that must not reach a disk.
+    public let haveSecrets: Bool
+    /// Whether objects of any model can say that they are deleted.
+    public let haveDeletions: Bool
+    /// By declared model, what became of older objects.
+    private let migrations: [[CompiledMigration]]
+    /// Of each compiled model, whether the known members of its objects are simply the newest.
+    let plain: [Bool]
+    let indexes: [String: Int]
 
     /// Checks and compiles.
     public init(_ declarations: [ModelDeclaration]) throws(MappingError) {
         self.declarations = declarations
         indexes = try Self.index(declarations)
+        let clusters = try Clusters(declarations, indexes: indexes)
         var tree = PathTree()
+        var rules: [MemberRule] = []
         var compiled: [CompiledModel] = []
-        for declaration in declarations {
-            var compiler = ModelCompiler(declaration, indexes: indexes)
-            compiled.append(try compiler.compile(into: &tree))
+        for declaration in declarations { try ModelCompiler.checkNames(of: declaration) }
+        // Bases once more, with what their unconditional relatives declare: as such their objects are read.
+        let open = declarations.indices.compactMap { index in clusters.open(index).map { (index, $0) } }
+        for index in declarations.indices {
+            let fallback = open.firstIndex { $0.0 == index }.map { declarations.count + $0 } ?? index
+            var compiler = ModelCompiler(
+                clusters.effective(index),
+                indexes: indexes,
+                objectName: clusters.root(of: index),
+                fallback: fallback
+            )
+            compiled.append(try compiler.compile(into: &tree, rules: &rules))
+        }
+        for (index, declaration) in open {
+            var compiler = ModelCompiler(
+                declaration,
+                indexes: indexes,
+                objectName: clusters.root(of: index),
+                fallback: compiled.count
+            )
+            compiled.append(try compiler.compile(into: &tree, rules: &rules))
         }
         self.tree = tree
+        self.rules = rules
         self.compiled = compiled
+        var migrations: [[CompiledMigration]] = []
+        for declaration in declarations {
+            var compiled: [CompiledMigration] = []
+            for migration in declaration.migrations {
+                compiled.append(try CompiledMigration(migration, model: declaration.name))
+            }
+            migrations.append(compiled)
+        }
+        self.migrations = migrations
+        plain = Self.plain(compiled)
+        haveSecrets = compiled.contains(where: \.hasSecrets)
+        haveDeletions = compiled.contains { $0.reading.deletedWhen != nil }
+        plan = try MappingPlan(declarations)
+    }
+
+    /// Which models have neither checks nor policies, those included that stand embedded in them or are their choices.
+    private static func plain(_ compiled: [CompiledModel]) -> [Bool] {
+        var plain = compiled.map(\.reading.isPlain)
+        var isSettled = false
+        while !isSettled {
+            isSettled = true
+            for (index, model) in compiled.enumerated() where plain[index] {
+                let embedded = model.reading.relations.filter { !compiled[$0].hasIdentity }
+                let others = embedded.union(model.reading.choices.map(\.model)).union([model.fallback])
+                guard others.contains(where: { !plain[$0] }) else { continue }
+                plain[index] = false
+                isSettled = false
+            }
+        }
+        return plain
     }
 
     /// No models: every answer stays as it is.
     public static let none = Models()
 
     private init() {
-        (declarations, compiled, tree, indexes) = ([], [], PathTree(), [:])
+        (declarations, compiled, tree, plan, rules) = ([], [], PathTree(), .none, [])
+        (migrations, plain, indexes) = ([], [], [:])
+        (haveSecrets, haveDeletions) = (false, false)
     }
 
     /// The index of a model by its name.
     func index(of model: String) -> Int? { indexes[model] }
+
+    /// The name that objects of a model have in the store: a cluster's is its base's.
+    public func objectName(of model: String) -> String {
+        indexes[model].map { compiled[$0].objectName } ?? model
+    }
+
+    /// Whether what is known of a model's objects is simply the newest of each member: no checks, no policies of its own.
+    public func isPlain(_ model: String) -> Bool { indexes[model].map { plain[$0] } ?? true }
+
+    /// The version that objects of this name are declared at; 0 where nothing is.
+    public func version(of model: String) -> Int {
+        indexes[model].map { declarations[$0].version } ?? 0
+    }
+
+    /// Whether all models leave nothing to do but to take the newest of each member.
+    public var arePlain: Bool { plain.allSatisfy(\.self) && !haveDeletions && !haveVersions }
+
+    /// Whether any model has a version other than 0.
+    public var haveVersions: Bool { declarations.contains { $0.version > 0 } }
+
+    /// A payload that was stored at an earlier version of its model as it is understood today.
+    public func migrate(_ payload: [UInt8], of model: String, from version: Int) -> [UInt8] {
+        guard let index = indexes[model] else { return payload }
+        return migrations[index].reduce(payload) { payload, migration in
+            migration.to > version ? migration.apply(to: payload) : payload
+        }
+    }
+
+    /// The keys by which an object can be looked up, out of its JSON: the entry of `keys` and the canonical text.
+    public func keys(in json: [UInt8], of model: String) -> [(member: String, value: String)] {
+        guard let index = indexes[model], let object = JSONSlice(json) else { return [] }
+        return compiled[concrete(of: index, for: object)].reading.keys.compactMap { key in
+            guard case .member(let path, _) = key.part, let value = object.value(at: path[...]),
+                case .text(let text) = value.withBytes({ Identity.read($0) })
+            else { return nil }
+            return (key.name, text)
+        }
+    }
+
+    /// Whether an object of a cluster is of one of its concrete models, or of the model at all.
+    public func isObject(_ json: [UInt8], of model: String) -> Bool {
+        guard let index = indexes[model], let base = indexes[compiled[index].objectName], base != index,
+            declarations[base].choices.contains(where: { $0.model == model }), let object = JSONSlice(json)
+        else { return true }
+        return choice(of: base, for: object) == index
+    }
+
+    /// The model that an object is read as: of a cluster, the concrete one that the object's members choose.
+    func concrete(of model: Int, for object: JSONSlice) -> Int {
+        var index = model
+        while let choice = choice(of: index, for: object) { index = choice }
+        return compiled[index].fallback
+    }
+
+    /// The concrete model that the choices of a cluster's base give; nil where there are none, or none is wanted.
+    func choice(of model: Int, for object: JSONSlice) -> Int? {
+        compiled[model].reading.choices.first { $0.condition?.holds(for: object) ?? true }?.model
+    }
+
+    /// How new values of a member meet known ones; nil for what is not declared.
+    ///
+    /// Of a cluster, whatever its base or one of its concrete models says.
+    func merge(of path: MemberPath, model: Int) -> MergePolicy? {
+        let names = path.text.split(separator: "/", omittingEmptySubsequences: false).map {
+            MemberPath(pointer: String($0)).name
+        }
+        var candidates = [model, compiled[model].fallback]
+        var position = 0
+        while position < candidates.count {
+            for choice in compiled[candidates[position]].reading.choices where !candidates.contains(choice.model) {
+                candidates.append(choice.model)
+            }
+            position += 1
+        }
+        return candidates.lazy.compactMap { self.merge(of: names[...], from: self.compiled[$0].root) }.first
+    }
+
+    private func merge(of names: ArraySlice<String?>, from root: Int) -> MergePolicy? {
+        var node = root
+        for name in names {
+            if tree.nodes[node].relation >= 0 { node = compiled[Int(tree.nodes[node].relation)].root }
+            guard let name, let child = tree.child(of: node, named: name) else { return nil }
+            node = child
+        }
+        return tree.nodes[node].isProperty ? tree.nodes[node].merge : nil
+    }
 
     private static func index(_ declarations: [ModelDeclaration]) throws(MappingError) -> [String: Int] {
         var indexes: [String: Int] = [:]
@@ -47,7 +198,7 @@ public struct Models: Sendable {
     }
 
     /// Whether a name is a letter followed by letters, digits and `_`.
-    static func isValidName(_ name: String) -> Bool {
+    static func isValidName(_ name: some StringProtocol) -> Bool {
         guard let first = name.utf8.first, isLetter(first) else { return false }
         return name.utf8.allSatisfy(isNameByte)
     }
@@ -58,23 +209,4 @@ public struct Models: Sendable {
     }
 
     private static func isLetter(_ byte: UInt8) -> Bool { (byte | 0x20) &- 0x61 < 26 }
-}
-
-/// One model, ready to be walked along with JSON.
-struct CompiledModel: Sendable {
-    let name: String
-    /// The node of the object itself.
-    let root: Int
-    let sharesAll: Bool
-    /// Captures are numbered: first the identity's members, then the keys, then `modified`.
-    let identityCount: Int
-    let keys: [String]
-    /// The key path of `modified`.
-    let modifiedPath: [String]?
-    /// The key paths of the identity's members.
-    let identityPaths: [[String]]
-
-    var captureCount: Int { identityCount + keys.count + (modifiedPath == nil ? 0 : 1) }
-    var modifiedCapture: Int { identityCount + keys.count }
-    var hasIdentity: Bool { identityCount > 0 }
 }

@@ -8,14 +8,34 @@ struct PathTree: Sendable {
         var childCount: Int32 = 0
         /// The index of the model on the other side of the relation declared here, else -1.
         var relation: Int32 = -1
-        var isMany = false
+        /// The node that the elements of an array here are at, else -1.
+        var element: Int32 = -1
+        /// The index of what else is declared of the value here (`MemberRule`), else -1.
+        var rule: Int32 = -1
+        /// A bit for each capture of the model (identity, keys, modified) that is read here.
+        var captures: UInt64 = 0
+        var arity = Arity.one
         /// Whether a property is declared for exactly this place.
         var isProperty = false
         var isLocal = false
-        /// A bit for each capture of the model (identity, keys, modified) that is read here.
-        var captures: UInt64 = 0
+        /// Whether a condition of the model asks for the value here: it is observed though it may not move.
+        var isAsked = false
+        /// How a property declared here meets what is known.
+        var merge = MergePolicy.latest
 
         var hasChildren: Bool { childCount > 0 }
+        var isMany: Bool { arity == .many }
+        /// Whether the value is read, not only walked over.
+        var isWatched: Bool { captures != 0 || rule >= 0 }
+    }
+
+    /// How many objects stand at a relation.
+    enum Arity: UInt8, Sendable {
+        case one, many
+        /// An object whose members are the objects.
+        case keyed
+        /// One or several: within arrays that the key path crosses.
+        case either
     }
 
     struct Child: Sendable {
@@ -59,6 +79,10 @@ struct PathTree: Sendable {
         for (offset, child) in branch.children.enumerated() {
             fill(Int(children[firstChild + offset].node), from: child.branch)
         }
+        guard let element = branch.element.first else { return }
+        nodes[index].element = Int32(nodes.count)
+        nodes.append(element.node)
+        fill(Int(nodes[index].element), from: element)
     }
 
     /// The child of a node by its unescaped name.
@@ -154,29 +178,43 @@ extension PathTree {
 struct PathBranch {
     var node = PathTree.Node()
     var children: [(name: String, branch: PathBranch)] = []
+    /// What lies in the elements of an array here; none or one.
+    var element: [PathBranch] = []
 
     /// Changes the node at a path, made on the way if it is not there.
-    mutating func update(_ path: ArraySlice<String>, _ change: (inout PathTree.Node) -> Void) {
-        guard let name = path.first else { return change(&node) }
-        // Byte for byte: Swift's == takes canonically equivalent names for one, JSON's does not.
-        let index = children.firstIndex { $0.name.utf8.elementsEqual(name.utf8) }
-        if let index {
-            children[index].branch.update(path.dropFirst(), change)
-        } else {
-            var branch = PathBranch()
-            branch.update(path.dropFirst(), change)
-            children.append((name, branch))
+    mutating func update(_ path: ArraySlice<PathStep>, _ change: (inout PathTree.Node) -> Void) {
+        guard let step = path.first else { return change(&node) }
+        switch step {
+        case .elements:
+            if element.isEmpty { element = [PathBranch()] }
+            element[0].update(path.dropFirst(), change)
+        case .name(let name):
+            // Byte for byte: Swift's == takes canonically equivalent names for one, JSON's does not.
+            if let index = children.firstIndex(where: { $0.name.utf8.elementsEqual(name.utf8) }) {
+                children[index].branch.update(path.dropFirst(), change)
+            } else {
+                var branch = PathBranch()
+                branch.update(path.dropFirst(), change)
+                children.append((name, branch))
+            }
         }
     }
 
-    /// How many components of `path` lead to the first relation on it, if there is one before its end.
-    func relationPrefix(of path: [String]) -> Int? {
+    /// How many steps of `path` lead to the first relation on it, if there is one before its end.
+    func relationPrefix(of path: [PathStep]) -> Int? {
         var branch = self
-        for (offset, name) in path.enumerated() {
-            guard let child = branch.children.first(where: { $0.name.utf8.elementsEqual(name.utf8) }) else {
-                return nil
+        for (offset, step) in path.enumerated() {
+            switch step {
+            case .elements:
+                // The elements of a list of objects are the objects.
+                guard let element = branch.element.first else { return branch.node.relation >= 0 ? offset : nil }
+                branch = element
+            case .name(let name):
+                guard let child = branch.children.first(where: { $0.name.utf8.elementsEqual(name.utf8) }) else {
+                    return nil
+                }
+                branch = child.branch
             }
-            branch = child.branch
             if branch.node.relation >= 0, offset + 1 < path.count { return offset + 1 }
         }
         return nil

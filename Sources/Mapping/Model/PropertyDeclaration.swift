@@ -4,7 +4,8 @@ public struct PropertyDeclaration: Sendable, Equatable {
     ///
     /// With dots it is a write path: `location.latitude` completes the child that the property `location` gives.
     public var name: String
-    /// Where the value is read from: a key path, or a value from the context (`ContextValue`).
+    /// Where the value is read from: a key path, or a value from the context (`ContextValue`); empty: the member that the
+    /// model's naming makes of the property's name.
     ///
     /// A key path is member names separated by dots; `\.` is a dot within a name, `\\` a backslash, and `name[]` every
     /// element of the array at `name`.

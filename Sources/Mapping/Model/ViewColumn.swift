@@ -8,10 +8,26 @@ public struct ViewColumn: Sendable, Equatable {
         case one(path: String, model: String)
         /// At this path: an array of reference literals and bare identities.
         case many(path: String, model: String)
+        /// At this path: an object whose members are reference literals and bare identities.
+        case keyed(path: String, model: String)
+        /// The whole identity as text.
+        case identity
+        /// Of each element of the array at `path`, what `inner` finds in it.
+        case elements(path: String, inner: Source)
+        /// An object made of several values.
+        case object([Part])
         /// A value of the object that the relation at `path` points to: a column source of `model`.
         ///
         /// Where the related object has no identity it is embedded, and `inner` is found below `path` in the same payload.
         case derived(path: String, model: String, inner: Source)
+    }
+
+    /// One member of an object made of several values.
+    public struct Part: Sendable, Equatable {
+        /// Its name.
+        public var name: String
+        /// Where its value is.
+        public var source: Source
     }
 
     /// What the column is to the model; one that is the identity and a property at once is the former.
@@ -31,54 +47,132 @@ extension Models {
     /// Column names that every view has; no column made here has one of them.
     public static let reservedColumns = ["upstream", "principal", "context", "json"]
 
+    /// The SQLite JSON path of a key path; nil for what is none.
+    public static func sqlitePath(of path: String) -> String? {
+        KeyPathSyntax.steps(of: path)?.names.map { KeyPathSyntax.sqlitePath($0) }
+    }
+
     /// The columns of a model's view: identity first, then keys, then properties; empty for an unknown model.
+    ///
+    /// Of a concrete model of a cluster, those of its base as well.
     public func columns(of model: String) -> [ViewColumn] {
-        guard let index = index(of: model) else { return [] }
-        let declaration = declarations[index]
+        guard let index = index(of: model), let clusters = try? Clusters(declarations, indexes: indexes) else {
+            return []
+        }
+        let declaration = clusters.effective(index)
         var columns = ColumnList()
+        if compiled[index].hasIdentity, !compiled[index].hasOwnIdentity {
+            columns.add("identity", .identity, [.name("@")], .identity)
+        }
         for (names, role) in [(declaration.identity, ViewColumn.Role.identity), (declaration.keys, .key)] {
             for name in names {
                 let property = declaration.properties.first { $0.name == name }
-                guard let path = KeyPathSyntax.components(of: property?.from ?? name) else { continue }
-                columns.add(property?.name ?? path.joined(separator: "_"), role, path, source(path[...], in: index))
+                guard let path = steps(of: property?.from ?? name), let names = path.names else { continue }
+                guard let source = source(path[...], in: index) else { continue }
+                columns.add(property?.name ?? names.joined(separator: "_"), role, path, source)
             }
         }
         for property in declaration.properties {
-            guard let path = KeyPathSyntax.components(of: property.from) else { continue }
-            columns.add(property.name, .property, path, source(path[...], in: index))
+            if !property.parts.isEmpty {
+                let parts = property.parts.compactMap { part in
+                    steps(of: part.from).flatMap { source($0[...], in: index) }.map {
+                        ViewColumn.Part(name: part.name, source: $0)
+                    }
+                }
+                columns.add(property.name, .property, [.name("@" + property.name)], .object(parts))
+            } else if let path = steps(of: property.from), let source = source(path[...], in: index) {
+                columns.add(property.name, .property, path, source)
+            }
         }
         return columns.columns
     }
 
-    /// Where a key path of a model leads, relations on the way followed.
-    private func source(_ path: ArraySlice<String>, in model: Int) -> ViewColumn.Source {
+    /// The condition under which an object of a cluster is of one of its concrete models; nil: nothing decides it.
+    ///
+    /// In the order in which they are tried: it is of a model if the last condition holds and none before it does.
+    public func choiceConditions(of model: String) -> (base: String, conditions: [Condition?])? {
+        guard let index = index(of: model) else { return nil }
+        let root = compiled[index].objectName
+        guard root != model, let base = self.index(of: root),
+            let position = declarations[base].choices.firstIndex(where: { $0.model == model })
+        else { return nil }
+        return (root, declarations[base].choices[...position].map(\.condition))
+    }
+
+    /// The steps to a member; nil for what is no key path, such as a value from around the object.
+    private func steps(of path: String) -> [PathStep]? {
+        ContextValue.isSpelled(path) ? nil : KeyPathSyntax.steps(of: path)
+    }
+
+    /// Where a key path of a model leads, relations on the way followed; nil where SQL cannot follow it.
+    private func source(_ path: ArraySlice<PathStep>, in model: Int) -> ViewColumn.Source? {
         var node = compiled[model].root
-        for (offset, name) in path.enumerated() {
-            guard let child = tree.child(of: node, named: name) else { break }
+        var names: [String] = []
+        var isDeclared = true
+        for (offset, step) in path.enumerated() {
+            let rest = path.dropFirst(offset + 1)
+            guard case .name(let name) = step else {
+                // What lies in the elements is looked at element by element; two arrays deep is beyond a column.
+                guard rest.names != nil, isDeclared, tree.nodes[node].relation < 0 else { return nil }
+                let here = KeyPathSyntax.sqlitePath(names)
+                return .elements(path: here, inner: elementSource(rest, under: Int(tree.nodes[node].element)))
+            }
+            names.append(name)
+            guard isDeclared, let child = tree.child(of: node, named: name) else {
+                isDeclared = false
+                continue
+            }
             node = child
             let relation = tree.nodes[node].relation
             guard relation >= 0 else { continue }
-            let here = KeyPathSyntax.sqlitePath(path.prefix(offset + 1))
-            let target = declarations[Int(relation)].name
-            if offset + 1 == path.count {
-                return tree.nodes[node].isMany ? .many(path: here, model: target) : .one(path: here, model: target)
-            }
+            let here = KeyPathSyntax.sqlitePath(names)
+            let target = compiled[Int(relation)].objectName
+            if rest.isEmpty { return related(tree.nodes[node].arity, path: here, model: target) }
             // Arrays are not crossed by a key path.
-            if tree.nodes[node].isMany { break }
-            let inner = source(path.dropFirst(offset + 1), in: Int(relation))
-            return .derived(path: here, model: target, inner: inner)
+            guard tree.nodes[node].arity == .one else {
+                isDeclared = false
+                continue
+            }
+            return source(rest, in: Int(relation)).map { .derived(path: here, model: target, inner: $0) }
         }
-        return .value(path: KeyPathSyntax.sqlitePath(path))
+        return .value(path: KeyPathSyntax.sqlitePath(names))
     }
+
+    /// Where a path leads within an element of an array.
+    private func elementSource(_ path: ArraySlice<PathStep>, under element: Int) -> ViewColumn.Source {
+        var node = element
+        var names: [String] = []
+        for case .name(let name) in path {
+            names.append(name)
+            if node >= 0 { node = tree.child(of: node, named: name) ?? -1 }
+        }
+        let here = KeyPathSyntax.sqlitePath(names)
+        guard node >= 0, tree.nodes[node].relation >= 0 else { return .value(path: here) }
+        let target = compiled[Int(tree.nodes[node].relation)].objectName
+        return .one(path: here, model: target)
+    }
+
+    private func related(_ arity: PathTree.Arity, path: String, model: String) -> ViewColumn.Source {
+        switch arity {
+        case .one: .one(path: path, model: model)
+        case .many, .either: .many(path: path, model: model)
+        case .keyed: .keyed(path: path, model: model)
+        }
+    }
+}
+
+extension ArraySlice<PathStep> {
+    /// The member names; nil if the path crosses an array.
+    fileprivate var names: [String]? { Array(self).names }
 }
 
 /// Columns while they are collected: each name and each key path once.
 private struct ColumnList {
     private(set) var columns: [ViewColumn] = []
     private var names = Set(Models.reservedColumns)
-    private var paths: Set<[String]> = []
+    private var paths: Set<[PathStep]> = []
 
-    mutating func add(_ name: String, _ role: ViewColumn.Role, _ path: [String], _ source: ViewColumn.Source) {
+    mutating func add(_ name: String, _ role: ViewColumn.Role, _ path: [PathStep], _ source: ViewColumn.Source) {
         guard paths.insert(path).inserted else { return }
         var name = String(
             decoding: name.utf8.map { Models.isNameByte($0) ? $0 : UInt8(ascii: "_") },

@@ -74,6 +74,8 @@ public struct ObjectQuery: Sendable {
     public var model: String?
     /// One identity; nil: all.
     public var identity: String?
+    /// The value of one of its model's keys; nil: all.
+    public var key: String?
     /// An upstream's name; nil: all.
     public var upstream: String?
     /// A principal's label; nil: all.
@@ -87,6 +89,7 @@ public struct ObjectQuery: Sendable {
     public init(
         model: String? = nil,
         identity: String? = nil,
+        key: String? = nil,
         upstream: String? = nil,
         principal: String? = nil,
         limit: Int = 100,
@@ -94,6 +97,7 @@ public struct ObjectQuery: Sendable {
     ) {
         self.model = model
         self.identity = identity
+        self.key = key
         self.upstream = upstream
         self.principal = principal
         self.limit = limit
@@ -121,6 +125,8 @@ public struct ObjectRow: Sendable {
     public var changed: Int64
     /// The time of its newest observation, microseconds of the store's clock.
     public var observed: Int64
+    /// Whether it was found by a key that a route's path gave it, and its members need not show.
+    public var isBound = false
 }
 
 /// Which documents to list.

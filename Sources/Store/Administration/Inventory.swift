@@ -4,6 +4,7 @@ import Mapping
 /// Counts and lists what is in the store, within one read snapshot.
 struct Inventory {
     let database: Database
+    let hasher: KeyHasher
 
     func count() throws -> StoreCount {
         var count = StoreCount(objects: 0, documents: 0, bytes: try FileBudget.used(in: database), models: [:])
@@ -20,27 +21,44 @@ struct Inventory {
             count.models[row.string(0)] = Int(row.integer(1))
             count.objects += Int(row.integer(1))
         }
+        // What is deleted is remembered, and no object any more.
+        try Query(
+            database,
+            """
+            SELECT m.text, count(*) FROM _objects o JOIN _collections c ON c.id = o.collection
+            JOIN _names m ON m.id = c.model WHERE o.deleted IS NOT NULL GROUP BY m.text
+            """
+        ).each { row in
+            let left = (count.models[row.string(0)] ?? 0) - Int(row.integer(1))
+            count.models[row.string(0)] = left > 0 ? left : nil
+            count.objects -= Int(row.integer(1))
+        }
         return count
     }
 
     func objects(_ query: ObjectQuery, models: [String: UpstreamModels], lag: Int64) throws -> Page<ObjectRow> {
         let reader = try DocumentReader(database, models: models)
-        var found: [(row: ObjectRow, state: [UInt8])] = []
+        var found: [(row: ObjectRow, state: [UInt8], accumulated: [UInt8])] = []
         let limit = max(query.limit, 1)
         // One identity is looked up by its index in each collection; all others in the order of their ids.
-        let order = query.identity == nil ? "o.id" : "+o.id"
+        let order = query.identity == nil && query.key == nil ? "o.id" : "+o.id"
+        // A cluster's objects go by the name of its base.
+        let base = query.model.flatMap { model in
+            models.values.lazy.map { $0.models.objectName(of: model) }.first { $0 != model }
+        }
         try Query(
             database,
             """
-            SELECT o.id, u.text, p.label, x.text, m.text, o.identity, o.changed, o.state
+            SELECT o.id, u.text, p.label, x.text, m.text, o.identity, o.changed, o.state, o.accumulated, k.bound
             FROM _objects o
+            \(query.key == nil ? "LEFT JOIN _keys k ON 0" : "JOIN _keys k ON k.object = o.id AND k.value = ?8")
             JOIN _collections c ON c.id = o.collection
             JOIN _scopes s ON s.id = c.scope
-            JOIN _names m ON m.id = c.model AND (?1 IS NULL OR m.text = ?1)
+            JOIN _names m ON m.id = c.model AND (?1 IS NULL OR m.text = ?1 OR m.text = ?7)
             JOIN _names u ON u.id = s.upstream AND (?3 IS NULL OR u.text = ?3)
             JOIN _principals p ON p.id = s.principal AND (?4 IS NULL OR p.label = ?4)
             JOIN _names x ON x.id = s.context
-            WHERE o.id > ?5 \(query.identity == nil ? "AND ?2 IS NULL" : "AND o.identity = ?2")
+            WHERE o.id > ?5 AND o.deleted IS NULL AND (?8 IS NULL OR 1) \(query.identity == nil ? "AND ?2 IS NULL" : "AND o.identity = ?2")
             ORDER BY \(order) LIMIT ?6
             """
         ).each(
@@ -49,7 +67,9 @@ struct Inventory {
             SQLValue(query.upstream),
             SQLValue(query.principal),
             .integer(query.after ?? 0),
-            .integer(Int64(limit) + 1)
+            .integer(Int64(limit) + 1),
+            SQLValue(base),
+            query.key.map { .integer(hasher.lookUp($0)) } ?? .null
         ) { row in
             let object = ObjectRow(
                 id: row.integer(0),
@@ -60,14 +80,20 @@ struct Inventory {
                 identity: Identity(row, column: 5).text,
                 json: [],
                 changed: row.integer(6),
-                observed: 0
+                observed: 0,
+                isBound: row.integer(9) == 1
             )
-            found.append((object, row.bytes(7)))
+            found.append((object, row.bytes(7), row.bytes(8)))
         }
         let next = found.count > limit ? found[limit - 1].row.id : nil
         let rows = try found.prefix(limit).map { entry in
             var row = entry.row
-            let state = try reader.state(in: entry.state)
+            let state = try reader.state(
+                in: entry.state,
+                accumulated: entry.accumulated,
+                of: row.model,
+                upstream: row.upstream
+            )
             row.observed = state.contributions.map(\.observation.end).max() ?? 0
             if let models = models[row.upstream]?.models {
                 row.json = state.plainJSON(model: row.model, models: models, lag: lag) ?? []
@@ -77,7 +103,15 @@ struct Inventory {
             }
             return row
         }
-        return Page(rows: rows, next: next)
+        return Page(rows: rows.filter { isMeant($0, by: query, models: models) }, next: next)
+    }
+
+    /// Whether a row is what was asked for: of the concrete model, and of the key's value today.
+    private func isMeant(_ row: ObjectRow, by query: ObjectQuery, models: [String: UpstreamModels]) -> Bool {
+        guard let models = models[row.upstream]?.models else { return query.key == nil }
+        if let model = query.model, !models.isObject(row.json, of: model) { return false }
+        guard let key = query.key, !row.isBound else { return true }
+        return models.keys(in: row.json, of: row.model).contains { $0.value.utf8.elementsEqual(key.utf8) }
     }
 
     func documents(_ query: DocumentQuery) throws -> Page<DocumentRow> {

@@ -106,7 +106,8 @@ struct DocumentReader {
 
     private static let byName = """
         FROM _names m JOIN _collections c ON c.model = m.id AND c.scope = ?1
-        JOIN _objects o ON o.collection = c.id AND o.identity = ?3 WHERE m.text = ?2
+        JOIN _objects o ON o.collection = c.id AND o.identity = ?3
+        JOIN _scopes s ON s.id = c.scope JOIN _names u ON u.id = s.upstream WHERE m.text = ?2
         """
 
     private func id(of name: ObjectName, scope: Int64) throws -> ObjectID? {
@@ -116,20 +117,24 @@ struct DocumentReader {
 
     /// What is known of an object; nil: nothing.
     func state(of name: ObjectName, scope: Int64) throws -> ObjectState? {
-        let bytes = try Query(database, "SELECT o.state \(Self.byName)")
-            .first(.integer(scope), .string(name.model), Identity(name.identity).sql) { $0.bytes(0) }
-        return try bytes.map { try state(in: $0) }
+        let found = try Query(database, "SELECT o.state, u.text \(Self.byName)")
+            .first(.integer(scope), .string(name.model), Identity(name.identity).sql) {
+                (state: $0.bytes(0), upstream: $0.string(1))
+            }
+        // Members with a policy of their own never move into documents.
+        return try found.map { try state(in: $0.state, of: name.model, upstream: $0.upstream) }
     }
 
     /// What is known of an object, out of its row's state.
-    func state(in bytes: [UInt8]) throws -> ObjectState {
+    func state(in bytes: [UInt8], accumulated: [UInt8] = [], of model: String, upstream: String) throws -> ObjectState {
+        let models = models[upstream]?.models
         let contributing = try ObjectRecord.decode(bytes).prefix { $0.observation != 0 }
         return ObjectState(
             contributions: try contributing.map { entry in
                 let found = try Query(
                     database,
                     """
-                    SELECT o.start, o.finish, o.kind, v.payload FROM _observations o, _versions v
+                    SELECT o.start, o.finish, o.kind, v.payload, v.declared FROM _observations o, _versions v
                     WHERE o.id = ? AND v.id = ?
                     """
                 ).first(.integer(entry.observation), .integer(entry.version)) { row in
@@ -141,12 +146,13 @@ struct DocumentReader {
                             kind: Observation.Kind(rawValue: UInt8(truncatingIfNeeded: row.integer(2))) ?? .list
                         ),
                         version: entry.version,
-                        payload: row.bytes(3)
+                        payload: models?.migrate(row.bytes(3), of: model, from: Int(row.integer(4))) ?? row.bytes(3)
                     )
                 }
                 guard let found else { throw StoreError.corrupt("version \(entry.version) is missing") }
                 return found
-            }
+            },
+            accumulation: Accumulation(bytes: accumulated)
         )
     }
 }

@@ -53,8 +53,8 @@ public struct ReceivedDocument: Sendable {
     public var kind: Observation.Kind
     /// What the body holds; nil: it is kept as it is.
     public var rule: BodyRule?
-    /// Path captures bound to keys of the object.
-    public var bound: [String: String]
+    /// What surrounds the body, for identities and keys that are not in it.
+    public var surroundings: MappingContext
 
     /// Makes a document; without `sent`, the request was sent at `start`.
     public init(
@@ -69,7 +69,7 @@ public struct ReceivedDocument: Sendable {
         sent: Int64? = nil,
         kind: Observation.Kind = .detail,
         rule: BodyRule? = nil,
-        bound: [String: String] = [:]
+        surroundings: MappingContext = .none
     ) {
         self.key = key
         self.variant = variant
@@ -82,7 +82,7 @@ public struct ReceivedDocument: Sendable {
         self.sent = sent ?? start
         self.kind = kind
         self.rule = rule
-        self.bound = bound
+        self.surroundings = surroundings
     }
 }
 
@@ -104,8 +104,10 @@ public struct ReceivedObservation: Sendable {
     public var kind: Observation.Kind
     /// What the body holds.
     public var rule: BodyRule
-    /// Path and query that were asked for; for warnings.
+    /// Path and query that were asked for; for warnings, and to know the answer again.
     public var url: String
+    /// What surrounds the body, for identities and keys that are not in it.
+    public var surroundings: MappingContext
 
     /// Makes an observation; a write's unless said otherwise.
     public init(
@@ -117,9 +119,11 @@ public struct ReceivedObservation: Sendable {
         end: Int64,
         kind: Observation.Kind = .write,
         rule: BodyRule,
-        url: String = ""
+        url: String = "",
+        surroundings: MappingContext = .none
     ) {
         self.url = url
+        self.surroundings = surroundings
         self.upstream = upstream
         self.principal = principal
         self.context = context
@@ -141,6 +145,9 @@ public struct Receipt: Sendable {
     public var isDirty: Bool
     /// The commit sequence at which this holds.
     public var sequence: Int64
+    /// True when the answer shows a secret: nothing of it is stored but its objects without the secret, and it may be kept
+    /// in memory only.
+    public var isSecret = false
     /// What the mapping had to say.
     public var warnings: [MappingWarning]
 }

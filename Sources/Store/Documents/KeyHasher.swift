@@ -58,6 +58,9 @@ public struct KeyHasher: Sendable {
         return Int64(bitPattern: hash.finish().low)
     }
 
+    /// Names a key by which an object can be found.
+    func lookUp(_ value: String) -> Int64 { Int64(bitPattern: content(Array(value.utf8))) }
+
     /// Names a version among the versions of one object.
     func content(_ payload: [UInt8]) -> UInt64 {
         var hash = SipHash(key: secret)

@@ -24,6 +24,10 @@ final class ObjectRecord {
     var entries: [Entry]
     /// What to write as merged payload; outer nil: what is there stays.
     var merged: [UInt8]??
+    /// What members with a policy of their own come to; nil: what is there stays.
+    var accumulated: [UInt8]?
+    /// Whether it says of itself that it is deleted; nil: what is there stays.
+    var isDeleted: Bool?
     let isStored: Bool
     let wasPinned: Bool
     var isModified = false

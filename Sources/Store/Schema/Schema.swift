@@ -11,6 +11,7 @@ enum Schema {
             try database.execute(sql: "PRAGMA application_id = \(applicationID)")
             try database.execute(sql: first)
         }
+        migrator.registerMigration("0002") { try $0.execute(sql: second) }
         return migrator
     }
 
@@ -130,6 +131,36 @@ enum Schema {
             first INTEGER NOT NULL,
             last INTEGER NOT NULL,
             PRIMARY KEY (kind, subject)
+        ) WITHOUT ROWID;
+        """
+
+    // Columns that are NULL nearly always, which costs a byte a row.
+    private static let second = """
+        -- accumulated: what members with a merge policy come to (Accumulation).
+        -- deleted: 1 for what says of itself that it is deleted.
+        ALTER TABLE _objects ADD COLUMN accumulated TEXT;
+        ALTER TABLE _objects ADD COLUMN deleted INTEGER;
+        CREATE INDEX _objects_deleted ON _objects (collection) WHERE deleted IS NOT NULL;
+
+        -- declared: the version of the model that it was stored under; NULL: 0.
+        ALTER TABLE _versions ADD COLUMN declared INTEGER;
+
+        -- value: digest of a key by which the object can be found. bound: 1 where
+        -- a route's path gave it, and the object's own members do not.
+        CREATE TABLE _keys (
+            object INTEGER NOT NULL,
+            value INTEGER NOT NULL,
+            bound INTEGER,
+            PRIMARY KEY (object, value)
+        ) WITHOUT ROWID;
+        CREATE INDEX _keys_value ON _keys (value);
+
+        -- The newest version of each model that objects were stored under.
+        CREATE TABLE _models (
+            upstream TEXT NOT NULL,
+            model TEXT NOT NULL,
+            version INTEGER NOT NULL,
+            PRIMARY KEY (upstream, model)
         ) WITHOUT ROWID;
         """
 }

@@ -1,5 +1,6 @@
 import GRDB
 import Glibc
+import Mapping
 
 /// A store's file, opened: locked, checked, migrated.
 struct StoreFile: Sendable {
@@ -41,7 +42,7 @@ struct StoreFile: Sendable {
         )
         do {
             try checkHeader(path)
-            try checkIdentity(path)
+            try checkIdentity(path, models: configuration.models)
             var settings = GRDB.Configuration()
             settings.label = "larder"
             settings.foreignKeysEnabled = false
@@ -94,9 +95,9 @@ struct StoreFile: Sendable {
         }
     }
 
-    /// Refuses a file that is another program's or a later Larder's, and leaves it as it is: to open it for writing is to
+    /// Refuses a file that is another program's or a later Larder's, or whose objects are newer than the models, and leaves it as it is: to open it for writing is to
     /// change it.
-    private static func checkIdentity(_ path: String) throws {
+    private static func checkIdentity(_ path: String, models: [String: Models]) throws {
         var status = stat()
         guard stat(path, &status) == 0, status.st_size > 0 else { return }
         var settings = GRDB.Configuration()
@@ -119,6 +120,7 @@ struct StoreFile: Sendable {
                     known: migrator.migrations.last ?? "?"
                 )
             }
+            try ModelVersions(path: path, models: models).check(in: database)
         }
     }
 

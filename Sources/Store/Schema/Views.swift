@@ -45,7 +45,7 @@ struct Views {
         for column in columns {
             // The row's identity is an integer wherever references to it are, so that the two can be joined.
             let expression =
-                column.role == .identity && identities == 1
+                column.source == .identity || column.role == .identity && identities == 1
                 ? "o.identity"
                 : ViewExpression(payload: payload("o", "v"), scope: "s.id", depth: 0).value(of: column.source)
             lines.append("\(expression) AS \(SQLText.quoted(column.name))")
@@ -62,8 +62,17 @@ struct Views {
             JOIN _principals p ON p.id = s.principal
             JOIN _names x ON x.id = s.context
             LEFT JOIN _versions v ON v.id = o.version AND json_valid(coalesce(o.merged, v.payload))
-            WHERE m.text = \(SQLText.literal(model.name))
+            WHERE m.text = \(SQLText.literal(models.objectName(of: model.name))) AND o.deleted IS NULL\(choice(of: model.name, in: models))
             """
+    }
+
+    /// The condition for an object of a cluster to be of this concrete model; empty where nothing decides it.
+    private static func choice(of model: String, in models: Models) -> String {
+        guard let (_, conditions) = models.choiceConditions(of: model), let own = conditions.last else { return "" }
+        let payload = payload("o", "v")
+        let others = conditions.dropLast().map { $0.map { ConditionExpression(payload: payload).text($0) } ?? "1" }
+        let wanted = own.map { ConditionExpression(payload: payload).text($0) } ?? "1"
+        return ([wanted] + others.map { "NOT \($0)" }).map { "\n  AND \($0)" }.joined()
     }
 
     /// The object's JSON; NULL where SQLite's parser does not take it, so that no row spoils a query.
@@ -83,6 +92,12 @@ private struct ViewExpression {
         case .value(let path): extract(path)
         case .one(let path, _): one(path)
         case .many(let path, _): many(path)
+        case .keyed(let path, _): keyed(path)
+        // Stands in the row; only the object's own column asks for it.
+        case .identity: "NULL"
+        case .elements(let path, let inner): elements(path, inner)
+        case .object(let parts):
+            "json_object(\(parts.map { "\(SQLText.literal($0.name)), \(value(of: $0.source))" }.joined(separator: ", ")))"
         case .derived(let path, let model, let source): derived(source, through: path, to: model)
         }
     }
@@ -108,6 +123,25 @@ private struct ViewExpression {
             + "FROM json_each(\(payload), \(SQLText.literal(path))) e) END"
     }
 
+    private func keyed(_ path: String) -> String {
+        let member =
+            "CASE e.type WHEN 'text' THEN \(identity(in: "e.value")) "
+            + "WHEN 'integer' THEN e.value WHEN 'real' THEN e.value END"
+        return "CASE \(type(path)) WHEN 'object' THEN (SELECT json_group_object(e.key, \(member)) "
+            + "FROM json_each(\(payload), \(SQLText.literal(path))) e) END"
+    }
+
+    private func elements(_ path: String, _ inner: ViewColumn.Source) -> String {
+        // What is no object has no members, and json_extract takes nothing else.
+        let element = ViewExpression(
+            payload: "(CASE e.type WHEN 'object' THEN e.value END)",
+            scope: scope,
+            depth: depth
+        )
+        return "CASE \(type(path)) WHEN 'array' THEN (SELECT json_group_array(\(element.value(of: inner))) "
+            + "FROM json_each(\(payload), \(SQLText.literal(path))) e) END"
+    }
+
     private func derived(_ source: ViewColumn.Source, through path: String, to model: String) -> String {
         let (o, v, c, m) = ("o\(depth)", "v\(depth)", "c\(depth)", "m\(depth)")
         let target = ViewExpression(payload: Views.payload(o, v), scope: scope, depth: depth + 1)
@@ -126,6 +160,37 @@ private struct ViewExpression {
             + "THEN substr(\(text), instr(\(text), ':') + 1) ELSE \(text) END"
         return "(SELECT CASE WHEN CAST(CAST(t AS INTEGER) AS TEXT) = t THEN CAST(t AS INTEGER) ELSE t END "
             + "FROM (SELECT \(name) AS t))"
+    }
+}
+
+/// The SQL for a condition on an object's JSON.
+private struct ConditionExpression {
+    let payload: String
+
+    /// True, false, and never NULL.
+    func text(_ condition: Condition) -> String {
+        switch condition {
+        case .has(let member): "(\(type(member)) IS NOT NULL)"
+        case .member(let member, let values):
+            "(" + (["0"] + values.map { equals(member, $0) }).joined(separator: " OR ") + ")"
+        case .all(let conditions): "(" + (["1"] + conditions.map(text)).joined(separator: " AND ") + ")"
+        case .any(let conditions): "(" + (["0"] + conditions.map(text)).joined(separator: " OR ") + ")"
+        case .not(let condition): "NOT \(text(condition))"
+        }
+    }
+
+    private func equals(_ member: String, _ value: [UInt8]) -> String {
+        let json = "json(\(SQLText.literal(String(decoding: value, as: UTF8.self))))"
+        // Through arrays both are values of one kind or not.
+        return "(\(type(member)) IS json_type(\(json)) AND \(extract(member)) IS json_extract(\(json), '$'))"
+    }
+
+    private func type(_ member: String) -> String { "json_type(\(payload), \(path(member)))" }
+
+    private func extract(_ member: String) -> String { "json_extract(\(payload), \(path(member)))" }
+
+    private func path(_ member: String) -> String {
+        SQLText.literal(Models.sqlitePath(of: member) ?? "$.\"\"")
     }
 }
 

@@ -6,19 +6,30 @@ struct Preparation: Sendable {
     var decomposed: DecomposedBody?
     /// Whether the skeleton gives back the very bytes.
     var isExact = false
+    /// Whether the body must not reach the disk.
+    var isSecret = false
     /// Digest of each occurrence's payload.
     var contents: [UInt64] = []
     var warnings: [MappingWarning] = []
 
-    init(body: [UInt8], rule: BodyRule?, models: UpstreamModels?, hasher: KeyHasher) {
+    init(
+        body: [UInt8],
+        rule: BodyRule?,
+        surroundings: MappingContext,
+        models: UpstreamModels?,
+        hasher: KeyHasher
+    ) {
         guard let rule, let models else { return }
-        switch models.normaliser.decompose(body, as: rule) {
+        switch models.normaliser.decompose(body, as: rule, in: surroundings) {
         case .opaque(let warning):
             warnings = warning.map { [$0] } ?? []
+            // What could not be read may hold what must not be stored.
+            isSecret = models.models.haveSecrets && warnings.contains { Self.unread.contains($0.kind) }
         case .objects(let decomposed):
             warnings = decomposed.warnings
-            isExact = decomposed.recomposes(to: body)
-            if !isExact {
+            isSecret = decomposed.showsSecret
+            isExact = !isSecret && decomposed.recomposes(to: body)
+            if !isExact, !isSecret {
                 warnings.append(
                     MappingWarning(.notRecomposed, "the body could not be put together again", model: rule.model)
                 )
@@ -27,4 +38,6 @@ struct Preparation: Sendable {
             self.decomposed = decomposed
         }
     }
+
+    private static let unread: Set<MappingWarning.Kind> = [.notJSON, .tooDeep, .reservedText]
 }

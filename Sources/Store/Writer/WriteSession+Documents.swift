@@ -32,10 +32,17 @@ extension WriteSession {
             scope: scope,
             upstream: key.upstream,
             observation: observation,
-            pinning: !isOvertaken
+            origin: Int64(bitPattern: digest.low),
+            pinning: !isOvertaken && !preparation.isSecret
         )
         receipt.objects = intake.objects
         if isOvertaken { return receipt }
+        if preparation.isSecret {
+            // What it takes the place of goes; memory, which keeps the answer itself, is told nothing.
+            for predecessor in predecessors { try delete(predecessor.id) }
+            receipt.isSecret = true
+            return receipt
+        }
 
         // Pinned first and unpinned then: a version that both show is never gone in between.
         for predecessor in predecessors { try delete(predecessor.id) }
@@ -73,6 +80,16 @@ extension WriteSession {
             scope: scope,
             upstream: observed.upstream,
             observation: observation,
+            origin: Int64(
+                bitPattern: hasher.digest(
+                    DocumentKey(
+                        upstream: observed.upstream,
+                        principal: observed.principal,
+                        context: observed.context,
+                        url: observed.url
+                    )
+                ).low
+            ),
             pinning: false
         )
         return Receipt(
@@ -147,7 +164,7 @@ extension WriteSession {
             let others = contributing.filter { $0.observation != observation.sequence }
             try assign(others.map { ($0.version, $0.observation) }, to: record)
             let contributions = try versions.map { version in
-                Contribution(observation: observation, version: version, payload: try payload(of: version))
+                Contribution(observation: observation, version: version, payload: try known(version, of: record))
             }
             try merge(contributions, into: record, models: models)
         }

@@ -65,6 +65,19 @@ extension WriteSession {
         return payload
     }
 
+    /// The payload of a version as its model is declared today.
+    func known(_ version: Int64, of record: ObjectRecord) throws -> [UInt8] {
+        let (scope, model) = try names.collection(record.collection, in: database)
+        let upstream = try names.scope(scope, in: database).upstream
+        guard let models = models[upstream]?.models, models.version(of: model) > 0 else {
+            return try payload(of: version)
+        }
+        let found = try query("SELECT payload, declared FROM _versions WHERE id = ?")
+            .first(.integer(version)) { (payload: $0.bytes(0), declared: Int($0.integer(1))) }
+        guard let found else { throw StoreError.corrupt("version \(version) is missing") }
+        return models.migrate(found.payload, of: model, from: found.declared)
+    }
+
     /// What is known of an object, with every payload it takes.
     func state(of record: ObjectRecord) throws -> ObjectState {
         ObjectState(
@@ -72,10 +85,18 @@ extension WriteSession {
                 Contribution(
                     observation: try observation(entry.observation),
                     version: entry.version,
-                    payload: try payload(of: entry.version)
+                    payload: try known(entry.version, of: record)
                 )
-            }
+            },
+            accumulation: Accumulation(bytes: try accumulated(of: record))
         )
+    }
+
+    private func accumulated(of record: ObjectRecord) throws -> [UInt8] {
+        if let known = record.accumulated { return known }
+        guard record.isStored else { return [] }
+        return try query("SELECT accumulated FROM _objects WHERE id = ?").first(.integer(record.id)) { $0.bytes(0) }
+            ?? []
     }
 
     // MARK: Taking in
@@ -94,26 +115,35 @@ extension WriteSession {
         scope: Int64,
         upstream: String,
         observation: Observation,
+        origin: Int64,
         pinning: Bool
     ) throws -> Intake {
         guard let decomposed = preparation.decomposed, let models = models[upstream] else { return Intake() }
         var intake = Intake()
         var shown: [ObjectRecord] = []
         // Neighbours are mostly of one model.
-        var (model, collection) = ("", Int64(0))
+        var (model, collection, declared) = ("", Int64(0), 0)
         for (occurrence, content) in zip(decomposed.occurrences, preparation.contents) {
             if occurrence.name.model != model {
                 model = occurrence.name.model
                 collection = try names.collection(scope: scope, model: model, in: database)
+                declared = models.models.version(of: model)
             }
             let record = try record(collection: collection, identity: Identity(occurrence.name.identity))
-            let version = try self.version(of: record, content: content, payload: occurrence.payload)
+            let known = numbers.version
+            let version = try self.version(of: record, content, of: occurrence, declared: declared)
+            if version > known || !occurrence.boundKeys.isEmpty { try note(keysOf: occurrence, for: record) }
             if pinning, let index = record.index(of: version) {
                 record.entries[index].uses += 1
                 record.isModified = true
             }
             intake.pins.append(Pin(object: record.id, version: version))
-            let contribution = Contribution(observation: observation, version: version, payload: occurrence.payload)
+            let contribution = Contribution(
+                observation: observation,
+                version: version,
+                payload: occurrence.payload,
+                origin: origin
+            )
             if record.fresh.isEmpty {
                 shown.append(record)
                 record.fresh.append(contribution)
@@ -132,11 +162,22 @@ extension WriteSession {
     }
 
     /// The version of an object with a payload, stored if it is new.
-    private func version(of record: ObjectRecord, content: UInt64, payload: [UInt8]) throws -> Int64 {
+    ///
+    /// What was stored under an earlier version of the model is another one, though its bytes be the same.
+    private func version(
+        of record: ObjectRecord,
+        _ payload: UInt64,
+        of occurrence: Occurrence,
+        declared: Int
+    ) throws -> Int64 {
+        let content = payload ^ UInt64(truncatingIfNeeded: declared) &* 0x9E37_79B9_7F4A_7C15
         if let known = record.entries.first(where: { $0.content == content }) { return known.version }
         numbers.version += 1
-        try query("INSERT INTO _versions (id, payload) VALUES (?, ?)")
-            .run(.integer(numbers.version), .text(payload))
+        try query("INSERT INTO _versions (id, payload, declared) VALUES (?, ?, ?)").run(
+            .integer(numbers.version),
+            .text(occurrence.payload),
+            declared == 0 ? .null : .integer(Int64(declared))
+        )
         record.entries.append(
             ObjectRecord.Entry(version: numbers.version, content: content, uses: 0, observation: 0)
         )
@@ -144,9 +185,22 @@ extension WriteSession {
         return numbers.version
     }
 
+    /// Notes by which keys an object can be found.
+    private func note(keysOf occurrence: Occurrence, for record: ObjectRecord) throws {
+        for key in occurrence.keys {
+            try query("INSERT OR IGNORE INTO _keys VALUES (?, ?, NULL)")
+                .run(.integer(record.id), .integer(hasher.lookUp(key.value)))
+        }
+        for key in occurrence.boundKeys {
+            try query("INSERT OR REPLACE INTO _keys VALUES (?, ?, 1)")
+                .run(.integer(record.id), .integer(hasher.lookUp(key.value)))
+        }
+    }
+
     /// Adds what one answer says of an object to what is known of it (law 3).
     func merge(_ new: [Contribution], into record: ObjectRecord, models: UpstreamModels) throws {
         let contributing = record.contributing
+        guard models.arePlain else { return try mergeByRules(new, into: record, models: models) }
         if new.count == 1, contributing.isEmpty {
             if record.entries.count == 1 {
                 record.entries[0].observation = new[0].observation.sequence
@@ -172,6 +226,34 @@ extension WriteSession {
         try assign(state.contributions.map { ($0.version, $0.observation.sequence) }, to: record)
         record.merged = .some(state.mergedPayload(model: model, models: models.models, lag: lag))
         if isChanged { markChanged(record, wasKnown: !contributing.isEmpty) }
+    }
+
+    /// The same where models have checks, policies, deletions or versions: all of it is read.
+    private func mergeByRules(_ new: [Contribution], into record: ObjectRecord, models: UpstreamModels) throws {
+        var state = try state(of: record)
+        let wasKnown = !state.contributions.isEmpty
+        let model = try names.collection(record.collection, in: database).model
+        let isChanged = state.merge(new, model: model, models: models.models, lag: lag)
+        try assign(state.contributions.map { ($0.version, $0.observation.sequence) }, to: record)
+        try settle(record, as: state, of: model, models: models.models)
+        if isChanged { markChanged(record, wasKnown: wasKnown) }
+    }
+
+    /// Notes what is known of an object apart from its versions.
+    func settle(_ record: ObjectRecord, as state: ObjectState, of model: String, models: Models) throws {
+        record.merged = .some(try merged(state, of: model, models: models))
+        if !models.arePlain {
+            record.accumulated = state.accumulation.bytes
+            record.isDeleted = state.isDeleted(model: model, models: models, lag: lag)
+        }
+        record.isModified = true
+    }
+
+    /// The newest members, where the first version does not have them all as they lie in the file.
+    private func merged(_ state: ObjectState, of model: String, models: Models) throws -> [UInt8]? {
+        if let merged = state.mergedPayload(model: model, models: models, lag: lag) { return merged }
+        guard models.version(of: model) > 0, let first = state.contributions.first else { return nil }
+        return try payload(of: first.version) == first.payload ? nil : first.payload
     }
 
     /// Whether an observation of the very same version tells more than the one there is.
@@ -213,8 +295,11 @@ extension WriteSession {
         let (scope, model) = try names.collection(record.collection, in: database)
         let upstream = try names.scope(scope, in: database).upstream
         record.merged = .some(nil)
-        if contributions.count > 1, let models = models[upstream]?.models {
-            record.merged = .some(try state(of: record).mergedPayload(model: model, models: models, lag: lag))
+        if let models = models[upstream]?.models, contributions.count > 1 || !models.arePlain {
+            var state = try state(of: record)
+            // What the answer that went alone had to tell goes with it.
+            state.gatherAnew(model: model, models: models)
+            try settle(record, as: state, of: model, models: models)
         }
         _ = nextSequence()
         markChanged(record, wasKnown: true)
@@ -258,9 +343,13 @@ extension WriteSession {
     }
 
     private func deleteRow(of record: ObjectRecord) throws {
-        guard record.isStored else { return }
+        guard record.isStored else {
+            try query("DELETE FROM _keys WHERE object = ?").run(.integer(record.id))
+            return
+        }
         try query("DELETE FROM _objects WHERE id = ?").run(.integer(record.id))
         try query("DELETE FROM _orphans WHERE object = ?").run(.integer(record.id))
+        try query("DELETE FROM _keys WHERE object = ?").run(.integer(record.id))
     }
 
     private func writeRow(of record: ObjectRecord) throws {
@@ -268,7 +357,9 @@ extension WriteSession {
         let state = SQLValue.blob(ObjectRecord.encode(record.entries))
         let merged = (record.merged ?? nil).map(SQLValue.text) ?? .null
         if !record.isStored {
-            try query("INSERT INTO _objects VALUES (?, ?, ?, ?, ?, ?, ?)").run(
+            try query(
+                "INSERT INTO _objects (id, collection, identity, changed, version, state, merged) VALUES (?, ?, ?, ?, ?, ?, ?)"
+            ).run(
                 .integer(record.id),
                 .integer(record.collection),
                 record.identity.sql,
@@ -284,6 +375,19 @@ extension WriteSession {
         } else {
             try query("UPDATE _objects SET changed = ?, version = ?, state = ? WHERE id = ?")
                 .run(.integer(record.changed), version, state, .integer(record.id))
+        }
+        try writeRules(of: record)
+    }
+
+    /// What only models with rules of their own have.
+    private func writeRules(of record: ObjectRecord) throws {
+        if let accumulated = record.accumulated, !(accumulated.isEmpty && !record.isStored) {
+            try query("UPDATE _objects SET accumulated = ?1 WHERE id = ?2 AND accumulated IS NOT ?1")
+                .run(accumulated.isEmpty ? .null : .text(accumulated), .integer(record.id))
+        }
+        if let isDeleted = record.isDeleted, isDeleted || record.isStored {
+            try query("UPDATE _objects SET deleted = ?1 WHERE id = ?2 AND deleted IS NOT ?1")
+                .run(isDeleted ? .integer(1) : .null, .integer(record.id))
         }
     }
 }

@@ -19,5 +19,7 @@ extension WriteSession {
         }
         try assign([], to: record)
         record.merged = .some(nil)
+        record.accumulated = []
+        record.isDeleted = false
     }
 }

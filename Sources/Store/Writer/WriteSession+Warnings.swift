@@ -14,10 +14,11 @@ extension WriteSession {
             warnings.map { warning in
                 StoredWarning(
                     kind: warning.kind.rawValue,
-                    subject: warning.model ?? rule?.model ?? "",
+                    subject: (warning.model ?? rule?.model ?? "") + (warning.property.map { ".\($0)" } ?? ""),
                     message: warning.message,
                     url: url,
-                    pointer: warning.pointer ?? ""
+                    pointer: warning.pointer ?? "",
+                    count: warning.count
                 )
             },
             at: time

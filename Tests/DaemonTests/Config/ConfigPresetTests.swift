@@ -39,9 +39,9 @@ struct ConfigPresetTests {
         _ bound: [String: String]
     ) throws {
         let match = try gitHub().body(RouteSubject(method: method, path: path, status: status))
-        #expect(match == .init(rule: BodyRule(model: model, isList: isList, root: root), bound: bound))
-        #expect(match.rule == BodyRule(model: model, isList: isList, root: root))
-        #expect(match.bound == bound)
+        #expect(match?.rule == BodyRule(model: model, isList: isList, root: root))
+        #expect(match?.bound == bound)
+    }
 
     @Test(arguments: [
         "/events", "/repos/a/b/events", "/users/a/events", "/rate_limit", "/gists", "/repos/a/b/git/refs",

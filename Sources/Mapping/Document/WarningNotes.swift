@@ -1,0 +1,33 @@
+/// Warnings while a body is walked: cheap notes of offsets, worded only once the body is known to be JSON.
+struct WarningNotes {
+    /// A body that does not fit at all would otherwise warn of each element.
+    static let limit = 20
+
+    struct Note {
+        var kind: MappingWarning.Kind
+        /// The first place.
+        var offset: Int
+        var model: String?
+        var property: String?
+        var reason: String?
+        var count = 1
+    }
+
+    private(set) var notes: [Note] = []
+
+    mutating func note(
+        _ kind: MappingWarning.Kind,
+        at offset: Int,
+        model: String? = nil,
+        property: String? = nil,
+        reason: String? = nil
+    ) {
+        // A list whose every element lacks an identity is one finding, not a hundred.
+        let known = notes.firstIndex { $0.kind == kind && $0.model == model && $0.property == property }
+        if let known {
+            notes[known].count += 1
+        } else if notes.count < Self.limit {
+            notes.append(Note(kind: kind, offset: offset, model: model, property: property, reason: reason))
+        }
+    }
+}

@@ -1,0 +1,192 @@
+/// Every value of one JSON text with its place, found in one scan.
+///
+/// Who visits values several times, or below one another, reads no byte again to learn where they end. Values stand in
+/// the order of their first bytes, the name of a member directly before its value:
+///
+///     {"a": [1, 2]}      0 {…}   1 "a"   2 […]   3 1   4 2
+struct JSONIndex: Sendable {
+    /// One value, or the name of a member.
+    struct Node: Sendable {
+        var start: UInt32
+        var end: UInt32
+        /// The index of the first node behind this one and all within it.
+        var next: UInt32
+    }
+
+    /// Why a text has no index.
+    enum Failure: Error { case malformed, tooDeep }
+
+    let text: [UInt8]
+    private(set) var nodes: [Node] = []
+
+    /// Scans a text; what is reserved for references is text like any other.
+    init(_ text: [UInt8]) throws(Failure) {
+        self.text = text
+        guard text.count < Int(UInt32.max) else { throw .tooDeep }
+        var builder = JSONIndexBuilder()
+        let failure = text.withUnsafeBufferPointer { builder.build($0) }
+        if let failure { throw failure }
+        nodes = builder.nodes
+    }
+
+    /// Where a value is in the text.
+    func range(_ node: Int) -> Range<Int> { Int(nodes[node].start)..<Int(nodes[node].end) }
+
+    /// The value's bytes.
+    func bytes(_ node: Int) -> ArraySlice<UInt8> { text[range(node)] }
+
+    /// What a value begins with tells what it is.
+    func kind(_ node: Int) -> JSONSlice.Kind { slice(node).kind }
+
+    func isNull(_ node: Int) -> Bool { text[Int(nodes[node].start)] == UInt8(ascii: "n") }
+
+    func slice(_ node: Int) -> JSONSlice { JSONSlice(text, range(node)) }
+
+    /// Goes over the members of an object in order; both arguments are nodes.
+    @inline(__always)
+    func forEachMember(of object: Int, _ body: (_ name: Int, _ value: Int) -> Void) {
+        var name = object + 1
+        let end = Int(nodes[object].next)
+        while name < end {
+            body(name, name + 1)
+            name = Int(nodes[name + 1].next)
+        }
+    }
+
+    /// Goes over the elements of an array in order.
+    @inline(__always)
+    func forEachElement(of array: Int, _ body: (_ index: Int, _ value: Int) -> Void) {
+        var element = array + 1
+        var index = 0
+        let end = Int(nodes[array].next)
+        while element < end {
+            body(index, element)
+            element = Int(nodes[element].next)
+            index += 1
+        }
+    }
+
+    /// The elements of an array, the values of the members of an object.
+    func children(of container: Int) -> [Int] {
+        var children: [Int] = []
+        switch kind(container) {
+        case .array: forEachElement(of: container) { children.append($1) }
+        case .object: forEachMember(of: container) { children.append($1) }
+        default: break
+        }
+        return children
+    }
+
+    /// The member of an object with this name, the last if there are several; nil for other values too.
+    func member(_ name: [UInt8], of object: Int) -> Int? {
+        guard kind(object) == .object else { return nil }
+        var found: Int?
+        forEachMember(of: object) { nameNode, value in
+            if isName(nameNode, name) { found = value }
+        }
+        return found
+    }
+
+    /// The name of a member, unescaped; nil if it is not Unicode.
+    func name(_ node: Int) -> String? {
+        text.withUnsafeBufferPointer { JSONString.text(UnsafeBufferPointer(rebasing: $0[range(node)])) }
+    }
+
+    private func isName(_ node: Int, _ name: [UInt8]) -> Bool {
+        let content = range(node).dropFirst().dropLast()
+        if text[content].elementsEqual(name) { return true }
+        guard text[content].contains(UInt8(ascii: "\\")) else { return false }
+        return self.name(node).map { $0.utf8.elementsEqual(name) } ?? false
+    }
+
+    /// The JSON pointer (RFC 6901) of a value.
+    func pointer(to node: Int) -> String {
+        var pointer = ""
+        var current = 0
+        while current < node {
+            var step: (component: String, node: Int)?
+            let isWithin = { (value: Int) in value <= node && node < Int(nodes[value].next) }
+            if kind(current) == .array {
+                forEachElement(of: current) { if isWithin($1) { step = (String($0), $1) } }
+            } else {
+                forEachMember(of: current) { name, value in
+                    if isWithin(value) || name == node { step = (self.name(name) ?? "\u{FFFD}", value) }
+                }
+            }
+            guard let step else { break }
+            pointer += "/" + JSONPointer.escaped(step.component)
+            if step.node > node { break }
+            current = step.node
+        }
+        return pointer
+    }
+}
+
+/// Fills an index without recursion.
+private struct JSONIndexBuilder {
+    var nodes: [JSONIndex.Node] = []
+    /// The containers that are not closed yet, innermost last.
+    private var open: [Int] = []
+
+    mutating func build(_ text: UnsafeBufferPointer<UInt8>) -> JSONIndex.Failure? {
+        let scanner = JSONScanner(text, allowsReferences: true)
+        nodes.reserveCapacity(text.count / 12 + 4)
+        var position = scanner.skipSpace(0)
+        while true {
+            let byte = scanner.byte(position)
+            if byte == UInt8(ascii: "{") || byte == UInt8(ascii: "[") {
+                guard open.count < JSONScanner.maximumDepth else { return .tooDeep }
+                open.append(nodes.count)
+                append(position, 0)
+                position = scanner.skipSpace(position + 1)
+                // The closing bracket lies two behind the opening one in ASCII.
+                if scanner.byte(position) != byte + 2 {
+                    if byte == UInt8(ascii: "{") { position = name(scanner, position) }
+                    guard position >= 0 else { return .malformed }
+                    continue
+                }
+            } else {
+                let end = scanner.scanValue(position, depth: 0)
+                guard end >= 0 else { return .malformed }
+                append(position, end)
+                position = scanner.skipSpace(end)
+            }
+            guard let next = afterValue(scanner, position) else { return .malformed }
+            if open.isEmpty { return next == text.count ? nil : .malformed }
+            position = next
+        }
+    }
+
+    /// From behind a value, or from the end of an empty container, to the next value; nil if the text is no JSON.
+    private mutating func afterValue(_ scanner: JSONScanner, _ start: Int) -> Int? {
+        var position = start
+        while let container = open.last {
+            let bracket = scanner.base[Int(nodes[container].start)]
+            let byte = scanner.byte(position)
+            if byte == UInt8(ascii: ",") {
+                position = scanner.skipSpace(position + 1)
+                if bracket == UInt8(ascii: "{") { position = name(scanner, position) }
+                return position >= 0 ? position : nil
+            }
+            guard byte == bracket + 2 else { return nil }
+            nodes[container].end = UInt32(position + 1)
+            nodes[container].next = UInt32(nodes.count)
+            open.removeLast()
+            position = scanner.skipSpace(position + 1)
+        }
+        return position
+    }
+
+    /// Notes the name of a member and goes on to its value.
+    private mutating func name(_ scanner: JSONScanner, _ position: Int) -> Int {
+        guard scanner.byte(position) == UInt8(ascii: "\"") else { return JSONScanner.Failure.malformed }
+        let end = scanner.scanString(position)
+        guard end >= 0 else { return end }
+        append(position, end)
+        return scanner.skipColon(end)
+    }
+
+    private mutating func append(_ start: Int, _ end: Int) {
+        nodes.append(JSONIndex.Node(start: UInt32(start), end: UInt32(end), next: UInt32(nodes.count + 1)))
+    }
+}

@@ -1,0 +1,195 @@
+/// A body's rule with its names looked up.
+struct BodyShape {
+    /// One place of the body that holds objects of a model.
+    struct Content {
+        var plan: Int
+        var shape: BodyRule.Shape
+        /// The way to it, empty: the body itself.
+        var path: ValuePath
+        /// The member under which it is shown beside others.
+        var name: String
+    }
+
+    var main: Content
+    var others: [Content]
+    /// The plan of the envelope's own members.
+    var envelope: Int?
+
+    /// Whether the mapped view is the main content alone.
+    var isBare: Bool { envelope == nil && others.isEmpty }
+
+    init(_ rule: BodyRule, _ plan: MappingPlan) throws(MappingWarning) {
+        main = try Content(rule, plan)
+        others = []
+        var rules = rule.also[...]
+        while let rule = rules.popFirst() {
+            others.append(try Content(rule, plan))
+            rules += rule.also
+        }
+        envelope = try rule.envelope.map { (name) throws(MappingWarning) in
+            guard let envelope = plan.index(of: name) else { throw .unknownModel(name) }
+            return envelope
+        }
+    }
+}
+
+extension BodyShape.Content {
+    init(_ rule: BodyRule, _ plan: MappingPlan) throws(MappingWarning) {
+        guard let model = plan.index(of: rule.model) else { throw .unknownModel(rule.model) }
+        self.plan = model
+        shape = rule.shape
+        path = ValuePath([])
+        name = ""
+        guard let root = rule.root else { return }
+        guard let path = ValuePath(root), path.tail.isEmpty, let last = path.leadingNames.last else {
+            throw MappingWarning(.envelopeMissing, "The envelope's key path is not one.", model: rule.model)
+        }
+        self.path = path
+        name = String(decoding: last, as: UTF8.self)
+    }
+}
+
+extension MapRun {
+    /// Writes the mapped view of the body; false: it is nothing that its rule speaks of.
+    mutating func body(_ shape: BodyShape, mask: MemberMask) -> Bool {
+        let text = documents[0].index
+        guard let main = content(shape.main, isMain: true) else { return false }
+        isEnveloped = text.kind(0) == .object && (!shape.main.path.steps.isEmpty || !shape.others.isEmpty)
+        guard !shape.isBare else { return write(shape.main, main, mask) }
+        guard text.kind(0) == .object else { return write(shape.main, main, mask) }
+        let body = Value(document: 0, node: 0)
+        let others = shape.others.compactMap { other in content(other, isMain: false).map { (other, $0) } }
+        if shape.main.path.steps.isEmpty {
+            // The body is an object of a model itself, and holds others besides.
+            guard shape.main.shape == .one else { return write(shape.main, main, mask) }
+            object(body, as: shape.main.plan, mask: mask) { $0.append(others, mask) }
+            return true
+        }
+        let contents = [(shape.main, main)] + others
+        if let envelope = shape.envelope {
+            object(body, as: envelope, mask: .excluding(contents.map(\.0.name))) { $0.append(contents, mask) }
+        } else {
+            append("{")
+            append(contents, mask)
+            append("}")
+        }
+        return true
+    }
+
+    /// The value of a content; nil, with a warning if it is the main one, if its path leads nowhere.
+    private mutating func content(_ content: BodyShape.Content, isMain: Bool) -> Value? {
+        let node = documents[0].index.value(at: content.path, of: 0)
+        if node == nil, isMain {
+            warn(
+                .envelopeMissing,
+                "The envelope's key path leads nowhere.",
+                at: Value(document: 0, node: 0),
+                model: plan.models[content.plan].name
+            )
+        }
+        return node.map { Value(document: 0, node: $0) }
+    }
+
+    private mutating func append(_ contents: [(BodyShape.Content, Value)], _ mask: MemberMask) {
+        for (content, value) in contents {
+            if output.last != UInt8(ascii: "{") { append(",") }
+            JSONString.append(content.name, to: &output)
+            append(":")
+            place.append(.name(content.name))
+            // What is nothing that the rule speaks of stays as it is, beside what is.
+            let start = output.count
+            if !write(content, value, mask) {
+                output.removeLast(output.count - start)
+                appendLiteral(value)
+            }
+            place.removeLast()
+        }
+    }
+
+    /// Writes one content; false: there is no object where its rule speaks of one.
+    private mutating func write(_ content: BodyShape.Content, _ value: Value, _ mask: MemberMask) -> Bool {
+        let model = plan.models[content.plan].name
+        switch (content.shape, kind(value)) {
+        case (.one, .object):
+            let before = warnings.count
+            object(value, as: content.plan, mask: mask)
+            return !warnings[before...].contains { $0.kind == .nothingMapped && $0.pointer == pointerText(value) }
+        case (.many, .object):
+            warn(
+                .objectForList,
+                "One object stands where a list is declared; it is taken as its only element.",
+                at: value,
+                model: model
+            )
+            append("[")
+            place.append(.index(0))
+            object(value, as: content.plan, position: 0, mask: mask)
+            place.removeLast()
+            append("]")
+            return true
+        case (.keyed, .object):
+            keyedElements(value, as: content.plan, mask: mask)
+            return true
+        case (.many, .array):
+            return elements(value, as: content.plan, mask: mask)
+        case (.one, .array), (.keyed, .array):
+            warn(
+                .arrayForObject,
+                "An array stands where one object is declared; it stays as it is.",
+                at: value,
+                model: model
+            )
+            return false
+        default:
+            if isNull(value), value.node > 0 {
+                append("null")
+                return true
+            }
+            if !isNull(value) { warn(.notAnObject, "The body is not an object.", at: value, model: model) }
+            return false
+        }
+    }
+
+    /// Writes the elements that a body's rule speaks of: unlike in a relation, none may be a bare identity.
+    private mutating func elements(_ value: Value, as index: Int, mask: MemberMask) -> Bool {
+        let text = documents[value.document].index
+        let (start, model) = (output.count, plan.models[index].name)
+        var shown = 0
+        var isEmpty = true
+        append("[")
+        text.forEachElement(of: value.node) { position, node in
+            isEmpty = false
+            let element = Value(document: value.document, node: node)
+            guard text.kind(node) == .object || text.isNull(node) else {
+                warn(.notAnObject, "An element is not an object; it is left out.", at: element, model: model)
+                return
+            }
+            if shown > 0 { append(",") }
+            place.append(.index(shown))
+            if text.isNull(node) {
+                append("null")
+            } else {
+                object(element, as: index, position: position, mask: mask)
+            }
+            place.removeLast()
+            shown += 1
+        }
+        append("]")
+        if shown == 0, !isEmpty {
+            output.removeLast(output.count - start)
+            return false
+        }
+        return true
+    }
+
+    private func pointerText(_ value: Value) -> String { documents[0].index.pointer(to: value.node) }
+}
+
+extension MemberMask {
+    /// Everything but members with these names.
+    static func excluding(_ names: [String]) -> MemberMask {
+        var mask = MemberMask.all
+        mask.excluded = names
+        return mask
+    }
+}

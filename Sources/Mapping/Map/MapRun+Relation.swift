@@ -1,0 +1,233 @@
+extension MapRun {
+    /// Writes the value of a relation.
+    ///
+    /// - Returns: whether it is shown.
+    mutating func related(
+        _ found: Value?,
+        by property: PropertyPlan,
+        _ relation: PropertyPlan.Related,
+        of model: String,
+        mask: MemberMask,
+        completions: [Completion]
+    ) -> Bool {
+        guard let found else {
+            // Nothing but what completes it.
+            return !completions.isEmpty && object(nil, as: relation.plan, mask: mask, completions: completions)
+        }
+        if isNull(found) {
+            if !completions.isEmpty {
+                warn(.completionIgnored, "A child is null; what would complete it is ignored.", at: found, model: model)
+            }
+            return null(found, of: property, model)
+        }
+        if let checker = property.conversion.checker, let fault = checker.fault(in: slice(found)) {
+            warn(
+                .quarantined,
+                "Property \(property.name): \(fault); the value is left out.",
+                at: found,
+                model: model,
+                property: property.name
+            )
+            return false
+        }
+        switch relation.shape {
+        case .one: return one(found, by: property, relation.plan, of: model, mask: mask, completions)
+        case .many: return many(found, by: property, relation.plan, mask: mask)
+        case .keyed: return keyed(found, relation.plan, mask: mask)
+        }
+    }
+
+    private mutating func one(
+        _ value: Value,
+        by property: PropertyPlan,
+        _ index: Int,
+        of model: String,
+        mask: MemberMask,
+        _ completions: [Completion]
+    ) -> Bool {
+        if case .itself = property.source {
+            let before = warnings.count
+            let isPresent = object(value, as: index, mask: mask, completions: completions, isItself: true)
+            // Nothing is missing of a child that is not there.
+            if !isPresent { warnings.removeLast(warnings.count - before) }
+            return isPresent
+        }
+        if kind(value) == .object {
+            object(value, as: index, mask: mask, completions: completions)
+            return true
+        }
+        let isShown = element(value, as: index, mask: mask)
+        guard !completions.isEmpty else { return isShown }
+        guard !isShown else {
+            warn(
+                .completionIgnored,
+                "A child is no object; what would complete it is ignored.",
+                at: value,
+                model: model
+            )
+            return true
+        }
+        return object(nil, as: index, mask: mask, completions: completions)
+    }
+
+    private mutating func many(_ value: Value, by property: PropertyPlan, _ index: Int, mask: MemberMask) -> Bool {
+        switch kind(value) {
+        case .array:
+            list(value, as: index, mask: mask, levels: property.listLevels)
+            return true
+        case .object:
+            warn(
+                .objectForList,
+                "One object stands where a list is declared; it is taken as its only element.",
+                at: value,
+                model: plan.models[index].name
+            )
+            append("[")
+            place.append(.index(0))
+            object(value, as: index, position: 0, mask: mask)
+            place.removeLast()
+            append("]")
+            return true
+        default:
+            guard property.conversion.coerces, isIdentity(value, of: index) else {
+                return isEmptyString(value) ? literal(value) : quarantine(value, as: index)
+            }
+            noteCoercion(of: value, property.name, plan.models[index].name)
+            append("[")
+            appendLiteral(value)
+            append("]")
+            return true
+        }
+    }
+
+    private mutating func keyed(_ value: Value, _ index: Int, mask: MemberMask) -> Bool {
+        guard kind(value) == .object else {
+            guard kind(value) == .array else { return quarantine(value, as: index) }
+            // Some languages write an empty dictionary as an empty array.
+            if !documents[value.document].index.children(of: value.node).isEmpty {
+                warn(
+                    .arrayForObject,
+                    "An array stands where an object is declared; it stays as it is.",
+                    at: value,
+                    model: plan.models[index].name
+                )
+            }
+            return literal(value)
+        }
+        keyedElements(value, as: index, mask: mask)
+        return true
+    }
+
+    /// Writes an object whose members are objects of a model.
+    mutating func keyedElements(_ value: Value, as index: Int, mask: MemberMask) {
+        append("{")
+        let start = output.count
+        let text = documents[value.document].index
+        text.forEachMember(of: value.node) { name, member in
+            let mark = output.count
+            if mark > start { append(",") }
+            output.append(contentsOf: text.bytes(name))
+            append(":")
+            place.append(.name(text.name(name) ?? "\u{FFFD}"))
+            let key = Value(document: value.document, node: name)
+            let isShown = element(Value(document: value.document, node: member), as: index, key: key, mask: mask)
+            if !isShown { output.removeLast(output.count - mark) }
+            place.removeLast()
+        }
+        append("}")
+    }
+
+    /// Writes an array of objects of a model; `levels` arrays may lie in one another.
+    mutating func list(_ value: Value, as index: Int, mask: MemberMask, levels: Int = 1) {
+        append("[")
+        let text = documents[value.document].index
+        var shown = 0
+        text.forEachElement(of: value.node) { position, node in
+            let mark = output.count
+            if shown > 0 { append(",") }
+            place.append(.index(shown))
+            let member = Value(document: value.document, node: node)
+            var isShown = true
+            if levels > 1, text.kind(node) == .array {
+                list(member, as: index, mask: mask, levels: levels - 1)
+            } else {
+                isShown = element(member, as: index, position: position, mask: mask)
+            }
+            if isShown { shown += 1 } else { output.removeLast(output.count - mark) }
+            place.removeLast()
+        }
+        append("]")
+    }
+
+    /// Writes what stands in the place of one object.
+    ///
+    /// Null keeps its place, a bare identity stays one, and so does an empty string, by which some say that there is nothing;
+    /// anything else is quarantined.
+    private mutating func element(
+        _ value: Value,
+        as index: Int,
+        position: Int? = nil,
+        key: Value? = nil,
+        mask: MemberMask
+    ) -> Bool {
+        switch kind(value) {
+        case .object:
+            object(value, as: index, position: position, key: key, mask: mask)
+            return true
+        case .array where position == nil && key == nil:
+            warn(
+                .arrayForObject,
+                "An array stands where one object is declared; it stays as it is.",
+                at: value,
+                model: plan.models[index].name
+            )
+            return literal(value)
+        case .array:
+            return quarantine(value, as: index)
+        case .string where resolve != nil && withBytes(value, { Reference.isReference($0, at: 0) }):
+            expand(value, as: index, position: position, key: key, mask: mask)
+            return true
+        case .string, .number, .word:
+            if isNull(value) || isEmptyString(value) || isIdentity(value, of: index) { return literal(value) }
+            return quarantine(value, as: index)
+        }
+    }
+
+    /// Writes the object that a reference names, or its bare identity if it is unknown or being written already.
+    private mutating func expand(_ value: Value, as index: Int, position: Int?, key: Value?, mask: MemberMask) {
+        guard let name = withBytes(value, { Reference.name(at: 0..<$0.count, in: $0) }) else { return append("null") }
+        if !expanding.contains(name), expansions < Self.maximumExpansions, frames.count < Self.maximumNesting,
+            let payload = resolve?(name), let object = make(payload, of: nil), kind(object) == .object
+        {
+            expansions += 1
+            expanding.append(name)
+            self.object(object, as: index, position: position, key: key, mask: mask)
+            expanding.removeLast()
+        } else {
+            appendLiteral(value)
+        }
+    }
+
+    private func isIdentity(_ value: Value, of index: Int) -> Bool {
+        guard plan.models[index].hasIdentity, case .text = withBytes(value, { Identity.read($0) }) else { return false }
+        return true
+    }
+
+    private func isEmptyString(_ value: Value) -> Bool { withBytes(value) { $0.count == 2 } && kind(value) == .string }
+
+    private mutating func literal(_ value: Value) -> Bool {
+        appendLiteral(value)
+        return true
+    }
+
+    private mutating func quarantine(_ value: Value, as index: Int) -> Bool {
+        let model = plan.models[index].name
+        warn(
+            .quarantined,
+            "A value stands where an object of \(model) is declared; it is left out.",
+            at: value,
+            model: model
+        )
+        return false
+    }
+}

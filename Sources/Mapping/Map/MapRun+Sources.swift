@@ -1,0 +1,238 @@
+extension MapRun {
+    /// What one pass over an object's members finds.
+    struct Members {
+        /// The node of each slot's value, else -1.
+        var values: [Int]
+        /// Members that no property reads, if they are to be shown: names and values.
+        var undeclared: [(name: Int, value: Int)] = []
+        /// Whether a key path was blocked, so that something was found after all.
+        var isBlocked = false
+
+        var isEmpty: Bool { !isBlocked && values.allSatisfy { $0 < 0 } }
+    }
+
+    /// Reads an object along its model's sources.
+    mutating func members(of object: Value?, _ model: ModelPlan) -> Members {
+        var members = Members(values: [Int](repeating: -1, count: model.sources.slotCount))
+        guard let object, kind(object) == .object else { return members }
+        let index = documents[object.document].index
+        read(object.node, at: 0, document: object.document, index, model, &members)
+        return members
+    }
+
+    private mutating func read(
+        _ object: Int,
+        at node: Int,
+        document: Int,
+        _ index: JSONIndex,
+        _ model: ModelPlan,
+        _ members: inout Members
+    ) {
+        index.forEachMember(of: object) { name, value in
+            guard let child = child(of: node, model.sources, index, name) else {
+                if node == 0, model.sharesAll { members.undeclared.append((name, value)) }
+                return
+            }
+            let place = model.sources.nodes[child]
+            if place.slot >= 0 {
+                if members.values[place.slot] >= 0 {
+                    warn(
+                        .keyCollision,
+                        "A member occurs twice in one object; the last counts.",
+                        at: Value(document: document, node: value),
+                        model: model.name
+                    )
+                }
+                members.values[place.slot] = value
+            }
+            guard !place.children.isEmpty else { return }
+            if index.kind(value) == .object {
+                read(value, at: child, document: document, index, model, &members)
+            } else if index.isNull(value) {
+                fill(child, with: value, model.sources, &members)
+            } else if !isBare(Value(document: document, node: value), place) {
+                members.isBlocked = true
+                warn(
+                    .pathBlocked,
+                    "A key path leads on from here, but the value has no members.",
+                    at: Value(document: document, node: value),
+                    model: model.name
+                )
+            }
+        }
+    }
+
+    private func child(of node: Int, _ sources: SourceTree, _ index: JSONIndex, _ name: Int) -> Int? {
+        index.text.withUnsafeBufferPointer { text in
+            let range = index.range(name)
+            let content = UnsafeBufferPointer(rebasing: text[range.lowerBound + 1..<range.upperBound - 1])
+            if let child = sources.child(of: node, named: content) { return child }
+            guard content.contains(UInt8(ascii: "\\")), var name = index.name(name) else { return nil }
+            return name.withUTF8 { sources.child(of: node, named: $0) }
+        }
+    }
+
+    /// Null on the way is null at the end of it: that there is nothing was said.
+    private func fill(_ node: Int, with null: Int, _ sources: SourceTree, _ members: inout Members) {
+        for child in sources.nodes[node].children {
+            let slot = sources.nodes[child.node].slot
+            if slot >= 0, members.values[slot] < 0 { members.values[slot] = null }
+            fill(child.node, with: null, sources, &members)
+        }
+    }
+
+    private func isBare(_ value: Value, _ place: SourceTree.Node) -> Bool {
+        guard place.mayBeBare else { return false }
+        if case .unusable = withBytes(value, { Identity.read($0) }) { return false }
+        return true
+    }
+
+    // MARK: The value of a property
+
+    /// The value that a source gives; nil if there is none.
+    mutating func find(_ source: PropertyPlan.Source, _ members: Members, _ model: String) -> Value? {
+        switch source {
+        case .members(let slots, let tail):
+            return find(slots, tail, members, model)
+        case .context(let source):
+            return find(source)
+        case .itself:
+            return frames.last?.object
+        case .parts(let parts):
+            return fold(parts, members, model)
+        }
+    }
+
+    private mutating func find(
+        _ slots: [Int],
+        _ tail: ArraySlice<ValuePath.Step>,
+        _ members: Members,
+        _ model: String
+    ) -> Value? {
+        guard let object = frames.last?.object else { return nil }
+        var first: Value?
+        for slot in slots where members.values[slot] >= 0 {
+            let value = Value(document: object.document, node: members.values[slot])
+            if first == nil {
+                first = value
+            } else {
+                warn(.keyCollision, "A property stands under two names; the exact one counts.", at: value, model: model)
+            }
+        }
+        guard let first else { return nil }
+        guard !tail.isEmpty else { return first }
+        return list(at: first, tail, model)
+    }
+
+    /// Folds several sources into one object; nil if none is there.
+    private mutating func fold(
+        _ parts: [(name: [UInt8], source: PropertyPlan.Source)],
+        _ members: Members,
+        _ model: String
+    ) -> Value? {
+        var folded: [UInt8] = [UInt8(ascii: "{")]
+        for (name, source) in parts {
+            guard let value = find(source, members, model) else { continue }
+            if folded.count > 1 { folded.append(UInt8(ascii: ",")) }
+            JSONString.append(String(decoding: name, as: UTF8.self), to: &folded)
+            folded.append(UInt8(ascii: ":"))
+            folded.append(contentsOf: documents[value.document].index.bytes(value.node))
+        }
+        guard folded.count > 1 else { return nil }
+        folded.append(UInt8(ascii: "}"))
+        return make(folded, of: frames.last?.object)
+    }
+
+    // MARK: Context
+
+    private mutating func find(_ source: PropertyPlan.ContextSource) -> Value? {
+        switch source {
+        case .url: return context.url.isEmpty ? nil : string(context.url)
+        case .capture(let name): return context.captures[name].flatMap { string($0) }
+        case .header(let name): return context.fields[name].flatMap { string($0) }
+        case .parent(let path): return parent.flatMap { find(path, of: $0) }
+        case .root(let path): return root.flatMap { find(path, of: $0) }
+        case .index: return frames.last?.position.flatMap { make(Array(String($0).utf8), of: nil) }
+        case .key: return frames.last?.key
+        }
+    }
+
+    /// The nearest object of a declared model around this one, or the envelope.
+    private var parent: Value? {
+        frames.count > 1 ? frames[frames.count - 2].object : isEnveloped ? Value(document: 0, node: 0) : nil
+    }
+
+    /// The outermost object of the body.
+    private var root: Value? {
+        let body = Value(document: 0, node: 0)
+        return kind(body) == .object ? body : frames.first?.object
+    }
+
+    private func find(_ path: ValuePath, of object: Value) -> Value? {
+        documents[object.document].index.value(at: path, of: object.node)
+            .map { Value(document: object.document, node: $0) }
+    }
+
+    private mutating func string(_ text: String) -> Value? {
+        var literal: [UInt8] = []
+        JSONString.append(text, to: &literal)
+        return make(literal, of: nil)
+    }
+
+    // MARK: Steps over arrays
+
+    /// The list that steps over arrays make of a value; its positions are those of the array, with null where an element
+    /// has no such member.
+    private mutating func list(at value: Value, _ steps: ArraySlice<ValuePath.Step>, _ model: String) -> Value? {
+        if isNull(value) || (kind(value) == .array && steps.count == 1) { return value }
+        guard kind(value) == .array || kind(value) == .object else {
+            warn(.pathBlocked, "A key path leads over an array, but the value is none.", at: value, model: model)
+            return nil
+        }
+        var list: [UInt8] = []
+        collect(value.node, steps, in: value.document, model, into: &list)
+        return make(list, of: value)
+    }
+
+    private mutating func collect(
+        _ node: Int,
+        _ steps: ArraySlice<ValuePath.Step>,
+        in document: Int,
+        _ model: String,
+        into list: inout [UInt8]
+    ) {
+        let index = documents[document].index
+        guard let step = steps.first else { return list.append(contentsOf: index.bytes(node)) }
+        let (kind, rest) = (index.kind(node), steps.dropFirst())
+        switch step {
+        case .each where kind == .array:
+            list.append(UInt8(ascii: "["))
+            index.forEachElement(of: node) { position, element in
+                if position > 0 { list.append(UInt8(ascii: ",")) }
+                collect(element, rest, in: document, model, into: &list)
+            }
+            list.append(UInt8(ascii: "]"))
+            return
+        case .each where kind == .object:
+            warn(
+                .objectForList,
+                "One object stands where a list is declared; it is taken as its only element.",
+                at: Value(document: document, node: node),
+                model: model
+            )
+            list.append(UInt8(ascii: "["))
+            collect(node, rest, in: document, model, into: &list)
+            list.append(UInt8(ascii: "]"))
+            return
+        case .member(let name) where kind == .object:
+            if let value = index.member(name, of: node) {
+                return collect(value, rest, in: document, model, into: &list)
+            }
+        default:
+            guard !index.isNull(node) else { break }
+            let place = Value(document: document, node: node)
+            warn(.pathBlocked, "A key path leads on from here, but not over such a value.", at: place, model: model)
+        }
+        list.append(contentsOf: "null".utf8)
+    }
+}

@@ -1,0 +1,118 @@
+/// What the models of one upstream say of the mapped view, compiled once: while mapping, no declaration is read again.
+struct MappingPlan: Sendable {
+    /// The plans of the declared models in their order, then those that clusters need besides.
+    var models: [ModelPlan] = []
+    private var indexes: [String: Int] = [:]
+
+    /// Nothing is declared.
+    static let none = MappingPlan()
+
+    private init() {}
+
+    /// Compiles; the error is the first of `mistakes`.
+    init(_ declarations: [ModelDeclaration]) throws(MappingError) {
+        var compiler = PlanCompiler(declarations)
+        compiler.compile()
+        if let first = compiler.mistakes.first { throw first.error }
+        models = compiler.plans
+        for (index, declaration) in declarations.enumerated() { indexes[declaration.name] = index }
+    }
+
+    /// The plan of a declared model.
+    func index(of model: String) -> Int? { indexes[model] }
+}
+
+/// How objects of one model are mapped.
+struct ModelPlan: Sendable {
+    let name: String
+    /// In the order in which they are shown; those that complete a child have a path in `completes`.
+    var properties: [PropertyPlan]
+    /// Where the properties are read.
+    var sources: SourceTree
+    /// Whether undeclared members are shown as well.
+    var sharesAll: Bool
+    /// Whether a string or number in the place of an object is its identity.
+    var hasIdentity: Bool
+    /// The concrete plans that an object may fall under, in the order in which they are tried.
+    var choices: [Choice] = []
+    /// The order in which properties are written back: those that lie within others last, to fill in what is missing.
+    var writingOrder: [Int] = []
+
+    /// One concrete model of a cluster.
+    struct Choice: Sendable {
+        var condition: CompiledCondition?
+        var plan: Int
+    }
+
+    /// Whether there is any member of an object that this plan reads.
+    var readsMembers: Bool { sources.slotCount > 0 }
+
+    /// The index of the property that is shown under a name.
+    func property(named name: String) -> Int? {
+        properties.firstIndex { $0.completes.isEmpty && $0.name.utf8.elementsEqual(name.utf8) }
+    }
+}
+
+/// How one property is read, shown and written back.
+struct PropertyPlan: Sendable {
+    /// Where a value comes from.
+    indirect enum Source: Sendable {
+        /// The first of these members that is there; then the steps over arrays, if any.
+        case members(slots: [Int], tail: ArraySlice<ValuePath.Step>)
+        /// What surrounds the object.
+        case context(ContextSource)
+        /// The object itself: a child made of its parent's members.
+        case itself
+        /// Several sources, folded into one object.
+        case parts([(name: [UInt8], source: Source)])
+    }
+
+    /// A value from the context, its key path compiled.
+    enum ContextSource: Sendable {
+        case url
+        case capture(String)
+        case header(String)
+        case parent(ValuePath)
+        case root(ValuePath)
+        case index
+        case key
+    }
+
+    /// A relation, its model compiled.
+    struct Related: Sendable {
+        enum Shape: Sendable { case one, many, keyed }
+        var shape: Shape
+        var plan: Int
+    }
+
+    /// Where a value goes when it is written back.
+    enum Output: Sendable {
+        case none
+        case path(ValuePath)
+        /// Into the members of the object itself.
+        case itself
+        /// Each part of the folded object to its own place.
+        case parts([(name: [UInt8], path: ValuePath)])
+    }
+
+    let name: String
+    /// `"name":`, ready to be copied.
+    let key: [UInt8]
+    /// For a write path, the names of the children's properties that it leads through; else empty.
+    let completes: [String]
+    var source: Source
+    var relation: Related?
+    var conversion: ValueConversion
+    var isRequired: Bool
+    var defaultValue: [UInt8]?
+    var output: Output
+    /// Whether it is part of the identity, which is always shown.
+    var isIdentity = false
+    /// How many arrays of a list of related objects may lie in one another, by the steps over arrays of its key path.
+    var listLevels: Int {
+        guard case .members(_, let tail) = source else { return 1 }
+        return max(1, tail.count { $0 == .each })
+    }
+    /// Of a relation: the properties of the same model that complete it.
+    var completedBy: [Int] = []
+}

@@ -1,0 +1,38 @@
+/// Which properties of an object are asked for; `user.login` asks for one of a related object.
+struct MemberMask: Sendable {
+    private var children: [String: MemberMask] = [:]
+
+    /// Everything.
+    static let all = MemberMask()
+
+    private init() {}
+
+    /// Nil asks for everything.
+    init(_ members: [String]?) {
+        guard let members else { return }
+        isEverything = false
+        for member in members {
+            insert(member.split(separator: ".").map(String.init)[...])
+        }
+    }
+
+    private var isEverything = true
+    /// Names that are not asked for though everything else is.
+    var excluded: [String] = []
+
+    private mutating func insert(_ path: ArraySlice<String>) {
+        guard let name = path.first else { return }
+        if path.count == 1 {
+            children[name] = .all
+        } else if children[name]?.isEverything != true {
+            var child = children[name] ?? MemberMask([])
+            child.insert(path.dropFirst())
+            children[name] = child
+        }
+    }
+
+    /// What is asked for of a property's value; nil if the property is not.
+    func member(_ name: String) -> MemberMask? {
+        isEverything ? (excluded.contains(name) ? nil : .all) : children[name]
+    }
+}

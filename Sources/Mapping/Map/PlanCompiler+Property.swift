@@ -1,0 +1,192 @@
+extension PlanCompiler {
+    /// Compiles one property and notes where it is read.
+    mutating func property(_ member: Member, into sources: inout SourceTree) throws(MappingError) -> PropertyPlan {
+        let declaration = member.declaration
+        let model = declarations[member.model].name
+        // The name of an identity that no property shows is made from its key path.
+        if member.index != nil { try checkName(of: declaration, model) }
+        try checkConsistency(of: declaration, model)
+        let naming = MemberNaming(declarations[member.model].naming)
+        let relation = try relation(of: declaration, model)
+        var key: [UInt8] = []
+        JSONString.append(declaration.name, to: &key)
+        key.append(UInt8(ascii: ":"))
+        var plan = PropertyPlan(
+            name: declaration.name,
+            key: key,
+            completes: declaration.completes,
+            source: .itself,
+            relation: relation,
+            conversion: try ValueConversion(declaration),
+            isRequired: declaration.isRequired,
+            defaultValue: declaration.defaultValue,
+            output: .none
+        )
+        plan.source = try source(of: declaration, model, naming, &sources)
+        plan.output = try output(of: declaration, model, naming)
+        if let relation, declarations.indices.contains(relation.plan), hasIdentity(relation.plan) {
+            for path in try paths(of: declaration, model, naming) where path.tail.isEmpty {
+                sources.allowBare(at: path.leadingNames)
+            }
+        }
+        return plan
+    }
+
+    private func checkName(of declaration: PropertyDeclaration, _ model: String) throws(MappingError) {
+        let names = declaration.completes.isEmpty ? [declaration.name] : declaration.completes
+        for name in names where !Models.isValidName(name) {
+            throw .invalidName(kind: "property", name: declaration.name, model: model)
+        }
+    }
+
+    private func checkConsistency(of declaration: PropertyDeclaration, _ model: String) throws(MappingError) {
+        func contradiction(_ reason: String) -> MappingError {
+            .contradiction(reason, property: declaration.name, model: model)
+        }
+        if let value = declaration.defaultValue, (try? JSONIndex(value)) == nil {
+            throw .notJSON("default", property: declaration.name, model: model)
+        }
+        if declaration.relation != nil, declaration.transform != nil {
+            throw contradiction("a related object has no \"as\"; declare the conversion in its model")
+        }
+        if declaration.relation != nil, !declaration.parts.isEmpty {
+            throw contradiction(
+                "\"parts\" are folded into a plain object; for an object of a model write from: \"@self\""
+            )
+        }
+        if declaration.isItself {
+            guard case .one = declaration.relation else {
+                throw contradiction("\"@self\" needs a model: it is a child made of its parent's members")
+            }
+        }
+        if declaration.isRequired, declaration.defaultValue != nil {
+            throw contradiction("a property with a default is never missing; drop \"required\" or \"default\"")
+        }
+    }
+
+    private func relation(of declaration: PropertyDeclaration, _ model: String) throws(MappingError) -> PropertyPlan
+        .Related?
+    {
+        guard let relation = declaration.relation else { return nil }
+        guard let plan = index(of: relation.model) else {
+            throw .unknownModel(relation.model, property: declaration.name, model: model)
+        }
+        let shape: PropertyPlan.Related.Shape =
+            switch relation {
+            case .one: .one
+            case .many: .many
+            case .keyed: .keyed
+            }
+        return PropertyPlan.Related(shape: shape, plan: plan)
+    }
+
+    // MARK: Where it is read
+
+    private func source(
+        of declaration: PropertyDeclaration,
+        _ model: String,
+        _ naming: MemberNaming,
+        _ sources: inout SourceTree
+    ) throws(MappingError) -> PropertyPlan.Source {
+        if !declaration.parts.isEmpty {
+            var parts: [(name: [UInt8], source: PropertyPlan.Source)] = []
+            for part in declaration.parts {
+                let key = Array(part.name.utf8)
+                if let context = try context(part.from, declaration.name, model) {
+                    parts.append((key, .context(context)))
+                } else {
+                    let path = try path(part.from, declaration.name, model)
+                    parts.append((key, .members(slots: [sources.slot(at: path.leadingNames)], tail: path.tail)))
+                }
+            }
+            return .parts(parts)
+        }
+        if declaration.isItself { return .itself }
+        if let context = try context(declaration.from, declaration.name, model) { return .context(context) }
+        let paths = try paths(of: declaration, model, naming)
+        return .members(slots: paths.map { sources.slot(at: $0.leadingNames) }, tail: paths[0].tail)
+    }
+
+    /// The key paths that fill a property, the first that is there counting; empty for other sources.
+    private func paths(
+        of declaration: PropertyDeclaration,
+        _ model: String,
+        _ naming: MemberNaming
+    ) throws(MappingError) -> [ValuePath] {
+        guard declaration.parts.isEmpty, !ContextValue.isSpelled(declaration.from) else { return [] }
+        if declaration.isNamedByModel { return naming.members(for: declaration.name).map(ValuePath.init(member:)) }
+        return [try path(declaration.from, declaration.name, model)]
+    }
+
+    private func path(_ text: String, _ property: String, _ model: String) throws(MappingError) -> ValuePath {
+        guard let path = ValuePath(text) else {
+            throw .invalidKeyPath(text, usedBy: "property \(property)", model: model)
+        }
+        return path
+    }
+
+    private func context(
+        _ text: String,
+        _ property: String,
+        _ model: String
+    ) throws(MappingError) -> PropertyPlan.ContextSource? {
+        guard ContextValue.isSpelled(text) else { return nil }
+        switch ContextValue(text) {
+        case .url: return .url
+        case .capture(let name): return .capture(name)
+        case .header(let name): return .header(name)
+        case .parent(let path): return .parent(try contextPath(path, property, model))
+        case .root(let path): return .root(try contextPath(path, property, model))
+        case .index: return .index
+        case .key: return .key
+        case .itself: throw .contradiction("\"@self\" stands alone", property: property, model: model)
+        case nil: throw .unknownContext(text, property: property, model: model)
+        }
+    }
+
+    private func contextPath(_ text: String, _ property: String, _ model: String) throws(MappingError) -> ValuePath {
+        let path = try path(text, property, model)
+        guard path.tail.isEmpty else { throw .invalidKeyPath(text, usedBy: "property \(property)", model: model) }
+        return path
+    }
+
+    // MARK: Where it is written back
+
+    private func output(
+        of declaration: PropertyDeclaration,
+        _ model: String,
+        _ naming: MemberNaming
+    ) throws(MappingError) -> PropertyPlan.Output {
+        switch declaration.output {
+        case .none: return .none
+        case .path(let text): return .path(try path(text, declaration.name, model))
+        case .derived: break
+        }
+        if declaration.isItself { return .itself }
+        if !declaration.parts.isEmpty {
+            var parts: [(name: [UInt8], path: ValuePath)] = []
+            for part in declaration.parts where !ContextValue.isSpelled(part.from) {
+                parts.append((Array(part.name.utf8), try path(part.from, declaration.name, model)))
+            }
+            return .parts(parts)
+        }
+        // What surrounds an object is not written into it.
+        if ContextValue.isSpelled(declaration.from) { return .none }
+        if declaration.isNamedByModel { return .path(ValuePath(member: naming.output(for: declaration.name))) }
+        return .path(try path(declaration.from, declaration.name, model))
+    }
+}
+
+extension PropertyDeclaration {
+    /// Whether the model's naming says where the property is read, because nothing else does.
+    var isNamedByModel: Bool { parts.isEmpty && completes.isEmpty && from.isEmpty }
+
+    /// The names of a write path; empty for a plain property.
+    var completes: [String] {
+        name.utf8.contains(UInt8(ascii: "."))
+            ? name.split(separator: ".", omittingEmptySubsequences: false).map(String.init) : []
+    }
+
+    /// Whether the child is made of its parent's own members.
+    var isItself: Bool { ContextValue(from) == .itself && parts.isEmpty }
+}

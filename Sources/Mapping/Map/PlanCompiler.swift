@@ -1,0 +1,303 @@
+/// Turns the declared models into plans and collects every mistake on the way.
+///
+/// A plan is made of a chain of models, from the outermost base to the concrete one; a later one's property takes the
+/// place of an earlier one's with the same name.
+struct PlanCompiler {
+    /// One property of a plan: where it is declared.
+    struct Member {
+        var model: Int
+        /// The index in the model's declaration; nil for an identity that no property shows.
+        var index: Int?
+        var declaration: PropertyDeclaration
+    }
+
+    let declarations: [ModelDeclaration]
+    private let indexes: [String: Int]
+    private(set) var plans: [ModelPlan] = []
+    private(set) var mistakes: [ModelMistake] = []
+    /// The models that each plan is made of; those of the declared models come first, in their order.
+    private var chains: [[Int]] = []
+
+    init(_ declarations: [ModelDeclaration]) {
+        self.declarations = declarations
+        indexes = Dictionary(declarations.enumerated().map { ($1.name, $0) }) { first, _ in first }
+    }
+
+    mutating func compile() {
+        chains = declarations.indices.map { chain(of: $0) }
+        // Choices of a cluster may add plans while the loop runs.
+        while plans.count < chains.count { plans.append(plan(of: chains[plans.count])) }
+        for index in plans.indices { adoptCompleted(in: index) }
+        var circles = CircleSearch(
+            declarations: declarations,
+            members: declarations.indices.map { members(of: chain(of: $0)) }
+        )
+        for (model, error) in circles.mistakes() { report(error, model: model) }
+    }
+
+    mutating func report(_ error: MappingError, model: Int, property: Int? = nil) {
+        let mistake = ModelMistake(model: model, property: property, error: error)
+        if !mistakes.contains(mistake) { mistakes.append(mistake) }
+    }
+
+    func index(of model: String) -> Int? { indexes[model] }
+
+    // MARK: Chains
+
+    /// The model with its bases before it.
+    private mutating func chain(of model: Int) -> [Int] {
+        var chain = [model]
+        while let base = declarations[chain[0]].base {
+            guard let index = indexes[base] else {
+                report(.unknownModel(base, property: "base", model: declarations[chain[0]].name), model: chain[0])
+                break
+            }
+            guard !chain.contains(index) else {
+                report(.circularCluster(chain.reversed().map { declarations[$0].name }), model: model)
+                break
+            }
+            chain.insert(index, at: 0)
+        }
+        return chain
+    }
+
+    private mutating func planIndex(of chain: [Int]) -> Int {
+        if let index = chains.firstIndex(of: chain) { return index }
+        chains.append(chain)
+        return chains.count - 1
+    }
+
+    /// What identifies an object of the chain: the nearest declaration that says something.
+    func identity(of chain: [Int]) -> [String] {
+        chain.last { !declarations[$0].identity.isEmpty }.map { declarations[$0].identity } ?? []
+    }
+
+    /// Whether objects of a model, or of a base of it, have an identity.
+    mutating func hasIdentity(_ model: Int) -> Bool { !identity(of: chain(of: model)).isEmpty }
+
+    /// The properties of a chain in the order in which they are shown.
+    func members(of chain: [Int]) -> [Member] {
+        var members: [Member] = []
+        for model in chain {
+            for (index, declaration) in declarations[model].properties.enumerated() {
+                let member = Member(model: model, index: index, declaration: declaration)
+                if let place = members.firstIndex(where: { $0.declaration.name == declaration.name }) {
+                    members[place] = member
+                } else {
+                    members.append(member)
+                }
+            }
+        }
+        return hiddenIdentity(of: chain, members) + members
+    }
+
+    /// Members of the identity that no property shows; they are shown first, under names of their own.
+    private func hiddenIdentity(of chain: [Int], _ members: [Member]) -> [Member] {
+        var hidden: [Member] = []
+        for entry in identity(of: chain) {
+            let isShown = members.contains {
+                ($0.declaration.name == entry || $0.declaration.from == entry) && $0.declaration.parts.isEmpty
+            }
+            guard !isShown, let last = chain.last, let name = Self.name(forIdentity: entry),
+                !members.contains(where: { $0.declaration.name == name })
+            else { continue }
+            hidden.append(Member(model: last, index: nil, declaration: PropertyDeclaration(name: name, from: entry)))
+        }
+        return hidden
+    }
+
+    /// `id` for `id`, `node_id` for `node.id`, `owner` for `@url.owner`.
+    private static func name(forIdentity entry: String) -> String? {
+        switch ContextValue(entry) {
+        case .capture(let name), .header(let name): return sanitised([name])
+        case .parent(let path): return sanitised(["parent"] + (KeyPathSyntax.components(of: path) ?? []))
+        case .root(let path): return sanitised(["root"] + (KeyPathSyntax.components(of: path) ?? []))
+        case .url: return "url"
+        case .index: return "index"
+        case .key: return "key"
+        case .itself: return nil
+        case nil: return KeyPathSyntax.components(of: entry).map(sanitised)
+        }
+    }
+
+    private static func sanitised(_ components: [String]) -> String {
+        String(
+            decoding: components.joined(separator: "_").utf8.map { Models.isNameByte($0) ? $0 : UInt8(ascii: "_") },
+            as: UTF8.self
+        )
+    }
+
+    // MARK: One plan
+
+    private mutating func plan(of chain: [Int]) -> ModelPlan {
+        let model = chain[chain.count - 1]
+        let members = members(of: chain)
+        let identity = identity(of: chain)
+        var plan = ModelPlan(
+            name: declarations[model].name,
+            properties: [],
+            sources: SourceTree(),
+            sharesAll: chain.contains { declarations[$0].sharesAll },
+            hasIdentity: !identity.isEmpty
+        )
+        // Where each property of the plan is declared: those with mistakes have no place in it.
+        var places: [Member] = []
+        for member in members {
+            do throws(MappingError) {
+                var property = try property(member, into: &plan.sources)
+                property.isIdentity = identity.contains {
+                    $0 == member.declaration.name || $0 == member.declaration.from
+                }
+                plan.properties.append(property)
+                places.append(member)
+            } catch {
+                report(error, model: member.model, property: member.index)
+            }
+        }
+        connectCompletions(of: &plan, places, members)
+        orderWriting(of: &plan, places)
+        plan.choices = choices(of: chain)
+        return plan
+    }
+
+    /// Finds the relation that each write path completes.
+    private mutating func connectCompletions(of plan: inout ModelPlan, _ places: [Member], _ members: [Member]) {
+        for (index, property) in plan.properties.enumerated() where !property.completes.isEmpty {
+            let child = plan.properties.firstIndex { $0.completes.isEmpty && $0.name == property.completes[0] }
+            guard let child, plan.properties[child].relation?.shape == .one,
+                leads(property.completes[...], from: members)
+            else {
+                let error = MappingError.writesIntoNothing(property.name, model: declarations[places[index].model].name)
+                report(error, model: places[index].model, property: places[index].index)
+                continue
+            }
+            plan.properties[child].completedBy.append(index)
+        }
+    }
+
+    /// A write path says of its value what the property says that it completes, unless it says something itself.
+    private mutating func adoptCompleted(in index: Int) {
+        for (position, property) in plans[index].properties.enumerated() where !property.completes.isEmpty {
+            guard property.relation == nil, property.conversion.isTrivial,
+                let completed = target(of: property.completes[...], in: index, depth: 0)
+            else { continue }
+            plans[index].properties[position].relation = completed.relation
+            plans[index].properties[position].conversion = completed.conversion
+        }
+    }
+
+    private func target(of path: ArraySlice<String>, in index: Int, depth: Int) -> PropertyPlan? {
+        let plan = plans[index]
+        if let name = path.first, let property = plan.property(named: name).map({ plan.properties[$0] }) {
+            guard path.count > 1 else { return property }
+            return property.relation.flatMap { target(of: path.dropFirst(), in: $0.plan, depth: depth) }
+        }
+        guard depth < 8 else { return nil }
+        return plan.choices.lazy.compactMap { target(of: path, in: $0.plan, depth: depth + 1) }.first
+    }
+
+    /// Whether names of properties lead from one to another through relations to one object each.
+    private mutating func leads(_ path: ArraySlice<String>, from members: [Member], depth: Int = 0) -> Bool {
+        guard let name = path.first, let member = members.first(where: { $0.declaration.name == name }) else {
+            return false
+        }
+        guard path.count > 1 else { return true }
+        guard case .one(let model) = member.declaration.relation, let index = indexes[model] else { return false }
+        return leads(path.dropFirst(), toModel: index, depth: depth)
+    }
+
+    /// The same from a model or one of its cluster's choices.
+    private mutating func leads(_ path: ArraySlice<String>, toModel model: Int, depth: Int) -> Bool {
+        if leads(path, from: members(of: chain(of: model)), depth: depth) { return true }
+        // Clusters in a circle are a mistake of their own.
+        guard depth < 8 else { return false }
+        for choice in declarations[model].choices {
+            if let index = indexes[choice.model], leads(path, toModel: index, depth: depth + 1) { return true }
+        }
+        return false
+    }
+
+    /// Properties that lie within others are written last; two with one place are a mistake.
+    private mutating func orderWriting(of plan: inout ModelPlan, _ places: [Member]) {
+        var outputs: [(property: Int, path: ValuePath)] = []
+        for (index, property) in plan.properties.enumerated() {
+            switch property.output {
+            case .path(let path): outputs.append((index, path))
+            case .parts(let parts): outputs += parts.map { (index, $0.path) }
+            case .none, .itself: break
+            }
+        }
+        for (position, output) in outputs.enumerated() {
+            guard let other = outputs[..<position].first(where: { $0.path == output.path }) else { continue }
+            let (first, second) = (places[other.property], places[output.property])
+            let names = [first.declaration.name, second.declaration.name]
+            let model = declarations[second.model].name
+            let isSame = first.declaration.from == second.declaration.from && second.declaration.parts.isEmpty
+            let error: MappingError =
+                isSame
+                ? .sameKeyPath(second.declaration.from, properties: names, model: model)
+                : .sameOutput(Self.text(of: output.path), properties: names, model: model)
+            report(error, model: second.model, property: second.index)
+        }
+        let isDerived = plan.properties.indices.map { index in
+            outputs.contains { inner in
+                inner.property == index && outputs.contains { $0.property != index && $0.path.leads(to: inner.path) }
+            }
+        }
+        plan.writingOrder =
+            plan.properties.indices.filter { !isDerived[$0] } + plan.properties.indices.filter { isDerived[$0] }
+    }
+
+    private static func text(of path: ValuePath) -> String {
+        path.steps.reduce(into: "") { text, step in
+            switch step {
+            case .member(let name): text += (text.isEmpty ? "" : ".") + String(decoding: name, as: UTF8.self)
+            case .each: text += "[]"
+            }
+        }
+    }
+
+    // MARK: Clusters
+
+    private mutating func choices(of chain: [Int]) -> [ModelPlan.Choice] {
+        let model = chain[chain.count - 1]
+        var choices: [ModelPlan.Choice] = []
+        for choice in declarations[model].choices {
+            guard let index = indexes[choice.model] else {
+                report(.unknownModel(choice.model, property: "cluster", model: declarations[model].name), model: model)
+                continue
+            }
+            do throws(MappingError) {
+                let condition = try choice.condition.map { (condition) throws(MappingError) in
+                    try CompiledCondition(condition) { (entry) throws(MappingError) in try names(entry, chain) }
+                }
+                guard let plan = planIndex(ofChoice: index, within: chain) else { continue }
+                choices.append(ModelPlan.Choice(condition: condition, plan: plan))
+            } catch {
+                report(error, model: model)
+            }
+        }
+        return choices
+    }
+
+    /// The member names that a condition asks for: a property's, or those of a key path.
+    private func names(_ entry: String, _ chain: [Int]) throws(MappingError) -> [String] {
+        let property = members(of: chain).first { $0.declaration.name == entry && $0.declaration.parts.isEmpty }
+        let from = property?.declaration.from ?? ""
+        guard let names = KeyPathSyntax.steps(of: from.isEmpty ? entry : from)?.names else {
+            throw .invalidKeyPath(entry, usedBy: "cluster", model: declarations[chain[chain.count - 1]].name)
+        }
+        return names
+    }
+
+    /// The plan of a choice: of the concrete model's own chain if that goes through the cluster's base, else of both.
+    private mutating func planIndex(ofChoice model: Int, within chain: [Int]) -> Int? {
+        if chain.last == model { return planIndex(of: chain) }
+        guard !chain.contains(model) else {
+            report(.circularCluster(chain.map { declarations[$0].name }), model: model)
+            return nil
+        }
+        let own = self.chain(of: model)
+        return planIndex(of: own.starts(with: chain) ? own : chain + own.filter { !chain.contains($0) })
+    }
+}

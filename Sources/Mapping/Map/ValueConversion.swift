@@ -1,0 +1,43 @@
+/// What is done to the value of one property: coercion, checks, conversion, in this order; backwards the conversion alone.
+struct ValueConversion: Sendable {
+    var transformer: Transformer?
+    /// What a value of another type is turned into first.
+    var coercion: Coercion?
+    var checker: ValueChecker?
+    /// Whether null is not to be expected.
+    var refusesNull: Bool
+    /// Whether one bare identity may stand for a list of them.
+    var coerces: Bool
+
+    /// Whether nothing is done to a value.
+    var isTrivial: Bool { transformer == nil && coercion == nil && checker == nil && !refusesNull }
+
+    /// Compiles what a property declares of its value.
+    init(_ property: PropertyDeclaration) throws(MappingError) {
+        // Of null the mapped view has something else to say than that it is left out.
+        let checks = property.checks.filter { $0 != .notNull }
+        checker = checks.isEmpty ? nil : try ValueChecker(checks)
+        refusesNull = checks.count < property.checks.count
+        if let transform = property.transform { transformer = try Transformer(transform) }
+        coerces = property.coerces
+        // The checks see what the conversion would: "5" for a number that is checked to be one.
+        coercion = coerces ? (property.transform ?? Self.conversion(toTypeIn: checks)).flatMap(Coercion.init) : nil
+    }
+
+    /// The conversion whose values are of the type that is checked for.
+    private static func conversion(toTypeIn checks: [ValueCheck]) -> TransformDeclaration? {
+        for case .type(let types) in checks {
+            for type in types {
+                switch type {
+                case .string: return .named("string")
+                case .number: return .named("decimal")
+                case .integer: return .named("integer")
+                case .boolean: return .named("boolean")
+                case .array: return .arrayOf(.named("string"))
+                case .object, .null: continue
+                }
+            }
+        }
+        return nil
+    }
+}

@@ -1,0 +1,104 @@
+/// What one version of a model changed in the upstream's JSON, ready to be applied to older objects.
+struct CompiledMigration: Sendable {
+    let to: Int
+    private let renamed: [(from: [String], to: [String])]
+    private let converted: [(path: [String], transformer: Transformer)]
+    private let removed: [[String]]
+
+    init(_ migration: Migration, model: String) throws(MappingError) {
+        to = migration.to
+        var renamed: [(from: [String], to: [String])] = []
+        for rename in migration.renamed {
+            renamed.append((try Self.path(rename.from, model), try Self.path(rename.to, model)))
+        }
+        var converted: [(path: [String], transformer: Transformer)] = []
+        for conversion in migration.converted {
+            converted.append((try Self.path(conversion.member, model), try Transformer(conversion.transform)))
+        }
+        var removed: [[String]] = []
+        for member in migration.removed { removed.append(try Self.path(member, model)) }
+        self.renamed = renamed
+        self.converted = converted
+        self.removed = removed
+    }
+
+    private static func path(_ text: String, _ model: String) throws(MappingError) -> [String] {
+        guard let path = KeyPathSyntax.steps(of: text)?.names else {
+            throw .invalidKeyPath(text, usedBy: "migrations", model: model)
+        }
+        return path
+    }
+
+    /// The object as it would have been shown since: first renamed, then converted, then without what is gone.
+    ///
+    /// What is not there, or is there twice, is left alone; so is a value that the conversion does not know.
+    func apply(to payload: [UInt8]) -> [UInt8] {
+        var edited = payload
+        for (from, to) in renamed {
+            guard let object = JSONSlice(edited), let value = object.value(at: from[...]),
+                object.value(at: to[...]) == nil
+            else { continue }
+            let bytes = Array(value.bytes)
+            let rest = JSONEdit.removing(from[...], from: object)
+            edited = JSONSlice(rest).flatMap { JSONEdit.setting(to[...], to: bytes, in: $0) } ?? edited
+        }
+        for (path, transformer) in converted {
+            guard let object = JSONSlice(edited), let value = object.value(at: path[...]), !value.isNull,
+                !value.containsReference, case .value(let bytes) = transformer.forward(Array(value.bytes))
+            else { continue }
+            edited = JSONEdit.setting(path[...], to: bytes, in: object) ?? edited
+        }
+        for path in removed {
+            guard let object = JSONSlice(edited) else { continue }
+            edited = JSONEdit.removing(path[...], from: object)
+        }
+        return edited
+    }
+}
+
+/// Changes of single members of a JSON text, everything else staying as it is spelled.
+enum JSONEdit {
+    /// The object without the member at a path; unchanged if there is none.
+    static func removing(_ path: ArraySlice<String>, from object: JSONSlice) -> [UInt8] {
+        guard let name = path.first else { return Array(object.bytes) }
+        let wanted = MemberPath([name])
+        let members = object.members
+        guard let index = members.firstIndex(where: { $0.name == wanted }) else { return Array(object.bytes) }
+        let member = members[index]
+        var cut = member.value.range
+        var replacement: [UInt8] = []
+        if path.count > 1 {
+            replacement = removing(path.dropFirst(), from: member.value)
+        } else if index > 0 {
+            cut = members[index - 1].value.range.upperBound..<cut.upperBound
+        } else if members.count > 1 {
+            cut = member.nameRange.lowerBound..<members[1].nameRange.lowerBound
+        } else {
+            cut = member.nameRange.lowerBound..<cut.upperBound
+        }
+        return Array(object.text[object.range.lowerBound..<cut.lowerBound]) + replacement
+            + object.text[cut.upperBound..<object.range.upperBound]
+    }
+
+    /// The object with a value at a path, objects on the way made where there are none; nil where something else stands on
+    /// the way.
+    static func setting(_ path: ArraySlice<String>, to value: [UInt8], in object: JSONSlice) -> [UInt8]? {
+        guard let name = path.first else { return value }
+        guard object.kind == .object else { return nil }
+        let wanted = MemberPath([name])
+        let members = object.members
+        if let member = members.first(where: { $0.name == wanted }) {
+            guard let inner = setting(path.dropFirst(), to: value, in: member.value) else { return nil }
+            return Array(object.text[object.range.lowerBound..<member.value.range.lowerBound]) + inner
+                + object.text[member.value.range.upperBound..<object.range.upperBound]
+        }
+        guard let inner = setting(path.dropFirst(), to: value, in: JSONSlice(Array("{}".utf8), 0..<2)) else {
+            return nil
+        }
+        var output = Array(object.text[object.range.lowerBound..<object.range.upperBound - 1])
+        if !members.isEmpty { output.append(UInt8(ascii: ",")) }
+        JSONString.append(name, to: &output)
+        output.append(UInt8(ascii: ":"))
+        return output + inner + [UInt8(ascii: "}")]
+    }
+}

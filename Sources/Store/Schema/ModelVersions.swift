@@ -1,0 +1,79 @@
+import GRDB
+import Mapping
+
+/// Which version of each model the objects in a file were stored under.
+struct ModelVersions {
+    private let path: String
+    private let models: [String: Models]
+
+    init(path: String, models: [String: Models]) {
+        self.path = path
+        self.models = models
+    }
+
+    /// Fails if the file knows a model at a newer version than is declared: its objects cannot be read then.
+    func check(in database: Database) throws {
+        for (upstream, model, found) in try recorded(in: database) {
+            guard let declared = models[upstream]?.declaredVersion(of: model), declared < found else { continue }
+            throw StoreError.newerModel(path: path, upstream: upstream, model: model, found: found, declared: declared)
+        }
+    }
+
+    /// Notes the versions declared, and tells which of them are newer than what is stored.
+    func record(in database: Database) throws -> [StoreNotice] {
+        let known = Dictionary(
+            try recorded(in: database).map { ("\($0.upstream)\u{0}\($0.model)", $0.version) },
+            uniquingKeysWith: max
+        )
+        var notices: [StoreNotice] = []
+        for (upstream, models) in models.sorted(by: { $0.key < $1.key }) {
+            for model in models.declarations where model.version > 0 {
+                let stored = known["\(upstream)\u{0}\(model.name)"]
+                guard stored != model.version else { continue }
+                // Without a record, what there is was stored at version 0.
+                if try stored != nil || hasObjects(of: model.name, upstream: upstream, in: database) {
+                    notices.append(
+                        .modelMigrated(
+                            upstream: upstream,
+                            model: model.name,
+                            from: stored ?? 0,
+                            to: model.version
+                        )
+                    )
+                }
+                try Query(database, "INSERT OR REPLACE INTO _models VALUES (?, ?, ?)")
+                    .run(.string(upstream), .string(model.name), .integer(Int64(model.version)))
+            }
+        }
+        return notices
+    }
+
+    private func recorded(in database: Database) throws -> [(upstream: String, model: String, version: Int)] {
+        var rows: [(upstream: String, model: String, version: Int)] = []
+        let exists = try Query(database, "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = '_models'")
+            .first { _ in true }
+        guard exists == true else { return [] }
+        try Query(database, "SELECT upstream, model, version FROM _models").each { row in
+            rows.append((row.string(0), row.string(1), Int(row.integer(2))))
+        }
+        return rows
+    }
+
+    private func hasObjects(of model: String, upstream: String, in database: Database) throws -> Bool {
+        try Query(
+            database,
+            """
+            SELECT 1 FROM _names m JOIN _collections c ON c.model = m.id JOIN _scopes s ON s.id = c.scope
+            JOIN _names u ON u.id = s.upstream AND u.text = ?2
+            WHERE m.text = ?1 AND EXISTS (SELECT 1 FROM _objects o WHERE o.collection = c.id)
+            """
+        ).first(.string(model), .string(upstream)) { _ in true } ?? false
+    }
+}
+
+extension Models {
+    /// The version of a declared model; nil for others, which nobody reads.
+    fileprivate func declaredVersion(of model: String) -> Int? {
+        declarations.first { $0.name == model }?.version
+    }
+}

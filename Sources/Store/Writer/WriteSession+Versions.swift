@@ -1,0 +1,25 @@
+import GRDB
+import Mapping
+
+/// Objects that were stored under an earlier version of their model.
+extension WriteSession {
+    /// Writes what is known of some of them as of today; the last one looked at, nil when there are no more.
+    func modernise(after object: ObjectID, limit: Int) throws -> ObjectID? {
+        var found: [(id: ObjectID, declared: Int)] = []
+        try query(
+            """
+            SELECT o.id, v.declared FROM _objects o JOIN _versions v ON v.id = o.version
+            WHERE o.id > ? AND o.merged IS NULL ORDER BY o.id LIMIT ?
+            """
+        ).each(.integer(object), .integer(Int64(limit))) { found.append(($0.integer(0), Int($0.integer(1)))) }
+        for (id, declared) in found {
+            guard let record = try record(id) else { continue }
+            let (scope, model) = try names.collection(record.collection, in: database)
+            guard let models = models[try names.scope(scope, in: database).upstream]?.models,
+                declared < models.version(of: model)
+            else { continue }
+            try settle(record, as: try state(of: record), of: model, models: models)
+        }
+        return found.count == limit ? found.last?.id : nil
+    }
+}

@@ -1,0 +1,74 @@
+import Mapping
+import Testing
+
+/// What Mantle's and RestKit's cases say of conversions, through the mapped view and back.
+@Suite struct MantleMappedConversionsTests {
+    private func fixture(_ transform: TransformDeclaration) throws -> MapperFixture {
+        try MapperFixture(ModelDeclaration("A", Property("value", "v", as: transform)))
+    }
+
+    /// What a value is shown as; nil, if it stays as it is with a warning.
+    private func forward(_ value: String, _ transform: TransformDeclaration) throws -> String? {
+        let shown = try fixture(transform).one(#"{"v":\#(value)}"#, "A")
+        guard shown.warnings.isEmpty else {
+            #expect(shown.kinds == [.transformFailed] && shown.pointers == ["/v"])
+            #expect(shown.body == #"{"value":\#(value)}"#)
+            return nil
+        }
+        return String(shown.body.dropFirst(9).dropLast())
+    }
+
+    /// What a mapped value is written back as.
+    private func back(_ value: String, _ transform: TransformDeclaration) throws -> String {
+        String(try fixture(transform).unmap(#"{"value":\#(value)}"#, "A").dropFirst(5).dropLast())
+    }
+
+    @Test func `MT-13, MT-14: text that is no URL or no UUID stays, with a warning`() throws {
+        #expect(try forward(#""this is not a url""#, .named("url")) == nil)
+        #expect(try forward(#""fff-uuid""#, .named("uuid")) == nil)
+        let uuid = #""8F5BB8B2-7DB1-4A1E-9A0C-5E5B8E2A2B7B""#
+        #expect(try back(forward(uuid, .named("uuid")) ?? "", .named("uuid")) == uuid)
+    }
+
+    @Test func `MT-15: false is written back as false`() throws {
+        #expect(try forward("false", .named("boolean")) == "false")
+        #expect(try back("false", .named("boolean")) == "false")
+    }
+
+    @Test func `MT-35: a word that an enumeration does not know is its fallback, or stays, and is told of either way`()
+        throws
+    {
+        let cases = [TransformDeclaration.Case(wire: "open", mapped: "opened")]
+        #expect(try forward(#""open""#, .enumeration(cases)) == #""opened""#)
+        #expect(try forward(#""draft""#, .enumeration(cases)) == nil)
+        let falling = TransformDeclaration.enumeration(cases, fallback: "other", reverseFallback: "open")
+        let shown = try fixture(falling).one(#"{"v":"draft"}"#, "A")
+        #expect(shown.body == #"{"value":"other"}"# && shown.kinds == [.transformFailed])
+        #expect(try back(#""unheard""#, falling) == #""open""#)
+    }
+
+    @Test func `MT-36: two words for one value are a mistake`() {
+        let twice = TransformDeclaration.enumeration([.init(wire: "a", mapped: "x"), .init(wire: "b", mapped: "x")])
+        #expect(throws: MappingError.self) { try fixture(twice) }
+    }
+
+    @Test func `MT-37: dates of a declared form are of a declared zone`() throws {
+        let form = TransformDeclaration.date(.pattern("MMMM d, yyyy", zone: "America/Los_Angeles"))
+        #expect(try forward(#""September 25, 2015""#, form) == #""2015-09-25T07:00:00Z""#)
+        #expect(try back(#""2007-06-29T16:27:40Z""#, form) == #""June 29, 2007""#)
+        #expect(try forward(#""September 37, 2015""#, form) == nil)
+    }
+
+    @Test func `MT-38: numbers with separators are numbers`() throws {
+        let form = TransformDeclaration.number(grouping: ",", decimal: ".")
+        #expect(try forward(#""0.12345""#, form) == "0.12345")
+        #expect(try back("12345.678", form) == #""12,345.678""#)
+        #expect(try forward(#""Apple""#, form) == nil)
+    }
+
+    @Test func `RK-12: dates are read in the form that is declared, and in no other`() throws {
+        #expect(try forward(#""457574400""#, .date(.unixSeconds)) == #""1984-07-02T00:00:00Z""#)
+        #expect(try forward(#""08/09/2011""#, .date(.pattern("MM/dd/yyyy", zone: "UTC"))) == #""2011-08-09T00:00:00Z""#)
+        #expect(try forward(#""08/09/2011""#, .named("date")) == nil)
+    }
+}

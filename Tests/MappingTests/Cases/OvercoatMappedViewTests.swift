@@ -1,0 +1,83 @@
+import Mapping
+import Testing
+
+/// What Overcoat's cases say of the mapped view.
+@Suite struct OvercoatMappedViewTests {
+    private func fixture() throws -> MapperFixture {
+        try MapperFixture(
+            ModelDeclaration("Item", identity: ["id"], Property("name", "n")),
+            ModelDeclaration("User", identity: ["id"]),
+            ModelDeclaration(
+                "Page",
+                Property("total", "total_count", as: .named("integer")),
+                Property("state", "status")
+            )
+        )
+    }
+
+    @Test func `OV-35: an object or a list, as the rule says`() throws {
+        let fixture = try fixture()
+        #expect(fixture.one(#"{"id":1,"n":"a"}"#, "Item").body == #"{"id":1,"name":"a"}"#)
+        #expect(
+            fixture.list(#"[{"id":2,"n":"b"},{"id":1,"n":"a"}]"#, "Item").body
+                == #"[{"id":2,"name":"b"},{"id":1,"name":"a"}]"#
+        )
+    }
+
+    @Test func `OV-36: a scalar stays as it is`() throws {
+        #expect(try fixture().list(#""ok""#, "Item").body == #""ok""#)
+    }
+
+    @Test func `OV-37, OV-40, OV-47: the envelope's own members are shown beside its content`() throws {
+        let rule = BodyRule(model: "Item", shape: .many, root: "items", envelope: "Page")
+        let body = #"{"total_count":2,"status":"ok","items":[{"id":1,"n":"a"}]}"#
+        let shown = try fixture().map(body, rule)
+        #expect(shown.body == #"{"total":2,"state":"ok","items":[{"id":1,"name":"a"}]}"#)
+        #expect(try fixture().unmap(shown.body, rule) == #"{"items":[{"id":1,"n":"a"}],"total_count":2,"status":"ok"}"#)
+    }
+
+    @Test func `OV-38: each rule unwraps its own envelope, and wraps it again`() throws {
+        let fixture = try fixture()
+        for root in ["data", "model", "a.b"] {
+            let rule = BodyRule(model: "Item", shape: .one, root: root)
+            let body = root == "a.b" ? #"{"a":{"b":{"id":1,"n":"x"}}}"# : #"{"\#(root)":{"id":1,"n":"x"}}"#
+            #expect(fixture.map(body, rule).body == #"{"id":1,"name":"x"}"#)
+            #expect(try fixture.unmap(#"{"id":1,"name":"x"}"#, rule) == body)
+        }
+    }
+
+    @Test(arguments: [#"{"data":5}"#, #"{"data":[{"id":1}]}"#, #"{"data":{"rows":1}}"#, #"[]"#])
+    func `OV-39: an envelope's path that leads nowhere or over something else leaves the body raw, with a warning`(
+        body: String
+    ) throws {
+        let shown = try fixture().list(body, "Item", root: "data.items")
+        #expect(!shown.isMapped && shown.body == body)
+        #expect(shown.kinds == [.envelopeMissing])
+    }
+
+    @Test func `OV-41: an envelope that does not fit is told of`() throws {
+        let rule = BodyRule(model: "Item", shape: .many, root: "items", envelope: "Page")
+        let shown = try fixture().map(#"{"total_count":"many","items":[]}"#, rule)
+        #expect(shown.body == #"{"total":"many","items":[]}"#)
+        #expect(shown.kinds == [.transformFailed] && shown.pointers == ["/total_count"])
+    }
+
+    @Test func `several objects in one body are shown side by side`() throws {
+        let rule = BodyRule(
+            model: "Item",
+            shape: .many,
+            root: "items",
+            also: [BodyRule(model: "User", shape: .keyed, root: "included.users")]
+        )
+        let body = #"{"items":[{"id":1}],"included":{"users":{"u1":{"id":7,"x":1}}}}"#
+        let shown = try fixture().map(body, rule)
+        #expect(shown.body == #"{"items":[{"id":1}],"users":{"u1":{"id":7}}}"#)
+        #expect(try fixture().unmap(shown.body, rule) == #"{"items":[{"id":1}],"included":{"users":{"u1":{"id":7}}}}"#)
+    }
+
+    @Test func `OV-48: what is not JSON stays as it is`() throws {
+        let shown = try fixture().one("<html>", "Item")
+        #expect(!shown.isMapped && shown.body == "<html>" && shown.kinds == [.notJSON])
+        #expect(try fixture().one(" ", "Item").warnings.isEmpty)
+    }
+}

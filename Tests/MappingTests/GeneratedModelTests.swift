@@ -1,0 +1,107 @@
+import Testing
+
+@testable import Mapping
+
+/// What holds of any body under any models.
+@Suite struct GeneratedModelTests {
+    private let context = MappingContext(url: "/x", captures: ["owner": "o"], bound: ["id": "5", "login": "l"])
+
+    private func rule(_ generator: inout BodyGenerator) -> BodyRule {
+        var rule = BodyRule(model: "Issue", shape: generator.pick([.one, .many, .keyed]))
+        if generator.chance(30) { rule.root = generator.pick(["parent", "head", "labels[]", "user"]) }
+        if rule.root != nil, generator.chance(50) {
+            rule.also = [
+                BodyRule(model: "User", shape: .one, root: generator.pick(["user", "parent.user", "head.user"]))
+            ]
+        }
+        return rule
+    }
+
+    @Test(arguments: 0..<12 as Range<UInt64>)
+    func `compose(normalise(body)) is the body`(seed: UInt64) throws {
+        var models = ModelGenerator(seed: seed)
+        var generator = BodyGenerator(seed: seed &+ 1000)
+        var objects = 0
+        for _ in 0..<12 {
+            let models = try models.models()
+            for _ in 0..<15 {
+                let rule = rule(&generator)
+                let body = generator.body(isList: generator.chance(50))
+                guard
+                    case .objects(let parts) = Normaliser(models: models)
+                        .decompose(Array(body.utf8), as: rule, in: context)
+                else { continue }
+                objects += parts.occurrences.count
+                #expect(parts.recomposes(to: Array(body.utf8)), "seed \(seed): \(body)")
+                var shelf = Shelf(models)
+                shelf.take("a", body, rule, at: 1, in: context)
+                #expect(shelf.compose("a") == .unchanged, "seed \(seed): \(body) \(models.declarations)")
+                shelf.take("a", body, rule, at: 2, in: context)
+                #expect(shelf.compose("a") == .unchanged, "seed \(seed): \(body) \(models.declarations)")
+                for (name, state) in shelf.states {
+                    let known = state.plainJSON(model: name.model, models: models, lag: 0)
+                    #expect(known.flatMap { JSONSlice($0) } != nil, "seed \(seed): \(name)")
+                }
+            }
+        }
+        #expect(objects > 0)
+    }
+
+    @Test(arguments: 0..<8 as Range<UInt64>)
+    func `answers apart in time leave one state whatever their order of arrival`(seed: UInt64) throws {
+        var models = ModelGenerator(seed: seed &+ 50)
+        var generator = BodyGenerator(seed: seed &+ 2000)
+        var random = SeededGenerator(seed: seed)
+        for _ in 0..<12 {
+            let models = try models.models()
+            let rule = BodyRule(model: "Issue", shape: .many)
+            let bodies = (1...4).map { (Int64($0), generator.body(isList: true)) }
+            var shown: [[String: String]] = []
+            var known: [[String: String]] = []
+            for _ in 0..<3 {
+                var shelf = Shelf(models)
+                for (time, body) in bodies.shuffled(using: &random) {
+                    shelf.take("d\(time)", body, rule, at: time, in: context)
+                }
+                shown.append(Dictionary(uniqueKeysWithValues: shelf.documents.keys.map { ($0, shelf.shown($0)) }))
+                known.append(
+                    Dictionary(
+                        uniqueKeysWithValues: shelf.states.map {
+                            ($0.key.description, text($0.value.accumulation.bytes))
+                        }
+                    )
+                )
+            }
+            #expect(shown[0] == shown[1] && shown[0] == shown[2], "seed \(seed): \(bodies) \(models.declarations)")
+            #expect(known[0] == known[1] && known[0] == known[2], "seed \(seed): \(bodies) \(models.declarations)")
+        }
+    }
+
+    @Test(arguments: 0..<6 as Range<UInt64>)
+    func `whatever is composed is JSON, and damage never traps`(seed: UInt64) throws {
+        var models = ModelGenerator(seed: seed &+ 90)
+        var generator = BodyGenerator(seed: seed &+ 3000)
+        var random = SeededGenerator(seed: seed)
+        for _ in 0..<12 {
+            let models = try models.models()
+            var shelf = Shelf(models)
+            for time in 1...5 as ClosedRange<Int64> {
+                shelf.take("d\(time)", generator.body(isList: true), rule(&generator), at: time, in: context)
+            }
+            for document in shelf.documents.keys {
+                guard case .composed(let body, _) = shelf.compose(document) else { continue }
+                let end = body.withUnsafeBufferPointer { JSONScanner($0, allowsReferences: false).scanText() }
+                #expect(end >= 0, "seed \(seed): \(text(body))")
+            }
+            var damaged = Array(generator.body(isList: true).utf8)
+            for _ in 0..<3 where !damaged.isEmpty {
+                damaged[Int.random(in: 0..<damaged.count, using: &random)] = UInt8.random(in: 0...255, using: &random)
+            }
+            if case .objects(let parts) = Normaliser(models: models)
+                .decompose(damaged, as: rule(&generator), in: context)
+            {
+                #expect(parts.recomposes(to: damaged))
+            }
+        }
+    }
+}
