@@ -13,7 +13,7 @@ private func error(_ declarations: [ModelDeclaration]) -> MappingError? {
 @Suite struct ModelsTests {
     private typealias Property = PropertyDeclaration
 
-    @Test(arguments: ["", "1a", "a-b", "é", "a b", "_a", "a.b"])
+    @Test(arguments: ["", "1a", "a-b", "é", "a b", "_a", "a..b", ".a"])
     func `a name is a letter followed by letters, digits and underscores`(name: String) {
         #expect(error([ModelDeclaration(name: name)]) == .invalidName(kind: "model", name: name, model: nil))
         #expect(

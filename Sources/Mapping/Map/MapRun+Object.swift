@@ -41,13 +41,15 @@ extension MapRun {
         for property in model.properties where property.completes.isEmpty {
             guard let inner = mask.member(property.name) ?? (property.isIdentity ? .all : nil) else { continue }
             let madeBefore = documents.count
-            if show(property, of: model, members, mask: inner, completions, start: start) { isPresent = true }
+            let isShown = show(property, of: model, members, mask: inner, completions, start: start)
+            // What surrounds an object says nothing of it.
+            if isShown, !property.isFromContext { isPresent = true }
             documents.removeLast(documents.count - madeBefore)
         }
         showUndeclared(members, of: model, mask: mask, start: start)
         extra?(&self)
         append("}")
-        if members.isEmpty, model.readsMembers, !model.sharesAll, !isItself, let object,
+        if !isPresent, members.isEmpty, model.readsMembers, !model.sharesAll, !isItself, let object,
             documents[object.document].index.children(of: object.node).count > 0
         {
             warn(.nothingMapped, "No declared property is found in an object.", at: object, model: model.name)

@@ -108,6 +108,8 @@ struct PropertyPlan: Sendable {
     var output: Output
     /// Whether it is part of the identity, which is always shown.
     var isIdentity = false
+    /// Whether the value comes from what surrounds the object.
+    var isFromContext: Bool { if case .context = source { true } else { false } }
     /// How many arrays of a list of related objects may lie in one another, by the steps over arrays of its key path.
     var listLevels: Int {
         guard case .members(_, let tail) = source else { return 1 }

@@ -232,11 +232,13 @@ struct PlanCompiler {
             let (first, second) = (places[other.property], places[output.property])
             let names = [first.declaration.name, second.declaration.name]
             let model = declarations[second.model].name
-            let isSame = first.declaration.from == second.declaration.from && second.declaration.parts.isEmpty
+            let text = Self.text(of: output.path)
+            // Where both are only written back to where they are read, that is where they meet.
+            let isDerived = first.declaration.output == .derived && second.declaration.output == .derived
             let error: MappingError =
-                isSame
-                ? .sameKeyPath(second.declaration.from, properties: names, model: model)
-                : .sameOutput(Self.text(of: output.path), properties: names, model: model)
+                isDerived
+                ? .sameKeyPath(text, properties: names, model: model)
+                : .sameOutput(text, properties: names, model: model)
             report(error, model: second.model, property: second.index)
         }
         let isDerived = plan.properties.indices.map { index in

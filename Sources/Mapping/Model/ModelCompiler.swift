@@ -87,11 +87,10 @@ struct ModelCompiler {
     /// Fails for names of properties that are none, and for two that differ at most in case.
     static func checkNames(of declaration: ModelDeclaration) throws(MappingError) {
         var folded: [String: String] = [:]
-        let names = Set(declaration.properties.map(\.name))
         for property in declaration.properties {
             // With dots it is the way into the child that another property gives.
             let parts = property.name.split(separator: ".", omittingEmptySubsequences: false)
-            guard parts.allSatisfy(Models.isValidName), parts.count == 1 || names.contains(String(parts[0])) else {
+            guard parts.allSatisfy(Models.isValidName) else {
                 throw .invalidName(kind: "property", name: property.name, model: declaration.name)
             }
             if let other = folded.updateValue(property.name, forKey: property.name.lowercased()) {

@@ -108,7 +108,7 @@ import Testing
         let parts = Property(name: "span", from: "", parts: [.init(name: "a", from: "x")])
         #expect(
             mistakes(ModelDeclaration("A", Property("x"), parts)).map(\.error) == [
-                .sameOutput("x", properties: ["x", "span"], model: "A")
+                .sameKeyPath("x", properties: ["x", "span"], model: "A")
             ]
         )
         #expect(
