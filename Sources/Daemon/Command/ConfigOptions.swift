@@ -47,6 +47,15 @@ struct ConfigOptions: ParsableArguments {
         return ConfigFile.parse("", file: "command line", environment: environment, overriding: overrides)
     }
 
+    /// Reads and checks what was named; where there are mistakes, they are told and the command ends.
+    func settings() throws -> Settings {
+        let file = try file(ConfigOverrides(), environment: Environment.variables)
+        let errors = file.diagnostics.filter { $0.severity == .error }
+        for diagnostic in errors { Terminal.complain(diagnostic.description) }
+        guard errors.isEmpty else { throw ExitCode.badConfig }
+        return file.settings
+    }
+
     /// The file to read; nil when a URL alone will do.
     func path(environment: [String: String]) throws -> String? {
         if let config { return config }

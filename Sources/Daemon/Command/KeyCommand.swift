@@ -30,11 +30,7 @@ struct KeyCommand: ParsableCommand {
     var json = false
 
     func run() throws {
-        let file = try source.file(ConfigOverrides(), environment: Environment.variables)
-        let errors = file.diagnostics.filter { $0.severity == .error }
-        for diagnostic in errors { Terminal.complain(diagnostic.description) }
-        guard errors.isEmpty else { throw ExitCode.badConfig }
-        let facts = try facts(file.settings)
+        let facts = try facts(source.settings())
         Terminal.out(json ? facts.document.prettyText : facts.text)
     }
 

@@ -25,7 +25,7 @@ struct Larder: ParsableCommand {
         version: Version.text,
         subcommands: [
             Serve.self, Check.self, Count.self, Objects.self, Documents.self, Clean.self, ModeCommand.self,
-            Warnings.self, Explain.self, KeyCommand.self,
+            Warnings.self, RouteCommand.self, MapCommand.self, Explain.self, KeyCommand.self,
         ]
     )
 }

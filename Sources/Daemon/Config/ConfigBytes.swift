@@ -10,7 +10,7 @@ struct ConfigBytesError: Error, CustomStringConvertible {
     var description: String { "\(path): \(reason)" }
 }
 
-/// A small file, read at once.
+/// A file, read at once.
 enum ConfigBytes {
     /// Reads a plain file of at most `limit` bytes.
     static func read(_ path: String, limit: Int) throws(ConfigBytesError) -> (bytes: [UInt8], mode: UInt32) {
@@ -20,13 +20,22 @@ enum ConfigBytes {
         var status = stat()
         guard fstat(file, &status) == 0 else { throw failure(path, errno) }
         if status.st_mode & S_IFMT == S_IFDIR { throw failure(path, EISDIR) }
+        return (try drain(file, path, limit: limit), status.st_mode & 0o7777)
+    }
+
+    /// Reads standard input to its end.
+    static func readStandardInput(limit: Int) throws(ConfigBytesError) -> [UInt8] {
+        try drain(0, "standard input", limit: limit)
+    }
+
+    private static func drain(_ file: Int32, _ path: String, limit: Int) throws(ConfigBytesError) -> [UInt8] {
         var bytes: [UInt8] = []
         var buffer = [UInt8](repeating: 0, count: 64 << 10)
         while true {
             let count = Glibc.read(file, &buffer, buffer.count)
             if count < 0, errno == EINTR { continue }
             guard count >= 0 else { throw failure(path, errno) }
-            guard count > 0 else { return (bytes, status.st_mode & 0o7777) }
+            guard count > 0 else { return bytes }
             bytes += buffer[..<count]
             guard bytes.count <= limit else {
                 throw ConfigBytesError(path: path, reason: "larger than \(Units.text(size: limit))", isAbsent: false)

@@ -7,8 +7,8 @@ extension ConfigDraft {
         validateModelNames(models, &reader)
         for model in models {
             validateRelations(of: model, among: models, &reader)
-            validateModel(model, among: models, &reader)
         }
+        validateDeclarations(of: models, &reader)
         for rules in [upstream.routes + routes, upstream.errors + errors] {
             for rule in rules { validateRule(rule, models, &reader) }
             validateTable(rules, &reader)
@@ -45,20 +45,25 @@ extension ConfigDraft {
         }
     }
 
-    /// Whatever the mapping itself objects to in one model; the others stand in as mere names.
-    private func validateModel(_ model: ModelDraft, among models: [ModelDraft], _ reader: inout ConfigReader) {
-        var declaration = model.declaration
+    /// Whatever the mapping itself objects to, in all models at once.
+    private func validateDeclarations(of models: [ModelDraft], _ reader: inout ConfigReader) {
         let names = Set(models.map(\.declaration.name))
-        declaration.properties.removeAll { property in property.relation.map { !names.contains($0.model) } ?? false }
-        let others = names.subtracting([declaration.name]).sorted().filter {
-            $0.lowercased() != declaration.name.lowercased() && Self.isName($0)
+        let declarations = models.map { model in
+            // What refers to no model has been told of already, and would be told of again.
+            var declaration = model.declaration
+            declaration.properties.removeAll { property in property.relation.map { !names.contains($0.model) } ?? false
+            }
+            declaration.choices.removeAll { !names.contains($0.model) }
+            if let base = declaration.base, !names.contains(base) { declaration.base = nil }
+            return declaration
         }
-        do {
-            _ = try Models([declaration] + others.map { ModelDeclaration(name: $0, identity: ["id"]) })
-        } catch {
-            // Two others that differ in capitals only are told of at their own place.
-            if case .duplicateModel = error { return }
-            reader.once(model.place(of: error), error.description)
+        for mistake in Models.mistakes(in: declarations) {
+            // Names that differ in capitals only are told of at their own place.
+            if case .duplicateModel = mistake.error { continue }
+            let model = models[mistake.model]
+            let property = mistake.property.map { declarations[mistake.model].properties[$0].name }
+            let place = property.flatMap { name in model.properties.last { $0.declaration.name == name }?.place }
+            reader.once(place ?? model.place(of: mistake.error), mistake.error.description)
         }
     }
 

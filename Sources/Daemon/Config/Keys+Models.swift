@@ -6,7 +6,13 @@ extension ConfigKey {
         ConfigKey(
             "models",
             .named(.section(ModelDraft.keys.map(\.facts)), name: "User"),
-            sample: ["Label: { identity: id, share: all }", "Problem: { identity: [] }"],
+            sample: [
+                "Label: { identity: id, share: all }",
+                "Problem: { identity: [] }",
+                "Person: { identity: id }",
+                "Organization: { identity: id, base: Person }",
+                "Page: { identity: [] }",
+            ],
             """
             The types of object that answers are made of. Members declared as properties are shared by all answers that \
             show the object; all others stay with the answer they came in.
@@ -18,7 +24,12 @@ extension ConfigKey {
                 draft.declaration.name = name
                 draft.place = place
                 draft.places = reader.under(name) { $0.section(value, into: &draft) }
-                draft.declaration.properties = draft.properties.map(\.declaration)
+                draft.declaration.properties = draft.properties.map { property in
+                    var declaration = property.declaration
+                    // Where its name says where the value comes from, the model's naming says how.
+                    if !property.isNamed, draft.declaration.naming != .exact { declaration.from = "" }
+                    return declaration
+                }
                 return draft
             }
         }

@@ -242,7 +242,7 @@ extension RouteDraft: ConfigSection {
         let examples = [
             "path": "\"**\"", "method": "GET", "status": "4xx", "query": "{ state: open }",
             "content_type": "application/problem+json", "fallthrough": nil, "model": "Problem", "envelope": "Page",
-            "also": "[{ model: [Detail], root: details }]", "root": "error",
+            "also": "[{ model: [Page], root: details }]", "root": "error",
         ]
         return keys.compactMap { key in
             var key = key

@@ -62,6 +62,7 @@ extension Arrival {
         switch fields.text("larder-view") {
         case nil, "wire": return .wire
         case "raw": return .raw
+        case "mapped": return .mapped
         case let other?: throw ArrivalError(problem: .badView(other))
         }
     }

@@ -152,4 +152,6 @@ enum View: Sendable {
     case wire
     /// The bytes as received, after content decoding.
     case raw
+    /// The models' shape, with the newest known values.
+    case mapped
 }

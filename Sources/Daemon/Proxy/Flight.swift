@@ -95,7 +95,8 @@ final class Flight: TransferDelegate {
         // A 304 or a failure would have the stored answer served, which is of one variant.
         case .pending: stored?.answers(demand) ?? true
         // Who insists on asking would get what was said before.
-        case .relaying, .gathering: buffer.isWhole && matches(demand) && !demand.insistsOnAsking
+        case .relaying: buffer.isWhole && matches(demand) && !demand.insistsOnAsking && demand.view != .mapped
+        case .gathering: buffer.isWhole && matches(demand) && !demand.insistsOnAsking
         case .answered: false
         }
     }
@@ -161,7 +162,7 @@ final class Flight: TransferDelegate {
     private func settle(_ head: UpstreamHead) {
         storing = flights.storage(of: head, in: self)
         flights.noteSharing(of: head, in: self, isStored: storing != nil)
-        if storing == nil { buffer.letGo() }
+        if storing == nil, !isMapped(head) { buffer.letGo() }
         if storing == nil, refreshes != nil, !storesNothing, let stored, !flights.isFailure(head, in: self) {
             hasRefreshed = true
             // What it showed is no longer what there is.
@@ -176,7 +177,7 @@ final class Flight: TransferDelegate {
         // From here on the variant is known: who asked for another one asks for himself, or with those who want the same.
         let others = takeRelays { !$0.isLeader && !matches($0.demand) }
         flights.askApart(others, by: storing?.selection, stored: stored)
-        if let storing, isServedOtherwise(storing, head) {
+        if isServedOtherwise(head) {
             settlement = .gathering
             return
         }
@@ -195,7 +196,7 @@ final class Flight: TransferDelegate {
             charge += piece.count
             if !flights.hold(piece.count) { buffer.letGo() }
         }
-        if storing != nil, !buffer.isWhole { outgrew(held) }
+        if storing != nil || settlement.isGathering, !buffer.isWhole { outgrew(held) }
         if case .relaying = settlement {
             for relay in relays { relay.write(piece) }
             if !buffer.isWhole { cutLaggards() }
@@ -227,11 +228,18 @@ final class Flight: TransferDelegate {
     }
 
     /// Whether clients are sent something else than what arrives, and have to wait until it is whole.
-    private func isServedOtherwise(_ storing: Storing, _ head: UpstreamHead) -> Bool {
+    private func isServedOtherwise(_ head: UpstreamHead) -> Bool {
+        if isMapped(head) { return true }
+        guard let storing else { return false }
         if flights.isServedTransformed(head, in: self) { return true }
         // What is missing becomes the whole, and of a whole that is fetched for a range the range is cut.
         return storing.part != nil
             ? completing != nil : head.status == 200 && relays.contains { $0.demand.isForWhole }
+    }
+
+    /// Whether somebody is shown the answer as the models have it, which takes the whole of it.
+    private func isMapped(_ head: UpstreamHead) -> Bool {
+        relays.contains { $0.demand.view == .mapped } && demand.upstream.isJSON(head.fields)
     }
 
     private func begin(_ relay: Relay, _ head: UpstreamHead) {
@@ -259,10 +267,7 @@ final class Flight: TransferDelegate {
             if storing != nil { _ = keep(head) }
             for relay in relays { relay.finish() }
         case .gathering:
-            guard let ready = keep(head) else {
-                passOn(buffer.pieces, head)
-                return relays.forEach { $0.finish() }
-            }
+            guard let ready = keep(head) else { return finishUnkept(head) }
             let isCompleted = storing?.part != nil
             flights.serve(
                 ready,
@@ -271,6 +276,17 @@ final class Flight: TransferDelegate {
                 cookies: head.cookies
             )
         }
+    }
+
+    /// The answer was kept back, and is not stored after all: who wants it mapped gets it so, all others as it came.
+    private func finishUnkept(_ head: UpstreamHead) {
+        if storing == nil, buffer.isWhole {
+            let mapped = takeRelays { $0.demand.view == .mapped }
+            let ready = flights.unkept(head, body: buffer.joined(), from: self)
+            flights.serve(ready, to: mapped, as: { .unkept($0.reason) }, cookies: head.cookies)
+        }
+        passOn(buffer.pieces, head)
+        for relay in relays { relay.finish() }
     }
 
     /// Sends as it came what had been kept back.

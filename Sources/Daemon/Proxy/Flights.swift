@@ -306,6 +306,31 @@ final class Flights {
         flight.demand.upstream.settings.rewriteLinks && flight.demand.upstream.isJSON(head.fields)
     }
 
+    /// Makes an answer ready that has come whole and is not stored.
+    func unkept(_ head: UpstreamHead, body: [UInt8], from flight: Flight) -> ReadyAnswer {
+        let demand = flight.demand
+        let policy = ResponsePolicy(
+            request: RequestFacts(method: demand.request.method, fields: demand.request.fields),
+            status: head.status,
+            fields: head.fields,
+            requestTime: flight.requestTime,
+            responseTime: now,
+            settings: demand.upstream.policySettings
+        )
+        let answer = Answer(
+            key: demand.key,
+            document: nil,
+            status: head.status,
+            fields: StoredFields.storable(head.fields),
+            body: body,
+            policy: policy.answer,
+            selection: .none,
+            form: .received,
+            objects: []
+        )
+        return ReadyAnswer(answer, digest: demand.digest, upstream: demand.upstream, base: demand.base)
+    }
+
     /// Makes an answer that has come whole ready, and keeps it unless a write or a cleaning overtook it.
     func keep(_ answer: Answer, from flight: Flight) -> ReadyAnswer {
         let demand = flight.demand

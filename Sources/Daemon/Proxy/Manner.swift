@@ -12,6 +12,8 @@ enum Manner: Sendable {
     case substituted(CacheStatus.Forward, status: Int?, error: UpstreamError?)
     /// Fetched for this request, and served when it was whole.
     case fetched(CacheStatus.Forward)
+    /// Fetched for this request, served when it was whole, and forgotten.
+    case unkept(CacheStatus.Forward)
     /// Parts of it were stored, and the rest was fetched.
     case completed(CacheStatus.Forward)
 
@@ -22,7 +24,7 @@ enum Manner: Sendable {
         case .hit: ready.answer.form == .composed ? .composed : .hit
         case .offline, .substituted: .offline
         case .revalidated: .revalidated
-        case .fetched, .completed: .miss
+        case .fetched, .unkept, .completed: .miss
         }
     }
 
@@ -49,11 +51,13 @@ enum Manner: Sendable {
             detail = ready.staleDetail
         case .completed(let reason):
             status = .forwarded(reason, status: 206, isStored: true)
+        case .unkept(let reason):
+            status = .forwarded(reason, status: sent == ready.answer.status ? nil : ready.answer.status)
         case .fetched(let reason):
             let fetched = ready.answer.status
             status = .forwarded(reason, status: sent == fetched ? nil : fetched, isStored: true)
         }
-        status.timeToLive = ready.policy.timeToLive(at: now)
+        if case .unkept = self {} else { status.timeToLive = ready.policy.timeToLive(at: now) }
         status.isCollapsed = isCollapsed
         if detail == nil, ready.answer.form == .composed { detail = "composed" }
         status.detail = Departure.detail(detail, ready.departure)

@@ -117,7 +117,7 @@ extension ProblemDocument {
     }
 
     static func badView(_ value: String) -> ProblemDocument {
-        make(400, "bad-view", "No such view", "Larder-View is `wire` or `raw`; it was \"\(value)\".")
+        make(400, "bad-view", "No such view", "Larder-View is `wire`, `mapped` or `raw`; it was \"\(value)\".")
     }
 
     // MARK: Larder-Live

@@ -1,3 +1,5 @@
+import Mapping
+
 /// An answer's fields and body as they are served at one address.
 struct Rendering {
     var fields: Fields
@@ -10,6 +12,18 @@ struct Rendering {
         "last-modified", "content-md5", "digest", "content-digest", "repr-digest", "signature", "signature-input",
     ]
 
+    /// JSON pointers as a list of strings (RFC 9651); what is too long for a field is cut off after a member.
+    private static func list(_ pointers: [String]) -> String {
+        var list = ""
+        for pointer in pointers {
+            let quoted = "\"" + pointer.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"") + "\""
+            guard list.utf8.count + quoted.utf8.count < 4_000, quoted.utf8.allSatisfy({ (0x20...0x7E).contains($0) })
+            else { break }
+            list += (list.isEmpty ? "" : ", ") + quoted
+        }
+        return list
+    }
+
     init(_ answer: Answer, upstream: Upstream, base: LinkBase, view: View) {
         let received = answer.fields
         fields = received
@@ -19,11 +33,17 @@ struct Rendering {
         dependsOnBase = fields != received
         var isChanged = answer.form == .composed
         // In a part a link may be cut in two, and its bytes are counted by their place in what the upstream sent.
-        if answer.status != 206, upstream.settings.rewriteLinks, view == .wire, upstream.isJSON(fields),
+        if answer.status != 206, upstream.settings.rewriteLinks, view != .raw, upstream.isJSON(fields),
             let rewritten = links.rewritten(body: body)
         {
             body = rewritten
             dependsOnBase = true
+            isChanged = true
+        }
+        if view == .mapped, let mapped = upstream.mapped(answer, body: body) {
+            body = mapped.body
+            fields.set("Content-Type", "application/json")
+            if !mapped.synthetic.isEmpty { fields.set("Larder-Synthetic", Self.list(mapped.synthetic)) }
             isChanged = true
         }
         if isChanged {

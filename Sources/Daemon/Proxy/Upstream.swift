@@ -13,6 +13,7 @@ final class Upstream: Sendable {
     let context: ContextFields
     let cors: CORS
     let policySettings: CachePolicySettings
+    let mapper: DocumentMapper
     /// Its name as bytes, for digests.
     let nameBytes: [UInt8]
     /// Whether any route says something about caching.
@@ -36,6 +37,7 @@ final class Upstream: Sendable {
         principal = PrincipalFields(settings.principal, isShared: settings.shared)
         context = ContextFields(settings.context)
         cors = CORS(origins: settings.cors)
+        mapper = DocumentMapper(models: rules.models)
         nameBytes = Array(settings.name.utf8)
         keyRules = settings.routes.map { KeyRules($0.overrides.key) }
         hasKeyRules = keyRules.contains { $0 != nil }
@@ -111,6 +113,23 @@ final class Upstream: Sendable {
             bound: match.bound,
             captures: match.captures
         )
+    }
+
+    /// The mapped view of an answer; nil where it holds nothing that a route speaks of.
+    func mapped(_ answer: Answer, body: [UInt8]) -> MappedBody? {
+        guard answer.status != 206, isJSON(answer.fields) else { return nil }
+        let subject = RouteSubject(
+            method: "GET",
+            path: route(ofURL: answer.key.url),
+            query: Self.query(ofURL: answer.key.url),
+            status: answer.status,
+            contentType: Self.mediaType(answer.fields)
+        )
+        guard let match = rules.body(subject) else { return nil }
+        let reading = Reading(rule: match.rule, kind: .detail, bound: match.bound, captures: match.captures)
+        let context = reading.surroundings(url: answer.key.url, fields: answer.fields)
+        let mapped = mapper.map(body, as: match.rule, in: context)
+        return mapped.isMapped ? mapped : nil
     }
 
     /// What follows the question mark; nil without one.

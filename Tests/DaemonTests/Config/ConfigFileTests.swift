@@ -417,7 +417,7 @@ struct ConfigFileTests {
         ),
         (
             "User: { identity: id, properties: { a: { model: User, models: User } } }",
-            "2:73: models.User.properties.a: \"model\" (one object) and \"models\" (a list of them) exclude each other"
+            "2:73: models.User.properties.a: \"model\" (one object), \"models\" (a list of them) and \"keyed\" (an object of them) exclude each other"
         ),
         (
             "User: { identity: id, properties: { a: } }",
@@ -500,7 +500,7 @@ struct ConfigFileTests {
         ),
         (
             "{ path: 'a/{x}' }, { path: 'a/*' }",
-            "3:38: \"a/*\" has the same pattern, method and status as the rule in line 3; remove one of them"
+            "3:38: \"a/*\" has the same pattern, method and status as the rule in line 3, and nothing tells which of the two is meant; remove one, or demand more of one"
         ),
     ])
     func `a mistake in a route says what to write instead`(_ route: String, _ message: String) {

@@ -1,0 +1,159 @@
+import ArgumentParser
+import Mapping
+
+/// `larder map FILE`: a body as its models have it, or back, without storing anything.
+struct MapCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "map",
+        abstract: "Convert a file to its mapped view, or back, and say what does not fit.",
+        discussion: """
+            A dry run: nothing is stored, no daemon is asked. The rule is that of a URL, or one model:
+
+              curl -s https://api.github.com/users/octocat | larder map - --url /users/octocat --preset github
+              larder map users.json --model User --list --config larder.yaml
+              larder map mapped.json --model User --reverse --config larder.yaml
+
+            The result is written to standard output, warnings to standard error, each with its JSON pointer.
+            """
+    )
+
+    @Argument(help: "The file; - reads standard input.")
+    var file: String
+
+    @Option(help: ArgumentHelp("The URL that the file is the answer of.", valueName: "url"))
+    var url: String?
+
+    @Option(help: ArgumentHelp("The status of that answer.", valueName: "status"))
+    var status: Int = 200
+
+    @Option(help: ArgumentHelp("The model of the file's object.", valueName: "name"))
+    var model: String?
+
+    @Flag(help: "The file holds a list of the model's objects.")
+    var list = false
+
+    @Flag(help: "From the mapped view back to the upstream's JSON.")
+    var reverse = false
+
+    @Option(help: ArgumentHelp("Only these properties, separated by commas.", valueName: "names"))
+    var members: String?
+
+    @OptionGroup var source: ConfigOptions
+
+    @Flag(help: "For programs: one JSON document with the result and the warnings.")
+    var json = false
+
+    func validate() throws {
+        guard (url == nil) != (model == nil) else {
+            throw ValidationError("say what the file holds: --url URL of an answer, or --model NAME")
+        }
+        guard !list || model != nil else { throw ValidationError("--list goes with --model") }
+    }
+
+    func run() throws {
+        let settings = try source.settings()
+        let upstreams = try settings.upstreams.enumerated().map { index, upstream in
+            Upstream(index: index, try CompiledUpstream(upstream))
+        }
+        let (upstream, rule, context) = try reading(upstreams, settings)
+        let body = try input()
+        let names = members.map { $0.split(separator: ",").map(String.init) }
+        if reverse {
+            do throws(UnmapError) {
+                let result = try upstream.mapper.unmap(body, as: rule, members: names)
+                show(result.body, result.warnings, synthetic: [])
+            } catch {
+                Terminal.complain("larder: \(error.description)")
+                throw ExitCode.failed
+            }
+        } else {
+            let result = upstream.mapper.map(body, as: rule, in: context, members: names)
+            show(result.body, result.warnings, synthetic: result.synthetic)
+            if !result.isMapped { throw ExitCode.failed }
+        }
+    }
+
+    private func reading(
+        _ upstreams: [Upstream],
+        _ settings: Settings
+    ) throws -> (upstream: Upstream, rule: BodyRule, context: MappingContext) {
+        if let model {
+            let owner = upstreams.first { $0.settings.models.contains { $0.name == model } }
+            guard let owner else {
+                let names = upstreams.flatMap { $0.settings.models.map(\.name) }
+                let meant = Suggestion.nearest(to: model, among: names).map { "; did you mean \"\($0)\"?" } ?? ""
+                throw ValidationError("there is no model \"\(model)\"\(meant)")
+            }
+            return (owner, BodyRule(model: model, isList: list), .none)
+        }
+        do {
+            let asked = try AskedURL(url ?? "", of: upstreams, at: settings.listen)
+            let imagined = try ImaginedRequest(
+                "GET",
+                asked,
+                fields: [],
+                limits: settings.httpLimits,
+                listen: settings.listen
+            )
+            let arrival = imagined.arrival
+            let subject = RouteSubject(
+                method: "GET",
+                path: arrival.route,
+                query: Upstream.query(ofURL: arrival.target),
+                status: status,
+                contentType: "application/json"
+            )
+            guard let match = arrival.upstream.rules.body(subject) else {
+                throw ValidationError(
+                    "no route says what \(arrival.route) holds; see: larder route GET \(url ?? "") --status \(status)"
+                )
+            }
+            let context = MappingContext(url: arrival.keyURL, captures: match.captures, bound: match.bound)
+            return (arrival.upstream, match.rule, context)
+        } catch let error as AskedURLError {
+            throw ValidationError(error.description)
+        } catch let error as ImaginedRequestError {
+            throw ValidationError(error.description)
+        }
+    }
+
+    private func input() throws -> [UInt8] {
+        do {
+            return file == "-"
+                ? try ConfigBytes.readStandardInput(limit: Self.limit)
+                : try ConfigBytes.read(file, limit: Self.limit).bytes
+        } catch {
+            Terminal.complain("larder: \(error)")
+            throw ExitCode.failed
+        }
+    }
+
+    /// Far more than any answer that is worth mapping.
+    private static let limit = 1 << 30
+
+    private func show(_ body: [UInt8], _ warnings: [MappingWarning], synthetic: [String]) {
+        guard json else {
+            Terminal.out(String(decoding: body, as: UTF8.self))
+            for warning in warnings { Terminal.complain(Self.line(warning)) }
+            for pointer in synthetic { Terminal.complain("default: \(pointer)") }
+            return
+        }
+        let rows = warnings.map { warning -> JSONText in
+            [
+                "kind": .string(warning.kind.rawValue), "message": .string(warning.message),
+                "pointer": warning.pointer.map { .string($0) } ?? .null,
+                "model": warning.model.map { .string($0) } ?? .null,
+            ]
+        }
+        let result: JSONText = JSONBody.isMalformed(body) ? .string(String(decoding: body, as: UTF8.self)) : .raw(body)
+        let document: JSONText = [
+            "result": result, "warnings": .array(rows), "synthetic": .array(synthetic.map { .string($0) }),
+        ]
+        Terminal.out(document.text)
+    }
+
+    private static func line(_ warning: MappingWarning) -> String {
+        let place = [warning.pointer, warning.model].compactMap(\.self).filter { !$0.isEmpty }.joined(separator: " ")
+        return "warning: \(warning.kind.rawValue)\(place.isEmpty ? "" : " at \(place)"): \(warning.message)"
+    }
+}
