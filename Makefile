@@ -18,7 +18,7 @@ binary   = $(shell $(SWIFT) build $(RELEASE) --show-bin-path)/larder
 sources  = Package.swift Sources Tests
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test bench lint format install uninstall clean dependencies
+.PHONY: help build run test fuzz bench lint format install uninstall clean dependencies
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,6 +38,12 @@ test: dependencies ## run all tests, the whole daemon included
 	@scripts/dependencies test
 	$(SWIFT) build --build-tests $(if $(STRICT),$(strict))
 	$(SWIFT) test --skip-build --disable-xctest $(if $(STRICT),$(strict)) $(if $(FILTER),--filter '$(FILTER)')
+
+fuzz: dependencies ## try the parsers with generated fields: ROUNDS=100000 for each seed, SEED=… for that one alone
+	@scripts/dependencies test
+	$(SWIFT) build --build-tests
+	LARDER_FUZZ_ROUNDS=$(or $(ROUNDS),100000) $(if $(SEED),LARDER_FUZZ_SEED=$(SEED)) \
+		$(SWIFT) test --skip-build --disable-xctest --filter 'FuzzTests'
 
 bench: build ## measure it against nginx, a bare epoll loop and bare SQLite, in one run
 	@scripts/dependencies bench

@@ -175,6 +175,11 @@ extension Store {
         core.post(.batched, { try $0.remove(id) }, done: { _ in })
     }
 
+    /// Removes what is stored under a key, all its variants; soon, and without a word if there is nothing.
+    public func remove(at key: DocumentKey) {
+        core.post(.batched, { try $0.remove(at: key) }, done: { _ in })
+    }
+
     /// Marks URLs that a write is about to change; on disk before it returns.
     ///
     /// If the process dies before `settle`, opening the store removes their documents.

@@ -377,7 +377,7 @@ import Testing
         #expect(try larder.get("/x", ["Range": "bytes=7-", "If-Range": "\"one\""]).text == "789")
         // What has changed since is not patched together.
         #expect(try larder.get("/x", ["Range": "bytes=7-", "If-Range": "\"old\""]).text == "0123456789")
-        #expect(try larder.get("/x", ["Range": "bytes=0-1,8-9"]).text == "0123456789")
+        #expect(try larder.get("/x", ["Range": "bytes=0-1,8-9"]).byteRanges.map { $0[1] } == ["01", "89"])
         let beyond = try larder.get("/x", ["Range": "bytes=10-"])
         #expect(beyond.status == 416 && beyond["Content-Range"] == "bytes */10" && beyond.body.isEmpty)
         #expect(try larder.get("/x", ["Range": "bytes=2-4", "If-None-Match": "\"one\""]).status == 304)
@@ -416,11 +416,11 @@ import Testing
 
     static var now: String { date(in: 0) }
 
-    static func date(in seconds: Double) -> String {
+    static func date(in seconds: Double, _ form: String = "EEE, dd MMM yyyy HH:mm:ss 'GMT'") -> String {
         let formatter = DateFormatter()
         formatter.locale = Locale(identifier: "en_US_POSIX")
         formatter.timeZone = TimeZone(identifier: "GMT")
-        formatter.dateFormat = "EEE, dd MMM yyyy HH:mm:ss 'GMT'"
+        formatter.dateFormat = form
         return formatter.string(from: Date(timeIntervalSinceNow: seconds))
     }
 }

@@ -22,6 +22,9 @@ protocol AdminContext: Sendable {
     ///
     /// A dry run only counts.
     func clean(_ filter: CleanFilter, dryRun: Bool) async throws(StoreError) -> CleanResult
+
+    /// What is known of a URL, and what a request for it would get; changes nothing.
+    func explain(_ question: ExplainQuestion) async throws(Problem) -> Explanation
 }
 
 /// Whether the daemon can answer requests.

@@ -18,6 +18,9 @@ struct AdminRoute: Sendable {
         let name: String
         var kind = Kind.string
         let sentence: String
+        var isRequired = false
+        /// Whether it may be given several times.
+        var isRepeatable = false
     }
 
     let method: String
@@ -31,6 +34,8 @@ struct AdminRoute: Sendable {
     var body: [Parameter] = []
     /// What a success answers with.
     var mediaType = "application/json"
+    /// The schema of that, where programs may rely on its members.
+    var schema: JSONText?
     /// False where a later version will answer.
     var isBuilt = true
     let answer: @Sendable (AdminRequest, any AdminContext) async throws(Problem) -> AdminResponse

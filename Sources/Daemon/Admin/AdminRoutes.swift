@@ -112,6 +112,16 @@ extension AdminRoute {
         ),
         AdminRoute(
             method: "GET",
+            path: "/explain",
+            sentence: "What is stored for a URL, how fresh it is by whose word, and what a request would get now.",
+            query: ExplainQuestion.parameters,
+            schema: Explanation.schema,
+            answer: { request, context throws(Problem) in
+                .json(try await context.explain(try ExplainQuestion(request)).document)
+            }
+        ),
+        AdminRoute(
+            method: "GET",
             path: "/warnings",
             sentence: "What did not fit models, routes or the law, the latest first.",
             query: Paging.parameters,
@@ -173,7 +183,7 @@ extension AdminRoute {
         ("POST", "/save", "Saves the store as a snapshot."), ("POST", "/load", "Loads a snapshot."),
         ("GET", "/outbox", "Writes accepted while the upstream could not be reached."),
         ("GET", "/changes", "Changes of objects as server-sent events."),
-        ("POST", "/reload", "Reads the config again."), ("GET", "/explain", "Why a URL is answered as it is."),
+        ("POST", "/reload", "Reads the config again."),
     ].map { method, path, sentence in
         AdminRoute(
             method: method,

@@ -74,14 +74,16 @@ struct AdminService: Sendable {
     private func checkQuery(of request: AdminRequest, against route: AdminRoute) throws(Problem) {
         var seen: Set<String> = []
         for (name, _) in request.query {
-            guard route.query.contains(where: { $0.name == name }) else {
+            guard let parameter = route.query.first(where: { $0.name == name }) else {
                 let known = route.query.map(\.name).joined(separator: ", ")
                 throw .badRequest(
                     "\(name) is no parameter of \(route.path)"
                         + (known.isEmpty ? ", which takes none" : ": use \(known)")
                 )
             }
-            guard seen.insert(name).inserted else { throw .badRequest("\(name) is given twice") }
+            guard seen.insert(name).inserted || parameter.isRepeatable else {
+                throw .badRequest("\(name) is given twice")
+            }
         }
     }
 

@@ -29,8 +29,8 @@ enum OpenAPIDocument {
             ("operationId", .string(operationID(route))),
         ]
         let parameters =
-            route.captureNames.map { parameter($0, in: "path", kind: .string, sentence: nil) }
-            + route.query.map { parameter($0.name, in: "query", kind: $0.kind, sentence: $0.sentence) }
+            route.captureNames.map { parameter(.init(name: $0, sentence: "", isRequired: true), in: "path") }
+            + route.query.map { parameter($0, in: "query") }
         if !parameters.isEmpty { members.append(("parameters", .array(parameters))) }
         if !route.body.isEmpty {
             let properties = route.body.map { (name: $0.name, value: schema($0.kind, sentence: $0.sentence)) }
@@ -39,8 +39,8 @@ enum OpenAPIDocument {
         }
         var responses: [(name: String, value: JSONText)] = []
         if route.isBuilt {
-            let anything: JSONText = ["schema": .object([])]
-            let content: JSONText = .object([(name: route.mediaType, value: anything)])
+            let body: JSONText = ["schema": route.schema ?? .object([])]
+            let content: JSONText = .object([(name: route.mediaType, value: body)])
             responses.append(("200", ["description": "Done.", "content": content]))
         } else {
             responses.append(("501", problem("Reserved, and not built yet.")))
@@ -58,17 +58,13 @@ enum OpenAPIDocument {
         return route.method.lowercased() + (words.isEmpty ? "Page" : words.joined())
     }
 
-    private static func parameter(
-        _ name: String,
-        in place: String,
-        kind: AdminRoute.Parameter.Kind,
-        sentence: String?
-    ) -> JSONText {
+    private static func parameter(_ parameter: AdminRoute.Parameter, in place: String) -> JSONText {
+        let one = schema(parameter.kind, sentence: nil)
         var members: [(name: String, value: JSONText)] = [
-            ("name", .string(name)), ("in", .string(place)), ("required", .bool(place == "path")),
-            ("schema", schema(kind, sentence: nil)),
+            ("name", .string(parameter.name)), ("in", .string(place)), ("required", .bool(parameter.isRequired)),
+            ("schema", parameter.isRepeatable ? ["type": "array", "items": one] : one),
         ]
-        if let sentence { members.append(("description", .string(sentence))) }
+        if !parameter.sentence.isEmpty { members.append(("description", .string(parameter.sentence))) }
         return .object(members)
     }
 

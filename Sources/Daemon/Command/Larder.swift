@@ -18,13 +18,14 @@ struct Larder: ParsableCommand {
               larder count
               larder objects User
               larder clean --model User --older-than 30d
+              larder explain /users/octocat
 
             Exit codes: 0 done, 1 it did not work, 64 wrong usage, 78 mistakes in the config.
             """,
         version: Version.text,
         subcommands: [
             Serve.self, Check.self, Count.self, Objects.self, Documents.self, Clean.self, ModeCommand.self,
-            Warnings.self,
+            Warnings.self, Explain.self, KeyCommand.self,
         ]
     )
 }

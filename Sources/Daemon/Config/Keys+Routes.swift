@@ -163,6 +163,11 @@ extension RouteDraft: ConfigSection {
             "How long an answer of absence (404, 405, 410, 414, 501) is fresh, where it does not say so itself."
         ),
         .section("vary", \.route.overrides.vary, "What becomes of the answer's Vary."),
+        .section(
+            "key",
+            \.route.overrides.key,
+            "Which spellings of a URL have one answer; upstream goes what the client wrote."
+        ),
     ]
 
     /// The keys that a rule for errors has, with examples of its own.
@@ -187,13 +192,39 @@ extension RouteDraft: ConfigSection {
         if isError, let status, status == .class(2) || (200..<300).contains(status.exact ?? 0) {
             reader.error(places["status"], "errors speak of answers that are not 2xx; move this rule to \"routes\"")
         }
-        if route.overrides.cache == .never, let place = places["fresh"] ?? places["stale"] ?? places["negative"] {
-            reader.error(place, "\"cache: never\" stores nothing that could be fresh or stale; remove one of the two")
-        }
+        checkOverrides(&reader)
         if isError, places["model"] == nil, places["path"] != nil {
             reader.error(place, "the rule names no model; add one, for example \"model: Problem\"")
         }
         checkPattern(&reader)
+    }
+
+    /// Says which of the words on caching leave nothing for others to say.
+    private func checkOverrides(_ reader: inout ConfigReader) {
+        if route.overrides.cache == .never {
+            if let place = places["fresh"] ?? places["stale"] ?? places["negative"] {
+                reader.error(
+                    place,
+                    "\"cache: never\" stores nothing that could be fresh or stale; remove one of the two"
+                )
+            }
+            if let place = places["vary"] ?? places["key"] {
+                reader.error(place, "\"cache: never\" stores nothing that could be found again; remove one of the two")
+            }
+        }
+        if route.overrides.cache == .force, route.overrides.fresh == nil, let place = places["stale"] {
+            reader.error(
+                place,
+                "\"cache: force\" alone keeps answers fresh for ever, never stale; add \"fresh\" for how long"
+            )
+        }
+        let concernsCaching = ["fresh", "stale", "cache", "negative", "vary", "key"].first { places[$0] != nil }
+        if let name = concernsCaching, let method = route.declaration.method, !MethodFacts.isAnswerable(method) {
+            reader.error(
+                places[name],
+                "\"\(name)\" speaks of answers to GET, but the rule of \(method); remove \"method\" or \"\(name)\""
+            )
+        }
     }
 
     private func checkPattern(_ reader: inout ConfigReader) {
@@ -225,6 +256,23 @@ extension Settings.Overrides.Vary: ConfigSection {
             "Request fields that select no variant of the answer, though its Vary names them.",
             check: FieldName.complaint
         )
+    ]
+}
+
+extension Settings.Overrides.Key: ConfigSection {
+    static let keys: [ConfigKey<Settings.Overrides.Key>] = [
+        .boolean(
+            "sort",
+            \.sort,
+            "Whether query parameters may come in any order. Those of one name keep theirs."
+        ),
+        .texts(
+            "ignore",
+            \.ignore,
+            example: "[\"utm_*\", fbclid]",
+            "Query parameters that make no difference to the answer; \"*\" stands for any text. They go upstream all the same.",
+            check: ParameterName.complaint
+        ),
     ]
 }
 

@@ -60,7 +60,11 @@ extension UpstreamDraft: ConfigSection {
         .boolean(
             "shared",
             \.settings.shared,
-            "Read the caching rules as for a cache shared by many people (s-maxage, private, Authorization)."
+            """
+            Read the caching rules as for a cache shared by many people: s-maxage counts, private forbids, and what was \
+            asked for with Authorization, or with a credential of Larder's own, is stored only if the answer says public, \
+            must-revalidate or s-maxage. It is then for all: Authorization no longer tells programs apart.
+            """
         ),
         .texts(
             "targets",

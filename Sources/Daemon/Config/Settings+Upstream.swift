@@ -97,6 +97,7 @@ extension Settings {
         /// Freshness lifetime of answers such as 404 and 410, where they name none.
         var negative: Duration?
         var vary = Vary()
+        var key = Key()
 
         /// What becomes of the answer's `Vary`.
         struct Vary: Sendable, Equatable {
@@ -104,10 +105,18 @@ extension Settings {
             var ignore: [String] = []
         }
 
+        /// Which spellings of a URL are one.
+        struct Key: Sendable, Equatable {
+            /// Whether the order of query parameters with different names says nothing.
+            var sort = false
+            /// Names of query parameters that say nothing; `*` stands for any text.
+            var ignore: [String] = []
+        }
+
         enum Cache: String, Sendable, CaseIterable {
-            /// Nothing is stored.
+            /// Nothing is stored, and nothing that was stored is served.
             case never
-            /// Stored and served even where the upstream forbids it.
+            /// Stored and served even where the upstream forbids it; see `StatusFacts.takesRouteLifetime`.
             case force
         }
     }

@@ -61,7 +61,7 @@ struct Settings: Sendable, Equatable {
         /// Head of an upstream's answer; 502 above.
         var upstreamHead = 256 << 10
         /// Connections to one upstream at a time.
-        var upstreamConnections = 16
+        var upstreamConnections = 256
     }
 
     /// How long to wait for whom.

@@ -24,6 +24,15 @@ enum FieldName {
     }
 }
 
+/// The name of a query parameter, for `key: { ignore: [] }`.
+enum ParameterName {
+    /// What is wrong with a name or a pattern of names; nil for nothing.
+    static func complaint(_ name: String) -> String? {
+        let isName = !name.isEmpty && name.utf8.allSatisfy { $0 > 0x20 && $0 != 0x7F && !"&=#?".utf8.contains($0) }
+        return isName ? nil : "is no query parameter's name; write it without \"?\", \"=\" and \"&\""
+    }
+}
+
 /// A name for `hosts:`, with or without a port.
 enum HostName {
     static func complaint(_ host: String) -> String? {

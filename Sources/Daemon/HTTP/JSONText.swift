@@ -99,20 +99,27 @@ private struct JSONWriter {
 
     /// Writes a string literal with the escapes that RFC 8259 §7 demands, and no others.
     private mutating func write(_ text: String) {
-        let digits = Array("0123456789abcdef".utf8)
         bytes.append(UInt8(ascii: "\""))
-        for byte in text.utf8 {
+        bytes.append(escapedForJSON: text.utf8)
+        bytes.append(UInt8(ascii: "\""))
+    }
+}
+
+extension [UInt8] {
+    /// Appends UTF-8, or a part of it, as it stands between the quotes of a JSON string.
+    mutating func append(escapedForJSON text: some Sequence<UInt8>) {
+        let digits = Array("0123456789abcdef".utf8)
+        for byte in text {
             switch byte {
             case UInt8(ascii: "\""), UInt8(ascii: "\\"):
-                bytes.append(UInt8(ascii: "\\"))
-                bytes.append(byte)
-            case 0x0A: bytes += "\\n".utf8
-            case 0x0D: bytes += "\\r".utf8
-            case 0x09: bytes += "\\t".utf8
-            case 0..<0x20: bytes += "\\u00".utf8 + [digits[Int(byte >> 4)], digits[Int(byte & 15)]]
-            default: bytes.append(byte)
+                append(UInt8(ascii: "\\"))
+                append(byte)
+            case 0x0A: self += "\\n".utf8
+            case 0x0D: self += "\\r".utf8
+            case 0x09: self += "\\t".utf8
+            case 0..<0x20: self += "\\u00".utf8 + [digits[Int(byte >> 4)], digits[Int(byte & 15)]]
+            default: append(byte)
             }
         }
-        bytes.append(UInt8(ascii: "\""))
     }
 }

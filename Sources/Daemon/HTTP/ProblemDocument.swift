@@ -27,6 +27,8 @@ struct ProblemDocument: Sendable, Equatable {
     var status: Int
     var detail: String?
     var instance: String?
+    /// In seconds, when it is worth trying again; sent as `Retry-After`, not in the document.
+    var retryAfter: Int64?
     /// Members beyond the standard ones, in this order.
     var extra: [Member] = []
 

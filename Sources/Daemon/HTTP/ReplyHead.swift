@@ -58,6 +58,8 @@ struct ReplyHead {
         if isBodyless {
             guard status != 204, status >= 200 else { return }
             if case .length(let length) = framing {
+                // In a 304 it is that of the answer that it stands for (RFC 9110 §8.6), not of the body that is not there.
+                guard status != 304 || length > 0 else { return }
                 append("Content-Length", String(length))
             } else if case .none = framing, let declared = fields.text("content-length") {
                 append("Content-Length", declared)

@@ -11,6 +11,8 @@ final class AnswerCache: Sendable {
     let store: Store
     let memory: MemoryTier<ReadyAnswer>
     private let log: Logger
+    /// Documents that were dropped, of which a reader of the store may still find some.
+    private let dropped = Mutex(DroppedDocuments())
     /// Bytes of bodies that are kept in memory only, because their commit is still to come.
     private let uncommitted = Atomic<Int>(0)
     /// Past this, answers are not kept: the store cannot follow.
@@ -27,11 +29,13 @@ final class AnswerCache: Sendable {
 
     // MARK: Looking up
 
-    /// The newest ready answer in memory for a demand, dirty or not; nil where memory knows none.
-    func inMemory(_ demand: Demand) -> ReadyAnswer? {
+    /// The preferred ready answer in memory for a demand, dirty or not; nil where memory knows none.
+    ///
+    /// - Parameter now: in seconds since 1970.
+    func inMemory(_ demand: Demand, now: Int64) -> ReadyAnswer? {
         memory.answers(at: demand.digest)?
             .filter { $0.answers(demand) }
-            .max { $0.policy.responseTime < $1.policy.responseTime }
+            .max { $1.isPreferred(to: $0, for: demand.directives, now: now) }
     }
 
     /// What the store has under a demand's key and of its variant, composed where something newer is known.
@@ -42,12 +46,13 @@ final class AnswerCache: Sendable {
         return try await store.documents(at: demand.key) { VarySelection(bytes: $0)?.matches(fields) ?? true }
     }
 
-    /// Keeps in memory what was read from disk, and gives the newest that answers the demand; nil where none does.
+    /// Keeps in memory what was read from disk, and gives the preferred one that answers the demand; nil where none does.
     ///
     /// What cannot be composed, though something newer is known, is not kept.
-    func admit(_ documents: [StoredDocument], for demand: Demand) -> ReadyAnswer? {
+    func admit(_ documents: [StoredDocument], for demand: Demand, now: Int64) -> ReadyAnswer? {
         var found: ReadyAnswer?
         for document in documents {
+            guard !isDropped(document.id) else { continue }
             guard let answer = Answer(document) else {
                 log.warning("a stored answer is unreadable and was dropped", metadata: ["url": "\(demand.key.url)"])
                 store.remove(document.id)
@@ -59,7 +64,7 @@ final class AnswerCache: Sendable {
                 memory.insert(ready, at: demand.digest)
             }
             guard ready.answers(demand) else { continue }
-            if found.map({ $0.policy.responseTime <= ready.policy.responseTime }) ?? true { found = ready }
+            if found.map({ !$0.isPreferred(to: ready, for: demand.directives, now: now) }) ?? true { found = ready }
         }
         return found
     }
@@ -158,6 +163,17 @@ final class AnswerCache: Sendable {
         if !used.isEmpty { store.touchUsed(used) }
     }
 
+    /// Whether a document was dropped, which a reader of the store may still find.
+    func isDropped(_ document: DocumentID) -> Bool { dropped.withLock { $0.contains(document) } }
+
+    /// Forgets an answer that is good for nothing any more, in memory and on disk.
+    func drop(_ ready: ReadyAnswer) {
+        memory.remove(ready, at: ready.residence.digest)
+        guard let (document, _) = ready.stored else { return }
+        dropped.withLock { $0.insert(document) }
+        store.remove(document)
+    }
+
     /// Puts an answer that a 304 has renewed in the place of the one that was asked about.
     func renew(_ stored: ReadyAnswer, with ready: ReadyAnswer, sent: Int64, overtakenAt: Int64?) {
         let document = ready.document.load(ordering: .relaxed)
@@ -186,6 +202,24 @@ final class AnswerCache: Sendable {
                 log.error("a renewal could not be stored", metadata: ["error": "\(error)", "url": "\(ready.key.url)"])
             }
         }
+    }
+}
+
+/// The documents dropped last; more than can be on their way out of the store at a time.
+private struct DroppedDocuments {
+    private static let limit = 4096
+    private var known: Set<DocumentID> = []
+    private var order: [DocumentID] = []
+    private var next = 0
+
+    func contains(_ id: DocumentID) -> Bool { known.contains(id) }
+
+    mutating func insert(_ id: DocumentID) {
+        guard known.insert(id).inserted else { return }
+        guard order.count == Self.limit else { return order.append(id) }
+        known.remove(order[next])
+        order[next] = id
+        next = (next + 1) % Self.limit
     }
 }
 

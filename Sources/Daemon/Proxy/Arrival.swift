@@ -7,7 +7,7 @@ struct Arrival: Sendable {
     let target: String
     /// The path that routes are matched against.
     let route: String
-    /// The URL that the answer is known by: credentials in it are redacted, percent-escapes in upper case.
+    /// The URL that the answer is known by: credentials in it are redacted, and what means the same is spelled the same.
     let keyURL: String
     let context: String
     /// The text that `PrincipalKey` makes a principal of; nil for an anonymous request.
@@ -15,6 +15,8 @@ struct Arrival: Sendable {
     /// The digest by which the hit path asks for the principal; nil where it will not.
     let quickDigest: Digest128?
     let view: View
+    /// What `Larder-Live` asks for; nil where the answer is a plain one.
+    let live: LiveMode?
     let base: LinkBase
 }
 
@@ -31,13 +33,15 @@ extension Arrival {
             throw ArrivalError(problem: .badTarget(error.message))
         }
         guard let target = String(validating: normalised.upstream, as: UTF8.self),
-            let key = String(validating: normalised.key, as: UTF8.self)
+            let key = String(validating: upstream.keyURL(of: normalised), as: UTF8.self)
         else { throw ArrivalError(problem: .badTarget("It is not UTF-8; write such bytes as percent-escapes.")) }
         self.target = target
-        keyURL = upstream.principal.redacted(url: key)
+        keyURL = key
         route = String(decoding: normalised.routePath, as: UTF8.self)
 
-        let fields = request.owned().fields
+        var fields = request.owned().fields
+        live = try LiveMode(request, fields)
+        if live != nil { fields = LiveMode.plain(fields) }
         guard !Via.isLoop(fields) else { throw ArrivalError(problem: .loop) }
         context = upstream.context.canonical(fields)
         let own = upstream.principal.canonical(query: query, fields: fields)

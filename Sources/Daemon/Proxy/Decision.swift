@@ -9,16 +9,31 @@ enum Decision {
     case ask(CacheStatus.Forward, stored: ReadyAnswer?)
     case refuse(ProblemDocument)
 
-    init(_ demand: Demand, _ found: ReadyAnswer?, mode: Mode, now: Int64) {
+    /// - Parameter absence: what `Cache-Status` says where nothing was found.
+    init(
+        _ demand: Demand,
+        _ found: ReadyAnswer?,
+        absence: CacheStatus.Forward = .uriMiss,
+        mode: Mode,
+        now: Int64
+    ) {
+        // Whatever was stored before the route said so.
+        let found = demand.overrides.cache == .never ? nil : found
         switch mode {
         case .offline: self = Self.offline(demand, found, now: now)
-        case .online: self = Self.online(demand, found, now: now)
+        case .online: self = Self.online(demand, found, absence, now: now)
         }
     }
 
-    private static func online(_ demand: Demand, _ found: ReadyAnswer?, now: Int64) -> Decision {
+    private static func online(
+        _ demand: Demand,
+        _ found: ReadyAnswer?,
+        _ absence: CacheStatus.Forward,
+        now: Int64
+    ) -> Decision {
         guard let found else {
-            return demand.directives.onlyIfCached ? .refuse(.notCached(demand)) : .ask(.uriMiss, stored: nil)
+            let reason: CacheStatus.Forward = demand.overrides.cache == .never ? .bypass : absence
+            return demand.directives.onlyIfCached ? .refuse(.notCached(demand)) : .ask(reason, stored: nil)
         }
         // Something newer is known than can be shown: only the upstream can give the whole.
         if found.answer.form == .outdated {
@@ -51,7 +66,7 @@ enum Decision {
 
 extension Reuse.Reason {
     /// Whether the request, rather than the answer, wants the upstream asked.
-    fileprivate var isOfRequest: Bool {
+    var isOfRequest: Bool {
         switch self {
         case .requestNoCache, .requestMaxAge, .requestMinFresh: true
         case .noCache, .mustRevalidate, .notReusable: false

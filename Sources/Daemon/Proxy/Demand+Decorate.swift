@@ -11,6 +11,14 @@ extension Demand {
         upstream.addCORS(to: &fields, for: request.fields)
     }
 
+    /// The fields of an interim answer as its client gets them.
+    func interim(_ fields: Fields) -> Fields {
+        var fields = fields
+        upstream.links(for: base).rewrite(&fields)
+        fields.remove("alt-svc")
+        return fields
+    }
+
     /// What `Cache-Status` says when the upstream gave no answer.
     func failed(_ error: UpstreamError) -> CacheStatus {
         var status = CacheStatus.forwarded(reason)

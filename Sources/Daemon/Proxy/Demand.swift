@@ -2,7 +2,7 @@ import Store
 
 /// One request on its way through the proxy: what it asks for, of whom, and on whose behalf.
 struct Demand: Sendable {
-    let request: Request
+    private(set) var request: Request
     let upstream: Upstream
     /// Path and query as they go upstream, spelled as the client did.
     let target: String
@@ -14,8 +14,18 @@ struct Demand: Sendable {
     let view: View
     /// The address that the client used, which links lead back to.
     let base: LinkBase
+    /// What the configuration says about the caching of its answer.
+    let overrides: Settings.Overrides
     /// Whether the `Accept` of the request names JSON and nothing else.
     let wantsJSONOnly: Bool
+    /// The ranges that it asks for; nil where there are none to heed (RFC 9110 §14.2).
+    let range: RangeField?
+    /// Whether its `Range` is of a unit that only the upstream understands.
+    ///
+    /// A whole that is stored is given nonetheless, as everyone may (RFC 9110 §14.2).
+    let hasForeignRange: Bool
+    /// Whether the whole is fetched for it, although it asks for ranges: they are cut from what is stored then.
+    var isForWhole = false
     /// Whether it is passed on without a look-up, and its answer forgotten.
     private(set) var isPassed = false
     /// Why the upstream is asked, as `Cache-Status` says it; settled by the decision.
@@ -35,7 +45,11 @@ struct Demand: Sendable {
         digest = hasher.digest(key)
         directives = RequestDirectives(fields: request.fields)
         view = arrival.view
+        overrides = arrival.upstream.overrides(for: arrival.route)
         base = arrival.base
+        let ranges = request.method == "GET" ? request.fields.all("range") : []
+        range = RangeField(lines: ranges)
+        hasForeignRange = RangeField.isForeign(lines: ranges)
         wantsJSONOnly = request.fields[first: "accept"].map { Demand.namesJSON($0) } ?? false
     }
 
@@ -43,13 +57,45 @@ struct Demand: Sendable {
 
     /// Whether its answer is the whole document, which others may wait for and which may be stored.
     var isShareable: Bool {
-        !isPassed && request.method == "GET" && !request.fields.contains("range") && !directives.noStore
-            && request.body == nil
+        isStorable && (range == nil || isForWhole) && !hasForeignRange
+    }
+
+    /// Whether its answer may be stored at all.
+    var isStorable: Bool {
+        !isPassed && overrides.cache != .never && request.method == "GET" && !directives.noStore && request.body == nil
+    }
+
+    /// Whether the client wants the upstream asked on its behalf, whatever is known.
+    var insistsOnAsking: Bool { directives.noCache || directives.maxAge == 0 }
+
+    /// Whether Larder asks in its own words: without the client's conditions, which it evaluates itself, and with those of
+    /// what it has stored (RFC 9111 §4.3).
+    var asksForItself: Bool {
+        isShareable
+            || isHead && !isPassed && !directives.noStore && request.body == nil && overrides.cache != .never
+    }
+
+    /// The client's conditions; with no idea of the time, for which ones there are.
+    var conditions: Preconditions { Preconditions(fields: request.fields, now: 0) }
+
+    /// Whether it carries a condition that only the origin may evaluate (RFC 9111 §4.3.2).
+    var isForOrigin: Bool {
+        (request.fields.contains("if-match") || request.fields.contains("if-unmodified-since"))
+            && conditions.isForOrigin
     }
 
     func asking(because reason: CacheStatus.Forward) -> Demand {
         var demand = self
         demand.reason = reason
+        return demand
+    }
+
+    /// A request for the whole of the document that this one asks for a part of, or only the head; nil where nothing may be kept.
+    var ofWhole: Demand? {
+        guard !directives.noStore, !isPassed else { return nil }
+        var demand = self
+        demand.request.method = "GET"
+        for name in UpstreamFields.conditional.union(["range"]) { demand.request.fields.remove(named: name) }
         return demand
     }
 
@@ -72,23 +118,30 @@ extension Demand {
 
     /// The request as it goes upstream.
     ///
-    /// - Parameter validating: a stored answer whose validators go along; without it a retrieval asks for the whole.
-    func upstreamRequest(validating answer: Answer?) -> UpstreamRequest {
-        var fields = UpstreamFields.make(from: request.fields, removingConditions: isShareable)
+    /// - Parameters:
+    ///   - validation: what is asked about stored answers; without it a retrieval asks for the whole.
+    ///   - known: the parts that are stored of the answer, where only their one gap is asked for.
+    func upstreamRequest(_ validation: Validation = .none, completing known: ReadyAnswer? = nil) -> UpstreamRequest {
+        var fields = UpstreamFields.make(from: request.fields, removingConditions: asksForItself)
+        if !forwardsRange {
+            fields.remove("range")
+            fields.remove("if-range")
+        }
         if let credential = upstream.settings.credential {
             fields.remove(named: credential.header.lowercased())
             fields.lines.append(Field(name: Array(credential.header.utf8), value: credential.value.bytes))
         }
-        if let answer {
-            let stored = Preconditions.Stored(fields: answer.fields, policy: answer.policy)
-            fields.lines += Preconditions.validators(of: [stored]).lines
-        }
+        fields.lines += validation.fields.lines
+        if let known { fields.lines += known.fieldsAskingForGap }
+        let isRanged = fields.contains("range")
+        // A range is one of the bytes as they are sent: in a coding they would be others than those that are stored.
+        if isRanged { fields.append("Accept-Encoding", "identity") }
         return UpstreamRequest(
             method: request.method,
             url: upstream.url(of: target),
             fields: fields,
             body: request.body,
-            decodes: !request.fields.contains("range")
+            decodes: !isRanged
         )
     }
 }

@@ -13,17 +13,25 @@ final class Flight: TransferDelegate {
     let demand: Demand
     /// What a 304 would renew, and what may stand in for an error.
     let stored: ReadyAnswer?
+    /// What is stored in parts of what is asked for.
+    let parts: ReadyAnswer?
+    /// The same, where only what is missing in them is asked for.
+    let completing: ReadyAnswer?
     /// When the request was sent, on the store's clock.
     let start: Int64
     /// When the request was sent, in seconds since 1970.
     let requestTime: Int64
-    /// Whether the stored answer's validators went with the request.
-    let isConditional: Bool
+    /// What was asked about stored answers.
+    let validation: Validation
     /// When the first write to its upstream that overtook it was answered, on the store's clock: what it brings may be older
     /// than what is known.
     var overtakenAt: Int64?
     /// Set when a write to its URL or a cleaning has overtaken it: its answer is passed on and forgotten.
     var storesNothing = false
+    /// The document that it refreshes behind a stale answer.
+    var refreshes: Refreshes.Subject?
+    /// Whether it has brought something newer than what it refreshes.
+    private(set) var hasRefreshed = false
 
     private unowned let flights: Flights
     private var relays: [Relay] = []
@@ -52,24 +60,33 @@ final class Flight: TransferDelegate {
         var policy: AnswerPolicy
         var fields: Fields
         var selection: VarySelection
+        /// Which part of the answer the body is; nil: the whole.
+        var part: ContentRange?
     }
 
     init(
         _ demand: Demand,
         stored: ReadyAnswer?,
-        isConditional: Bool,
+        validation: Validation,
+        parts: ReadyAnswer? = nil,
+        completes: Bool = false,
         start: Int64,
         requestTime: Int64,
         flights: Flights
     ) {
         self.demand = demand
         self.stored = stored
-        self.isConditional = isConditional
+        self.validation = validation
+        self.parts = parts
+        completing = completes ? parts : nil
         self.start = start
         self.requestTime = requestTime
         self.flights = flights
         buffer = BodyBuffer(limit: flights.settings.limits.document)
     }
+
+    /// Whether the request went upstream with a `Range`.
+    var asksForRange: Bool { demand.isForParts || completing != nil }
 
     /// Whether another client may still join: the whole body will be at hand, and it is of the variant asked for.
     func isJoinable(by demand: Demand) -> Bool {
@@ -77,7 +94,8 @@ final class Flight: TransferDelegate {
         return switch settlement {
         // A 304 or a failure would have the stored answer served, which is of one variant.
         case .pending: stored?.answers(demand) ?? true
-        case .relaying, .gathering: buffer.isWhole && matches(demand)
+        // Who insists on asking would get what was said before.
+        case .relaying, .gathering: buffer.isWhole && matches(demand) && !demand.insistsOnAsking
         case .answered: false
         }
     }
@@ -88,8 +106,9 @@ final class Flight: TransferDelegate {
     }
 
     /// Lets a client wait for the answer, or gives it what has arrived so far.
-    func join(_ demand: Demand, _ reply: Reply, isLeader: Bool) {
+    func join(_ demand: Demand, _ reply: any Recipient, isLeader: Bool, hasMoved: Bool = false) {
         let relay = Relay(demand, reply, isLeader: isLeader)
+        relay.hasMoved = hasMoved
         relays.append(relay)
         let (flight, reference) = (LoopReference(self, on: flights.loop), LoopReference(relay, on: flights.loop))
         reply.onDisconnect {
@@ -103,38 +122,61 @@ final class Flight: TransferDelegate {
     // MARK: What the upstream says
 
     func informational(status: Int, fields: Fields) {
-        for relay in relays where relay.isLeader { relay.reply.informational(status: status, fields: fields) }
+        for relay in relays { relay.inform(status: status, fields: fields) }
     }
 
     func received(head: UpstreamHead) {
         self.head = head
-        if isConditional, head.status == 304, let stored {
+        flights.heedRetryAfter(of: head, to: demand)
+        if !validation.isEmpty, head.status == 304 {
             settlement = .answered
-            flights.renewed(stored, by: head, in: self, for: takeRelays())
+            hasRefreshed = true
+            flights.notModified(head, self, for: takeRelays())
             return
         }
-        if let stored, flights.standsIn(stored, for: head, in: self) {
+        if demand.isHead, head.status == 200, let stored { flights.compare(stored, with: head, self) }
+        if let stored, flights.isFailure(head, in: self) {
+            let content = takeRelays { stored.maySubstitute(at: flights.now, for: $0.demand) }
+            flights.substitute(stored, forStatus: head.status, to: content)
+            if relays.isEmpty {
+                settlement = .answered
+                // The error's body is not worth waiting for.
+                transfer?.cancel()
+                return
+            }
+        }
+        if completing != nil, head.status == 206 || head.status == 416 || head.isCoded,
+            !flights.completes(head, in: self)
+        {
+            // Nobody here asked for a part, nor for a coding: what is stored is of no use, and the whole is fetched.
             settlement = .answered
-            flights.substitute(stored, forStatus: head.status, to: takeRelays())
-            // The error's body is not worth waiting for.
+            flights.askForWhole(takeRelays(), insteadOf: self)
             transfer?.cancel()
             return
         }
+        if asksForRange { flights.disbelieveParts(after: head, in: self) }
         settle(head)
     }
 
     private func settle(_ head: UpstreamHead) {
         storing = flights.storage(of: head, in: self)
+        flights.noteSharing(of: head, in: self, isStored: storing != nil)
         if storing == nil { buffer.letGo() }
+        if storing == nil, refreshes != nil, !storesNothing, let stored, !flights.isFailure(head, in: self) {
+            hasRefreshed = true
+            // What it showed is no longer what there is.
+            flights.cache.drop(stored)
+        }
         // Once the client has the last byte, no worker may still serve the answer that this one takes the place of.
-        if storing != nil, let stored { flights.cache.memory.remove(stored, at: stored.residence.digest) }
+        if let storing, storing.part == nil, let stored {
+            flights.cache.memory.remove(stored, at: stored.residence.digest)
+        }
         // Events come when they come.
         if head.isEventStream { transfer?.setStallTimeout(nil) }
-        // From here on the variant is known: who asked for another one asks for himself.
-        for relay in takeRelays(where: { !$0.isLeader && !matches($0.demand) }) {
-            flights.askAlone(relay)
-        }
-        if storing != nil, flights.isServedTransformed(head, in: self) {
+        // From here on the variant is known: who asked for another one asks for himself, or with those who want the same.
+        let others = takeRelays { !$0.isLeader && !matches($0.demand) }
+        flights.askApart(others, by: storing?.selection, stored: stored)
+        if let storing, isServedOtherwise(storing, head) {
             settlement = .gathering
             return
         }
@@ -184,9 +226,17 @@ final class Flight: TransferDelegate {
             && (!demand.wantsJSONOnly || demand.upstream.isJSON(storing.fields))
     }
 
+    /// Whether clients are sent something else than what arrives, and have to wait until it is whole.
+    private func isServedOtherwise(_ storing: Storing, _ head: UpstreamHead) -> Bool {
+        if flights.isServedTransformed(head, in: self) { return true }
+        // What is missing becomes the whole, and of a whole that is fetched for a range the range is cut.
+        return storing.part != nil
+            ? completing != nil : head.status == 200 && relays.contains { $0.demand.isForWhole }
+    }
+
     private func begin(_ relay: Relay, _ head: UpstreamHead) {
-        relay.begin(head, isStored: storing != nil, now: flights.now)
-        flights.outcomes.count(demand.isShareable ? .miss : .bypass)
+        relay.begin(head, storedOn: storing.map { Terms($0, demand, now: flights.now) }, now: flights.now)
+        flights.outcomes.count(demand.isShareable || demand.isForParts ? .miss : .bypass)
     }
 
     /// The body is larger than what is kept, or all together are: it goes on as a mere relay.
@@ -213,13 +263,20 @@ final class Flight: TransferDelegate {
                 passOn(buffer.pieces, head)
                 return relays.forEach { $0.finish() }
             }
-            flights.serve(ready, to: takeRelays(), as: { .fetched($0.reason) }, cookies: head.cookies)
+            let isCompleted = storing?.part != nil
+            flights.serve(
+                ready,
+                to: takeRelays(),
+                as: { isCompleted ? .completed($0.reason) : .fetched($0.reason) },
+                cookies: head.cookies
+            )
         }
     }
 
     /// Sends as it came what had been kept back.
     private func passOn(_ pieces: [[UInt8]], _ head: UpstreamHead) {
         settlement = .relaying
+        if completing != nil, head.status == 206 { return flights.askForWhole(takeRelays(), insteadOf: self) }
         for relay in relays {
             begin(relay, head)
             for piece in pieces { relay.write(piece) }
@@ -229,6 +286,7 @@ final class Flight: TransferDelegate {
     private func keep(_ head: UpstreamHead) -> ReadyAnswer? {
         guard let storing, buffer.isWhole else { return nil }
         let body = buffer.joined()
+        if let part = storing.part { return flights.keep(part, storing, body: body, from: self) }
         // libcurl takes compressed data that break off for complete; that their JSON does too gives it away.
         if head.decodedFrom != nil, demand.upstream.isJSON(head.fields), JSONBody.isMalformed(body) {
             self.storing = nil
@@ -245,6 +303,7 @@ final class Flight: TransferDelegate {
             form: .received,
             objects: []
         )
+        hasRefreshed = true
         return flights.keep(answer, from: self)
     }
 
@@ -307,8 +366,8 @@ final class Flight: TransferDelegate {
         transfer?.cancel()
     }
 
-    /// A body that will be stored is worth finishing once it has begun to arrive.
-    private var isWorthFinishing: Bool { storing != nil && buffer.isWhole }
+    /// A body that will be stored is worth finishing once it has begun to arrive, and a refresh was nobody's from the start.
+    private var isWorthFinishing: Bool { storing != nil && buffer.isWhole || refreshes != nil && head == nil }
 }
 
 extension Flight.Settlement {

@@ -17,14 +17,17 @@ final class Flights {
     private let metrics: Metrics
     /// Where answers of the upstream loop are counted by their outcome.
     let outcomes: WorkerMetrics
-    private let log: Logger
+    let log: Logger
     /// What keeps flights alive until their end.
     private var inAir: [ObjectIdentifier: AnyObject] = [:]
     private var joinable: [Digest128: Flight] = [:]
-    /// Flights that are over, and whose 304 waits for a commit.
-    private var settling: [ObjectIdentifier: Flight] = [:]
-    /// What waits for commits, by number.
-    private var errands: [Int: () -> Void] = [:]
+    /// Flights that are over, and whose answer waits for the store.
+    var settling: [ObjectIdentifier: Flight] = [:]
+    var hitForMiss: HitForMiss
+    var pauses = UpstreamPauses()
+    private var refreshes = Refreshes()
+    /// What waits for a commit or for a slow reader, by number; given what was read of the store for it.
+    private var errands: [Int: ([StoredDocument]) -> Void] = [:]
     private var errandNumber = 0
     /// Bytes of bodies that flights keep, and that readers who lag behind a finished one have still to take.
     private var held = 0
@@ -48,6 +51,7 @@ final class Flights {
         self.metrics = metrics
         self.outcomes = outcomes
         self.log = log
+        hitForMiss = HitForMiss(now: loop.now)
     }
 
     /// Seconds since 1970.
@@ -56,24 +60,90 @@ final class Flights {
     // MARK: Asking
 
     /// Has a client wait for the flight that fetches its document; starts one if there is none to join.
-    func ask(_ demand: Demand, _ reply: Reply, stored: ReadyAnswer?) {
-        if demand.isShareable, let flight = joinable[demand.digest], flight.isJoinable(by: demand) {
+    ///
+    /// Where the last answers were of use to nobody but who had asked, nobody waits for another's.
+    ///
+    /// - Parameters:
+    ///   - variants: what else is stored under the demand's key, for the upstream to say whether it is that.
+    ///   - parts: what is stored in parts of it.
+    ///   - completes: whether only what is missing in them is asked for.
+    func ask(
+        _ demand: Demand,
+        _ reply: any Recipient,
+        stored: ReadyAnswer?,
+        variants: [Variant] = [],
+        parts: ReadyAnswer? = nil,
+        completes: Bool = false
+    ) {
+        let sharesNothing = demand.isShareable && hitForMiss.contains(demand.digest, now: loop.now)
+        if demand.isShareable, !sharesNothing, let flight = joinable[demand.digest], flight.isJoinable(by: demand),
+            demand.mayShare(with: flight.demand)
+        {
             metrics.upstream(demand.upstream.name).coalesced.add()
             flight.join(demand, reply, isLeader: false)
             return
         }
-        start(demand, stored: stored).join(demand, reply, isLeader: true)
+        if isHeldBack(Relay(demand, reply, isLeader: true), stored: stored) { return }
+        let flight = start(
+            demand,
+            stored: stored,
+            variants: variants,
+            isJoinable: !sharesNothing,
+            parts: parts,
+            completes: completes
+        )
+        flight.join(demand, reply, isLeader: true)
+    }
+
+    /// Fetches for clients who turned out to want something else than the flight that they waited for brings.
+    ///
+    /// - Parameter selection: what the answer varies by, by which those who want the same are put together; nil where nothing
+    ///   of it is for anybody else. Who has been put together with others in vain is not so again.
+    func askApart(_ relays: [Relay], by selection: VarySelection?, stored: ReadyAnswer?) {
+        let names = selection?.lines.map(\.name) ?? []
+        var groups: [(selection: VarySelection, isJSON: Bool, flight: Flight)] = []
+        for relay in relays {
+            guard selection != nil, !relay.hasMoved,
+                let wanted = VarySelection(.fields(names), request: relay.demand.request.fields)
+            else {
+                askAlone(relay, stored: stored)
+                continue
+            }
+            if isHeldBack(relay, stored: stored) { continue }
+            let isJSON = relay.demand.wantsJSONOnly
+            if let group = groups.first(where: { $0.selection == wanted && $0.isJSON == isJSON }) {
+                group.flight.join(relay.demand, relay.reply, isLeader: false, hasMoved: true)
+            } else {
+                let flight = start(relay.demand, stored: nil, isJoinable: false)
+                flight.join(relay.demand, relay.reply, isLeader: true, hasMoved: true)
+                groups.append((wanted, isJSON, flight))
+            }
+        }
     }
 
     /// Fetches for one client alone: what it wanted to join turned out not to be for it.
-    func askAlone(_ relay: Relay) {
+    ///
+    /// - Parameter stored: what is served in the place of an answer if the upstream must not be asked.
+    func askAlone(_ relay: Relay, stored: ReadyAnswer? = nil) {
+        if isHeldBack(relay, stored: stored) { return }
         start(relay.demand, stored: nil, isJoinable: false).join(relay.demand, relay.reply, isLeader: true)
     }
 
-    /// Fetches a document that was served stale, for the next one who asks; never twice at a time.
+    /// Fetches without conditions for clients whom a 304 did not help; together.
+    func askAgain(_ relays: [Relay], stored: ReadyAnswer?) {
+        guard let first = relays.first else { return }
+        let flight = start(first.demand, stored: stored, isConditional: false)
+        for relay in relays { flight.join(relay.demand, relay.reply, isLeader: relay.isLeader) }
+    }
+
+    /// Fetches a document that was served stale, for the next one who asks; never twice at a time, nor soon after a failure.
     func refresh(_ demand: Demand, stored: ReadyAnswer) {
+        guard let demand = demand.ofWhole else { return }
         if let flight = joinable[demand.digest], flight.isJoinable(by: demand) { return }
-        _ = start(demand, stored: stored)
+        if pauses.pause(for: demand, now: loop.now) != nil { return }
+        let subject = Refreshes.Subject(stored)
+        guard refreshes.begin(subject, now: loop.now) else { return }
+        start(demand, stored: stored).refreshes = subject
     }
 
     /// Sends an unsafe request; returns when its answer has come, but for the last piece passed on to the client.
@@ -81,16 +151,29 @@ final class Flights {
         let flight = WriteFlight(demand, reply, flights: self)
         inAir[ObjectIdentifier(flight)] = flight
         metrics.upstream(demand.upstream.name).started()
-        flight.depart(demand.upstreamRequest(validating: nil), through: clients[demand.upstream.index])
+        flight.depart(demand.upstreamRequest(), through: clients[demand.upstream.index])
         return flight
     }
 
-    private func start(_ demand: Demand, stored: ReadyAnswer?, isJoinable: Bool = true) -> Flight {
-        let isConditional = demand.isShareable && stored?.isClean == true && stored?.answer.isValidatable == true
+    @discardableResult
+    private func start(
+        _ demand: Demand,
+        stored: ReadyAnswer?,
+        variants: [Variant] = [],
+        isJoinable: Bool = true,
+        isConditional: Bool = true,
+        parts: ReadyAnswer? = nil,
+        completes: Bool = false
+    ) -> Flight {
+        // What is missing comes with a condition of its own, `If-Range`.
+        let validation =
+            isConditional && !completes ? Validation(demand, stored: stored, variants: variants) : .none
         let flight = Flight(
             demand,
             stored: stored,
-            isConditional: isConditional,
+            validation: validation,
+            parts: parts,
+            completes: completes,
             start: cache.now,
             requestTime: now,
             flights: self
@@ -98,7 +181,7 @@ final class Flights {
         if demand.isShareable, isJoinable { joinable[demand.digest] = flight }
         inAir[ObjectIdentifier(flight)] = flight
         metrics.upstream(demand.upstream.name).started()
-        let request = demand.upstreamRequest(validating: isConditional ? stored?.answer : nil)
+        let request = demand.upstreamRequest(validation, completing: flight.completing)
         flight.depart(request, through: clients[demand.upstream.index])
         return flight
     }
@@ -112,6 +195,13 @@ final class Flights {
     func ended(_ flight: Flight, result: FlightResult) {
         retire(flight)
         ended(flight, upstream: flight.demand.upstream, result, since: flight.start)
+        if settling[ObjectIdentifier(flight)] == nil { refreshed(flight) }
+    }
+
+    /// A flight has brought what it will, also to the store.
+    func refreshed(_ flight: Flight) {
+        guard let subject = flight.refreshes else { return }
+        refreshes.ended(subject, hasSucceeded: flight.hasRefreshed, now: loop.now)
     }
 
     /// A write is over.
@@ -138,13 +228,13 @@ final class Flights {
     }
 
     /// Counts bytes no longer, once none of these clients has any of them to take.
-    func release(_ bytes: Int, after replies: [Reply]) {
+    func release(_ bytes: Int, after replies: [any Recipient] = []) {
         guard let slow = replies.first(where: { $0.backlog > 0 }) else {
             held -= bytes
             return
         }
-        let flights = LoopReference(self, on: loop)
-        slow.onDrain(below: 1) { flights.enqueue { $0.release(bytes, after: replies) } }
+        let (number, flights) = (errand { [self] _ in release(bytes, after: replies) }, LoopReference(self, on: loop))
+        slow.onDrain(below: 1) { flights.enqueue { $0.run(errand: number) } }
     }
 
     // MARK: Writes and cleanings
@@ -158,6 +248,7 @@ final class Flights {
             let path = flight.demand.key.url.prefix { $0 != "?" }
             if paths.contains(where: { $0 == path }) { flight.storesNothing = true }
         }
+        hitForMiss.forget(upstream: upstream.name, paths: paths)
     }
 
     /// The store was cleaned: nothing that is in the air now may bring back what was removed.
@@ -166,6 +257,7 @@ final class Flights {
             retire(flight)
             flight.storesNothing = true
         }
+        hitForMiss.forgetAll()
     }
 
     // MARK: Answers
@@ -173,7 +265,11 @@ final class Flights {
     /// What to store of an answer whose head has come; nil for nothing.
     func storage(of head: UpstreamHead, in flight: Flight) -> Flight.Storing? {
         let demand = flight.demand
-        guard demand.isShareable, !flight.storesNothing else { return nil }
+        // A stream of events has no end to wait for, and no use as a document.
+        guard demand.isShareable || demand.isForParts, !flight.storesNothing, !head.isEventStream else { return nil }
+        let part = part(in: head, of: flight)
+        // An answer to a request for a part is kept where it is the part, or the whole instead.
+        if part == nil, head.status == 206 || flight.asksForRange && (head.status != 200 || head.isCoded) { return nil }
         let route = demand.upstream.overrides(for: demand.route)
         let policy = ResponsePolicy(
             request: RequestFacts(method: demand.request.method, fields: demand.request.fields),
@@ -186,7 +282,8 @@ final class Flights {
         )
         guard policy.storability == .yes else { return nil }
         // An error, cacheable as it may be, never takes the place of a good answer.
-        if head.status >= 500, flight.stored != nil { return nil }
+        let isFailure = head.status >= 500 || isFailure(head, in: flight)
+        if isFailure, let stored = flight.stored, stored.answer.status < 500 { return nil }
         if let length = head.fields.text("content-length").flatMap(Int.init), length > settings.limits.document {
             return nil
         }
@@ -198,7 +295,10 @@ final class Flights {
             leavingOut: policy.fieldsNotStored + policy.fieldsNotReused,
             replaysCookies: demand.upstream.settings.cookies == .replay
         )
-        return Flight.Storing(policy: policy.answer, fields: fields, selection: selection)
+        // Parts of a body that is served otherwise than it came would not fit the whole.
+        if part != nil, isServedTransformed(head, in: flight) { return nil }
+        let dated = StoredFields.dated(fields, at: now)
+        return Flight.Storing(policy: policy.answer, fields: dated, selection: selection, part: part)
     }
 
     /// Whether an answer's body is served otherwise than it came.
@@ -217,51 +317,17 @@ final class Flights {
             status: answer.status
         )
         let age = max(0, answer.policy.ageValue) * 1_000_000
+        cache.forgetParts(of: demand)
         cache.keep(ready, sent: flight.start, age: age, reading: reading, overtakenAt: flight.overtakenAt)
         return ready
     }
 
-    /// A 304: what is stored is good for longer.
-    func renewed(
-        _ stored: ReadyAnswer,
-        by head: UpstreamHead,
-        in flight: Flight,
-        for relays: [Relay],
-        isSettled: Bool = false
-    ) {
-        // A document that became dirty meanwhile is not what the 304 spoke of, and one that a write or a cleaning removed
-        // does not come back.
-        guard stored.isClean, !flight.storesNothing else {
-            for relay in relays { askAlone(relay) }
-            return
-        }
-        if stored.stored == nil, !isSettled {
-            // Until its commit nobody knows whose changes it would have to follow; that is a matter of milliseconds.
-            settling[ObjectIdentifier(flight)] = flight
-            return afterCommits { [self] in
-                settling[ObjectIdentifier(flight)] = nil
-                renewed(stored, by: head, in: flight, for: relays, isSettled: true)
-            }
-        }
-        let demand = flight.demand
-        let (fields, policy) = Freshening.renewed(
-            stored.answer.fields,
-            status: stored.answer.status,
-            by: head.fields,
-            request: RequestFacts(method: demand.request.method, fields: demand.request.fields),
-            requestTime: flight.requestTime,
-            responseTime: now,
-            settings: demand.upstream.policySettings,
-            route: demand.upstream.overrides(for: demand.route),
-            replaysCookies: demand.upstream.settings.cookies == .replay
-        )
-        var answer = stored.answer
-        answer.fields = fields
-        answer.policy = policy.answer
-        if let known = stored.stored { (answer.document, answer.objects) = known }
-        let ready = ReadyAnswer(answer, digest: demand.digest, upstream: demand.upstream, base: demand.base)
-        cache.renew(stored, with: ready, sent: flight.start, overtakenAt: flight.overtakenAt)
-        serve(ready, to: relays, as: { .revalidated($0.reason) }, cookies: head.cookies)
+    /// Keeps what a POST has made of its target, once what that invalidated is gone.
+    func keep(_ posted: PostedAnswer, of demand: Demand) {
+        let ready = ReadyAnswer(posted.answer, digest: demand.digest, upstream: demand.upstream, base: demand.base)
+        let reading = demand.upstream.reading(method: "GET", route: demand.route, status: posted.answer.status)
+        // A write's answer is as new as its completion (law 3).
+        cache.keep(ready, sent: cache.now, age: 0, reading: reading, overtakenAt: nil)
     }
 
     /// All flights whose answers may still be kept.
@@ -270,44 +336,68 @@ final class Flights {
     }
 
     /// Does something here once everything that the store was given so far is committed.
-    private func afterCommits(_ work: @escaping () -> Void) {
-        let number = errandNumber
-        errandNumber += 1
-        errands[number] = work
-        let flights = LoopReference(self, on: loop)
+    func afterCommits(_ work: @escaping () -> Void) {
+        afterCommits(reading: nil, where: { _ in false }, then: { _ in work() })
+    }
+
+    /// The same, with the documents of a key that are wanted.
+    func afterCommits(
+        reading key: DocumentKey?,
+        where isWanted: @escaping @Sendable ([UInt8]) -> Bool,
+        then work: @escaping ([StoredDocument]) -> Void
+    ) {
+        let (number, flights) = (errand(work), LoopReference(self, on: loop))
         Task { [cache] in
             await cache.store.flush()
-            flights.enqueue { $0.errands.removeValue(forKey: number)?() }
+            var found: [StoredDocument] = []
+            // What cannot be read is as good as gone.
+            if let key { found = (try? await cache.store.documents(at: key, where: isWanted)) ?? [] }
+            flights.enqueue { [found] in $0.run(errand: number, found) }
         }
     }
 
-    /// Whether a stored answer is served in the place of an error.
-    func standsIn(_ stored: ReadyAnswer, for head: UpstreamHead, in flight: Flight) -> Bool {
-        flight.demand.upstream.isFailure(status: head.status, fields: head.fields)
-            && stored.maySubstitute(at: now, for: flight.demand)
+    /// Notes what is to be done here once something on another thread has happened.
+    private func errand(_ work: @escaping ([StoredDocument]) -> Void) -> Int {
+        defer { errandNumber += 1 }
+        errands[errandNumber] = work
+        return errandNumber
+    }
+
+    private func run(errand number: Int, _ found: [StoredDocument] = []) {
+        errands.removeValue(forKey: number)?(found)
     }
 
     /// Serves a stored answer in the place of an error, or of no answer at all.
-    func substitute(_ stored: ReadyAnswer, forStatus status: Int?, to relays: [Relay]) {
-        serve(stored, to: relays, as: { .substituted($0.reason, status: status) })
+    func substitute(
+        _ stored: ReadyAnswer,
+        forStatus status: Int?,
+        error: UpstreamError? = nil,
+        to relays: [Relay]
+    ) {
+        serve(stored, to: relays, as: { .substituted($0.reason, status: status, error: error) })
     }
 
     /// No answer came, or none that could be used.
     func failed(_ error: UpstreamError, _ flight: Flight, relays: [Relay]) {
         let upstream = flight.demand.upstream.name
         log.debug("upstream failed", metadata: ["error": "\(error.label)", "upstream": "\(upstream)"])
-        if let stored = flight.stored, stored.maySubstitute(at: now, for: flight.demand) {
-            return substitute(stored, forStatus: nil, to: relays)
-        }
         for relay in relays {
+            if let stored = flight.stored, stored.maySubstitute(at: now, for: relay.demand) {
+                substitute(stored, forStatus: nil, error: error, to: [relay])
+                continue
+            }
             outcomes.count(.error)
-            relay.reply.refuse(.upstreamFailed(error, upstream: upstream), relay.demand.failed(error))
+            relay.reply.refuse(
+                .upstreamFailed(error, upstream: upstream, isValidation: flight.stored != nil),
+                relay.demand.failed(error)
+            )
         }
     }
 
     /// Answers clients from a ready answer, each in its own view and for its own address.
     ///
-    /// - Parameter cookies: the upstream's `Set-Cookie` lines, for the one whose request they answer.
+    /// - Parameter cookies: the upstream's `Set-Cookie` lines, and others that are for nobody but the one whose request they
+    ///   answer.
     func serve(
         _ ready: ReadyAnswer,
         to relays: [Relay],

@@ -4,45 +4,64 @@ enum Manner: Sendable {
     case hit(isStale: Bool)
     /// Without asking, because the upstream must not be asked.
     case offline(isStale: Bool)
-    /// The upstream said that it is still good.
-    case revalidated(CacheStatus.Forward)
-    /// The upstream failed; its status, if it answered at all.
-    case substituted(CacheStatus.Forward, status: Int?)
+    /// Without asking, because the upstream has asked to be spared for a while.
+    case heldBack
+    /// The upstream said that it is still good; it remains stored unless the upstream said no to that, too.
+    case revalidated(CacheStatus.Forward, isStored: Bool)
+    /// The upstream failed: with its status, or else with what kept it from answering.
+    case substituted(CacheStatus.Forward, status: Int?, error: UpstreamError?)
     /// Fetched for this request, and served when it was whole.
     case fetched(CacheStatus.Forward)
+    /// Parts of it were stored, and the rest was fetched.
+    case completed(CacheStatus.Forward)
 
     /// As what the metrics count it.
     func outcome(of ready: ReadyAnswer) -> Outcome {
         switch self {
-        case .hit(isStale: true): .stale
+        case .hit(isStale: true), .heldBack: .stale
         case .hit: ready.answer.form == .composed ? .composed : .hit
         case .offline, .substituted: .offline
         case .revalidated: .revalidated
-        case .fetched: .miss
+        case .fetched, .completed: .miss
         }
     }
 
     /// The member of `Cache-Status`.
-    func cacheStatus(timeToLive: Int64, isComposed: Bool, isCollapsed: Bool) -> CacheStatus {
+    ///
+    /// - Parameter sent: the status that the client is given: of what was fetched for it, it may get a part, or a 304.
+    func cacheStatus(of ready: ReadyAnswer, sent: Int, isCollapsed: Bool, now: Int64) -> CacheStatus {
         var status: CacheStatus
+        var detail: String?
         switch self {
         case .hit(let isStale):
-            status = .hit(timeToLive: timeToLive, detail: isStale ? "stale" : nil)
+            status = .hit()
+            if isStale { detail = ready.staleDetail }
         case .offline(let isStale):
-            status = .hit(timeToLive: timeToLive, detail: isStale ? "offline" : nil)
-        case .revalidated(let reason):
-            status = .forwarded(reason, status: 304, isStored: true)
-            status.timeToLive = timeToLive
-        case .substituted(let reason, let upstreamStatus):
+            status = .hit()
+            if isStale { detail = "offline" }
+        case .heldBack:
+            status = .hit()
+            detail = "retry-after"
+        case .revalidated(let reason, let isStored):
+            status = .forwarded(reason, status: 304, isStored: isStored)
+        case .substituted(let reason, let upstreamStatus, _):
             status = .forwarded(reason, status: upstreamStatus)
-            status.timeToLive = timeToLive
-            status.detail = "stale"
+            detail = ready.staleDetail
+        case .completed(let reason):
+            status = .forwarded(reason, status: 206, isStored: true)
         case .fetched(let reason):
-            status = .forwarded(reason, isStored: true)
-            status.timeToLive = timeToLive
+            let fetched = ready.answer.status
+            status = .forwarded(reason, status: sent == fetched ? nil : fetched, isStored: true)
         }
+        status.timeToLive = ready.policy.timeToLive(at: now)
         status.isCollapsed = isCollapsed
-        if status.detail == nil, isComposed { status.detail = "composed" }
+        if detail == nil, ready.answer.form == .composed { detail = "composed" }
+        status.detail = Departure.detail(detail, ready.departure)
         return status
     }
+}
+
+extension ReadyAnswer {
+    /// What `detail` says where it is served although it is stale.
+    fileprivate var staleDetail: String { policy.flags.contains(.staleByRoute) ? "stale-by-route" : "stale" }
 }

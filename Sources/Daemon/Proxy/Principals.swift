@@ -50,6 +50,18 @@ final class Principals: Sendable {
         return principal
     }
 
+    /// The principal behind a request and what people call it; its id is nil where nobody has asked on its behalf yet.
+    ///
+    /// Makes none, unlike `identify`.
+    func find(
+        _ credentials: [UInt8]?,
+        of upstream: Upstream
+    ) async throws(StoreError) -> (id: PrincipalID?, label: String) {
+        guard let credentials else { return (Store.anonymous, Store.label(ofPrincipal: [])) }
+        let digest = key.digest(of: upstream.nameBytes + [0] + credentials)
+        return (try await store.existingPrincipal(digest), Store.label(ofPrincipal: digest))
+    }
+
     /// A digest of a request's field lines that is good within this process.
     static func quickDigest(_ lines: [UInt8], _ upstream: Upstream, _ hasher: KeyHasher) -> Digest128 {
         lines.withUnsafeBytes { lines in

@@ -14,14 +14,33 @@ extension ProblemDocument {
     var cacheStatus: String { "larder; detail=\(type.dropFirst(Self.prefix.count))" }
 
     /// The upstream gave no answer that could be used, and nothing stored may stand in for it.
-    static func upstreamFailed(_ error: UpstreamError, upstream: String) -> ProblemDocument {
+    /// - Parameter isValidation: whether something is stored that may not be used without asking; RFC 9111 §5.2.2.2 then
+    ///   wants 504, whatever kept the upstream from answering.
+    static func upstreamFailed(
+        _ error: UpstreamError,
+        upstream: String,
+        isValidation: Bool = false
+    ) -> ProblemDocument {
         var problem = make(
-            error.isTimeout ? 504 : 502,
+            error.isTimeout || isValidation ? 504 : 502,
             "upstream-failed",
             error.isTimeout ? "The upstream did not answer in time" : "The upstream could not be asked",
             "Upstream \"\(upstream)\": \(error.message)"
         )
         problem.extra = [.init(name: "error", value: .string(error.label))]
+        return problem
+    }
+
+    /// The upstream's own refusal, repeated without asking it again.
+    static func heldBack(_ status: Int, seconds: Int64, upstream: String) -> ProblemDocument {
+        var problem = make(
+            status,
+            "retry-after",
+            "The upstream has asked to be spared",
+            "Upstream \"\(upstream)\" answered \(status) with `Retry-After`; it is asked again in \(seconds) s. "
+                + "Nothing stored may be used meanwhile."
+        )
+        problem.retryAfter = seconds
         return problem
     }
 
@@ -99,6 +118,68 @@ extension ProblemDocument {
 
     static func badView(_ value: String) -> ProblemDocument {
         make(400, "bad-view", "No such view", "Larder-View is `wire` or `raw`; it was \"\(value)\".")
+    }
+
+    // MARK: Larder-Live
+
+    static func badLive(_ value: String) -> ProblemDocument {
+        make(400, "bad-live", "No such stream", "Larder-Live is `once`; it was \"\(value)\".")
+    }
+
+    static func liveNeedsGet(_ method: String) -> ProblemDocument {
+        make(
+            400,
+            "live-needs-get",
+            "Larder-Live goes with GET",
+            "Larder-Live has the answer to a GET without a body told as events; this was \(method). "
+                + "Ask with GET, or leave the field out."
+        )
+    }
+
+    static let liveOnUnknown = make(
+        501,
+        "live-on",
+        "Streams that stay open are not there yet",
+        "This version of Larder knows `Larder-Live: once`, whose stream ends with the upstream's answer."
+    )
+
+    static func liveEventStream(upstream: String) -> ProblemDocument {
+        make(
+            400,
+            "live-event-stream",
+            "The upstream sends events itself",
+            "Upstream \"\(upstream)\" answers this URL with a stream of events. Ask without Larder-Live: it is passed on as it comes."
+        )
+    }
+
+    static func liveTooLarge(limit: Int) -> ProblemDocument {
+        make(
+            502,
+            "live-too-large",
+            "The answer is too large for an event",
+            "An event tells a whole answer of at most \(limit) bytes (`limits.document`). Ask without Larder-Live."
+        )
+    }
+
+    static let liveTooMuch = make(
+        503,
+        "live-too-much",
+        "Too many answers are being told at once",
+        "What is gathered for events has reached its bound. Ask again later, or without Larder-Live."
+    )
+
+    /// The upstream answered, with an error that a stored answer may stand in for.
+    static func upstreamAnswered(_ status: Int, upstream: String) -> ProblemDocument {
+        make(
+            status,
+            "upstream-error",
+            "The upstream answered with an error",
+            "Upstream \"\(upstream)\" answered \(status) \(statusPhrase(status))."
+        )
+    }
+
+    static func answerBrokeOff(upstream: String) -> ProblemDocument {
+        make(502, "upstream-failed", "The answer broke off", "Upstream \"\(upstream)\" did not send all of its answer.")
     }
 
     static let traceRefused = make(405, "trace", "TRACE is not passed on", "It would show the request's credentials.")

@@ -24,9 +24,10 @@ actor Proxy {
     nonisolated let settings: Settings
     private let upstreams: [Upstream]
     /// Counts what is answered here, as a worker's counts what is answered there.
-    private let outcomes: WorkerMetrics
+    let outcomes: WorkerMetrics
     private let log: Logger
     private var flights: Flights?
+    let liveExchanges = LiveExchanges()
     /// Counts invalidations and cleanings: what was read from disk before one is not to be trusted after it.
     private var invalidations = 0
 
@@ -68,8 +69,11 @@ actor Proxy {
                 quick: arrival.quickDigest,
                 of: arrival.upstream
             )
-            let demand = Demand(exchange.request, arrival, principal: principal, hasher: hasher)
-            if MethodFacts.isAnswerable(demand.request.method), demand.request.body == nil {
+            let request = arrival.live == nil ? exchange.request : exchange.request.plain
+            let demand = Demand(request, arrival, principal: principal, hasher: hasher)
+            if arrival.live != nil {
+                await live(demand, exchange.reply)
+            } else if MethodFacts.isAnswerable(demand.request.method), demand.request.body == nil {
                 await retrieve(demand, exchange.reply)
             } else if MethodFacts.isSafe(demand.request.method) {
                 pass(demand, exchange.reply)
@@ -80,7 +84,7 @@ actor Proxy {
             log.error("a principal could not be stored", metadata: ["error": "\(error)"])
             // Whose data it is cannot be noted: it is fetched for this request alone.
             let demand = Demand(exchange.request, arrival, principal: Store.anonymous, hasher: hasher)
-            guard MethodFacts.isSafe(demand.request.method) else {
+            guard MethodFacts.isSafe(demand.request.method), arrival.live == nil else {
                 return refuse(.storeFailed(error), exchange.reply)
             }
             pass(demand.passed, exchange.reply)
@@ -90,22 +94,70 @@ actor Proxy {
     // MARK: Retrievals
 
     private func retrieve(_ demand: Demand, _ reply: Reply) async {
-        let found = await lookUp(demand)
-        let decision = decide(demand, found)
+        // An origin's own conditions are the origin's to evaluate; where it cannot be asked, a cache may ignore them
+        // (RFC 9110 §13.1.1).
+        if demand.isForOrigin, modes.current == .online { return pass(demand.passed, reply) }
+        let (decision, variants) = await decide(demand)
         switch decision {
         case .answer(let ready, let manner):
             await answer(demand, reply, ready, manner)
         case .answerAndRefresh(let ready, let manner):
             await answer(demand, reply, ready, manner)
-            runningFlights.refresh(demand.asking(because: .stale), stored: ready)
+            runningFlights.refresh(demand.forWhole.asking(because: .stale), stored: ready)
         case .ask(let reason, let stored):
-            runningFlights.ask(demand.asking(because: reason), reply, stored: stored)
+            await resort(to: demand.asking(because: reason), reply, stored: stored, variants: variants, refusal: nil)
         case .refuse(let problem):
-            refuse(problem, reply)
+            await resort(to: demand, reply, stored: nil, variants: [], refusal: problem)
         }
     }
 
-    private func refuse(_ problem: ProblemDocument, _ reply: Reply) {
+    /// Looks whether parts are stored where no whole may be served, before the upstream is asked.
+    ///
+    /// - Parameter refusal: what is answered instead of asking, where the upstream must not be asked.
+    private func resort(
+        to demand: Demand,
+        _ reply: Reply,
+        stored: ReadyAnswer?,
+        variants: [Variant],
+        refusal: ProblemDocument?
+    ) async {
+        let before = invalidations
+        let parts = await lookUpParts(demand)
+        // What was found whole may be gone as well.
+        guard before == invalidations else { return await retrieve(demand, reply) }
+        let decision = PartDecision(
+            demand,
+            stored: stored,
+            parts: parts,
+            mode: modes.current,
+            limit: settings.limits.document,
+            now: now
+        )
+        switch decision {
+        case .answer(let ready, let manner):
+            await answer(demand, reply, ready, manner)
+        case .ask(let demand, let stored, let completing):
+            if let refusal { return refuse(refusal, reply) }
+            let completes = completing != nil
+            runningFlights.ask(demand, reply, stored: stored, variants: variants, parts: parts, completes: completes)
+        }
+    }
+
+    /// Parts that are stored of an answer: memory, then the store, without waiting where neither has any.
+    private func lookUpParts(_ demand: Demand) async -> ReadyAnswer? {
+        guard demand.request.method == "GET" else { return nil }
+        if let ready = cache.partsInMemory(demand) { return ready }
+        do {
+            let before = invalidations
+            let found = try await cache.partsOnDisk(demand)
+            return before == invalidations ? cache.admitParts(found, for: demand) : nil
+        } catch {
+            log.error("parts could not be read", metadata: ["url": "\(demand.key.url)", "error": "\(error)"])
+            return nil
+        }
+    }
+
+    func refuse(_ problem: ProblemDocument, _ reply: Reply) {
         outcomes.count(.error)
         reply.refuse(problem)
     }
@@ -113,30 +165,33 @@ actor Proxy {
     private func answer(_ demand: Demand, _ reply: Reply, _ ready: ReadyAnswer, _ manner: Manner) async {
         ready.residence.noteUse()
         outcomes.count(manner.outcome(of: ready))
-        var shown = ready
-        if demand.view == .raw, ready.answer.form == .composed {
-            do {
-                let document = ready.document.load(ordering: .relaxed)
-                guard let body = try await cache.store.received(document) else {
-                    return runningFlights.ask(demand.asking(because: .miss), reply, stored: nil)
-                }
-                var answer = ready.answer
-                answer.body = body
-                answer.form = .received
-                shown = ReadyAnswer(answer, digest: demand.digest, upstream: demand.upstream, base: demand.base)
-            } catch {
-                return refuse(.storeFailed(error), reply)
+        do {
+            guard let shown = try await inView(of: demand, ready) else {
+                return runningFlights.ask(demand.asking(because: .miss), reply, stored: nil)
             }
+            reply.serve(shown, for: demand, as: manner, now: now)
+        } catch {
+            refuse(.storeFailed(error), reply)
         }
-        reply.serve(shown.shown(to: demand), for: demand, as: manner, now: now)
+    }
+
+    /// The answer in the view and for the address of a demand; nil where the bytes as received are gone.
+    func inView(of demand: Demand, _ ready: ReadyAnswer) async throws(StoreError) -> ReadyAnswer? {
+        guard demand.view == .raw, ready.answer.form == .composed else { return ready.shown(to: demand) }
+        guard let body = try await cache.store.received(ready.document.load(ordering: .relaxed)) else { return nil }
+        var answer = ready.answer
+        answer.body = body
+        answer.form = .received
+        return ReadyAnswer(answer, digest: demand.digest, upstream: demand.upstream, base: demand.base)
+            .shown(to: demand)
     }
 
     /// Memory, then the store.
     ///
     /// What an invalidation or a cleaning overtook is read again.
-    private func lookUp(_ demand: Demand) async -> ReadyAnswer? {
+    func lookUp(_ demand: Demand) async -> ReadyAnswer? {
         while true {
-            if let ready = cache.inMemory(demand), ready.isClean { return ready }
+            if let ready = cache.inMemory(demand, now: now), ready.isClean { return ready }
             let before = invalidations
             var found: [StoredDocument] = []
             do {
@@ -145,12 +200,30 @@ actor Proxy {
                 log.error("a document could not be read", metadata: ["url": "\(demand.key.url)", "error": "\(error)"])
             }
             // Not even for a moment may memory have what a write has made worthless: hits are answered on other threads.
-            if before == invalidations { return cache.admit(found, for: demand) ?? cache.inMemory(demand) }
+            guard before == invalidations else { continue }
+            return cache.admit(found, for: demand, now: now) ?? cache.inMemory(demand, now: now)
         }
     }
 
-    private func decide(_ demand: Demand, _ found: ReadyAnswer?) -> Decision {
-        Decision(demand, found, mode: modes.current, now: now)
+    /// What is done, and, where the upstream is asked, what else is stored that it may be asked about.
+    private func decide(_ demand: Demand) async -> (Decision, variants: [Variant]) {
+        while true {
+            let found = await lookUp(demand)
+            let before = invalidations
+            let absence = found == nil ? await cache.absence(of: demand) : .uriMiss
+            let decision = Decision(demand, found, absence: absence, mode: modes.current, now: now)
+            guard case .ask = decision, demand.asksForItself, cache.mayHaveVariants(besides: found, of: demand) else {
+                return (decision, [])
+            }
+            var variants: [Variant] = []
+            do {
+                variants = try await cache.variants(besides: demand)
+            } catch {
+                log.error("variants could not be read", metadata: ["url": "\(demand.key.url)", "error": "\(error)"])
+            }
+            // What was found first may be gone by now.
+            if before == invalidations { return (decision, variants) }
+        }
     }
 
     // MARK: Requests that are neither cached nor change anything
@@ -165,7 +238,10 @@ actor Proxy {
     /// Sends an unsafe request; its answer's last byte is out only when what it invalidates and observes holds everywhere.
     private func write(_ demand: Demand, _ reply: Reply) async {
         guard modes.current == .online else { return refuse(.offline(demand.request.method), reply) }
-        if let problem = demand.upstream.refusesWrite(demand) { return refuse(problem, reply) }
+        if let problem = demand.upstream.refusesWrite(demand) {
+            if demand.conditions.matchesOwnTag { await expire(demand) }
+            return refuse(problem, reply)
+        }
         let suspect: SuspectID
         do {
             suspect = try await cache.store.markSuspect(upstream: demand.upstream.name, urls: demand.suspects)
@@ -175,10 +251,17 @@ actor Proxy {
             return refuse(.storeFailed(error), reply)
         }
         outcomes.count(.bypass)
-        let start = cache.now
+        let (start, requestTime) = (cache.now, now)
         let flight = runningFlights.write(demand.asking(because: .method), reply)
         let outcome = await withCheckedContinuation { flight.complete($0) }
+        let (responseTime, before) = (now, invalidations)
         await settle(outcome, of: demand, suspect: suspect, since: start)
+        // Unless another write was answered meanwhile, which may have been the later one.
+        if invalidations == before + 2,
+            let posted = PostedAnswer(outcome, of: demand, requestTime: requestTime, responseTime: responseTime)
+        {
+            runningFlights.keep(posted, of: demand)
+        }
         outcome.release(to: reply, for: demand.asking(because: .method))
     }
 
@@ -215,6 +298,18 @@ actor Proxy {
         forget(targets, of: demand.upstream)
     }
 
+    /// Forgets the target of a condition that names a tag of Larder's own, so that the next GET brings the upstream's.
+    private func expire(_ demand: Demand) async {
+        let path = TargetNormaliser.keyPath(of: demand.target)
+        forget([path], of: demand.upstream)
+        do {
+            try await cache.store.invalidate([InvalidationTarget(upstream: demand.upstream.name, path: path)])
+        } catch {
+            log.error("an invalidation could not be stored", metadata: ["error": "\(error)"])
+        }
+        forget([path], of: demand.upstream)
+    }
+
     private func forget(_ paths: [String], of upstream: Upstream) {
         invalidations += 1
         for path in paths { cache.memory.remove(upstream: upstream.name, path: path) }
@@ -249,10 +344,10 @@ actor Proxy {
         )
     }
 
-    private var runningFlights: Flights {
+    var runningFlights: Flights {
         guard let flights else { preconditionFailure("the proxy was not started") }
         return flights
     }
 
-    private var now: Int64 { Int64(loop.wallSeconds) }
+    var now: Int64 { Int64(loop.wallSeconds) }
 }

@@ -101,19 +101,14 @@ final class ProxyHandler: HTTPHandler {
         _ connection: HTTPConnection
     ) {
         answer.residence.noteUse()
-        let isComposed = answer.answer.form == .composed
         variable.clear()
         withUnsafeTemporaryAllocation(byteCount: HitFields.capacity, alignment: 8) { room in
-            let count = HitFields.write(
-                age: age,
-                timeToLive: timeToLive,
-                detail: isComposed ? "composed" : nil,
-                into: room
-            )
+            let count = HitFields.write(age: age, timeToLive: timeToLive, into: room)
             variable.append(UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(room)[..<count]))
         }
-        variable.append("\r\n")
-        isComposed ? metrics.composed.add() : metrics.hits.add()
+        variable.append(answer.hitDetail)
+        variable.append("\r\n\r\n")
+        answer.answer.form == .composed ? metrics.composed.add() : metrics.hits.add()
         let isConditional = request.has(.ifNoneMatch) || request.has(.ifModifiedSince)
         if isConditional, answer.isNotModified(request, now: Int64(loop.wallSeconds)) {
             connection.respond(head: answer.notModifiedHead, variable: variable, body: [], headOnly: true)

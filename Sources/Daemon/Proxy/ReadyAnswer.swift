@@ -13,8 +13,13 @@ final class ReadyAnswer: MemoryResident {
     let variant: [UInt8]
     let residence: Residence
     let byteCount: Int
+    let precedence: Int64
     /// The policy with the route's configuration laid over it.
     let policy: AnswerPolicy
+    /// In what its route departs from the upstream's word.
+    let departure: Departure?
+    /// `; detail=…` as a hit says it, ready to be sent; empty where there is nothing to say.
+    let hitDetail: [UInt8]
     /// The address that links lead back to; nil where there are none.
     let base: LinkBase?
     /// Status line and fields up to, not including, those that change.
@@ -36,23 +41,31 @@ final class ReadyAnswer: MemoryResident {
         self.upstream = upstream
         key = answer.key
         residence = Residence(digest: digest)
+        precedence = Self.precedence(of: answer)
         document = Atomic(answer.document ?? 0)
         shown = Mutex(answer.objects)
-        policy = upstream.applying(answer.policy, to: answer.key.url)
+        let route = upstream.overrides(ofURL: answer.key.url)
+        policy = upstream.applying(answer.policy, route)
+        departure = route == Settings.Overrides() ? nil : Departure(route, policy, vary: VaryField(answer.fields))
+        let detail = Departure.detail(answer.form == .composed ? "composed" : nil, departure)
+        hitDetail = detail.map { Array("; detail=\($0)".utf8) } ?? []
         isJSON = upstream.isJSON(answer.fields)
 
         let rendering = Rendering(answer, upstream: upstream, base: base, view: view)
         body = rendering.body
         self.base = rendering.dependsOnBase ? base : nil
         variant = answer.selection.bytes + (rendering.dependsOnBase ? [0] + base.bytes : [])
-        preconditions = Preconditions.Stored(fields: rendering.fields, policy: answer.policy)
+        var stored = Preconditions.Stored(fields: rendering.fields, policy: answer.policy)
+        // Other bytes than the upstream's have no date of their last change; nobody may patch them together by it.
+        if !rendering.fields.contains("last-modified") { stored.lastModified = nil }
+        preconditions = stored
         head = Self.head(answer.status, rendering.fields, length: body.count)
         notModifiedHead = Self.head(304, StoredFields.notModified(rendering.fields), length: nil)
         // The constant is what an answer was measured to take besides its bytes: its objects, the places in tables, and the
         // allocator's share; of large bodies, blocks of unequal size that come and go, the allocator loses a quarter.
         byteCount =
             2_200 + body.count + body.count / 4 + (rendering.dependsOnBase ? answer.body.count : 0)
-            + head.count + notModifiedHead.count + 2 * variant.count + answer.overhead
+            + head.count + notModifiedHead.count + 2 * variant.count + 3 * hitDetail.count + answer.overhead
     }
 
     /// The fields as they are served; read anew each time.
@@ -79,8 +92,11 @@ final class ReadyAnswer: MemoryResident {
     }
 
     /// Whether this is the variant that a demand asks for, whatever its address.
-    func answers(_ demand: Demand) -> Bool {
-        key == demand.key && answer.selection.matches { demand.request.fields.combinedBytes($0) }
+    func answers(_ demand: Demand) -> Bool { answers(demand, under: demand.key) }
+
+    /// The same for what is stored under another key than the demand's.
+    func answers(_ demand: Demand, under wanted: DocumentKey) -> Bool {
+        key == wanted && answer.selection.matches { demand.request.fields.combinedBytes($0) }
             && (isJSON || !demand.wantsJSONOnly)
     }
 
@@ -106,9 +122,10 @@ final class ReadyAnswer: MemoryResident {
         return conditions.evaluateForCache(method: "GET", against: preconditions) == .notModified
     }
 
-    /// Whether it may stand in for an answer that the upstream did not give.
+    /// Whether it may stand in for an answer that the upstream did not give; an error kept earlier is no better than a new one.
     func maySubstitute(at now: Int64, for demand: Demand) -> Bool {
-        switch policy.reuse(at: now, for: demand.directives) {
+        guard !StatusFacts.isFailure(answer.status) else { return false }
+        return switch policy.reuse(at: now, for: demand.directives) {
         case .fresh: true
         case .stale(_, _, let allowed), .mustValidate(_, _, let allowed): allowed.contains(.onError)
         }

@@ -18,7 +18,8 @@ struct Rendering {
         links.rewrite(&fields)
         dependsOnBase = fields != received
         var isChanged = answer.form == .composed
-        if upstream.settings.rewriteLinks, view == .wire, upstream.isJSON(fields),
+        // In a part a link may be cut in two, and its bytes are counted by their place in what the upstream sent.
+        if answer.status != 206, upstream.settings.rewriteLinks, view == .wire, upstream.isJSON(fields),
             let rewritten = links.rewritten(body: body)
         {
             body = rewritten
@@ -30,6 +31,10 @@ struct Rendering {
             fields.set("ETag", OwnEntityTag.make(body: body, base: dependsOnBase ? base : nil))
         }
         fields.remove("content-length")
+        // What came without a date is given that of its arrival (RFC 9110 §6.6.1).
+        if answer.policy.flags.contains(.dateAssumed) {
+            fields.set("Date", String(decoding: HTTPDate.format(answer.policy.date), as: UTF8.self))
+        }
         Via.append(to: &fields)
     }
 }

@@ -1,7 +1,8 @@
 extension Reply {
     /// Sends a stored answer: its conditions evaluated, its age and its history told.
     ///
-    /// - Parameter cookies: new ones for this client alone; those of an answer that is replayed are in it already.
+    /// - Parameter cookies: new ones, and other lines, for this client alone; cookies of an answer that is replayed are in it
+    ///   already.
     func serve(
         _ ready: ReadyAnswer,
         for demand: Demand,
@@ -10,20 +11,15 @@ extension Reply {
         cookies: [Field] = [],
         now: Int64
     ) {
-        let status = manner.cacheStatus(
-            timeToLive: ready.policy.timeToLive(at: now),
-            isComposed: ready.answer.form == .composed,
-            isCollapsed: isCollapsed
-        )
-        let portion = Portion(of: ready, for: demand.request, now: now)
-        var fields = portion.fields(of: ready)
-        fields.append("Age", String(max(0, ready.policy.age(at: now))))
-        let upstreamStatus = fields.all("cache-status")
-        fields.remove("cache-status")
-        fields.lines.append(Field(name: Array("Cache-Status".utf8), value: status.appended(to: upstreamStatus)))
-        if demand.upstream.settings.cookies != .replay { fields.lines += cookies }
+        guard let portion = Portion(of: ready, for: demand.request, now: now) else {
+            return refuse(.notCached(demand))
+        }
+        var (code, fields, body) = portion.message(from: ready)
+        ready.addHistory(to: &fields, as: manner, sent: code, isCollapsed: isCollapsed, now: now)
+        let replays = demand.upstream.settings.cookies == .replay
+        fields.lines += cookies.filter { !replays || !$0.isNamed("set-cookie") }
         demand.upstream.addCORS(to: &fields, for: demand.request.fields)
-        respond(status: portion.status(of: ready), fields: fields, body: portion.body(of: ready))
+        respond(status: code, fields: fields, body: body)
     }
 
     /// Sends a problem document.
@@ -33,6 +29,7 @@ extension Reply {
         var fields = Fields()
         fields.append("Content-Type", ProblemDocument.mediaType)
         fields.append("Cache-Control", "no-store")
+        if let retryAfter = problem.retryAfter { fields.append("Retry-After", String(retryAfter)) }
         fields.append("Cache-Status", status?.text ?? problem.cacheStatus)
         respond(status: problem.status, fields: fields, body: problem.bytes)
     }

@@ -9,7 +9,12 @@ struct RequestScratch {
     private var contexts: [Digest128: [UInt8]] = [:]
     private var context: [UInt8] = []
 
+    /// The URLs that targets met before are known by, where routes take several spellings of a query for one.
+    private var urls: [Digest128: [UInt8]] = [:]
+
     private static let contextLimit = 1_024
+    /// At most 8 KiB each, and rarely more than 100 bytes.
+    private static let urlLimit = 1_024
 
     /// Finds the credentials and the context of a request; false where its key takes more than putting bytes together.
     mutating func read(_ request: borrowing RequestHead, _ upstream: Upstream) -> Bool {
@@ -56,6 +61,10 @@ struct RequestScratch {
         _ hasher: KeyHasher
     ) -> Digest128 {
         findContext(request, upstream, hasher)
+        if upstream.hasKeyRules, request.query != nil {
+            findURL(request, upstream, hasher)
+            return url.withUnsafeBytes { digest(upstream, principal, $0, hasher) }
+        }
         let prefix = upstream.normaliser.prefix.count
         let base = upstream.normaliser.basePath
         if prefix == 0, base.isEmpty {
@@ -79,6 +88,29 @@ struct RequestScratch {
                 hasher.digest(upstream: name, principal: principal, context: context, url: url)
             }
         }
+    }
+
+    /// The URL under a route that may have a word on its query: worked out once for each target.
+    private mutating func findURL(_ request: borrowing RequestHead, _ upstream: Upstream, _ hasher: KeyHasher) {
+        let target = upstream.nameBytes.withUnsafeBytes { name in
+            hasher.digest(
+                upstream: name,
+                principal: -2,
+                context: UnsafeRawBufferPointer(start: nil, count: 0),
+                url: request.target
+            )
+        }
+        if let known = urls[target] {
+            url = known
+            return
+        }
+        let path = Array(request.path)
+        let query = request.query.map { Array($0) }
+        // A path is plain here, and a query has no escapes; what is refused all the same is nobody's.
+        let normalised = try? upstream.normaliser.normalise(path: path, query: query)
+        url = normalised.map { upstream.keyURL(of: $0) } ?? []
+        if urls.count >= Self.urlLimit { urls.removeAll() }
+        urls[target] = url
     }
 
     private mutating func findContext(_ request: borrowing RequestHead, _ upstream: Upstream, _ hasher: KeyHasher) {

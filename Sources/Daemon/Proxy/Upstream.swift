@@ -17,6 +17,10 @@ final class Upstream: Sendable {
     let nameBytes: [UInt8]
     /// Whether any route says something about caching.
     private let hasOverrides: Bool
+    /// Whether any route takes some spellings of a query for one; where none does, the hit path need not look.
+    let hasKeyRules: Bool
+    /// What each route says of the spelling of queries, by its index; nil where it says nothing.
+    private let keyRules: [KeyRules?]
     /// Links as they lead to the upstream; where they shall lead instead is the request's to say.
     private let links: LinkRewriter
     /// Fields that select no variant, because something else in the key does: the principal's and the context's.
@@ -29,17 +33,21 @@ final class Upstream: Sendable {
         self.rules = rules
         settings = rules.settings
         normaliser = TargetNormaliser(prefix: settings.prefix, basePath: settings.url.basePath)
-        principal = PrincipalFields(settings.principal)
+        principal = PrincipalFields(settings.principal, isShared: settings.shared)
         context = ContextFields(settings.context)
         cors = CORS(origins: settings.cors)
         nameBytes = Array(settings.name.utf8)
+        keyRules = settings.routes.map { KeyRules($0.overrides.key) }
+        hasKeyRules = keyRules.contains { $0 != nil }
         hasOverrides = settings.routes.contains { $0.overrides != Settings.Overrides() }
         links = LinkRewriter(upstream: settings.url.description, authority: "", prefix: settings.prefix)
         // What Larder answers is decoded, whatever codings a client takes.
         ignoredInVary = Set(principal.fieldNames).union(["accept-encoding", "origin"])
         var policy = CachePolicySettings()
         policy.isShared = settings.shared
+        policy.addsCredential = settings.credential != nil
         policy.targets = settings.targets
+        policy.storesPartialContent = true
         policy.heuristic.maximum = settings.heuristic.seconds
         policySettings = policy
     }
@@ -58,9 +66,25 @@ final class Upstream: Sendable {
         hasOverrides ? rules.overrides(method: "GET", path: route) : Settings.Overrides()
     }
 
+    /// The URL that the answer to a normalised target is known by: credentials redacted, spelled as its route says.
+    func keyURL(of target: TargetNormaliser.Target) -> [UInt8] {
+        let url = principal.redacted(target: target.key)
+        guard hasKeyRules, url.contains(0x3F) else { return url }
+        let route = String(decoding: target.routePath, as: UTF8.self)
+        guard let match = rules.route(method: "GET", path: route, status: nil), let rules = keyRules[match.index] else {
+            return url
+        }
+        return rules.applied(to: url)
+    }
+
+    /// The same for a path and query as they go upstream.
+    func overrides(ofURL url: String) -> Settings.Overrides {
+        hasOverrides ? overrides(for: route(ofURL: url)) : Settings.Overrides()
+    }
+
     /// The upstream's word on an answer, with the configuration laid over it.
-    func applying(_ policy: AnswerPolicy, to url: String) -> AnswerPolicy {
-        var policy = policy.applying(overrides(for: route(ofURL: url)))
+    func applying(_ policy: AnswerPolicy, _ route: Settings.Overrides) -> AnswerPolicy {
+        var policy = policy.applying(route)
         if policy.staleIfError < 0, settings.staleIfError < .forever {
             policy.staleIfError = settings.staleIfError.components.seconds
         }
@@ -81,8 +105,19 @@ final class Upstream: Sendable {
     }
 
     /// The variant that an answer's `Vary` makes of its request; nil where no request will ever match.
+    ///
+    /// In the shared reading an answer that varies by `Authorization` is for one credential after all, which may not be noted
+    /// down to compare others with (law 4): none matches.
     func selection(_ policy: ResponsePolicy, route: Settings.Overrides, request: Fields) -> VarySelection? {
+        // `Vary: *` says that nothing selects it; a route that forces it says that nothing needs to.
+        let isForced = route.cache == .force && StatusFacts.takesRouteLifetime(Int(policy.answer.status))
+        if isForced, policy.vary == .any { return VarySelection.none }
         let ignored = ignoredInVary.union(route.vary.ignore.map { $0.lowercased() })
+        if settings.shared, case .fields(let names) = policy.vary, names.contains("authorization"),
+            !ignored.contains("authorization")
+        {
+            return nil
+        }
         return VarySelection(policy.vary, ignoring: ignored, request: request)
     }
 
@@ -92,8 +127,8 @@ final class Upstream: Sendable {
     }
 
     func isJSON(_ fields: Fields) -> Bool {
-        guard let type = fields[first: "content-type"] else { return false }
-        let essence = FieldSyntax.lowercased(type.prefix { $0 != 0x3B && $0 != 0x20 && $0 != 0x09 })
+        guard let type = fields[first: "content-type"], !fields.isContentCoded else { return false }
+        let essence = FieldSyntax.lowercased(FieldSyntax.essence(of: type[...]))
         return essence.elementsEqual("application/json".utf8) || essence.suffix(5).elementsEqual("+json".utf8)
     }
 

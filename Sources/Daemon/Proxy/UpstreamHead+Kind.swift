@@ -1,9 +1,23 @@
+extension Fields {
+    /// Whether a content coding that nobody here knows is still on the body.
+    var isContentCoded: Bool {
+        all("content-encoding").flatMap { FieldSyntax.members($0) }
+            .contains { !$0.isEmpty && !FieldSyntax.equalsIgnoringCase($0, "identity".utf8) }
+    }
+}
+
 extension UpstreamHead {
     /// Whether the answer is a stream of server-sent events, which ends when it ends.
-    var isEventStream: Bool {
-        fields.text("content-type")?.lowercased().hasPrefix("text/event-stream") ?? false
-    }
+    var isEventStream: Bool { fields.isEventStream }
 
     /// The lines that set cookies.
     var cookies: [Field] { fields.lines.filter { $0.isNamed("set-cookie") } }
+}
+
+extension Fields {
+    /// Whether they announce a stream of server-sent events.
+    var isEventStream: Bool {
+        guard let type = self[first: "content-type"] else { return false }
+        return FieldSyntax.equalsIgnoringCase(FieldSyntax.essence(of: type[...]), "text/event-stream".utf8)
+    }
 }

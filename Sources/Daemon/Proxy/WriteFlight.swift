@@ -37,11 +37,12 @@ final class WriteFlight: TransferDelegate {
     }
 
     func informational(status: Int, fields: Fields) {
-        reply.informational(status: status, fields: fields)
+        reply.informational(status: status, fields: demand.interim(fields))
     }
 
     func received(head: UpstreamHead) {
         self.head = head
+        flights.heedRetryAfter(of: head, to: demand)
     }
 
     func received(body bytes: UnsafeRawBufferPointer) -> Flow {

@@ -63,7 +63,7 @@ struct WriteOutcome: Sendable {
         guard let head, let body, !body.isEmpty, (200..<300).contains(head.status), head.status != 202 else {
             return nil
         }
-        guard demand.upstream.isJSON(head.fields) else { return nil }
+        guard demand.upstream.isJSON(head.fields), demand.mayBeTold(head.fields) else { return nil }
         let reading = demand.upstream.reading(method: demand.request.method, route: demand.route, status: head.status)
         return reading.rule.map { ($0, body, reading.surroundings(url: demand.key.url, fields: head.fields)) }
     }

@@ -74,9 +74,17 @@ struct AnswerHeadReader {
         lines = []
         switch line.status {
         case 101: return .failed(.badAnswer("101 Switching Protocols, which was not asked for"))
-        case 100..<200: return .informational(status: line.status, fields: fields.withoutHopByHop())
+        case 100..<200: return interim(line, fields)
         default: return final(line, fields)
         }
+    }
+
+    private func interim(_ line: StatusLine, _ fields: Fields) -> Step {
+        // Neither may be there (RFC 9110 §8.6, RFC 9112 §6.1), and libcurl would take it for the final answer's.
+        guard !fields.contains("content-length"), !fields.contains("transfer-encoding") else {
+            return .failed(.badAnswer("an interim answer that speaks of a body"))
+        }
+        return .informational(status: line.status, fields: fields.withoutHopByHop())
     }
 
     private mutating func final(_ line: StatusLine, _ fields: Fields) -> Step {
@@ -136,7 +144,10 @@ extension Fields {
         return known && !isPlain ? codings : nil
     }
 
-    private static let knownCodings: Set<String> = ["", "identity", "gzip", "x-gzip", "deflate", "br", "zstd"]
+    /// Those that this libcurl takes off, in all their names.
+    private static let knownCodings: Set<String> = Set(
+        CurlLibrary.contentCodings.split(separator: ",").map { String($0.drop { $0 == " " }) }
+    ).union(["", "identity", "x-gzip"])
 
     /// Removes what is true of the encoded body only.
     fileprivate mutating func removeEncodedBodyFields() {

@@ -16,8 +16,7 @@ final class CurlMulti {
     private let loop: EventLoop
     private let handle: UnsafeMutableRawPointer
     private var watches: [curl_socket_t: EventWatch] = [:]
-    /// What a socket had received when its last transfer ended; connections of the pool are found here.
-    private var receivedBefore: [curl_socket_t: UInt64] = [:]
+    private let sockets = CurlSockets()
     private var timer: EventTimer!
 
     /// - Parameters:
@@ -63,7 +62,8 @@ final class CurlMulti {
     ///
     /// Not to be called from inside. The caller keeps the transfer alive until it has completed or been removed.
     func add(_ transfer: CurlTransfer) -> Bool {
-        entering { curl_multi_add_handle(handle, transfer.handle) == CURLM_OK }
+        transfer.make(knownTo: sockets)
+        return entering { curl_multi_add_handle(handle, transfer.handle) == CURLM_OK }
     }
 
     /// Takes a transfer out, cutting its connection if it had not finished.
@@ -117,7 +117,6 @@ final class CurlMulti {
     private func interestChanged(_ easy: UnsafeMutableRawPointer?, _ socket: curl_socket_t, _ what: Int32) {
         guard what != CURL_POLL_REMOVE else {
             watches[socket] = nil
-            receivedBefore[socket] = SocketCount.receivedBytes(socket)
             return
         }
         var events: ReadyEvents = []
@@ -141,7 +140,11 @@ final class CurlMulti {
     private func lookForFirstByte(of transfer: CurlTransfer, on socket: curl_socket_t) {
         guard transfer.owner.curlAwaitsFirstByte else { return }
         let hasFirstByte =
-            SocketCount.receivedBytes(socket).map { $0 > receivedBefore[socket] ?? 0 } ?? SocketCount.hasBytes(socket)
+            if let facts = SocketFacts(socket), let before = sockets.facts(before: transfer, on: socket) {
+                facts.hasReceivedMore(than: before)
+            } else {
+                SocketFacts.hasBytes(socket)
+            }
         if hasFirstByte { transfer.owner.curlFirstByteArrived() }
     }
 

@@ -20,7 +20,7 @@ extension CurlTransfer {
         setTarget(request)
         setMethod(request.method, bodyLength: bodyLength)
         try setFields(request, options: options, bodyLength: bodyLength)
-        setConnection(request, options: options, timeouts: timeouts)
+        setConnection(request, options: options, timeouts: timeouts, bodyLength: bodyLength)
         set(CURLOPT_PIPEWAIT, waitsForMultiplexing)
         if request.decodes {
             set(CURLOPT_ACCEPT_ENCODING, CurlLibrary.contentCodings)
@@ -85,13 +85,18 @@ extension CurlTransfer {
         add(fieldLine: field.name + rest)
     }
 
-    private func setConnection(_ request: UpstreamRequest, options: UpstreamOptions, timeouts: UpstreamTimeouts) {
+    private func setConnection(
+        _ request: UpstreamRequest,
+        options: UpstreamOptions,
+        timeouts: UpstreamTimeouts,
+        bodyLength: Int??
+    ) {
         set(CURLOPT_NOSIGNAL, true)
         set(CURLOPT_TCP_KEEPALIVE, true)
         set(CURLOPT_CONNECTTIMEOUT_MS, max(1, Int(timeouts.connect.nanoseconds / 1_000_000)))
         set(CURLOPT_HTTP_VERSION, options.http2 ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1)
         set(CURLOPT_SUPPRESS_CONNECT_HEADERS, true)
-        if !request.isIdempotent {
+        if !request.isIdempotent || bodyLength.map({ $0 ?? .max > RequestBodySender.keptLimit }) ?? false {
             // libcurl also looks whether the connection has been closed meanwhile (UpstreamOptions.unsafeReuseAge).
             set(CURLOPT_MAXAGE_CONN, Int(options.unsafeReuseAge.seconds))
         }

@@ -26,6 +26,10 @@ final class CurlTransfer {
     protocol Owner: AnyObject {
         /// The request goes out now on a connection; false forbids it. Called again when libcurl wants to repeat it.
         func curlWillSend() -> Bool
+        /// Whether the request is out and its answer's head has not come.
+        var curlAwaitsHead: Bool { get }
+        /// The connection that the request went out on is given up; what became of the request there.
+        func curlLostConnection(_ fate: RequestFate)
         /// Whether the first byte of an answer is awaited on a connection whose bytes are the answer's.
         var curlAwaitsFirstByte: Bool { get }
         /// That byte has arrived, before libcurl has read it.
@@ -43,6 +47,9 @@ final class CurlTransfer {
     /// The owner keeps this object alive, not the other way round.
     unowned let owner: any Owner
     let handle: UnsafeMutableRawPointer
+
+    /// Where its connections are known; set when the transfer is put to work.
+    var sockets: CurlSockets?
 
     private let errorText = UnsafeMutablePointer<CChar>.allocate(capacity: Int(CURL_ERROR_SIZE))
     private var fieldList: UnsafeMutablePointer<curl_slist>?
@@ -81,6 +88,13 @@ final class CurlTransfer {
         larder_easy_set_string(handle, option, value)
     }
 
+    /// Takes no content coding off the body that is about to come.
+    ///
+    /// While the head arrives, libcurl on the stack: it looks at the option when the body comes.
+    func leaveEncoded() {
+        set(CURLOPT_HTTP_CONTENT_DECODING, false)
+    }
+
     /// Adds a line to the request's fields; `line` has no NUL and no line end in it.
     func add(fieldLine line: [UInt8]) {
         (line + [0]).withUnsafeBufferPointer { bytes in
@@ -96,6 +110,13 @@ final class CurlTransfer {
     /// Hands the lines added so far to libcurl.
     func setFields() {
         larder_easy_set_list(handle, CURLOPT_HTTPHEADER, fieldList)
+    }
+
+    /// Has the rest of the answer's body come as it is, whatever codings its head names.
+    ///
+    /// From within a callback too: libcurl looks when it gets a piece of the body.
+    func keepContentCodings() {
+        set(CURLOPT_HTTP_CONTENT_DECODING, false)
     }
 
     private func setCallbacks() {
@@ -123,8 +144,19 @@ final class CurlTransfer {
         }
         larder_easy_set_pointer(handle, CURLOPT_SEEKDATA, context)
 
-        larder_easy_set_prereq_callback(handle, CURLOPT_PREREQFUNCTION) { context, _, _, _, _ in
-            CurlTransfer.from(context).willSend()
+        larder_easy_set_prereq_callback(handle, CURLOPT_PREREQFUNCTION) {
+            context,
+            remote,
+            local,
+            remotePort,
+            localPort in
+            let name = CurlSockets.Name(
+                localAddress: local.map { String(cString: $0) } ?? "",
+                localPort: localPort,
+                remoteAddress: remote.map { String(cString: $0) } ?? "",
+                remotePort: remotePort
+            )
+            return CurlTransfer.from(context).willSend(on: name)
         }
         larder_easy_set_pointer(handle, CURLOPT_PREREQDATA, context)
     }
@@ -158,8 +190,10 @@ final class CurlTransfer {
         return owner.curlRewinds() ? CURL_SEEKFUNC_OK : CURL_SEEKFUNC_FAIL
     }
 
-    private func willSend() -> Int32 {
-        owner.curlWillSend() ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT
+    private func willSend(on name: CurlSockets.Name) -> Int32 {
+        guard owner.curlWillSend() else { return CURL_PREREQFUNC_ABORT }
+        sockets?.sends(self, on: name)
+        return CURL_PREREQFUNC_OK
     }
 
     private static func from(_ context: UnsafeMutableRawPointer?) -> CurlTransfer {

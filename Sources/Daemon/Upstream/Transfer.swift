@@ -54,7 +54,7 @@ final class Transfer {
     func prepare(waitsForMultiplexing: Bool) throws(UpstreamError) -> CurlTransfer {
         let curl = CurlTransfer(owner: self)
         let sendsBody = request.body != nil && request.body?.declaredLength != 0 && request.method != "HEAD"
-        body = sendsBody ? request.body.map(RequestBodySender.init) : nil
+        if body == nil { body = sendsBody ? request.body.map(RequestBodySender.init) : nil }
         try curl.prepare(
             request,
             options: client.options,
@@ -86,6 +86,21 @@ final class Transfer {
         guard resumesReceiving || resumesSending, let curl else { return }
         client.pause(curl, receiving: state.isReceivingPaused, sending: state.isSendingPaused)
         watch()
+    }
+
+    /// Whether the transfer, given up by libcurl, goes back to the beginning.
+    ///
+    /// libcurl repeats a request whose connection died while it read, but not one whose connection died while it sent the
+    /// request's body.
+    func startsAgain(after result: CurlResult) -> Bool {
+        guard
+            result.isLostConnection, let curl, curl.madeConnections == 0, !state.isCancelled, state.ownReason == nil,
+            head.isEmpty, state.phase == .sent, state.fate != nil,
+            state.mayRepeat(isIdempotent: request.isIdempotent), body?.rewind() ?? true,
+            state.startsAgain(now: client.loop.now)
+        else { return false }
+        self.curl = nil
+        return true
     }
 
     /// libcurl is done with the transfer.
@@ -177,11 +192,25 @@ extension Transfer: CurlTransfer.Owner {
         state.firstByteArrived()
     }
 
+    var curlAwaitsHead: Bool { state.phase == .sent }
+
+    func curlLostConnection(_ fate: RequestFate) {
+        // Of the streams of an HTTP/2 connection libcurl knows which were not looked at (GOAWAY), and repeats only those.
+        if !client.speaksHTTP2(to: request.origin) { state.lostConnection(fate) }
+    }
+
     func curlWillSend() -> Bool {
-        let mayRepeat = request.isIdempotent && head.isEmpty
-        let maySend = !state.isCancelled && state.willSend(mayRepeat: mayRepeat, now: client.loop.now)
-        if maySend { watch() }
-        return maySend
+        guard
+            !state.isCancelled,
+            state.willSend(
+                isIdempotent: request.isIdempotent,
+                isMultiplexed: client.speaksHTTP2(to: request.origin),
+                hasAnswer: !head.isEmpty,
+                now: client.loop.now
+            )
+        else { return false }
+        watch()
+        return true
     }
 
     func curlReceived(headLine: UnsafeRawBufferPointer) -> Bool {
@@ -194,8 +223,13 @@ extension Transfer: CurlTransfer.Owner {
             if status != 100 { delegate?.informational(status: status, fields: fields) }
         case .final(let answer):
             state.headArrived(now: client.loop.now)
+            // A coding that nobody here knows is the client's business, where libcurl would fail the answer; and one that an
+            // interim answer named is none of this one.
+            if answer.decodedFrom == nil { curl?.keepContentCodings() }
             client.answered(request, version: answer.version)
             watch()
+            // What it cannot decode, libcurl would refuse to pass on.
+            if answer.fields.contains("content-encoding") { curl?.leaveEncoded() }
             delegate?.received(head: answer)
         case .failed(let error):
             state.stop(because: error)

@@ -23,6 +23,8 @@ struct TransferState {
     private(set) var isSendingPaused = false
     /// A byte of an answer has come, though perhaps no whole line.
     private(set) var hasFirstByte = false
+    /// What became of the request on the connection that it last went out on, once that is gone.
+    private(set) var fate: RequestFate?
     /// When something last moved, or began to be waited for, in ns of the loop's clock.
     private(set) var lastProgress: UInt64
     /// Why we made libcurl stop, where libcurl only knows that a callback failed.
@@ -36,17 +38,51 @@ struct TransferState {
     /// libcurl has a connection and wants to send; whether it may.
     ///
     /// libcurl sends again by itself when a connection from the pool dies before a complete line of answer. That is
-    /// right for an idempotent request (RFC 9110 §9.2.2) if nothing of an answer had come, and wrong for all others.
-    mutating func willSend(mayRepeat: Bool, now: UInt64) -> Bool {
-        guard attempts == 0 || (mayRepeat && !hasFirstByte), phase == .waiting || phase == .sent else {
+    /// right only if the upstream cannot have received the request (`RequestFate`), and nothing of an answer had come.
+    ///
+    /// - Parameter hasAnswer: whether a line of an answer has come.
+    mutating func willSend(
+        isIdempotent: Bool,
+        isMultiplexed: Bool = false,
+        hasAnswer: Bool = false,
+        now: UInt64
+    ) -> Bool {
+        let isAllowed =
+            attempts == 0 || !hasAnswer && mayRepeat(isIdempotent: isIdempotent, isMultiplexed: isMultiplexed)
+        guard isAllowed, phase == .waiting || phase == .sent else {
             ownReason = ownReason ?? .reset(afterBytes: 0)
             return false
         }
         attempts += 1
         phase = .sent
+        fate = nil
         lastProgress = now
         return true
     }
+
+    /// Whether a request that has been sent may be sent again.
+    ///
+    /// - Parameter isMultiplexed: whether it is a stream of HTTP/2. Of those libcurl knows which were not looked at, and
+    ///   repeats no others (RFC 9113 §8.7); of any other request something must be known.
+    func mayRepeat(isIdempotent: Bool, isMultiplexed: Bool = false) -> Bool {
+        guard !hasFirstByte else { return false }
+        return fate?.permitsRepeating(isIdempotent: isIdempotent) ?? (isMultiplexed && isIdempotent)
+    }
+
+    mutating func lostConnection(_ fate: RequestFate) {
+        self.fate = fate
+    }
+
+    /// The request goes back to the beginning, to be sent on a new connection; false when it has been tried too often.
+    mutating func startsAgain(now: UInt64) -> Bool {
+        guard phase == .sent, attempts < Self.maximumAttempts else { return false }
+        phase = .waiting
+        isSendingPaused = false
+        lastProgress = now
+        return true
+    }
+
+    private static let maximumAttempts = 3
 
     mutating func firstByteArrived() {
         hasFirstByte = true

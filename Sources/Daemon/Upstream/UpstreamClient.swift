@@ -83,6 +83,9 @@ final class UpstreamClient {
         }
     }
 
+    /// Whether an origin's last answer came in HTTP/2.
+    func speaksHTTP2(to origin: Substring) -> Bool { http2Origins.contains(origin) }
+
     // MARK: Errands
 
     private func doErrands() {
@@ -120,6 +123,7 @@ final class UpstreamClient {
 
     private func completed(_ curl: CurlTransfer, _ result: CurlResult) {
         guard let transfer = curl.owner as? Transfer else { return }
+        if transfer.startsAgain(after: result) { return later(.add(transfer)) }
         active[ObjectIdentifier(transfer)] = nil
         transfer.ended(result)
     }

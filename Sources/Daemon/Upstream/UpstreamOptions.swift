@@ -13,7 +13,8 @@ struct UpstreamOptions: Sendable {
     var maxConnectionsPerHost = 256
     /// How many idle connections, of all hosts, are kept for reuse.
     var maxIdleConnections = 64
-    /// How long a connection may have been idle to carry a request that is not idempotent, in whole seconds.
+    /// How long a connection may have been idle to carry a request that is not idempotent, or whose body is too large to be
+    /// kept for a second time, in whole seconds.
     ///
     /// Such a request cannot be repeated if the server closes the connection at this very moment, which servers do to
     /// connections that have been idle for some time; a fresh connection is made instead.

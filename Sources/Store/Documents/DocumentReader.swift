@@ -6,7 +6,7 @@ struct DocumentReader {
     let database: Database
     let models: [String: UpstreamModels]
     private let sequence: Int64
-    private let changed: Int64
+    let changed: Int64
 
     init(_ database: Database, models: [String: UpstreamModels]) throws {
         self.database = database
@@ -99,7 +99,7 @@ struct DocumentReader {
         return false
     }
 
-    private func isChanged(_ object: ObjectID, since sequence: Int64) throws -> Bool {
+    func isChanged(_ object: ObjectID, since sequence: Int64) throws -> Bool {
         try Query(database, "SELECT changed FROM _objects WHERE id = ?")
             .first(.integer(object)) { $0.integer(0) > sequence } ?? false
     }

@@ -8,14 +8,21 @@ public protocol MemoryResident: AnyObject, Sendable {
     var variant: [UInt8] { get }
     /// What it occupies, in bytes.
     var byteCount: Int { get }
+    /// Where several answers of one key suit a request, the one with the highest is found first.
+    var precedence: Int64 { get }
     /// The flags that the tier reads and writes.
     var residence: Residence { get }
+}
+
+extension MemoryResident {
+    /// Without a word on it, the newest comes first.
+    public var precedence: Int64 { 0 }
 }
 
 /// The memory tier: ready answers, found by their key's digest, bounded in bytes.
 ///
 /// Shared by all threads. A look-up holds one shard's lock for the time of a dictionary access; everything else happens
-/// at the rate of misses. The answers of one digest are few (variants), so they are a list.
+/// at the rate of misses. The answers of one digest are few (variants), so they are a list, the preferred ones first.
 ///
 /// Eviction is second chance: a hit sets a flag, the hand passes over a flagged answer once and clears its flag.
 public final class MemoryTier<Answer: MemoryResident>: Sendable {
@@ -250,13 +257,14 @@ extension MemoryTier.Shard {
         var list = answers[digest] ?? []
         var gone: [Answer] = []
         if let index = list.firstIndex(where: { $0.variant == answer.variant && $0.key == answer.key }) {
-            gone.append(list[index])
-            list[index] = answer
-        } else {
+            gone.append(list.remove(at: index))
+        } else if list.count >= MemoryTier.variantLimit,
+            let oldest = list.indices.min(by: { slot(list[$0]) < slot(list[$1]) })
+        {
             // Look-ups walk the list.
-            if list.count >= MemoryTier.variantLimit { gone.append(list.removeFirst()) }
-            list.append(answer)
+            gone.append(list.remove(at: oldest))
         }
+        list.insert(answer, at: list.firstIndex { $0.precedence <= answer.precedence } ?? list.endIndex)
         answers[digest] = list
         for answer in gone { vacate(answer) }
         answer.residence.slot.store(ring.count, ordering: .relaxed)
@@ -264,8 +272,11 @@ extension MemoryTier.Shard {
         return gone
     }
 
+    /// Places in the ring are given in the order of arrival.
+    private func slot(_ answer: Answer) -> Int { answer.residence.slot.load(ordering: .relaxed) }
+
     mutating func vacate(_ answer: Answer) {
-        let slot = answer.residence.slot.load(ordering: .relaxed)
+        let slot = self.slot(answer)
         guard ring.indices.contains(slot), ring[slot] === answer else { return }
         ring[slot] = nil
         vacancies += 1

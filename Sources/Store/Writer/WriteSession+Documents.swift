@@ -287,6 +287,21 @@ extension WriteSession {
         outcome.removed.append(digest)
     }
 
+    /// Deletes the documents under a key for good and lets the listener know.
+    func remove(at key: DocumentKey) throws {
+        let scope = try names.scope(
+            .init(upstream: key.upstream, principal: key.principal, context: key.context),
+            in: database
+        )
+        var found: [DocumentID] = []
+        try query("SELECT id FROM _documents WHERE low = ? AND scope = ? AND url = ?").each(
+            .integer(Int64(bitPattern: hasher.digest(key).low)),
+            .integer(scope),
+            .string(key.url)
+        ) { found.append($0.integer(0)) }
+        for id in found { try remove(id) }
+    }
+
     /// Removes every document of a URL, and keeps out those already asked for.
     func invalidate(_ target: InvalidationTarget) throws {
         let place = hasher.place(upstream: target.upstream, url: target.path)

@@ -59,6 +59,10 @@ final class AdminFixture: AdminContext {
         try await store.clean(filter, dryRun: dryRun)
     }
 
+    func explain(_ question: ExplainQuestion) async throws(Problem) -> Explanation {
+        throw .badRequest("nothing is proxied here: \(question.url)")
+    }
+
     // MARK: What is in the store
 
     /// Stores an answer as if the upstream had just given it.

@@ -460,6 +460,26 @@ struct ConfigFileTests {
             "{ path: a, cache: never, fresh: 5m }",
             "3:43: \"cache: never\" stores nothing that could be fresh or stale; remove one of the two"
         ),
+        (
+            "{ path: a, cache: never, vary: { ignore: [X-A] } }",
+            "3:42: \"cache: never\" stores nothing that could be found again; remove one of the two"
+        ),
+        (
+            "{ path: a, cache: never, key: { sort: true } }",
+            "3:41: \"cache: never\" stores nothing that could be found again; remove one of the two"
+        ),
+        (
+            "{ path: a, cache: force, stale: 1d }",
+            "3:43: \"cache: force\" alone keeps answers fresh for ever, never stale; add \"fresh\" for how long"
+        ),
+        (
+            "{ path: a, method: POST, fresh: 1m }",
+            "3:43: \"fresh\" speaks of answers to GET, but the rule of POST; remove \"method\" or \"fresh\""
+        ),
+        (
+            "{ path: a, key: { ignore: ['a=b'] } }",
+            "3:38: routes.1.key.ignore: \"a=b\" is no query parameter's name; write it without \"?\", \"=\" and \"&\""
+        ),
         ("{ path: a, cache: always }", "3:29: routes.1.cache: \"always\" is not one of never, force"),
         (
             "{ path: 'a/**/b' }",

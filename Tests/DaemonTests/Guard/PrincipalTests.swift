@@ -28,6 +28,21 @@ import Testing
         #expect(first == second)
     }
 
+    @Test func `in the shared reading Authorization divides nobody, and stays a secret`() {
+        let shared = PrincipalFields(isShared: true)
+        #expect(shared.canonical(query: nil, fields: fields([("Authorization", "a")])) == nil)
+        #expect(!bytes("authorization").withUnsafeBytes { shared.has(field: $0) })
+        #expect(
+            shared.canonical(query: nil, fields: fields([("Authorization", "a"), ("Cookie", "b")]))
+                == canonical([("Cookie", "b")])
+        )
+        #expect(shared.redacted(fields([("Authorization", "a")])) == fields([("Authorization", "REDACTED")]))
+        #expect(
+            PrincipalFields(["Cookie"], isShared: true).redacted(fields([("Authorization", "a")]))
+                == fields([("Authorization", "REDACTED")])
+        )
+    }
+
     @Test func `values cannot be moved from one field to another`() {
         let texts = [
             canonical([("Authorization", "a"), ("Cookie", "b")]), canonical([("Authorization", "ab")]),

@@ -82,6 +82,18 @@ import Testing
     }
 
     @Test(arguments: [
+        ("/%7euser/%61%2D%2e%5F?q=%41%26%3d%2b", "/~user/a-._?q=A%26%3D%2B"), ("/a%25%34%31", "/a%2541"),
+        ("/a?100%&x=%41", "/a?100%&x=%41"), ("/a?%2%35", "/a?%2%35"), ("/a?%%37%45", "/a?%%37%45"),
+    ])
+    func `the key has unreserved characters decoded, but never makes a new escape`(_ target: String, _ key: String)
+        throws
+    {
+        #expect(text(try normalise(target).key) == key)
+        // What has its final spelling keeps it.
+        #expect(text(TargetNormaliser.normalisingEscapes(bytes(key))) == key)
+    }
+
+    @Test(arguments: [
         ("/a/b.c", true), ("/a/.b", false), ("/a%20", false), ("/a#", false), ("/a b", false), ("/a\\", false),
         ("/é", true),
     ])

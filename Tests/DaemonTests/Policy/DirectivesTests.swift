@@ -59,9 +59,44 @@ import Testing
         #expect(read("max-age=1, ext=\"max-age=100\"").maxAge == 1)
     }
 
-    @Test func `an open quote hides no directive`() {
-        #expect(read("ext=\"abc, no-store").noStore)
-        #expect(read("ext=\"abc, max-age=5").maxAge == 5)
+    @Test(arguments: ["ext=\"abc, ", "\"abc\", ", "a\"b, ", "a=b\"c, ", "ext=\"a\\\", ", "ext=\"a\"\", ", "\", "])
+    func `a stray quote hides no directive that restricts, and what stands behind it grants nothing`(_ quote: String) {
+        #expect(read(quote + "no-store").noStore)
+        #expect(read(quote + "no-cache=x").noCache)
+        #expect(read(quote + "private=x").isPrivate)
+        #expect(read(quote + "max-age=5").maxAge == 0)
+        #expect(read(quote + "s-maxage=5").sMaxAge == 0)
+        #expect(read(quote + "stale-if-error=5").staleIfError == nil)
+        #expect(!read(quote + "public").isPublic)
+        #expect(!read(quote + "must-understand").mustUnderstand)
+        #expect(read(quote + "foo=\"a, no-store, b\"").noStore)
+        #expect(read(quote, "foo=\"a, no-store, b\"").noStore)
+        // The next line belongs to the same list; what stood before the quote holds.
+        #expect(read(quote, "max-age=5, public").maxAge == 0)
+        #expect(!read(quote, "max-age=5, public").isPublic)
+        #expect(read("max-age=5, " + quote).maxAge == 5)
+        #expect(asking(quote + "max-stale").maxStale == 0)
+        #expect(asking(quote + "max-age=60").maxAge == 0)
+        #expect(asking(quote + "min-fresh=5").minFresh == DeltaSeconds.maximum)
+    }
+
+    @Test(arguments: [
+        "é, ", "\u{1}, ", "=, ", ";, ", "(a), ", ", ,, ", "foo bar, ", "foo = bar, ", "ext=\"a, b\", ", "a=b, ",
+    ])
+    func `what is no directive, or none that is known, changes nothing`(_ garbage: String) {
+        let expected = read("max-age=60, public, no-cache=\"x\"")
+        #expect(read(garbage + "max-age=60, public, no-cache=\"x\"") == expected)
+        #expect(read("max-age=60, " + garbage + "public, no-cache=\"x\"") == expected)
+        #expect(read(garbage, "max-age=60", "public, no-cache=\"x\"," + garbage) == expected)
+    }
+
+    @Test func `the most restrictive of conflicting directives holds`() {
+        #expect(read("max-age=60, max-age=0").maxAge == 0)
+        #expect(read("max-age=0", "max-age=60").maxAge == 0)
+        #expect(read("private=\"x\", private").isPrivate)
+        #expect(read("private", "private=\"x\"").isPrivate)
+        #expect(read("public, private").isPrivate)
+        #expect(read("stale-if-error=5, stale-if-error=x").staleIfError == 5)
     }
 
     @Test func `several lines are one list`() {
@@ -78,6 +113,17 @@ import Testing
         #expect(read("must-revalidate=1").mustRevalidate)
         #expect(!read("no-storex").noStore)
         #expect(!read("xno-store").noStore)
+    }
+
+    @Test func `directives that permit hold only as they are defined`() {
+        for argument in ["=1", "=", "=\"x\"", "=\"x", " x", "; x"] {
+            #expect(!read("public\(argument)").isPublic)
+            #expect(!read("must-understand\(argument)").mustUnderstand)
+            #expect(!read("immutable\(argument)").immutable)
+        }
+        #expect(read("public=1, public").isPublic)
+        #expect(read("s-maxage=60").permitsAuthorization && read("s-maxage=x").permitsAuthorization)
+        #expect(!read("max-age=60, proxy-revalidate").permitsAuthorization)
     }
 
     @Test func `every flag is read`() {
@@ -128,6 +174,10 @@ import Testing
 
     @Test(arguments: [
         "", "   ", "max-age=60,", "max-age = 60", "MAX-AGE=60", "max-age=60 no-store", "a=\"open", ",max-age=5",
+        "max-age=60, &", "max-age==60", "max-age=\"é\"", "max-age='60'", "max-age=1234567890123456", "no-store;",
+        "no-store=?2",
+        "max-age=(1", "1a", "é", "max-age=60,,no-store", "max-age=60\u{1}", "max-age=+5",
+        "a=:b",
     ])
     func `an empty or malformed target is as good as absent`(_ value: String) {
         let answer = fields([("A-Cache-Control", value), ("B-Cache-Control", "max-age=7")])
@@ -144,6 +194,17 @@ import Testing
         #expect(try #require(TargetedDirectives.parse([bytes("max-age=-60")])).maxAge == 0)
         #expect(try #require(TargetedDirectives.parse([bytes("max-age=(60 61)")])).maxAge == 0)
         #expect(try #require(TargetedDirectives.parse([bytes("max-age=60"), bytes("max-age=7")])).maxAge == 7)
+        #expect(try #require(TargetedDirectives.parse([bytes("max-age=60, max-age=\"7\"")])).maxAge == 0)
+        #expect(try #require(TargetedDirectives.parse([bytes("max-age=?0")])).maxAge == 0)
+        #expect(try #require(TargetedDirectives.parse([bytes("max-age")])).maxAge == 0)
+        #expect(try #require(TargetedDirectives.parse([bytes("max-age=a60")])).maxAge == 0)
+        #expect(try #require(TargetedDirectives.parse([bytes("stale-if-error=\"5\"")])).staleIfError == nil)
+        #expect(try #require(TargetedDirectives.parse([bytes("stale-while-revalidate=5")])).staleWhileRevalidate == 5)
+        #expect(try #require(TargetedDirectives.parse([bytes("public=1")])).isPublic == false)
+        #expect(try #require(TargetedDirectives.parse([bytes("public;a=1")])).isPublic)
+        #expect(try #require(TargetedDirectives.parse([bytes("must-revalidate, private")])).mustRevalidate)
+        #expect(try #require(TargetedDirectives.parse([bytes("no-cache=(\"a\")")])).noCache)
+        #expect(try #require(TargetedDirectives.parse([bytes("none")])) == ResponseDirectives())
         #expect(try #require(TargetedDirectives.parse([bytes("no-cache=\"a, b\"")])).noCacheFields.count == 2)
         #expect(try #require(TargetedDirectives.parse([bytes("max-age=999999999999999")])).maxAge == 2_147_483_648)
     }

@@ -17,6 +17,29 @@ import Testing
         #expect(names(StoredFields.storable(Self.answer, leavingOut: [bytes("x-a")])) == ["content-type", "etag"])
     }
 
+    @Test(
+        arguments: [
+            ("X-A", true), ("Content-Type", true), ("Content-Language", true), ("Content-MD5", true),
+            ("Content-Security-Policy", true), ("Cache-Control", true), ("Expires", true), ("ETag", true),
+            ("Content-Length", false), ("Content-Encoding", false), ("Content-Range", false), ("Connection", false),
+            ("Keep-Alive", false), ("Transfer-Encoding", false), ("Upgrade", false), ("Proxy-Authenticate", false),
+            ("Set-Cookie", false),
+        ]
+    )
+    func `RFC 9111 §3.2: a later answer replaces every field but those of framing, coding and connection`(
+        _ name: String,
+        _ isReplaced: Bool
+    ) {
+        let stored = fields([(name, "old"), ("X-Other", "1")])
+        let refreshed = StoredFields.refreshed(stored, by: fields([(name, "new")]))
+        #expect(refreshed.combined(named: name.lowercased()) == (isReplaced ? "new" : "old"))
+        #expect(refreshed.contains("x-other"))
+    }
+
+    @Test func `a digest that was taken off with its coding is not brought back`() {
+        #expect(!StoredFields.refreshed(Fields(), by: fields([("Content-MD5", "x")])).contains("content-md5"))
+    }
+
     @Test func `fields named by no-cache are not reused`() {
         #expect(
             names(StoredFields.reusable(fields([("X-A", "1"), ("X-B", "2")]), leavingOut: [bytes("x-a")])) == ["x-b"]

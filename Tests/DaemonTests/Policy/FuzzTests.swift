@@ -4,19 +4,6 @@ import Testing
 
 /// Random and mutated field values through every parser: none may trap, and none may loosen what a strict directive says.
 @Suite struct FuzzTests {
-    /// SplitMix64: the same bytes for the same seed, on every machine.
-    private struct Random: RandomNumberGenerator {
-        var state: UInt64
-
-        mutating func next() -> UInt64 {
-            state &+= 0x9E37_79B9_7F4A_7C15
-            var z = state
-            z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
-            z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
-            return z ^ (z >> 31)
-        }
-    }
-
     private static let seeds = [
         "max-age=60, no-cache=\"a, b\", stale-if-error=5, private", "Sun, 06 Nov 1994 08:49:37 GMT",
         "Sunday, 06-Nov-94 08:49:37 GMT",
@@ -26,7 +13,7 @@ import Testing
         "[\"https:\\/\\/api.example.com\\/x\", {\"https://api.example.com\":1}]", "2147483649", "\"",
     ].map { bytes($0) }
 
-    private static func value(_ random: inout Random) -> [UInt8] {
+    private static func value(_ random: inout SeededRandom) -> [UInt8] {
         if Bool.random(using: &random) {
             return (0..<Int.random(in: 0...24, using: &random)).map { _ in UInt8.random(in: 0...255, using: &random) }
         }
@@ -44,10 +31,10 @@ import Testing
 
     @Test(arguments: 0..<4 as Range<UInt64>)
     func `no value traps any parser`(_ seed: UInt64) {
-        var random = Random(state: seed)
+        var random = SeededRandom(seed: seed)
         let rewriter = LinkRewriter(upstream: "https://api.example.com/v3", authority: "localhost:1", prefix: "/p")
         let guarding = Guard(listeners: [.tcp(host: "127.0.0.1", port: 8787), .unix])
-        for _ in 0..<1500 {
+        for _ in 0..<Fuzzing.rounds(1500) {
             let value = Self.value(&random)
             let other = Self.value(&random)
             let message = Fields(
@@ -96,8 +83,8 @@ import Testing
 
     @Test(arguments: 0..<2 as Range<UInt64>)
     func `garbage behind or before no-store does not undo it`(_ seed: UInt64) {
-        var random = Random(state: seed)
-        for _ in 0..<1500 {
+        var random = SeededRandom(seed: seed)
+        for _ in 0..<Fuzzing.rounds(1500) {
             // A quoted string may well hold the directive as text, so quotes are left out.
             let garbage = Self.value(&random).filter { $0 != 0x22 }
             #expect(ResponseDirectives(lines: [garbage + bytes(", no-store")]).noStore)
@@ -108,10 +95,10 @@ import Testing
 
     @Test(arguments: 0..<2 as Range<UInt64>)
     func `no target escapes its base path`(_ seed: UInt64) {
-        var random = Random(state: seed)
+        var random = SeededRandom(seed: seed)
         let normaliser = TargetNormaliser(basePath: "/v3")
         let parts = ["..", ".", "%2e", "%2E", "/", "a", "%2f", "%5c", "%2F", ".%2e", ""].map { bytes($0) }
-        for _ in 0..<4000 {
+        for _ in 0..<Fuzzing.rounds(4000) {
             let path =
                 [0x2F] + Array((0..<6).map { _ in parts[Int.random(in: 0..<parts.count, using: &random)] }.joined())
             guard let target = try? normaliser.normalise(path: path, query: nil) else { continue }

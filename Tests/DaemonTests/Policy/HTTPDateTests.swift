@@ -9,7 +9,6 @@ import Testing
         "Sun Nov  6 08:49:37 1994",
         "sun, 06 nov 1994 08:49:37 gmt",
         "SUN, 06 NOV 1994 08:49:37 GMT",
-        "Sun, 06 Nov 1994 08:49:37 UTC",
         // The day of the week is only looked at for its form.
         "Mon, 06 Nov 1994 08:49:37 GMT",
     ])
@@ -29,6 +28,23 @@ import Testing
         "Sun, 06 Nov 1994 08.49.37 GMT",
         "Sun, 06 Nov 1994 08:49 GMT",
         "Sun, 06 Nov 1994 08:49:37",
+        "Sun, 06 Nov 1994 08:49:37 UTC",
+        "Sun, 06 Nov 1994 08:49:37 Z",
+        "Sun, 06 Nov 1994 08:49:37 GMT+1",
+        "Sun, 06 Nov 1994 08:49:37 -0000",
+        "Sunday, 06-Nov-94 08:49:37 UTC",
+        "Sunday, 6-Nov-94 08:49:37 GMT",
+        "Sunday 06-Nov-94 08:49:37 GMT",
+        "Sun, 06 Nov 10994 08:49:37 GMT",
+        "Sun, 06 Nov 994 08:49:37 GMT",
+        "Sun, 006 Nov 1994 08:49:37 GMT",
+        "Sun, 06 Nov 1994 -8:49:37 GMT",
+        "Sun,\t06 Nov 1994 08:49:37 GMT",
+        "Sun, 06 Nov 1994 08:49:37 GMT\0",
+        "Sun, 06 Nóv 1994 08:49:37 GMT",
+        "\"Sun, 06 Nov 1994 08:49:37 GMT\"",
+        "Sun Nov  6 08:49:37 94",
+        "Sun Nov   6 08:49:37 1994",
         "Sun, 06 Nov 1994 08:49:37 EST",
         "Sun, 06 Nov 1994 08:49:37 AEST",
         "Sun, 06 Nov 1994 08:49:37 +0000",
@@ -85,6 +101,16 @@ import Testing
     func `a date is written in the preferred form`(_ seconds: Int64, _ expected: String) {
         #expect(date(seconds) == expected)
         #expect(HTTPDate.parse(expected, now: exampleDate) == min(seconds, 253_402_300_799))
+    }
+
+    @Test func `of several lines the one that makes an answer older, or less settled, counts`() {
+        let lines = ["Sun, 06 Nov 1994 08:49:38 GMT", "Sun, 06 Nov 1994 08:49:37 GMT"].map { bytes($0) }
+        #expect(HTTPDate.earliest(of: lines, now: exampleDate) == exampleDate)
+        #expect(HTTPDate.earliest(of: lines + [bytes("0")], now: exampleDate) == exampleDate)
+        #expect(HTTPDate.earliest(of: [bytes("0")], now: exampleDate) == nil)
+        #expect(HTTPDate.latest(of: lines, now: exampleDate) == exampleDate + 1)
+        #expect(HTTPDate.latest(of: lines + [bytes("0")], now: exampleDate) == nil)
+        #expect(HTTPDate.latest(of: [], now: exampleDate) == nil)
     }
 
     @Test func `a leap second is read`() {

@@ -1,3 +1,4 @@
+import Mapping
 import Testing
 
 @testable import Daemon
@@ -22,6 +23,32 @@ import Testing
         case .answerAndRefresh: return "refresh behind"
         case .ask(let reason, let stored): return "ask \(reason.rawValue)" + (stored == nil ? "" : " with stored")
         case .refuse(let problem): return "\(problem.status)"
+        }
+    }
+
+    @Test func `a route that says never has nothing looked up and nothing served`() throws {
+        let upstream = try ProxyFixture.upstream {
+            var route = Settings.Route(declaration: RouteDeclaration(path: "x"))
+            route.overrides.cache = .never
+            $0.routes = [route]
+        }
+        let demand = ProxyFixture.demand("GET", "/x", of: upstream)
+        #expect(!demand.isShareable)
+        let found = ProxyFixture.answer(minute, of: upstream, for: demand)
+        guard case .ask(.bypass, stored: nil) = Decision(demand, found, mode: .online, now: 1_001),
+            case .refuse = Decision(demand, found, mode: .offline, now: 1_001)
+        else {
+            Issue.record("what was stored before is used")
+            return
+        }
+    }
+
+    @Test func `why nothing was found is told`() throws {
+        let demand = ProxyFixture.demand("GET", "/x", of: try ProxyFixture.upstream())
+        guard case .ask(.varyMiss, stored: nil) = Decision(demand, nil, absence: .varyMiss, mode: .online, now: 1_000)
+        else {
+            Issue.record("another reason was given")
+            return
         }
     }
 

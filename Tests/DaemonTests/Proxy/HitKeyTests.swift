@@ -1,3 +1,4 @@
+import Mapping
 import Store
 import Testing
 
@@ -7,6 +8,15 @@ import Testing
 @Suite struct HitKeyTests {
     private static let upstreams: [@Sendable (inout Settings.Upstream) throws -> Void] = [
         { _ in },
+        {
+            $0.prefix = "/api"
+            $0.url = try UpstreamURL("https://api.example.com/v3")
+            $0.routes = [("a", true, []), ("**", false, ["b", "x*"])].map { path, sorts, ignored in
+                var route = Settings.Route(declaration: RouteDeclaration(path: path))
+                route.overrides.key = .init(sort: sorts, ignore: ignored)
+                return route
+            }
+        },
         { $0.prefix = "/api" },
         { $0.url = try UpstreamURL("https://api.example.com/v3") },
         {
@@ -17,6 +27,7 @@ import Testing
             $0.principal = ["X-Key", "?key"]
             $0.context = ["Accept", "X-*"]
         },
+        { $0.shared = true },
     ]
 
     private static let paths = [

@@ -41,6 +41,7 @@ enum ProxyFixture {
             credentials: nil,
             quickDigest: nil,
             view: .wire,
+            live: nil,
             base: LinkBase(authority: "localhost:8787")
         )
         return Demand(request, arrival, principal: 1, hasher: hasher)

@@ -23,6 +23,12 @@ extension RawServer {
             return count > 0 ? Array(room[..<count]) : []
         }
 
+        /// Waits until the client has sent something, or left, and leaves it unread.
+        func waitUntilReadable() {
+            var events = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+            poll(&events, 1, -1)
+        }
+
         /// Reads a request's head; nil when the client is gone.
         func readHead() -> String? {
             while true {

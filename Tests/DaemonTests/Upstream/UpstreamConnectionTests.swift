@@ -39,27 +39,61 @@ import Testing
         return Int(head[range.upperBound...].prefix { $0.isNumber }) ?? 0
     }
 
-    @Test(arguments: ["GET", "HEAD", "PUT", "DELETE", "OPTIONS"], [false, true])
-    func `an idempotent request is sent again when a pooled connection dies under it`(
-        method: String,
-        resets: Bool
+    /// Sends a request on a pooled connection that the server closes without reading it.
+    ///
+    /// It is repeated if the reset comes before the server's kernel acknowledges what nobody reads, some 40 ms later. A busy
+    /// machine may take longer to close; then there is another try.
+    private static func sendUnread(
+        _ request: @Sendable (String) -> UpstreamRequest
+    ) async throws -> (answer: Answer, heads: [String]) {
+        for _ in 0..<50 {
+            let server = deadly { connection in
+                connection.waitUntilReadable()
+                connection.close()
+            }
+            defer { server.stop() }
+            let bench = try UpstreamBench()
+            defer { bench.stop() }
+            _ = await bench.get(server.url)
+            let answer = await bench.send(request(server.url + "/x"))
+            if answer.error == nil { return (answer, server.heads) }
+            // Nothing but the first request was read, and nothing is repeated on a guess.
+            #expect(answer.error == .reset(afterBytes: 0))
+            #expect(server.heads.count == 1)
+        }
+        return (Answer(), [])
+    }
+
+    @Test(arguments: ["GET", "HEAD", "PUT", "DELETE", "OPTIONS"])
+    func `an idempotent request that a pooled connection was reset under, unread, is sent again`(
+        method: String
     ) async throws {
+        let hasBody = method == "PUT"
+        let (answer, heads) = try await Self.sendUnread { url in
+            UpstreamRequest(method: method, url: url, body: hasBody ? TestBody("small") : nil)
+        }
+        #expect(answer.text == (hasBody ? "small" : ""))
+        #expect(answer.summary?.attempts == 2)
+        // The first request, and this one once.
+        #expect(heads.count == 2)
+    }
+
+    @Test(arguments: ["GET", "HEAD", "PUT", "DELETE", "OPTIONS", "POST"])
+    func `a request that the upstream read is not sent again, whatever its method`(method: String) async throws {
         let server = Self.deadly { connection in
-            _ = connection.readHead()
-            if resets { connection.reset() }
+            if let head = connection.readHead() { _ = connection.readBody(Self.contentLength(head)) }
         }
         defer { server.stop() }
         let bench = try UpstreamBench()
         defer { bench.stop() }
         _ = await bench.get(server.url)
-        let hasBody = method == "PUT"
+        let hasBody = method == "PUT" || method == "POST"
         let answer = await bench.send(
-            UpstreamRequest(method: method, url: server.url + "/x", body: hasBody ? TestBody("small") : nil)
+            UpstreamRequest(method: method, url: server.url + "/x", body: hasBody ? TestBody("once") : nil)
         )
-        #expect(answer.error == nil)
-        #expect(answer.text == (hasBody ? "small" : ""))
-        #expect(answer.summary?.attempts == 2)
-        #expect(server.heads.count == 3)
+        #expect(answer.error == .reset(afterBytes: 0))
+        #expect(answer.error?.requestMayHaveBeenProcessed == true)
+        #expect(server.heads.count == 2)
     }
 
     @Test(arguments: ["POST", "PATCH", "PROPPATCH"], [false, true])
@@ -132,27 +166,23 @@ import Testing
         #expect(server.heads.count == 2)
     }
 
-    @Test func `a chunked body of 64 KiB is sent again whole`() async throws {
-        let text = String(repeating: "0123456789abcdef", count: 4096)
-        let server = RawServer { connection in
-            while connection.readHead() != nil {
-                let body = connection.readChunkedBody()
-                // The second request of the first connection gets nothing.
-                if connection.number == 0, !body.isEmpty { return }
-                connection.answer(String(decoding: body, as: UTF8.self))
-            }
+    @Test func `a body of up to 64 KiB goes back to its first byte, a larger one does not`() {
+        for (size, isKept) in [(0, true), (1, true), (64 << 10, true), ((64 << 10) + 1, false)] {
+            let bytes = (0..<size).map { UInt8(truncatingIfNeeded: $0 / 7) }
+            var sender = RequestBodySender(TestBody(length: size, bytes, ended: true))
+            #expect(Self.drain(&sender) == bytes)
+            let canRewind = sender.rewind()
+            #expect(canRewind == isKept)
+            if isKept { #expect(Self.drain(&sender) == bytes) }
         }
-        defer { server.stop() }
-        let bench = try UpstreamBench()
-        defer { bench.stop() }
-        let empty = TestBody(length: nil, [], ended: true)
-        let first = await bench.send(UpstreamRequest(method: "PUT", url: server.url, body: empty))
-        #expect(first.error == nil)
-        let body = TestBody(length: nil, Array(text.utf8), ended: true)
-        let answer = await bench.send(UpstreamRequest(method: "PUT", url: server.url, body: body))
-        #expect(answer.error == nil)
-        #expect(answer.text == text)
-        #expect(server.heads.count == 3)
+    }
+
+    private static func drain(_ sender: inout RequestBodySender) -> [UInt8] {
+        var all: [UInt8] = []
+        let room = UnsafeMutableRawBufferPointer.allocate(byteCount: 10_000, alignment: 1)
+        defer { room.deallocate() }
+        while case .bytes(let count) = sender.fill(room, available: {}) { all += room.prefix(count) }
+        return all
     }
 
     @Test func `connections that keep dying are given up`() async throws {

@@ -169,6 +169,74 @@ import Testing
         // Other tests run in this process; a bomb that is not held back takes a gibibyte.
         #expect(peak.bytes < before + 500 << 20)
     }
+
+    @Test(arguments: [
+        "foo", "x-foo", "aes128gcm", "gzip, foo", "foo, gzip", "FOO", "compress", "gzip;q=1", "identity, foo",
+    ])
+    func `a coding that is not known reaches the client with its body untouched`(coding: String) async throws {
+        let body = (0..<2_000).map { UInt8(truncatingIfNeeded: $0 &* 7) }
+        for isChunked in [false, true] {
+            let server = RawServer { connection in
+                while connection.readHead() != nil {
+                    let framing = isChunked ? "Transfer-Encoding: chunked" : "Content-Length: \(body.count)"
+                    connection.write("HTTP/1.1 200 OK\r\nContent-Encoding: \(coding)\r\n\(framing)\r\n\r\n")
+                    if isChunked { connection.write("\(String(body.count, radix: 16))\r\n") }
+                    connection.write(body)
+                    if isChunked { connection.write("\r\n0\r\n\r\n") }
+                }
+            }
+            defer { server.stop() }
+            let bench = try UpstreamBench()
+            defer { bench.stop() }
+            let answer = await bench.get(server.url)
+            #expect(answer.error == nil)
+            #expect(answer.body == body)
+            #expect(answer.head?.fields.text("content-encoding") == coding)
+            #expect(answer.head?.decodedFrom == nil)
+        }
+    }
+
+    @Test(arguments: ["", "identity", "IDENTITY", ",", "identity, identity"])
+    func `a coding that is none leaves the body as it is`(coding: String) async throws {
+        let server = Self.server(coding, Self.text)
+        defer { server.stop() }
+        let bench = try UpstreamBench()
+        defer { bench.stop() }
+        let answer = await bench.get(server.url)
+        #expect(answer.error == nil)
+        #expect(answer.body == Self.text)
+        #expect(answer.head?.decodedFrom == nil)
+    }
+
+    @Test(arguments: ["GZIP", "X-GZip", " gzip ", ",gzip", "identity, gzip"])
+    func `codings are known in any spelling`(coding: String) async throws {
+        let coded = try #require(Self.compress(Self.text, with: ["gzip", "-c"]))
+        let server = Self.server(coding, coded)
+        defer { server.stop() }
+        let bench = try UpstreamBench()
+        defer { bench.stop() }
+        let answer = await bench.get(server.url)
+        #expect(answer.error == nil)
+        #expect(answer.body == Self.text)
+        #expect(answer.head?.fields.contains("content-encoding") == false)
+    }
+
+    @Test func `an interim answer's coding is not the final one's`() async throws {
+        let server = RawServer { connection in
+            while connection.readHead() != nil {
+                connection.write("HTTP/1.1 103 Early Hints\r\nContent-Encoding: gzip\r\nLink: </a>\r\n\r\n")
+                connection.answer("plain")
+            }
+        }
+        defer { server.stop() }
+        let bench = try UpstreamBench()
+        defer { bench.stop() }
+        let answer = await bench.get(server.url)
+        #expect(answer.error == nil)
+        #expect(answer.text == "plain")
+        #expect(answer.informational.map(\.status) == [103])
+        #expect(answer.head?.fields.contains("link") == false)
+    }
 }
 
 /// Resident memory of the process, in bytes.

@@ -72,23 +72,61 @@ import Testing
         #expect(head.decodedFrom == nil)
     }
 
-    @Test func `only a repeatable request is sent twice, and none that got a byte`() {
-        var state = TransferState(now: 0)
-        let step1 = state.willSend(mayRepeat: false, now: 1)
-        #expect(step1)
-        let step2 = state.willSend(mayRepeat: false, now: 2)
-        #expect(!step2)
-        #expect(state.ownReason == .reset(afterBytes: 0))
+    @Test func `interim heads that speak of a body are refused, for libcurl would mix them with the final one`() {
+        for line in ["Content-Length: 5\r\n", "Transfer-Encoding: chunked\r\n"] {
+            let steps = Self.read(["HTTP/1.1 103 Early Hints\r\n", line, "\r\n"])
+            guard case .failed(.badAnswer)? = steps.last else {
+                Issue.record("\(steps)")
+                continue
+            }
+        }
+    }
 
-        state = TransferState(now: 0)
-        let step3 = state.willSend(mayRepeat: true, now: 1)
-        #expect(step3)
-        let step4 = state.willSend(mayRepeat: true, now: 2)
-        #expect(step4)
-        #expect(state.attempts == 2)
-        state.firstByteArrived()
-        let step5 = state.willSend(mayRepeat: true, now: 3)
-        #expect(!step5)
+    @Test func `a request is sent twice only if the upstream cannot have it, and none that got a byte`() {
+        for (fate, isIdempotent, mayRepeat) in [
+            (nil, true, false), (nil, false, false), (.received, true, false), (.received, false, false),
+            (.notReceived, true, true), (.notReceived, false, true), (.unknown, true, true), (.unknown, false, false),
+        ] as [(RequestFate?, Bool, Bool)] {
+            var state = TransferState(now: 0)
+            let isSent = state.willSend(isIdempotent: isIdempotent, now: 1)
+            #expect(isSent)
+            if let fate { state.lostConnection(fate) }
+            let isSentAgain = state.willSend(isIdempotent: isIdempotent, now: 2)
+            #expect(isSentAgain == mayRepeat, "\(String(describing: fate)) \(isIdempotent)")
+            #expect(state.attempts == (mayRepeat ? 2 : 1))
+            if !mayRepeat { #expect(state.ownReason == .reset(afterBytes: 0)) }
+            state.firstByteArrived()
+            let isSentOnceMore = state.willSend(isIdempotent: isIdempotent, now: 3)
+            #expect(!isSentOnceMore)
+        }
+        for isIdempotent in [true, false] {
+            var multiplexed = TransferState(now: 0)
+            _ = multiplexed.willSend(isIdempotent: isIdempotent, isMultiplexed: true, now: 1)
+            let isSentAgain = multiplexed.willSend(isIdempotent: isIdempotent, isMultiplexed: true, now: 2)
+            #expect(isSentAgain == isIdempotent)
+        }
+        var answered = TransferState(now: 0)
+        _ = answered.willSend(isIdempotent: true, isMultiplexed: true, now: 1)
+        let isRepeated = answered.willSend(isIdempotent: true, isMultiplexed: true, hasAnswer: true, now: 2)
+        #expect(!isRepeated)
+    }
+
+    @Test func `what the kernel has seen acknowledged tells what became of a request`() {
+        let idle = SocketFacts(acknowledged: 100, unacknowledged: 10, received: 500, state: 1)
+        func later(_ acknowledged: UInt64, _ received: UInt64, _ state: UInt8) -> SocketFacts {
+            SocketFacts(acknowledged: acknowledged, unacknowledged: 0, received: received, state: state)
+        }
+        // What was still under way when the connection became idle is not the request.
+        #expect(later(110, 501, 8).fate(since: idle) == .notReceived)
+        #expect(later(150, 501, 8).fate(since: idle) == .received)
+        // A FIN and, in answer to what was sent after it, a reset.
+        #expect(later(100, 501, 7).fate(since: idle) == .notReceived)
+        #expect(!later(100, 501, 7).hasReceivedMore(than: idle))
+        #expect(later(150, 501, 7).hasReceivedMore(than: idle))
+        #expect(later(100, 500, 7).fate(since: idle) == .unknown)
+        #expect(later(150, 500, 7).fate(since: idle) == .received)
+        #expect(!later(150, 501, 8).hasReceivedMore(than: idle))
+        #expect(later(150, 502, 8).hasReceivedMore(than: idle))
     }
 
     @Test func `the deadline belongs to the phase, and none runs while somebody else is waited for`() {
@@ -100,7 +138,7 @@ import Testing
         )
         var state = TransferState(now: 0)
         #expect(state.deadline(timeouts)?.error == .queueTimeout)
-        _ = state.willSend(mayRepeat: false, now: 10)
+        _ = state.willSend(isIdempotent: false, now: 10)
         #expect(state.deadline(timeouts)?.at == 4_000_000_010)
         state.sendingPaused()
         #expect(state.deadline(timeouts) == nil)

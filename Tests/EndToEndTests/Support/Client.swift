@@ -126,6 +126,9 @@ final class Client {
     /// Exactly so many bytes, framing included.
     func bytes(_ count: Int) throws -> [UInt8] { try reader.bytes(count) }
 
+    /// The next chunk of a chunked body; nil for the last.
+    func chunk() throws -> [UInt8]? { try reader.chunk() }
+
     /// All that comes until the server ends the connection.
     func rest() throws -> [UInt8] { try reader.rest() }
 

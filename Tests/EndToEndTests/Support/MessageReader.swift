@@ -56,17 +56,21 @@ struct MessageReader {
         }
     }
 
+    /// The next chunk of a chunked body; nil for the last, which leaves the trailers to be read.
+    mutating func chunk() throws -> [UInt8]? {
+        guard let line = try line() else { throw SocketError.closed }
+        let size = String(decoding: line.prefix { $0 != UInt8(ascii: ";") }.trimmed, as: UTF8.self)
+        guard let count = Int(size, radix: 16) else { throw Malformed(description: "a chunk size of \"\(size)\"") }
+        guard count > 0 else { return nil }
+        let chunk = try bytes(count)
+        guard try bytes(2) == [13, 10] else { throw Malformed(description: "a chunk without its line end") }
+        return chunk
+    }
+
     /// The chunks of a chunked body, and its trailers.
     mutating func chunks() throws -> (chunks: [[UInt8]], trailers: FieldLines) {
         var chunks: [[UInt8]] = []
-        while true {
-            guard let line = try line() else { throw SocketError.closed }
-            let size = String(decoding: line.prefix { $0 != UInt8(ascii: ";") }.trimmed, as: UTF8.self)
-            guard let count = Int(size, radix: 16) else { throw Malformed(description: "a chunk size of \"\(size)\"") }
-            guard count > 0 else { break }
-            chunks.append(try bytes(count))
-            guard try bytes(2) == [13, 10] else { throw Malformed(description: "a chunk without its line end") }
-        }
+        while let chunk = try chunk() { chunks.append(chunk) }
         var trailers = FieldLines()
         while let line = try line(), !line.isEmpty {
             let parts = line.split(separator: UInt8(ascii: ":"), maxSplits: 1)

@@ -7,9 +7,17 @@ import Testing
         let key: DocumentKey
         let variant: [UInt8]
         let byteCount: Int
+        let precedence: Int64
         let residence: Residence
 
-        init(_ url: String, variant: [UInt8] = [], bytes: Int = 100, principal: PrincipalID = 1) {
+        init(
+            _ url: String,
+            variant: [UInt8] = [],
+            bytes: Int = 100,
+            principal: PrincipalID = 1,
+            precedence: Int64 = 0
+        ) {
+            self.precedence = precedence
             key = DocumentKey(upstream: "u", principal: principal, context: "", url: url)
             self.variant = variant
             byteCount = bytes
@@ -46,6 +54,23 @@ import Testing
         #expect(tier.statistics.bytes == 200)
     }
 
+    @Test func `preferred variants come first, among equals the newest`() {
+        for (variant, precedence) in [(1, 5), (2, 9), (3, 5), (4, 1), (2, 4)] as [(UInt8, Int64)] {
+            let note = Note("/a", variant: [variant], precedence: precedence)
+            tier.insert(note, at: note.digest)
+        }
+        #expect(tier.answers(at: Note("/a").digest)?.map(\.variant) == [[3], [1], [2], [4]])
+    }
+
+    @Test func `past the limit the variant that came first goes`() {
+        for index in 0...MemoryTier<Note>.variantLimit {
+            let note = Note("/a", variant: [UInt8(index)], bytes: 10, precedence: -Int64(index))
+            tier.insert(note, at: note.digest)
+        }
+        let held = tier.answers(at: Note("/a").digest)?.map { Int($0.variant[0]) }
+        #expect(held == Array(1...MemoryTier<Note>.variantLimit))
+    }
+
     @Test func `the bound is kept, and what was used lately stays`() {
         let used = Note("/used", bytes: 1000)
         tier.insert(used, at: used.digest)
@@ -69,7 +94,7 @@ import Testing
     @Test func `of very many variants the latest are held`() {
         let notes = (0..<100).map { Note("/a", variant: [UInt8($0)], bytes: 10) }
         for note in notes { tier.insert(note, at: note.digest) }
-        #expect(tier.answers(at: notes[0].digest)?.map(\.variant) == notes.suffix(16).map(\.variant))
+        #expect(tier.answers(at: notes[0].digest)?.map(\.variant) == notes.suffix(16).reversed().map(\.variant))
         #expect(tier.statistics.bytes == 160)
     }
 

@@ -1,4 +1,8 @@
 /// The request fields and query parameters that say whose data is asked for (law 4).
+///
+/// In the shared reading (`shared: true`) `Authorization` is none of them: there an answer to a request with one is stored
+/// only if the upstream itself says that it is for all (`public`, `must-revalidate`, `s-maxage`: RFC 9111 §3.5), and then it
+/// is, whatever `Authorization` the next request has. Other credentials divide principals in both readings.
 struct PrincipalFields: Sendable, Equatable {
     /// Lower-case names of fields, in configured order.
     let fieldNames: [String]
@@ -6,10 +10,15 @@ struct PrincipalFields: Sendable, Equatable {
     let parameterNames: [String]
     private let fieldBytes: [[UInt8]]
     private let parameterBytes: [[UInt8]]
+    /// Lower-case names of the fields that are credentials, whether they divide principals or not: none is ever stored.
+    private let secretNames: [String]
 
-    /// - Parameter names: of fields, and of query parameters with a `?` before them. Case does not matter.
-    init(_ names: [String] = Settings.Upstream.defaultPrincipal) {
-        fieldNames = names.filter { !$0.hasPrefix("?") }.map { $0.lowercased() }
+    /// - Parameters:
+    ///   - names: of fields, and of query parameters with a `?` before them. Case does not matter.
+    ///   - isShared: whether RFC 9111 is read as a shared cache reads it.
+    init(_ names: [String] = Settings.Upstream.defaultPrincipal, isShared: Bool = false) {
+        secretNames = names.filter { !$0.hasPrefix("?") }.map { $0.lowercased() } + (isShared ? ["authorization"] : [])
+        fieldNames = secretNames.filter { !isShared || $0 != "authorization" }
         parameterNames = names.filter { $0.hasPrefix("?") }.map { $0.dropFirst().lowercased() }
         fieldBytes = fieldNames.map { Array($0.utf8) }
         parameterBytes = parameterNames.map { Array($0.utf8) }
@@ -76,25 +85,8 @@ struct PrincipalFields: Sendable, Equatable {
 
     /// Which of the configured parameters this `name=value` is; its name may be escaped.
     private func parameterIndex(of parameter: ArraySlice<UInt8>) -> Int? {
-        let name = FieldSyntax.lowercased(Self.unescaped(parameter.prefix { $0 != 0x3D }))
+        let name = FieldSyntax.lowercased(TargetNormaliser.unescaped(parameter.prefix { $0 != 0x3D }))
         return parameterBytes.firstIndex(of: name)
-    }
-
-    private static func unescaped(_ bytes: ArraySlice<UInt8>) -> [UInt8] {
-        var result: [UInt8] = []
-        var index = bytes.startIndex
-        while index < bytes.endIndex {
-            if bytes[index] == 0x25, index + 2 < bytes.endIndex, let high = FieldSyntax.hexDigit(bytes[index + 1]),
-                let low = FieldSyntax.hexDigit(bytes[index + 2])
-            {
-                result.append(high << 4 | low)
-                index += 3
-            } else {
-                result.append(bytes[index])
-                index += 1
-            }
-        }
-        return result
     }
 }
 
@@ -125,7 +117,7 @@ extension PrincipalFields {
         Fields(
             fields.lines.map { line in
                 let name = line.lowercasedName
-                if fieldNames.contains(name) || name == "proxy-authorization" || name == "set-cookie" {
+                if secretNames.contains(name) || name == "proxy-authorization" || name == "set-cookie" {
                     return Field(name: line.name, value: Self.mark)
                 }
                 switch name {

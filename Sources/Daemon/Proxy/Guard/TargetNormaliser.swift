@@ -43,7 +43,7 @@ struct TargetNormaliser: Sendable {
         var upstream: [UInt8]
         /// The path without prefix and base path, for routes; begins with `/` unless empty.
         var routePath: [UInt8]
-        /// What the answer is known by: `upstream` with its percent-escapes in upper case.
+        /// What the answer is known by, before the route's word on its query: `upstream` with its percent-escapes normalised.
         var key: [UInt8]
     }
 
@@ -78,7 +78,7 @@ struct TargetNormaliser: Sendable {
         let suffix = query.map { [0x3F] + $0 } ?? []
         let whole = basePath + routePath
         let upstream = (whole.isEmpty ? [0x2F] : whole) + suffix
-        return Target(upstream: upstream, routePath: routePath, key: Self.uppercasingEscapes(upstream))
+        return Target(upstream: upstream, routePath: routePath, key: Self.normalisingEscapes(upstream))
     }
 
     private static func check(_ bytes: [UInt8], isPath: Bool) throws(Refusal) {
@@ -143,24 +143,70 @@ struct TargetNormaliser: Sendable {
 
     /// The path, without query, that answers to a target at the upstream are known by.
     static func keyPath(of target: String) -> String {
-        String(decoding: uppercasingEscapes(Array(target.utf8.prefix { $0 != 0x3F })), as: UTF8.self)
+        String(decoding: normalisingEscapes(Array(target.utf8.prefix { $0 != 0x3F })), as: UTF8.self)
     }
 
-    /// `%2f` and `%2F` are the same (RFC 3986 §6.2.2.1).
-    static func uppercasingEscapes(_ target: [UInt8]) -> [UInt8] {
+    /// The one spelling of all that differ in percent-escapes alone (RFC 3986 §6.2.2): `%2f` becomes `%2F`, and `%7E` the
+    /// `~` that it stands for, as any unreserved character.
+    ///
+    /// A query with a `%` that begins no escape keeps the escapes that it has: decoding `%2%35` would make it the escape of
+    /// something else.
+    static func normalisingEscapes(_ target: [UInt8]) -> [UInt8] {
         guard target.contains(0x25) else { return target }
-        var result = target
+        var result: [UInt8] = []
+        result.reserveCapacity(target.count)
+        let decodes = isWellFormed(target)
         var index = 0
-        while index + 2 < result.count {
-            if result[index] == 0x25, FieldSyntax.hexDigit(result[index + 1]) != nil,
-                FieldSyntax.hexDigit(result[index + 2]) != nil
-            {
-                for position in [index + 1, index + 2] where result[position] >= 0x61 { result[position] -= 0x20 }
+        while index < target.count {
+            guard let byte = escaped(target, at: index) else {
+                result.append(target[index])
+                index += 1
+                continue
+            }
+            if decodes, isUnreserved(byte) {
+                result.append(byte)
+            } else {
+                result += [0x25, uppercased(target[index + 1]), uppercased(target[index + 2])]
+            }
+            index += 3
+        }
+        return result
+    }
+
+    /// The bytes that a piece of a target stands for; what is no escape stays.
+    static func unescaped(_ piece: ArraySlice<UInt8>) -> [UInt8] {
+        guard piece.contains(0x25) else { return Array(piece) }
+        let piece = Array(piece)
+        var result: [UInt8] = []
+        var index = 0
+        while index < piece.count {
+            if let byte = escaped(piece, at: index) {
+                result.append(byte)
                 index += 3
             } else {
+                result.append(piece[index])
                 index += 1
             }
         }
         return result
+    }
+
+    private static func isWellFormed(_ target: [UInt8]) -> Bool {
+        target.indices.allSatisfy { target[$0] != 0x25 || escaped(target, at: $0) != nil }
+    }
+
+    /// The byte that an escape here stands for; nil where none begins.
+    private static func escaped(_ bytes: [UInt8], at index: Int) -> UInt8? {
+        guard bytes[index] == 0x25, index + 2 < bytes.count, let high = FieldSyntax.hexDigit(bytes[index + 1]),
+            let low = FieldSyntax.hexDigit(bytes[index + 2])
+        else { return nil }
+        return high << 4 | low
+    }
+
+    private static func uppercased(_ digit: UInt8) -> UInt8 { digit >= 0x61 ? digit - 0x20 : digit }
+
+    /// RFC 3986 §2.3.
+    private static func isUnreserved(_ byte: UInt8) -> Bool {
+        (byte | 0x20) &- 0x61 < 26 || byte &- 0x30 < 10 || byte == 0x2D || byte == 0x2E || byte == 0x5F || byte == 0x7E
     }
 }

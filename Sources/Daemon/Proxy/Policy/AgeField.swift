@@ -2,12 +2,17 @@
 enum AgeField {
     /// The age in seconds; nil when the field is absent or cannot be read, in which case it counts as absent.
     ///
-    /// The first member of a list counts, whether the list stands in one line or in several; a sign, a fraction, a
-    /// parameter or text makes it unreadable, and a huge number is 2^31.
+    /// It holds one number, but lists of them occur: then the first member counts, empty ones aside, whether they stand in
+    /// one line or in several. A sign, a fraction, a parameter, quotes or text make that member invalid, and an invalid one
+    /// is ignored, not replaced by a later one; both are the section's own words. A huge number is 2^31.
     static func parse(lines: [[UInt8]]) -> Int64? {
-        guard let first = lines.first else { return nil }
-        let member = first[...].prefix { $0 != 0x2C }
-        return DeltaSeconds.parse(FieldSyntax.trimmed(member))
+        for line in lines {
+            for part in line.split(separator: 0x2C) {
+                let member = FieldSyntax.trimmed(part)
+                if !member.isEmpty { return DeltaSeconds.parse(member) }
+            }
+        }
+        return nil
     }
 
     static func parse(_ fields: Fields) -> Int64? { parse(lines: fields.all("age")) }

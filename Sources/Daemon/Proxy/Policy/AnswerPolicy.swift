@@ -84,21 +84,20 @@ struct AnswerPolicy: Sendable, Equatable {
     /// The policy as a route's configuration has it.
     func applying(_ route: Settings.Overrides) -> AnswerPolicy {
         var policy = self
-        switch route.cache {
-        case nil: break
-        case .never: policy.flags.insert(.neverReused)
-        case .force:
-            policy.flags.subtract([.noStore, .noCache, .mustRevalidate])
-            policy.lifetime = route.fresh?.seconds ?? DeltaSeconds.maximum
-            policy.lifetimeSource = .route
-        }
-        if let fresh = route.fresh?.seconds, route.cache != .force {
+        if route.cache == .never { policy.flags.insert(.neverReused) }
+        let takesLifetime = StatusFacts.takesRouteLifetime(Int(status))
+        let isForced = route.cache == .force && takesLifetime
+        if isForced { policy.flags.subtract([.noStore, .noCache, .mustRevalidate]) }
+        let fresh = takesLifetime ? route.fresh?.seconds ?? (isForced ? DeltaSeconds.maximum : nil) : nil
+        // `negative` leaves the upstream its word, unless the route has taken it already.
+        if let negative = route.negative?.seconds, StatusFacts.isNegative(Int(status)), fresh != nil || !saysLifetime {
+            policy.flags.remove(.noCache)
+            policy.lifetime = negative
+            policy.lifetimeSource = .negative
+        } else if let fresh {
             policy.flags.remove(.noCache)
             policy.lifetime = fresh
             policy.lifetimeSource = .route
-        } else if let negative = route.negative?.seconds, StatusFacts.isNegative(Int(status)), !saysLifetime {
-            policy.lifetime = negative
-            policy.lifetimeSource = .negative
         }
         if let stale = route.stale?.seconds {
             policy.staleWhileRevalidate = stale

@@ -16,7 +16,7 @@ struct CacheStatus: Sendable, Equatable {
     var isCollapsed = false
     /// What is left of the lifetime in seconds; negative once stale.
     var timeToLive: Int64?
-    /// A token: `composed`, `stale`, `offline`, `replay`, or why something was not done.
+    /// Tokens joined by `+`: `composed`, `stale`, `offline`, `replay`, those of `Departure`, or why something was not done.
     var detail: String?
 
     /// An answer from the cache.
@@ -84,31 +84,23 @@ struct CacheStatus: Sendable, Equatable {
 /// Writes the fields that change from hit to hit straight into a buffer.
 enum HitFields {
     /// Room that `write` never exceeds.
-    static let capacity = 160
+    static let capacity = 96
 
-    /// Writes `Age: …`, `Cache-Status: larder; hit; ttl=…` and, if given, `; detail=…`, each line with its CRLF.
+    /// Writes `Age: …` with its CRLF, and `Cache-Status: larder; hit; ttl=…` without, for more may follow.
     ///
-    /// - Parameters:
-    ///   - buffer: at least `capacity` bytes.
-    ///   - detail: a token of at most 20 bytes.
+    /// - Parameter buffer: at least `capacity` bytes.
     /// - Returns: the number of bytes written.
     @inline(__always)
     static func write(
         age: Int64,
         timeToLive: Int64,
-        detail: StaticString? = nil,
         into buffer: UnsafeMutableRawBufferPointer
     ) -> Int {
         precondition(buffer.count >= capacity, "the buffer is too small for the fields of a hit")
         var end = copy("Age: ", to: buffer, at: 0)
         end = number(min(max(age, 0), DeltaSeconds.maximum), to: buffer, at: end)
         end = copy("\r\nCache-Status: larder; hit; ttl=", to: buffer, at: end)
-        end = number(min(max(timeToLive, -DeltaSeconds.maximum), DeltaSeconds.maximum), to: buffer, at: end)
-        if let detail {
-            end = copy("; detail=", to: buffer, at: end)
-            end = copy(detail, to: buffer, at: end)
-        }
-        return copy("\r\n", to: buffer, at: end)
+        return number(min(max(timeToLive, -DeltaSeconds.maximum), DeltaSeconds.maximum), to: buffer, at: end)
     }
 
     @inline(__always)

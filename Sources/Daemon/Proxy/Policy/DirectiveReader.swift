@@ -1,4 +1,8 @@
 /// Walks the directives of one `Cache-Control` field line in place, without allocating (RFC 9111 §5.2).
+///
+/// A member that is no directive is passed over. A quote that stands where none may, or that is never closed, leaves it
+/// open what is a directive and what only text from there on: every later directive is still given, so that what restricts
+/// is heeded, but with a malformed argument, so that nothing is granted by it.
 struct DirectiveReader {
     struct Directive {
         var name: UnsafeRawBufferPointer
@@ -48,12 +52,16 @@ struct DirectiveReader {
 
     private let bytes: UnsafeRawBufferPointer
     private var position = 0
+    /// Whether a stray quote has been passed.
+    private(set) var isInDoubt: Bool
 
-    init(_ bytes: UnsafeRawBufferPointer) {
+    /// - Parameter isInDoubt: whether a stray quote was passed on an earlier line of the same field: the lines are one list.
+    init(_ bytes: UnsafeRawBufferPointer, isInDoubt: Bool = false) {
         self.bytes = bytes
+        self.isInDoubt = isInDoubt
     }
 
-    /// The next directive; members that do not begin with a token are passed over.
+    /// The next directive; nil at the end of the line.
     mutating func next() -> Directive? {
         while position < bytes.count {
             let byte = bytes[position]
@@ -69,6 +77,7 @@ struct DirectiveReader {
     }
 
     private mutating func directive() -> Directive {
+        let wasInDoubt = isInDoubt
         let name = token()
         var argument = Argument.none
         if position < bytes.count, bytes[position] == 0x3D {
@@ -81,6 +90,7 @@ struct DirectiveReader {
             argument = .malformed
             skipToComma()
         }
+        if wasInDoubt { argument = .malformed }
         return Directive(name: name, argument: argument)
     }
 
@@ -90,6 +100,8 @@ struct DirectiveReader {
             let value = token()
             return value.isEmpty ? .malformed : .token(value)
         }
+        // In doubt no quote hides anything.
+        if isInDoubt { return .malformed }
         let start = position + 1
         var index = start
         while index < bytes.count {
@@ -117,6 +129,9 @@ struct DirectiveReader {
     }
 
     private mutating func skipToComma() {
-        while position < bytes.count, bytes[position] != 0x2C { position += 1 }
+        while position < bytes.count, bytes[position] != 0x2C {
+            if bytes[position] == 0x22 { isInDoubt = true }
+            position += 1
+        }
     }
 }

@@ -4,13 +4,38 @@ enum FieldNormalisation {
     ///
     /// `Accept`, `Accept-Language`, `Accept-Encoding` and `Accept-Charset` lose case, white space and superfluous
     /// weights, and are put in the order of their weights. Among equal weights the order stays, because many servers take
-    /// it for a preference, except in `Accept-Encoding`, where none does. Any other value keeps its bytes.
+    /// it for a preference, except in `Accept-Encoding`, where none does. Any other value keeps its bytes but for the white
+    /// space around commas, which is that of the way in which lines of one field are combined.
     static func normalise(_ value: [UInt8], of name: String) -> [UInt8] {
         switch name {
         case "accept", "accept-language", "accept-charset": preferences(value, orderMatters: true)
         case "accept-encoding": preferences(value, orderMatters: false)
-        default: Array(FieldSyntax.trimmed(value[...]))
+        default: spaced(value)
         }
+    }
+
+    /// One comma and one space wherever members of a list are parted; quoted strings stay as they are.
+    private static func spaced(_ value: [UInt8]) -> [UInt8] {
+        let trimmed = FieldSyntax.trimmed(value[...])
+        guard trimmed.contains(0x2C) else { return Array(trimmed) }
+        var result: [UInt8] = []
+        var index = trimmed.startIndex
+        while index < trimmed.endIndex {
+            if trimmed[index] == 0x22, let close = FieldSyntax.endOfQuotedString(trimmed, openedAt: index) {
+                result += trimmed[index..<close]
+                index = close
+                continue
+            }
+            if trimmed[index] == 0x2C {
+                while let last = result.last, FieldSyntax.isWhitespace(last) { result.removeLast() }
+                result += [0x2C, 0x20]
+                index = trimmed[(index + 1)...].firstIndex { !FieldSyntax.isWhitespace($0) } ?? trimmed.endIndex
+                continue
+            }
+            result.append(trimmed[index])
+            index += 1
+        }
+        return Array(FieldSyntax.trimmed(result[...]))
     }
 
     private static func preferences(_ value: [UInt8], orderMatters: Bool) -> [UInt8] {

@@ -95,6 +95,11 @@ enum FieldSyntax {
         members(value[...], separator: separator)
     }
 
+    /// A media type or range without its parameters.
+    static func essence(of type: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
+        type.prefix { $0 != 0x3B && $0 != 0x20 && $0 != 0x09 }
+    }
+
     /// The position after the closing quote of the string opened at `start`; nil when it is never closed.
     static func endOfQuotedString(_ value: ArraySlice<UInt8>, openedAt start: Int) -> Int? {
         var index = start + 1

@@ -1,19 +1,20 @@
 /// What a 304, or the answer to a HEAD, does to stored answers (RFC 9111 §4.3.3 to §4.3.5).
 enum Freshening {
-    /// Which of the stored candidates a 304 speaks of, by position.
+    /// Which of the stored candidates a 304 speaks of, by position; none where it speaks of something else.
     ///
-    /// A strong tag selects those that have it. A weak tag, or a date, selects the newest that matches. A 304 without any
-    /// validator speaks of the one candidate, if there is only one.
+    /// A strong tag selects those that have it. A weak tag, or a date, selects the newest that matches. The date counts where
+    /// no candidate has a tag to compare. A 304 without any validator, which is more than RFC 9111 §4.3.4 asks to be
+    /// believed, speaks of the one candidate, if there is only one: many servers leave the tag out.
     static func selected(by update: Fields, among candidates: [Preconditions.Stored], now: Int64) -> [Int] {
-        if let tag = update[first: "etag"].flatMap({ EntityTag($0) }) {
+        let hasTags = candidates.contains { $0.entityTag != nil }
+        let modified = update[first: "last-modified"].flatMap { HTTPDate.parse($0, now: now) }
+        if let tag = update[first: "etag"].flatMap({ EntityTag($0) }), hasTags || modified == nil {
             if !tag.isWeak {
                 return candidates.indices.filter { candidates[$0].entityTag?.matchesStrongly(tag) ?? false }
             }
             return newest(candidates) { $0.entityTag?.matchesWeakly(tag) ?? false }
         }
-        if let date = update[first: "last-modified"].flatMap({ HTTPDate.parse($0, now: now) }) {
-            return newest(candidates) { $0.lastModified == date }
-        }
+        if let modified { return newest(candidates) { $0.lastModified == modified } }
         return candidates.count == 1 ? [0] : []
     }
 
@@ -35,12 +36,21 @@ enum Freshening {
         case invalidate
     }
 
-    static func outcome(ofHead head: Fields, stored: Fields) -> HeadOutcome {
-        let names: [StaticString] = ["etag", "last-modified", "content-length"]
-        for name in names {
-            guard let new = head[first: name], let old = stored[first: name], new != old else { continue }
-            return .invalidate
+    /// Compares every validator that the HEAD brought, and the length.
+    ///
+    /// - Parameters:
+    ///   - stored: the fields of the answer to the GET.
+    ///   - length: of its body; nil where it is not the one that the upstream would count.
+    static func outcome(ofHead head: Fields, stored: Fields, length: Int?) -> HeadOutcome {
+        let validators: [StaticString] = ["etag", "last-modified"]
+        for name in validators {
+            if let new = head[first: name], new != stored[first: name] { return .invalidate }
         }
+        let digests: [StaticString] = ["content-md5", "repr-digest", "digest"]
+        for name in digests {
+            if let new = head[first: name], let old = stored[first: name], new != old { return .invalidate }
+        }
+        if let new = head.text("content-length"), let length, new != String(length) { return .invalidate }
         return .refresh
     }
 
@@ -59,7 +69,7 @@ enum Freshening {
         settings: CachePolicySettings,
         route: Settings.Overrides = Settings.Overrides(),
         replaysCookies: Bool = false
-    ) -> (fields: Fields, policy: ResponsePolicy) {
+    ) -> Renewed {
         let fields = StoredFields.refreshed(stored, by: update, replaysCookies: replaysCookies)
         // `Age` is no stored field; that of the 304 is the age of what it says.
         let aged = Fields(fields.lines + update.lines.filter { $0.isNamed("age") })
@@ -72,6 +82,22 @@ enum Freshening {
             settings: settings,
             route: route
         )
-        return (fields, policy)
+        let named = policy.fieldsNotStored + policy.fieldsNotReused
+        return Renewed(
+            fields: StoredFields.dated(StoredFields.reusable(fields, leavingOut: named), at: responseTime),
+            withheld: update.lines.filter { line in
+                named.contains { FieldSyntax.equalsIgnoringCase(line.name, $0) }
+            },
+            policy: policy
+        )
+    }
+
+    /// What a later answer has made of a stored one.
+    struct Renewed {
+        /// To be stored.
+        var fields: Fields
+        /// Lines of the later answer that are for the one who asked, and not stored (`no-cache="…"`, `private="…"`).
+        var withheld: [Field]
+        var policy: ResponsePolicy
     }
 }

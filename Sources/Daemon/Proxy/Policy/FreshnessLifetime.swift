@@ -2,12 +2,15 @@
 struct FreshnessLifetime: Sendable, Equatable {
     var seconds: Int64
     var source: AnswerPolicy.LifetimeSource
-    /// The value of `Last-Modified`, where it is a date.
+    /// The value of `Last-Modified`, where it is a date; the latest of several.
     var lastModified: Int64?
 
     /// The first that is there counts: `s-maxage` (shared reading), `max-age`, `Expires`, the heuristic.
     ///
-    /// Several `Expires` lines count as the earliest of them; one that is no date has expired already.
+    /// A directive that is there but cannot be read is not passed over: it is 0. Several `Expires` lines count as the
+    /// earliest of them; one that is no date has expired already (§5.3). The heuristic is for answers whose status allows it
+    /// or that say `public`, with a `Last-Modified` before their `Date`, and regardless of a query in the URL (§4.2.2).
+    /// `Pragma` in an answer means nothing (§5.4), and so does `Warning` (§5.5).
     init(
         status: Int,
         directives: ResponseDirectives,
@@ -17,7 +20,7 @@ struct FreshnessLifetime: Sendable, Equatable {
         now: Int64,
         settings: CachePolicySettings
     ) {
-        lastModified = fields[first: "last-modified"].flatMap { HTTPDate.parse($0, now: now) }
+        lastModified = HTTPDate.latest(of: fields.all("last-modified"), now: now)
         if settings.isShared, let sMaxAge = directives.sMaxAge {
             seconds = sMaxAge
             source = isTargeted ? .targeted : .sMaxAge

@@ -2,8 +2,10 @@
 enum HTTPDate {
     /// Reads one date in any of the three forms; nil for everything else.
     ///
-    /// The grammar is taken to the letter but for what RFC 9111 §4.2 asks of caches: names match in any case, and the
-    /// zone may be `UTC` as well as `GMT`. The day of the week must be one, but need not be that date's.
+    /// The grammar is taken to the letter but for what RFC 9111 §4.2 asks of caches: names match in any case. The zone is
+    /// `GMT`: any other, `UTC` and `+0000` included, makes a date invalid by the same section. The day of the week must be
+    /// one, but need not be that date's. One-digit days, other white space, four-digit years in the form of RFC 850, years
+    /// of five digits and numbers are no dates: an `Expires` of such a spelling has expired (RFC 9111 §5.3).
     /// - Parameter now: decides the century of the two-digit years of RFC 850 dates.
     static func parse(_ bytes: some Collection<UInt8>, now: Int64) -> Int64? {
         var reader = DateReader(bytes)
@@ -11,6 +13,21 @@ enum HTTPDate {
     }
 
     static func parse(_ text: String, now: Int64) -> Int64? { parse(text.utf8, now: now) }
+
+    /// The earliest of the dates that lines of one field hold; nil when none holds one.
+    ///
+    /// For `Date`: the earlier an answer was made, the older it is now.
+    static func earliest(of lines: [[UInt8]], now: Int64) -> Int64? {
+        lines.compactMap { parse($0, now: now) }.min()
+    }
+
+    /// The latest of the dates that lines of one field hold; nil when one of them holds none.
+    ///
+    /// For `Last-Modified`: the later an answer was changed, the shorter it can be supposed to stay.
+    static func latest(of lines: [[UInt8]], now: Int64) -> Int64? {
+        let dates = lines.map { parse($0, now: now) }
+        return dates.contains(nil) ? nil : dates.compactMap { $0 }.max()
+    }
 
     /// Days since 1970-01-01 in the proleptic Gregorian calendar.
     static func days(year: Int, month: Int, day: Int) -> Int64 {
@@ -149,7 +166,7 @@ private struct DateReader {
         return hour * 3600 + minute * 60 + second
     }
 
-    private mutating func zone() -> Bool { skip("gmt") || skip("utc") }
+    private mutating func zone() -> Bool { skip("gmt") }
 
     private func seconds(year: Int, month: Int, day: Int, time: Int) -> Int64? {
         let isLeap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)

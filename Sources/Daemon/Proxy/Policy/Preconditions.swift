@@ -71,7 +71,9 @@ struct Preconditions: Sendable, Equatable {
 
     /// Whether there is a condition that only the origin may evaluate, so that the request has to go there: `If-Match`
     /// and `If-Unmodified-Since` (RFC 9111 §4.3.2).
-    var isForOrigin: Bool { ifMatch != nil || ifUnmodifiedSince != nil }
+    ///
+    /// One of Larder's own tags in it would mean nothing there.
+    var isForOrigin: Bool { (ifMatch != nil || ifUnmodifiedSince != nil) && !matchesOwnTag }
 
     /// Evaluates all conditions in their order of precedence, as an origin would.
     ///
@@ -117,14 +119,25 @@ struct Preconditions: Sendable, Equatable {
         }
     }
 
+    /// How many bytes the tags of one `If-None-Match` may take; many servers refuse heads of more than 8 KiB.
+    private static let tagRoom = 4096
+
     /// The fields that ask the upstream whether what is stored still holds (RFC 9111 §4.3.1).
     ///
-    /// All the tags of the variants stored under the key go into one `If-None-Match`; the date only where there is one
-    /// candidate, since a 304 to it could not say which it means.
+    /// All the tags of the variants stored under the key go into one `If-None-Match`, as far as there is room in a head;
+    /// the date only where there is one candidate, since a 304 to it could not say which it means.
+    ///
+    /// Without `Last-Modified` no date is asked with: RFC 9110 §13.1.3 lets a cache take that of `Date`, but an upstream
+    /// that names no time of change may well compare it with one that means nothing.
     static func validators(of candidates: [Stored]) -> Fields {
         var fields = Fields()
         var tags: [EntityTag] = []
-        for tag in candidates.compactMap(\.entityTag) where !tag.isOwn && !tags.contains(tag) { tags.append(tag) }
+        var room = Self.tagRoom
+        for tag in candidates.compactMap(\.entityTag) where !tag.isOwn && !tags.contains(tag) {
+            room -= tag.opaque.count + 6
+            guard room >= 0 || tags.isEmpty else { break }
+            tags.append(tag)
+        }
         if !tags.isEmpty {
             fields.lines.append(
                 Field(name: Array("If-None-Match".utf8), value: EntityTagCondition.tags(tags).bytes)

@@ -6,6 +6,8 @@ struct RangeField: Sendable, Equatable {
         case from(Int64, through: Int64?)
         /// The last so many bytes.
         case suffix(Int64)
+
+        fileprivate var isSatisfiableSuffix: Bool { if case .suffix(1...) = self { true } else { false } }
     }
 
     /// Never empty.
@@ -25,6 +27,13 @@ struct RangeField: Sendable, Equatable {
         for member in members {
             guard let spec = Self.spec(member) else { return nil }
             specs.append(spec)
+        }
+    }
+
+    /// Whether the field is of a unit that is unknown here, and its meaning for the upstream alone to know.
+    static func isForeign(lines: [[UInt8]]) -> Bool {
+        !lines.allSatisfy { line in
+            FieldSyntax.equalsIgnoringCase(FieldSyntax.trimmed(line.prefix { $0 != 0x3D }), "bytes".utf8)
         }
     }
 
@@ -54,6 +63,8 @@ struct RangeField: Sendable, Equatable {
 
     /// What comes of a request for ranges once the length is known.
     enum Selection: Sendable, Equatable {
+        /// The ranges cannot be told in a `Content-Range`, and are ignored: the last bytes of nothing.
+        case whole
         /// In the order asked for, none empty; overlapping and touching ones joined where that saves bytes.
         case ranges([Range<Int>])
         /// 416 with `Content-Range: bytes */length`
@@ -61,12 +72,29 @@ struct RangeField: Sendable, Equatable {
     }
 
     func select(length: Int) -> Selection {
+        // The last bytes are there whatever the length (RFC 9110 §14.1.2), but of nothing there are none to show.
+        if length == 0, specs.contains(where: \.isSatisfiableSuffix) { return .whole }
         let wanted = specs.compactMap { Self.range($0, length: Int64(length)) }
         guard !wanted.isEmpty else { return .unsatisfiable }
+        return .ranges(Self.joined(wanted, length: length))
+    }
+
+    /// The ranges where the length of the whole is not known; nil where they depend on it.
+    func selectWithoutLength() -> Selection? {
+        var wanted: [Range<Int>] = []
+        for spec in specs {
+            guard case .from(let start, let end?) = spec, end < .max - 1 else { return nil }
+            wanted.append(Int(start)..<Int(end + 1))
+        }
+        return .ranges(Self.joined(wanted, length: .max))
+    }
+
+    private static func joined(_ wanted: [Range<Int>], length: Int) -> [Range<Int>] {
         // Joined only if asked for in ascending order, so that the parts come as the client expects them.
         guard zip(wanted, wanted.dropFirst()).allSatisfy({ $0.lowerBound <= $1.lowerBound }) else {
             // Ranges that cover more than the whole are a burden, not a saving (RFC 9110 §14.2).
-            return wanted.reduce(0) { $0 + $1.count } > length ? .ranges([0..<length]) : .ranges(wanted)
+            let isBurden = wanted.reduce(0) { $0.addingReportingOverflow($1.count).partialValue } > length
+            return isBurden ? [0..<length] : wanted
         }
         var joined: [Range<Int>] = []
         for range in wanted {
@@ -76,7 +104,7 @@ struct RangeField: Sendable, Equatable {
                 joined.append(range)
             }
         }
-        return .ranges(joined)
+        return joined
     }
 
     private static func range(_ spec: Spec, length: Int64) -> Range<Int>? {
@@ -90,9 +118,9 @@ struct RangeField: Sendable, Equatable {
         }
     }
 
-    /// The value of `Content-Range` for one part.
-    static func contentRange(_ range: Range<Int>, length: Int) -> String {
-        "bytes \(range.lowerBound)-\(range.upperBound - 1)/\(length)"
+    /// The value of `Content-Range` for one part; without the length where that is not known.
+    static func contentRange(_ range: Range<Int>, length: Int?) -> String {
+        "bytes \(range.lowerBound)-\(range.upperBound - 1)/\(length.map { String($0) } ?? "*")"
     }
 
     /// The value of `Content-Range` in a 416.

@@ -2,6 +2,11 @@
 ///
 /// Small and flat, because the hit path makes one per request. Of repeated directives the most demanding counts; a
 /// number that cannot be read demands all (`max-age`, `min-fresh`) or allows nothing (`max-stale`, `stale-if-error`).
+///
+/// `no-store` keeps the answer to this request from being stored; one that is stored already may be used for it (RFC 9111
+/// §5.2.1.5). `no-transform` has nothing to forbid: content codings are undone because Larder, not the client, asked for
+/// them. `immutable` in an answer overrides none of these: a request that says `max-age=0` asks for validation, and RFC 8246
+/// §2.1 heeds such a signal.
 struct RequestDirectives: Sendable, Equatable {
     /// Seconds; -1 when absent.
     var maxAge: Int64 = -1
@@ -13,6 +18,8 @@ struct RequestDirectives: Sendable, Equatable {
     var noStore = false
     var onlyIfCached = false
     var noTransform = false
+    /// Whether a stray quote has been read, which puts in doubt what follows on this line and the next.
+    private var isInDoubt = false
 
     init() {}
 
@@ -27,10 +34,11 @@ struct RequestDirectives: Sendable, Equatable {
 
     /// Reads one line of `Cache-Control`; call it once for each.
     mutating func read(cacheControl value: UnsafeRawBufferPointer) {
-        var reader = DirectiveReader(value)
+        var reader = DirectiveReader(value, isInDoubt: isInDoubt)
         while let directive = reader.next() {
             apply(directive.name, directive.argument)
         }
+        isInDoubt = reader.isInDoubt
     }
 
     /// Reads `Pragma`, which counts only in requests without `Cache-Control` (RFC 9111 §5.4).

@@ -1,8 +1,10 @@
 /// What the `Cache-Control` of a response, or a targeted field in its place, says (RFC 9111 §5.2.2).
 ///
-/// Of repeated directives the most restrictive counts: the smallest number, the unqualified form before the qualified.
-/// A number that cannot be read is 0 where it would grant freshness, and nothing where it would grant staleness.
-/// Unknown directives are ignored, and so are arguments of directives that take none.
+/// Of repeated and of conflicting directives the most restrictive counts: the smallest number, the unqualified form before
+/// the qualified, `no-store` before all others (RFC 9111 §4.2.1). A number that cannot be read is 0 where it would grant
+/// freshness (`max-age`, `s-maxage`: stale), and nothing where it would grant staleness (`stale-…`).
+/// Unknown directives are ignored. Of those that take no argument, one that restricts holds with any, one that permits
+/// (`public`, `must-understand`, `immutable`) with none: what it might mean with an argument is not known.
 struct ResponseDirectives: Sendable, Equatable {
     /// Seconds; nil when absent, 0 when present but unreadable.
     var maxAge: Int64?
@@ -27,12 +29,14 @@ struct ResponseDirectives: Sendable, Equatable {
 
     /// Reads all lines of `Cache-Control`.
     init(lines: [[UInt8]]) {
+        var isInDoubt = false
         for line in lines {
             line.withUnsafeBytes { bytes in
-                var reader = DirectiveReader(bytes)
+                var reader = DirectiveReader(bytes, isInDoubt: isInDoubt)
                 while let directive = reader.next() {
                     apply(directive)
                 }
+                isInDoubt = reader.isInDoubt
             }
         }
     }
@@ -52,7 +56,14 @@ struct ResponseDirectives: Sendable, Equatable {
         case none, unreadable
         case seconds(Int64)
         case text([UInt8])
+
+        var isNone: Bool {
+            if case .none = self { true } else { false }
+        }
     }
+
+    /// Directives whose argument is a number of seconds.
+    static let numeric: Set<String> = ["max-age", "s-maxage", "stale-while-revalidate", "stale-if-error"]
 
     /// Takes one directive in; `name` in lower case.
     mutating func apply(_ name: [UInt8], _ argument: Argument) {
@@ -68,15 +79,20 @@ struct ResponseDirectives: Sendable, Equatable {
         case "no-store": noStore = true
         case "no-cache": Self.qualify(argument, all: &noCache, fields: &noCacheFields)
         case "private": Self.qualify(argument, all: &isPrivate, fields: &privateFields)
-        case "public": isPublic = true
+        case "public": isPublic = isPublic || argument.isNone
         case "must-revalidate": mustRevalidate = true
         case "proxy-revalidate": proxyRevalidate = true
-        case "must-understand": mustUnderstand = true
+        case "must-understand": mustUnderstand = mustUnderstand || argument.isNone
         case "no-transform": noTransform = true
-        case "immutable": immutable = true
+        case "immutable": immutable = immutable || argument.isNone
         default: break
         }
     }
+
+    /// Whether a shared cache may keep the answer to a request that had an `Authorization` field (RFC 9111 §3.5).
+    ///
+    /// Then it is anyone's.
+    var permitsAuthorization: Bool { isPublic || mustRevalidate || sMaxAge != nil }
 
     private static func seconds(_ argument: Argument) -> Int64? {
         if case .seconds(let value) = argument { value } else { nil }

@@ -11,6 +11,9 @@ struct CachePolicySettings: Sendable, Equatable {
 
     /// RFC 9111's reading for a shared cache, instead of that for a private one.
     var isShared = false
+    /// Whether Larder adds a credential of its own to every request: to the shared reading that is `Authorization`, whatever
+    /// field it is sent in.
+    var addsCredential = false
     /// The fields of RFC 9213 that are heeded, the most specific first.
     var targets: [String] = ["Larder-Cache-Control"]
     var heuristic = Heuristic()
@@ -26,6 +29,9 @@ struct RequestFacts: Sendable {
     var method: String
     var hasAuthorization: Bool
     var directives: RequestDirectives
+    /// Whether it had conditions or a range of its own.
+    var isConditional = false
+    var hasRange = false
 
     init(method: String, hasAuthorization: Bool = false, directives: RequestDirectives = .none) {
         self.method = method
@@ -39,6 +45,8 @@ struct RequestFacts: Sendable {
             hasAuthorization: fields.contains("authorization"),
             directives: RequestDirectives(fields: fields)
         )
+        isConditional = fields.lines.contains { UpstreamFields.conditional.contains($0.lowercasedName) }
+        hasRange = fields.contains("range")
     }
 }
 
@@ -80,6 +88,9 @@ struct ResponsePolicy: Sendable, Equatable {
 
     /// Reads an answer (RFC 9111 §3, §4.2).
     ///
+    /// Any final status may be stored with explicit freshness, known or not, but for 202, 206 where parts are not kept, and
+    /// 304. Whether a 5xx may take the place of what is stored is the caller's to say: it never does.
+    ///
     /// - Parameters:
     ///   - requestTime: when the request was sent, `responseTime` when the head of its answer came; Unix seconds.
     init(
@@ -93,7 +104,7 @@ struct ResponsePolicy: Sendable, Equatable {
     ) {
         let targeted = TargetedDirectives.find(in: fields, targets: settings.targets)
         let directives = targeted?.directives ?? ResponseDirectives(lines: fields.all("cache-control"))
-        let dateField = fields[first: "date"].flatMap { HTTPDate.parse($0, now: responseTime) }
+        let dateField = HTTPDate.earliest(of: fields.all("date"), now: responseTime)
         let age = AgeField.parse(fields) ?? -1
         let lifetime = FreshnessLifetime(
             status: status,
@@ -139,6 +150,16 @@ struct ResponsePolicy: Sendable, Equatable {
             route: route
         ) {
             storability = .no(reason)
+            // A 304 may forbid what is stored already.
+            if Self.forbidsReuse(reason) { self.answer.flags.insert(.noStore) }
+        }
+    }
+
+    /// Whether an answer that may not be stored may not be reused either, should it be in the store.
+    private static func forbidsReuse(_ reason: Storability.Reason) -> Bool {
+        switch reason {
+        case .noStore, .isPrivate, .authorization, .notUnderstood, .varyAny: true
+        case .method, .askAgain, .interim, .partial, .notModified, .requestNoStore, .notExplicit, .neverByRoute: false
         }
     }
 
@@ -172,36 +193,40 @@ struct ResponsePolicy: Sendable, Equatable {
         case "POST" where isExplicit && hasContentLocation && (200...299).contains(status): break
         default: return .method
         }
-        if let reason = Self.refusal(ofStatus: status, settings: settings) { return reason }
+        if let reason = Self.refusal(ofStatus: status, for: request, settings: settings) { return reason }
         if route.cache == .never { return .neverByRoute }
         if request.directives.noStore { return .requestNoStore }
-        if route.cache == .force { return nil }
+        if route.cache == .force, StatusFacts.takesRouteLifetime(status) { return nil }
         if directives.mustUnderstand {
             // `no-store` beside it is for caches that do not know the directive (RFC 9111 §5.2.2.3).
-            if !StatusFacts.isUnderstood(status) { return .notUnderstood }
+            if status != 206, !StatusFacts.isUnderstood(status) { return .notUnderstood }
         } else if directives.noStore {
             return .noStore
         }
         if vary == .any { return .varyAny }
         if settings.isShared {
             if directives.isPrivate { return .isPrivate }
-            if request.hasAuthorization, !directives.isPublic, !directives.mustRevalidate, directives.sMaxAge == nil {
-                return .authorization
-            }
+            let isAuthorized = request.hasAuthorization || settings.addsCredential
+            if isAuthorized, !directives.permitsAuthorization { return .authorization }
         }
         let isPermitted =
             directives.isPublic || isExplicit || StatusFacts.isHeuristicallyCacheable(status)
             || !settings.isShared && (directives.isPrivate || !directives.privateFields.isEmpty)
-            || route.fresh != nil
+            || route.fresh != nil && StatusFacts.takesRouteLifetime(status)
+            || route.negative != nil && StatusFacts.isNegative(status)
         return isPermitted ? nil : .notExplicit
     }
 
-    private static func refusal(ofStatus status: Int, settings: CachePolicySettings) -> Storability.Reason? {
+    private static func refusal(
+        ofStatus status: Int,
+        for request: RequestFacts,
+        settings: CachePolicySettings
+    ) -> Storability.Reason? {
         switch status {
         case ..<200: .interim
         case 206: settings.storesPartialContent ? nil : .partial
         case 304: .notModified
-        default: StatusFacts.isMomentary(status) ? .askAgain : nil
+        default: StatusFacts.isMomentary(status, for: request) ? .askAgain : nil
         }
     }
 }

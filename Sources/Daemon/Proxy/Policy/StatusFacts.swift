@@ -3,7 +3,7 @@ enum StatusFacts {
     /// Whether its caching behaviour is implemented here, which `must-understand` asks for (RFC 9111 §5.2.2.3).
     static func isUnderstood(_ status: Int) -> Bool {
         switch status {
-        case 200, 201, 203, 204, 205, 300, 301, 302, 303, 307, 308: true
+        case 200, 201, 203, 204, 205, 206, 300, 301, 302, 303, 307, 308: true
         case 400...417, 421, 422, 423, 424, 425, 426, 428, 429, 431, 451: true
         case 500...505, 506, 507, 508, 511: true
         default: false
@@ -26,10 +26,15 @@ enum StatusFacts {
         }
     }
 
-    /// Whether the answer holds for its own request only: 202 says "ask again", 412 and 416 speak of that request's
-    /// conditions.
-    static func isMomentary(_ status: Int) -> Bool {
-        status == 202 || status == 412 || status == 416
+    /// Whether the answer holds for its own request only, whatever lifetime it names: 202 says "ask again", 412 speaks of the
+    /// request's conditions, 416 of its range.
+    static func isMomentary(_ status: Int, for request: RequestFacts) -> Bool {
+        switch status {
+        case 202: true
+        case 412: request.isConditional
+        case 416: request.hasRange
+        default: false
+        }
     }
 
     /// Whether the answer is a failure worth going stale for: a server error, or too many requests.
@@ -45,6 +50,15 @@ enum StatusFacts {
         if status == 429 || fields.contains("retry-after") { return true }
         return fields.text("x-ratelimit-remaining") == "0" || fields.text("ratelimit-remaining") == "0"
             || fields.text("x-rate-limit-remaining") == "0"
+    }
+
+    /// Whether `fresh` and `cache: force` of a route give an answer of this status its lifetime: what was asked for, a
+    /// redirect to it, or its absence.
+    ///
+    /// A failure is gone as soon as the upstream is well again, a refusal (401, 403) as soon as it has been granted, and 202
+    /// says "ask again".
+    static func takesRouteLifetime(_ status: Int) -> Bool {
+        (200..<400).contains(status) && status != 202 || status == 404 || status == 410
     }
 }
 

@@ -16,19 +16,30 @@ enum StoredFields {
         )
     }
 
-    /// What a 304, or a HEAD answer, does not change: the framing and coding of the stored body, and what belongs to the
-    /// exchange that brought it.
-    private static let unrefreshed: Set<String> = [
-        "content-length", "content-encoding", "content-range", "content-md5", "content-digest", "repr-digest", "digest",
-    ]
+    /// The fields with the time of arrival as `Date`, where the upstream gave none (RFC 9110 §6.6.1).
+    static func dated(_ fields: Fields, at now: Int64) -> Fields {
+        guard !fields.contains("date") else { return fields }
+        return Fields(fields.lines + [Field(name: Array("Date".utf8), value: HTTPDate.format(now))])
+    }
 
-    /// The stored fields with those of a later answer in their place.
+    /// What a 304, or a HEAD answer, does not change: the length, which RFC 9111 §3.2 excepts, and what Larder has
+    /// processed and taken off, the coding and the range.
+    private static let unrefreshed: Set<String> = ["content-length", "content-encoding", "content-range"]
+
+    /// What a later answer changes, but does not add: a stored answer without one had it taken off with the content coding
+    /// that it spoke of.
+    private static let ofTheCoding: Set<String> = ["content-md5", "content-digest", "repr-digest", "digest"]
+
+    /// The stored fields with those of a later answer in their place (RFC 9111 §3.2).
     ///
     /// Each name that occurs in the new answer replaces all stored lines of it; names that do not occur stay as they
     /// were, but for those that would then say something about the wrong answer (`Date`, `Age`, `Warning: 1xx`).
     static func refreshed(_ stored: Fields, by update: Fields, replaysCookies: Bool = false) -> Fields {
-        let new = storable(update, replaysCookies: replaysCookies)
-            .lines.filter { !unrefreshed.contains($0.lowercasedName) }
+        let new = storable(update, replaysCookies: replaysCookies).lines.filter { line in
+            let name = line.lowercasedName
+            if ofTheCoding.contains(name) { return stored.contains(named: name) }
+            return !unrefreshed.contains(name)
+        }
         let replaced = Set(new.map(\.lowercasedName)).union(["date", "age"])
         var kept = stored.lines.filter { line in
             !replaced.contains(line.lowercasedName)

@@ -17,6 +17,10 @@ enum TargetedDirectives {
     }
 
     /// Reads the lines of one targeted field, a structured dictionary; nil when it is empty or breaks its syntax.
+    ///
+    /// Unlike in `Cache-Control`, names are in lower case, numbers are not quoted, of repeated members the last counts, and
+    /// one mistake anywhere invalidates the whole field (RFC 9213 §2.1). A value of a type that its directive does not have
+    /// is not consumed: `max-age="60"` and `max-age=60.5` grant no freshness, `public=1` permits nothing.
     static func parse(_ lines: [[UInt8]]) -> ResponseDirectives? {
         let value = Array(lines.joined(separator: [0x2C, 0x20]))
         var parser = StructuredFieldValueParser(value)
@@ -31,7 +35,8 @@ enum TargetedDirectives {
             switch item.rfc9651BareItem {
             case .bool(true): directives.apply(Array(name.utf8), .none)
             // `no-store=?0` says in so many words that the directive does not hold.
-            case .bool(false): break
+            case .bool(false):
+                if ResponseDirectives.numeric.contains(name) { directives.apply(Array(name.utf8), .unreadable) }
             case .integer(let number) where number >= 0:
                 directives.apply(Array(name.utf8), .seconds(min(number, DeltaSeconds.maximum)))
             case .string(let text): directives.apply(Array(name.utf8), .text(Array(text.utf8)))

@@ -1,0 +1,150 @@
+import Mapping
+import Store
+
+extension Proxy {
+    /// What would be done with a request, by the functions that would do it.
+    ///
+    /// Nothing is fetched, nothing counts as used, nothing is taken into memory, and no principal comes to be.
+    func explain(_ imagined: ImaginedRequest) async throws(StoreError) -> Explanation {
+        let arrival = imagined.arrival
+        let (principal, label) = try await principals.find(arrival.credentials, of: arrival.upstream)
+        // Nobody's id: a principal that is not known has nothing.
+        let request = arrival.live == nil ? imagined.request : imagined.request.plain
+        let demand = Demand(request, arrival, principal: principal ?? -1, hasher: cache.store.hasher)
+        let now = now
+        let (variants, selected) = try await cache.survey(demand, now: now)
+        let mode = modes.current
+        var explanation = Explanation(
+            request: Explanation.Asked(demand, arrival, label: label, isKnown: principal != nil),
+            overrides: Explanation.Overrides(demand.overrides),
+            variants: variants.map { Explanation.Variant($0, isSelected: $0.ready === selected, now: now) }
+                .sorted { $0.isSelected && !$1.isSelected },
+            mode: mode.rawValue,
+            online: Explanation.Outcome(action: "pass", cacheStatus: "", reason: ""),
+            offline: Explanation.Outcome(.offline(demand.request.method))
+        )
+        guard MethodFacts.isAnswerable(demand.request.method) else {
+            explanation.online = Self.outcome(ofUnanswerable: demand)
+            return explanation
+        }
+        explanation.freshness = selected.map {
+            Explanation.Freshness($0, of: demand.upstream, route: demand.overrides, now: now)
+        }
+        let absence = selected == nil ? await cache.absence(of: demand) : .uriMiss
+        let online = Decision(demand, selected, absence: absence, mode: .online, now: now)
+        let offline = Decision(demand, selected, absence: absence, mode: .offline, now: now)
+        explanation.online = Explanation.Outcome(online, demand, now: now)
+        explanation.offline = Explanation.Outcome(offline, demand, now: now)
+        if arrival.live != nil {
+            let isShown = selected?.mayBeShown(at: now) == true
+            explanation.online = .events(isShown: isShown, isAsked: !demand.directives.onlyIfCached)
+            explanation.offline = .events(isShown: isShown, isAsked: false)
+            explanation.upstream = .init(demand, stored: selected, variants: [], now: now)
+            return explanation
+        }
+        if demand.isForOrigin {
+            explanation.online = .forOrigin
+            explanation.upstream = .init(demand.passed, stored: nil, variants: [], now: now)
+            return explanation
+        }
+        switch online {
+        case .ask(_, let stored):
+            let others = demand.asksForItself ? try await cache.variants(besides: demand) : []
+            explanation.upstream = .init(demand, stored: stored, variants: others, now: now)
+        case .answerAndRefresh(let ready, _):
+            explanation.upstream = .init(demand, stored: ready, variants: [], now: now)
+        case .answer, .refuse: break
+        }
+        return explanation
+    }
+
+    private static func outcome(ofUnanswerable demand: Demand) -> Explanation.Outcome {
+        let method = demand.request.method
+        if !MethodFacts.isSafe(method), let problem = demand.upstream.refusesWrite(demand) { return .init(problem) }
+        let forwarded = CacheStatus.forwarded(.method).text
+        guard !MethodFacts.isSafe(method) else {
+            return .init(action: "pass", cacheStatus: forwarded, reason: "\(method) is neither looked up nor stored")
+        }
+        let paths = demand.suspects.map { demand.upstream.principal.redacted(url: $0) }.joined(separator: ", ")
+        return .init(
+            action: "write",
+            cacheStatus: forwarded,
+            reason: "\(method) goes to the upstream; unless it fails, what is stored of \(paths) is dropped"
+        )
+    }
+}
+
+extension Explanation.Asked {
+    init(_ demand: Demand, _ arrival: Arrival, label: String, isKnown: Bool) {
+        let upstream = demand.upstream
+        let match = upstream.rules.route(method: demand.request.method, path: demand.route, status: nil)
+        self.init(
+            method: demand.request.method,
+            upstream: upstream.name,
+            sent: upstream.url(of: upstream.principal.redacted(url: demand.target)),
+            key: demand.key.url,
+            route: match.map { Explanation.Route(upstream.settings.routes[$0.index]) },
+            principal: .init(label: label, isKnown: isKnown, fields: upstream.credentialNames(in: demand.request)),
+            context: arrival.context.split(separator: "\n").map(String.init),
+            view: demand.view == .raw ? "raw" : "wire"
+        )
+    }
+}
+
+extension Explanation.Route {
+    init(_ route: Settings.Route) {
+        path = route.declaration.path
+        method = route.declaration.method
+        model = route.body.map { $0.isList ? "[\($0.model)]" : $0.model }
+    }
+}
+
+extension Explanation.Overrides {
+    /// Nil where the route says nothing.
+    init?(_ route: Settings.Overrides) {
+        guard route != Settings.Overrides() else { return nil }
+        cache = route.cache?.rawValue
+        fresh = route.fresh.map(Units.text)
+        stale = route.stale.map(Units.text)
+        negative = route.negative.map(Units.text)
+        varyIgnore = route.vary.ignore
+        keySort = route.key.sort
+        keyIgnore = route.key.ignore
+    }
+}
+
+extension Explanation.Variant {
+    init(_ variant: AnswerCache.SurveyedAnswer, isSelected: Bool, now: Int64) {
+        let (ready, answer) = (variant.ready, variant.ready.answer)
+        let fields = answer.fields
+        self.init(
+            isSelected: isSelected,
+            status: answer.status,
+            selection: answer.selection.lines.map { line in
+                line.value.map { "\(line.name)=\(String(decoding: $0, as: UTF8.self))" } ?? line.name
+            },
+            inMemory: variant.isInMemory,
+            document: variant.document,
+            form: "\(answer.form)",
+            isDirty: variant.isDirty,
+            objects: variant.objects,
+            bytes: ready.body.count,
+            age: ready.policy.age(at: now),
+            timeToLive: ready.policy.timeToLive(at: now),
+            entityTag: fields.text("etag"),
+            lastModified: fields.text("last-modified")
+        )
+    }
+}
+
+extension Upstream {
+    /// The names of the fields and query parameters of a request that say whose data it asks for.
+    func credentialNames(in request: Request) -> [String] {
+        let query = request.target.firstIndex(of: "?").map { Array(request.target[$0...].utf8.dropFirst()) }
+        let own = settings.credential.map { ["credential (\($0.header))"] } ?? []
+        return own + principal.fieldNames.filter { request.fields.contains(named: $0) }
+            + principal.parameterNames.map { "?\($0)" }.filter {
+                PrincipalFields([$0]).canonical(query: query, fields: Fields()) != nil
+            }
+    }
+}

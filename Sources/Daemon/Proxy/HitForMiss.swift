@@ -1,0 +1,80 @@
+import Store
+
+/// Which documents were lately found not to be shareable, so that those who ask for them need not wait for one another.
+///
+/// Without it, a request for such a document would wait for the head of the flight before it only to learn that its answer is
+/// of no use to it. A document is remembered for one to two minutes after its last answer of that kind, and forgotten when an
+/// answer comes that may be stored, or when a write or a cleaning may have changed what there is to say.
+///
+/// A value for one thread. Two generations of entries take turns, so that nothing has to be sorted or searched for expiry.
+struct HitForMiss {
+    private var young: [Digest128: Int] = [:]
+    private var old: [Digest128: Int] = [:]
+    /// When the generations last took turns, in ns of the loop's clock.
+    private var turnedAt: UInt64
+    private let generationLimit: Int
+
+    /// How long a generation takes notes, in ns.
+    static let generation: UInt64 = 60_000_000_000
+
+    init(now: UInt64, limit: Int = 8_192) {
+        turnedAt = now
+        generationLimit = limit / 2
+    }
+
+    var count: Int { young.count + old.count }
+
+    /// Whether requests for the document go to the upstream each by itself.
+    mutating func contains(_ digest: Digest128, now: UInt64) -> Bool {
+        guard !young.isEmpty || !old.isEmpty else { return false }
+        turn(now)
+        return young[digest] != nil || old[digest] != nil
+    }
+
+    /// An answer came that is good for its own request only.
+    mutating func note(_ digest: Digest128, of key: DocumentKey, now: UInt64) {
+        turn(now)
+        if young.count >= generationLimit { turnOver(now) }
+        young[digest] = Self.place(key.upstream, String(key.url.prefix { $0 != "?" }))
+    }
+
+    /// An answer came that may be stored.
+    mutating func forget(_ digest: Digest128) {
+        young[digest] = nil
+        old[digest] = nil
+    }
+
+    /// A write has invalidated what is at these paths, with any query.
+    mutating func forget(upstream: String, paths: [String]) {
+        guard count > 0 else { return }
+        let places = Set(paths.map { Self.place(upstream, $0) })
+        young = young.filter { !places.contains($0.value) }
+        old = old.filter { !places.contains($0.value) }
+    }
+
+    mutating func forgetAll() {
+        young = [:]
+        old = [:]
+    }
+
+    private mutating func turn(_ now: UInt64) {
+        guard now >= turnedAt &+ Self.generation else { return }
+        // After a long silence both are out of date.
+        if now >= turnedAt &+ 2 &* Self.generation { young = [:] }
+        turnOver(now)
+    }
+
+    private mutating func turnOver(_ now: UInt64) {
+        old = young
+        young = [:]
+        turnedAt = now
+    }
+
+    /// A number for a path; two paths that share one are forgotten together, which does no harm.
+    private static func place(_ upstream: String, _ path: String) -> Int {
+        var hasher = Hasher()
+        hasher.combine(upstream)
+        hasher.combine(path)
+        return hasher.finalize()
+    }
+}

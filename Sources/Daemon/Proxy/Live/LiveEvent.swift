@@ -1,0 +1,81 @@
+/// What one event of a `Larder-Live` stream tells.
+///
+/// On the wire its data are one line of JSON, whatever the body is made of:
+///
+/// ```
+/// event: cached
+/// data: {"status":200,"age":12,"headers":{"content-type":"application/json","etag":"\"a\""},"body":"{\"id\":1}\n"}
+/// ```
+///
+/// The line ends of a body would not survive as lines of an event, where CR, LF and CRLF are one; as escapes of a JSON
+/// string they do. The string's UTF-8 is the body, byte for byte. A body that is not UTF-8, or begins with a byte order mark,
+/// comes as `base64` in the place of `body` (RFC 4648 §4).
+struct LiveEvent: Sendable {
+    /// The event's name.
+    enum Kind: String, Sendable {
+        /// What is stored, whatever its age: `status`, `age`, `headers`, and `body` or `base64`.
+        case cached
+        /// What the upstream says, where it differs from what was shown or nothing was: the same members.
+        case fresh
+        /// The upstream says what was shown already: `status`, `age` and `headers` as they are now.
+        case unchanged
+        /// What the upstream says could not be had: `problem`, a problem document (RFC 9457), and the `age` of what was shown,
+        /// if anything was. Where the upstream answered with an error, `status`, `headers` and the body are that answer's.
+        case error
+    }
+
+    var kind: Kind
+    var problem: ProblemDocument?
+    var status: Int?
+    /// Seconds.
+    var age: Int64?
+    var fields: Fields?
+    var body: LiveBody?
+
+    /// The members before the body.
+    var members: [(name: String, value: JSONText)] {
+        var members: [(name: String, value: JSONText)] = []
+        if let problem { members.append(("problem", .raw(problem.bytes.dropLast()))) }
+        if let status { members.append(("status", .integer(status))) }
+        if let age { members.append(("age", .integer(age))) }
+        if let fields { members.append(("headers", Self.headers(fields))) }
+        return members
+    }
+
+    /// Whether it tells what another event has told: the same bytes, and the same about them.
+    ///
+    /// Fields that change from answer to answer do not count, such as `Date` and rate limits.
+    func tells(sameAs other: LiveEvent) -> Bool {
+        status == other.status && body == other.body
+            && Self.ofTheRepresentation.allSatisfy {
+                fields?.combined(named: $0) == other.fields?.combined(named: $0)
+            }
+    }
+
+    private static let ofTheRepresentation = [
+        "content-type", "content-language", "content-location", "location", "link",
+    ]
+
+    /// The fields as one string for each name, in lower case.
+    ///
+    /// Lines of one name are joined by a comma (RFC 9110 §5.3), but for `Set-Cookie`, whose values have commas in them: they
+    /// are joined by a line feed, which no field value has.
+    private static func headers(_ fields: Fields) -> JSONText {
+        var members: [(name: String, value: String)] = []
+        for line in fields.lines {
+            let name = line.lowercasedName
+            if let index = members.firstIndex(where: { $0.name == name }) {
+                members[index].value += (name == "set-cookie" ? "\n" : ", ") + text(line.value)
+            } else {
+                members.append((name, text(line.value)))
+            }
+        }
+        return .object(members.map { (name: $0.name, value: .string($0.value)) })
+    }
+
+    /// A field value as text: UTF-8 where it is, else ISO 8859-1, as field values once were.
+    private static func text(_ value: [UInt8]) -> String {
+        String(validating: value, as: UTF8.self)
+            ?? String(String.UnicodeScalarView(value.map { Unicode.Scalar($0) }))
+    }
+}

@@ -1,0 +1,46 @@
+import Store
+
+/// Answers stored in parts, which lie under a key of their own: see `Demand.partsKey`.
+extension AnswerCache {
+    func partsDigest(of demand: Demand) -> Digest128 { store.hasher.digest(demand.partsKey) }
+
+    /// The parts in memory that are of the variant a demand asks for.
+    func partsInMemory(_ demand: Demand) -> ReadyAnswer? {
+        Self.newest(memory.answers(at: partsDigest(of: demand)) ?? [], for: demand)
+    }
+
+    /// What the store has in parts; empty, and without waiting, where it has nothing.
+    func partsOnDisk(_ demand: Demand) async throws(StoreError) -> [StoredDocument] {
+        guard store.mayHave(partsDigest(of: demand)) else { return [] }
+        let fields = demand.request.fields
+        return try await store.documents(at: demand.partsKey) { VarySelection(bytes: $0)?.matches(fields) ?? true }
+    }
+
+    /// Keeps in memory what was read from disk, and gives what answers the demand.
+    func admitParts(_ documents: [StoredDocument], for demand: Demand) -> ReadyAnswer? {
+        let digest = partsDigest(of: demand)
+        let found = documents.compactMap { document -> ReadyAnswer? in
+            guard let answer = Answer(document), KnownParts(fields: answer.fields, body: answer.body) != nil else {
+                store.remove(document.id)
+                return nil
+            }
+            let ready = ReadyAnswer(answer, digest: digest, upstream: demand.upstream, base: demand.base)
+            memory.insert(ready, at: digest)
+            return ready
+        }
+        return Self.newest(found, for: demand)
+    }
+
+    /// Forgets the parts of an answer: it is there as a whole now, or they are not to be believed.
+    func forgetParts(of demand: Demand) {
+        let digest = partsDigest(of: demand)
+        let isInMemory = memory.answers(at: digest) != nil
+        memory.remove(digest)
+        if isInMemory || store.mayHave(digest) { store.remove(at: demand.partsKey) }
+    }
+
+    private static func newest(_ answers: [ReadyAnswer], for demand: Demand) -> ReadyAnswer? {
+        answers.filter { $0.answers(demand, under: demand.partsKey) && $0.isPartial }
+            .max { $0.policy.responseTime < $1.policy.responseTime }
+    }
+}

@@ -1,0 +1,130 @@
+import Mapping
+import Store
+
+/// Parts of answers on their way from the upstream: which may be kept, and what they make together.
+extension Flights {
+    /// The part that an answer brings; nil where it must not be stored as one.
+    ///
+    /// Not several parts in one body, none in a content coding, and none whose length is not what it says.
+    func part(in head: UpstreamHead, of flight: Flight) -> ContentRange? {
+        let values = head.fields.all("content-range")
+        guard flight.asksForRange, head.status == 206, values.count == 1, !head.isCoded,
+            let content = ContentRange(values[0]), let range = content.range
+        else { return nil }
+        let length = head.fields.text("content-length").flatMap(Int.init)
+        return length.map { $0 == range.count } ?? true ? content : nil
+    }
+
+    /// Whether an answer brings just what is missing in the stored parts, of the very same representation.
+    func completes(_ head: UpstreamHead, in flight: Flight) -> Bool {
+        guard let known = flight.completing, let parts = known.parts, let gap = parts.gap,
+            let content = storage(of: head, in: flight)?.part, let range = content.range
+        else { return false }
+        return content.length == parts.length.map { Int64($0) } && isSame(known, head.fields)
+            && range.lowerBound <= gap.lowerBound && gap.upperBound <= range.upperBound
+    }
+
+    /// Forgets parts that a 416 shows to be of an earlier version: the whole has another length now.
+    func disbelieveParts(after head: UpstreamHead, in flight: Flight) {
+        guard head.status == 416, let known = flight.parts?.parts?.length,
+            let present = head.fields[first: "content-range"].flatMap({ ContentRange($0) })?.length,
+            present != Int64(known)
+        else { return }
+        cache.forgetParts(of: flight.demand)
+    }
+
+    /// Fetches the whole for those whom parts were to be completed for.
+    func askForWhole(_ relays: [Relay], insteadOf flight: Flight) {
+        retire(flight)
+        cache.forgetParts(of: flight.demand)
+        for relay in relays { ask(relay.demand, relay.reply, stored: nil) }
+    }
+
+    /// Keeps a part that has come, together with those of the same representation; the whole, if that makes it one.
+    ///
+    /// Nil where the part is not of the length it said, something newer is known, or it is too little to be worth it.
+    func keep(_ content: ContentRange, _ storing: Flight.Storing, body: [UInt8], from flight: Flight) -> ReadyAnswer? {
+        guard let new = KnownParts(content, body: body) else { return nil }
+        let demand = flight.demand
+        // What has been stored since the flight began counts, not what was known then.
+        let known = flight.completing ?? cache.partsInMemory(demand) ?? flight.parts
+        var fields = Self.withoutFraming(storing.fields)
+        var parts = new
+        if let known, isSame(known, storing.fields), let joined = known.parts?.combined(with: new),
+            joined.body.count <= settings.limits.document
+        {
+            guard joined.isWorthKeeping(for: new) else { return nil }
+            parts = joined
+            fields = Self.fields(of: Self.withoutFraming(known.answer.fields), replacedBy: fields)
+        } else if let known, known.policy.requestTime > flight.requestTime {
+            return nil
+        }
+        guard let policy = policy(of: fields, storing, isWhole: parts.isWhole, flight) else { return nil }
+        var answer = Answer(
+            key: demand.key,
+            document: nil,
+            status: 200,
+            fields: fields,
+            body: parts.body,
+            policy: policy,
+            selection: storing.selection,
+            form: .received,
+            objects: []
+        )
+        if parts.isWhole { return keep(answer, from: flight) }
+        for value in parts.contentRanges { fields.append("Content-Range", value) }
+        (answer.key, answer.status, answer.fields) = (demand.partsKey, 206, fields)
+        let digest = cache.partsDigest(of: demand)
+        let ready = ReadyAnswer(answer, digest: digest, upstream: demand.upstream, base: demand.base)
+        guard !flight.storesNothing else { return ready }
+        let age = max(0, policy.ageValue) * 1_000_000
+        let reading = Reading(rule: nil, kind: .detail, bound: [:])
+        cache.keep(ready, sent: flight.start, age: age, reading: reading, overtakenAt: flight.overtakenAt)
+        return ready
+    }
+
+    /// Whether both are of one representation, by a strong tag (RFC 9110 §15.3.7.3).
+    private func isSame(_ known: ReadyAnswer, _ fields: Fields) -> Bool {
+        guard let tag = fields[first: "etag"].flatMap({ EntityTag($0) }) else { return false }
+        return known.preconditions.entityTag?.matchesStrongly(tag) ?? false
+    }
+
+    /// The terms on which what the parts make is used again: the newest answer's, read with the fields that it did not repeat.
+    private func policy(of fields: Fields, _ storing: Flight.Storing, isWhole: Bool, _ flight: Flight) -> AnswerPolicy?
+    {
+        let demand = flight.demand
+        var aged = fields
+        if storing.policy.ageValue >= 0 { aged.append("Age", String(storing.policy.ageValue)) }
+        let policy = ResponsePolicy(
+            request: RequestFacts(method: demand.request.method, fields: demand.request.fields),
+            status: isWhole ? 200 : 206,
+            fields: aged,
+            requestTime: flight.requestTime,
+            responseTime: storing.policy.responseTime,
+            settings: demand.upstream.policySettings,
+            route: demand.upstream.overrides(for: demand.route)
+        )
+        return policy.storability == .yes ? policy.answer : nil
+    }
+
+    /// The fields of earlier parts with those of a later one in their place (RFC 9111 §3.4).
+    private static func fields(of known: Fields, replacedBy new: Fields) -> Fields {
+        let names = Set(new.lines.map(\.lowercasedName))
+        return Fields(known.lines.filter { !names.contains($0.lowercasedName) } + new.lines)
+    }
+
+    /// Without what speaks of one message, not of the representation.
+    private static func withoutFraming(_ fields: Fields) -> Fields {
+        let names: Set<String> = ["content-range", "content-length", "content-md5", "content-digest"]
+        return Fields(fields.lines.filter { !names.contains($0.lowercasedName) })
+    }
+}
+
+extension UpstreamHead {
+    /// Whether the body is passed on in a content coding.
+    var isCoded: Bool {
+        fields.all("content-encoding").flatMap { FieldSyntax.members($0) }.contains { coding in
+            !FieldSyntax.equalsIgnoringCase(coding, "identity".utf8)
+        }
+    }
+}

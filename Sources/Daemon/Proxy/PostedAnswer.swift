@@ -1,0 +1,51 @@
+/// The answer to a POST that is the new representation of its target (RFC 9110 §9.3.3): with explicit freshness and a
+/// `Content-Location` that equals the target URI, it answers later requests for it.
+struct PostedAnswer {
+    let answer: Answer
+
+    /// - Parameters:
+    ///   - requestTime: when the request was sent, and `responseTime` when its answer had come, in seconds since 1970.
+    init?(_ outcome: WriteOutcome, of demand: Demand, requestTime: Int64, responseTime: Int64) {
+        // Other statuses tell of the action; a later GET would not be answered with them.
+        guard demand.request.method == "POST", outcome.error == nil, let head = outcome.head, head.status == 200,
+            let body = outcome.body, Self.isOfTarget(head.fields, demand)
+        else { return nil }
+        let route = demand.upstream.overrides(for: demand.route)
+        let policy = ResponsePolicy(
+            request: RequestFacts(method: demand.request.method, fields: demand.request.fields),
+            status: head.status,
+            fields: head.fields,
+            requestTime: requestTime,
+            responseTime: responseTime,
+            settings: demand.upstream.policySettings,
+            route: route
+        )
+        guard policy.storability == .yes,
+            let selection = demand.upstream.selection(policy, route: route, request: demand.request.fields)
+        else { return nil }
+        let fields = StoredFields.storable(
+            head.fields,
+            leavingOut: policy.fieldsNotStored + policy.fieldsNotReused,
+            replaysCookies: demand.upstream.settings.cookies == .replay
+        )
+        answer = Answer(
+            key: demand.key,
+            document: nil,
+            status: head.status,
+            fields: StoredFields.dated(fields, at: responseTime),
+            body: body,
+            policy: policy.answer,
+            selection: selection,
+            form: .received,
+            objects: []
+        )
+    }
+
+    private static func isOfTarget(_ fields: Fields, _ demand: Demand) -> Bool {
+        let lines = fields.all("content-location")
+        guard lines.count == 1 else { return false }
+        let target = URIReference(demand.upstream.url(of: demand.target))
+        let location = URIReference(lines[0]).resolved(against: target)
+        return location.origin != nil && location.origin == target.origin && location.target == target.target
+    }
+}

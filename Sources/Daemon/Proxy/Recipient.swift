@@ -1,0 +1,56 @@
+/// Where the answer of a flight goes: to a client's `Reply`, or to what makes something else of it first.
+///
+/// It is given the answer in one of three ways, once: begun, written and finished or aborted, as it arrives; whole, from
+/// what is stored; or refused. Called on the upstream loop; its callbacks come on any thread.
+protocol Recipient: AnyObject {
+    /// An answer 1xx, ahead of the final one.
+    func informational(status: Int, fields: Fields)
+
+    /// Begins an answer that follows as it arrives.
+    ///
+    /// - Parameter isKept: whether the flight keeps the pieces of the body as well, so that keeping them costs nothing.
+    func begin(status: Int, reason: String?, fields: Fields, framing: ReplyFraming, isKept: Bool)
+    func write(_ piece: [UInt8])
+    func finish()
+    /// The answer broke off.
+    func abort()
+
+    /// Gives the whole answer.
+    func respond(status: Int, fields: Fields, body: [UInt8])
+
+    /// Gives a whole answer that is stored, or might be.
+    ///
+    /// - Parameter cookies: new ones for this client alone; those of an answer that is replayed are in it already.
+    func serve(
+        _ ready: ReadyAnswer,
+        for demand: Demand,
+        as manner: Manner,
+        isCollapsed: Bool,
+        cookies: [Field],
+        now: Int64
+    )
+
+    /// Gives a problem document in place of an answer.
+    ///
+    /// - Parameter status: how far the request got; without it the kind of problem says why it got nowhere.
+    func refuse(_ problem: ProblemDocument, _ status: CacheStatus?)
+
+    /// Bytes written here that have not been taken yet.
+    var backlog: Int { get }
+
+    /// Calls back once when the backlog is below `limit` bytes, or nobody is there any more to take it.
+    func onDrain(below limit: Int, _ callback: @escaping @Sendable () -> Void)
+
+    /// Calls back once if nobody waits for the answer any more before it is finished.
+    func onDisconnect(_ callback: @escaping @Sendable () -> Void)
+}
+
+extension Reply: Recipient {
+    func begin(status: Int, reason: String?, fields: Fields, framing: ReplyFraming, isKept: Bool) {
+        start(status: status, reason: reason, fields: fields, framing: framing)
+    }
+
+    func finish() {
+        finish(trailers: Fields())
+    }
+}

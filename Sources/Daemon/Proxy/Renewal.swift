@@ -1,0 +1,174 @@
+import Store
+
+/// What the upstream says of stored answers without sending them again: a 304 (RFC 9111 §4.3.3, §4.3.4) or the answer to a
+/// HEAD (§4.3.5).
+extension Flights {
+    /// A 304: one of the stored answers that the upstream was asked about holds.
+    ///
+    /// One that speaks of none of them, or of what a write or a cleaning has removed meanwhile, helps nobody: the whole is
+    /// asked for.
+    func notModified(_ head: UpstreamHead, _ flight: Flight, for relays: [Relay]) {
+        guard !flight.storesNothing, let selected = flight.validation.selected(by: head.fields, now: now) else {
+            return askAgain(relays, stored: flight.stored)
+        }
+        switch selected {
+        case .chosen:
+            guard let stored = flight.stored else { return askAgain(relays, stored: nil) }
+            onceSettled(stored, flight) { [self] in renew(stored, by: head, flight, for: relays) }
+        case .variant(let variant):
+            // What it shows may have changed since it was asked about: the store knows.
+            settling[ObjectIdentifier(flight)] = flight
+            let isMeant: @Sendable ([UInt8]) -> Bool = { $0 == variant.selection }
+            afterCommits(reading: flight.demand.key, where: isMeant) { [self] found in
+                settling[ObjectIdentifier(flight)] = nil
+                adopt(found.compactMap { Answer($0) }.first, by: head, flight, for: relays)
+                refreshed(flight)
+            }
+        }
+    }
+
+    /// Does something once it is known which document a stored answer is, and whose changes it would have to follow; that
+    /// is a matter of milliseconds after it came.
+    private func onceSettled(_ stored: ReadyAnswer, _ flight: Flight, _ work: @escaping () -> Void) {
+        guard stored.stored == nil else { return work() }
+        settling[ObjectIdentifier(flight)] = flight
+        afterCommits { [self] in
+            settling[ObjectIdentifier(flight)] = nil
+            work()
+            refreshed(flight)
+        }
+    }
+
+    // MARK: 304
+
+    /// The chosen answer is good for longer.
+    private func renew(_ stored: ReadyAnswer, by head: UpstreamHead, _ flight: Flight, for relays: [Relay]) {
+        // A document that became dirty meanwhile is not what the 304 spoke of.
+        guard stored.isClean, !flight.storesNothing else { return askAgain(relays, stored: flight.stored) }
+        let renewed = renewed(stored.answer, by: head, flight)
+        var answer = stored.answer
+        answer.fields = renewed.fields
+        answer.policy = renewed.policy.answer
+        if let known = stored.stored { (answer.document, answer.objects) = known }
+        let selection = selection(of: renewed, flight)
+        if let selection, selection == answer.selection {
+            let ready = ready(answer, flight)
+            cache.renew(stored, with: ready, sent: flight.start, overtakenAt: flight.overtakenAt)
+            return serve(ready, by: head, renewed, to: relays)
+        }
+        // From now on it varies by something else, or must not be kept.
+        cache.drop(stored)
+        // Parts that are kept no longer still answer this one request.
+        guard !stored.isPartial else { return serve(ready(answer, flight), by: head, renewed, to: relays) }
+        keepAnew(answer, under: selection, by: head, renewed, flight, for: relays)
+    }
+
+    /// The answer to a request with other selecting fields is the answer to this one, too.
+    ///
+    /// That one is left as it is: the upstream spoke of this request's representation only.
+    private func adopt(_ source: Answer?, by head: UpstreamHead, _ flight: Flight, for relays: [Relay]) {
+        guard let source, source.form == .received, !flight.storesNothing else {
+            return askAgain(relays, stored: flight.stored)
+        }
+        let renewed = renewed(source, by: head, flight)
+        var answer = source
+        answer.fields = renewed.fields
+        answer.policy = renewed.policy.answer
+        keepAnew(answer, under: selection(of: renewed, flight), by: head, renewed, flight, for: relays)
+    }
+
+    /// Keeps a stored body as if it had just come with the fields of a 304.
+    private func keepAnew(
+        _ answer: Answer,
+        under selection: VarySelection?,
+        by head: UpstreamHead,
+        _ renewed: Freshening.Renewed,
+        _ flight: Flight,
+        for relays: [Relay]
+    ) {
+        guard let selection else { return serve(ready(answer, flight), by: head, renewed, to: relays) }
+        var answer = answer
+        answer.selection = selection
+        answer.document = nil
+        answer.objects = []
+        serve(keep(answer, from: flight), by: head, renewed, to: relays)
+    }
+
+    private func renewed(_ answer: Answer, by head: UpstreamHead, _ flight: Flight) -> Freshening.Renewed {
+        let demand = flight.demand
+        return Freshening.renewed(
+            answer.fields,
+            status: answer.status,
+            by: head.fields,
+            request: RequestFacts(method: demand.request.method, fields: demand.request.fields),
+            requestTime: flight.requestTime,
+            responseTime: now,
+            settings: demand.upstream.policySettings,
+            route: demand.upstream.overrides(for: demand.route),
+            replaysCookies: demand.upstream.settings.cookies == .replay
+        )
+    }
+
+    /// The variant that a renewed answer is from now on; nil where it may not be kept.
+    private func selection(of renewed: Freshening.Renewed, _ flight: Flight) -> VarySelection? {
+        guard renewed.policy.storability == .yes else { return nil }
+        let demand = flight.demand
+        let route = demand.upstream.overrides(for: demand.route)
+        return demand.upstream.selection(renewed.policy, route: route, request: demand.request.fields)
+    }
+
+    private func ready(_ answer: Answer, _ flight: Flight) -> ReadyAnswer {
+        let demand = flight.demand
+        let digest = answer.status == 206 ? cache.partsDigest(of: demand) : demand.digest
+        return ReadyAnswer(answer, digest: digest, upstream: demand.upstream, base: demand.base)
+    }
+
+    /// Serves a renewed answer to those who wait for its variant; the others ask for theirs.
+    private func serve(
+        _ ready: ReadyAnswer,
+        by head: UpstreamHead,
+        _ renewed: Freshening.Renewed,
+        to relays: [Relay]
+    ) {
+        let isServed = { (relay: Relay) in relay.isLeader || ready.answers(relay.demand) }
+        serve(
+            ready,
+            to: relays.filter(isServed),
+            as: { .revalidated($0.reason, isStored: renewed.policy.storability == .yes) },
+            cookies: head.cookies + renewed.withheld.filter { !$0.isNamed("set-cookie") }
+        )
+        for relay in relays where !isServed(relay) { askAlone(relay) }
+    }
+
+    // MARK: HEAD
+
+    /// The 200 to a HEAD renews the stored answer to a GET, or shows that it is out of date.
+    func compare(_ stored: ReadyAnswer, with head: UpstreamHead, _ flight: Flight) {
+        let hasWhole = stored.answer.form == .received && stored.answer.status == 200
+        let length = hasWhole ? stored.answer.body.count : nil
+        switch Freshening.outcome(ofHead: head.fields, stored: stored.answer.fields, length: length) {
+        case .invalidate:
+            cache.drop(stored)
+            // Its commit may be still to come.
+            if stored.stored == nil { onceSettled(stored, flight) { [self] in cache.drop(stored) } }
+        case .refresh:
+            guard hasWhole else { return }
+            onceSettled(stored, flight) { [self] in refresh(stored, by: head, flight) }
+        }
+    }
+
+    private func refresh(_ stored: ReadyAnswer, by head: UpstreamHead, _ flight: Flight) {
+        guard stored.isClean, !flight.storesNothing, let known = stored.stored else { return }
+        // Without a validator it tells nothing about the objects in the body, whose times a renewal renews.
+        guard known.objects.isEmpty || head.fields.contains("etag") || head.fields.contains("last-modified") else {
+            return
+        }
+        let renewed = renewed(stored.answer, by: head, flight)
+        guard selection(of: renewed, flight) == stored.answer.selection else { return cache.drop(stored) }
+        var answer = stored.answer
+        (answer.document, answer.objects) = known
+        answer.fields = renewed.fields
+        answer.policy = renewed.policy.answer
+        cache.renew(stored, with: ready(answer, flight), sent: flight.start, overtakenAt: flight.overtakenAt)
+    }
+}

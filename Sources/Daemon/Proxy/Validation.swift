@@ -1,0 +1,77 @@
+/// An answer stored under a demand's key for a request with other selecting fields (RFC 9111 §4.1).
+///
+/// It cannot be chosen for the demand, but the upstream may say that it is what the demand asks for.
+struct Variant: Sendable {
+    /// The bytes of its `VarySelection`, which name it in the store.
+    let selection: [UInt8]
+    /// What the upstream may be asked about it by; nil where it may not: without a tag of the upstream's, or because
+    /// something newer is known of what it shows.
+    let validators: Preconditions.Stored?
+}
+
+/// What one request asks the upstream about stored answers, and which of them a 304 to it speaks of (RFC 9111 §4.3).
+struct Validation: Sendable {
+    /// The answer that would be chosen for the request, were it fresh.
+    private(set) var chosen: Preconditions.Stored?
+    /// Others that are asked about by their tags, the newest first.
+    private(set) var variants: [Variant] = []
+
+    /// Asks about nothing: the upstream is to send the whole.
+    static let none = Validation(chosen: nil, variants: [])
+
+    init(chosen: Preconditions.Stored?, variants: [Variant]) {
+        self.chosen = chosen
+        self.variants = variants.filter { $0.validators?.entityTag != nil }
+    }
+
+    /// Asks about what is stored for a demand.
+    ///
+    /// A stored answer that shows anything else than what the upstream sent is asked for without conditions, whatever
+    /// else is stored: a 304 would speak of bytes that are no longer served.
+    init(_ demand: Demand, stored: ReadyAnswer?, variants: [Variant]) {
+        let isOfParts = demand.isForParts && stored?.isPartial == true && !demand.hasConditions
+        guard demand.asksForItself || isOfParts, stored?.isClean != false,
+            stored.map({ $0.answer.form == .received }) != false
+        else {
+            self = .none
+            return
+        }
+        let answer = stored?.answer
+        let isValidatable = answer?.isValidatable == true
+        self.init(
+            chosen: isValidatable ? answer.map { Preconditions.Stored(fields: $0.fields, policy: $0.policy) } : nil,
+            // The answer to a HEAD has no body to be stored under another selection.
+            variants: demand.isShareable ? variants : []
+        )
+    }
+
+    var isEmpty: Bool { chosen == nil && variants.isEmpty }
+
+    /// The fields that the request carries.
+    var fields: Fields {
+        var fields = Preconditions.validators(of: candidates)
+        // A date can speak of the chosen one only: another selection may have another representation of the same time.
+        if chosen == nil { fields.remove("if-modified-since") }
+        return fields
+    }
+
+    private var candidates: [Preconditions.Stored] { (chosen.map { [$0] } ?? []) + variants.compactMap(\.validators) }
+
+    /// What a 304 speaks of.
+    enum Selected {
+        case chosen
+        case variant(Variant)
+    }
+
+    /// Which of the stored answers a 304 speaks of; nil where that cannot be told, and everything has to be asked again.
+    func selected(by update: Fields, now: Int64) -> Selected? {
+        let found = Freshening.selected(by: update, among: candidates, now: now)
+        guard let first = found.first else { return nil }
+        if chosen != nil {
+            if found.contains(0) { return .chosen }
+            return update.contains("etag") ? .variant(variants[first - 1]) : nil
+        }
+        // Only its tag says that it is of this selection, too.
+        return update.contains("etag") ? .variant(variants[first]) : nil
+    }
+}

@@ -1,0 +1,176 @@
+import Foundation
+import Testing
+
+/// Requests at the same time: what is shared is fetched once, and nobody waits for what is not.
+@Suite(.scripts) struct CoalescingTests {
+    @Test func `200 clients for one slow URL make one request`() throws {
+        let gate = Gate()
+        let asking = Monitor(0)
+        let origin = try Origin { _ in Answer.json(#"{"id":1}"#, Fresh.minute).after(gate) }
+        let larder = try Larder(origin)
+        let answers = Background {
+            try together(200) { _ in
+                asking.withLock { $0 += 1 }
+                return try larder.client(limit: .seconds(60)).request("GET", "/slow", ["Connection": "close"])
+            }
+        }
+        asking.wait { $0 == 200 }
+        // The last of them are on their way.
+        pause(.milliseconds(500))
+        gate.open()
+        let all = try answers.value(.seconds(60))
+        #expect(all.allSatisfy { $0.status == 200 && $0.text == #"{"id":1}"# })
+        #expect(origin.count() == 1)
+        #expect(all.count { $0.cacheStatus.contains("collapsed") } >= 150)
+    }
+
+    @Test func `200 clients for what may not be stored do not wait for one another`() throws {
+        // From the second request on, the origin answers nobody before 200 are there.
+        let crowd = Monitor(0)
+        let origin = try Origin { request in
+            if request.number > 0 {
+                crowd.withLock { $0 += 1 }
+                crowd.wait(.seconds(60)) { $0 >= 200 }
+            }
+            return .json(#"{"n":\#(request.number)}"#, ["Cache-Control": "no-store"])
+        }
+        let larder = try Larder(origin)
+        #expect(try larder.get("/own").status == 200)
+        let answers = Background {
+            try together(200) { _ in
+                try larder.client(limit: .seconds(60)).request("GET", "/own", ["Connection": "close"])
+            }
+        }
+        let all = try answers.value(.seconds(60))
+        #expect(all.allSatisfy { $0.status == 200 })
+        #expect(Set(all.map(\.text)).count == 200)
+        #expect(!all.contains { $0.cacheStatus.contains("collapsed") })
+    }
+
+    @Test func `those who waited for an answer that is not for them go all at once`() throws {
+        let first = Gate()
+        let crowd = Monitor(0)
+        let origin = try Origin { request in
+            if request.number == 0 {
+                first.wait()
+            } else {
+                crowd.withLock { $0 += 1 }
+                crowd.wait { $0 >= 30 }
+            }
+            return .json(#"{"n":\#(request.number)}"#, ["Cache-Control": "no-store"])
+        }
+        let larder = try Larder(origin)
+        let leader = Background { try larder.get("/x") }
+        origin.waitForRequests(1)
+        let others = Background { try together(30) { _ in try larder.get("/x") } }
+        pause(.milliseconds(300))
+        #expect(origin.count() == 1)
+        first.open()
+        let all = try [leader.value()] + others.value()
+        #expect(Set(all.map(\.text)).count == 31)
+    }
+
+    @Test func `an answer that may be stored brings the sharing back`() throws {
+        let origin = try Origin { _ in .json("{}", ["Cache-Control": "no-store"]) }
+        let larder = try Larder(origin)
+        _ = try larder.get("/x")
+        origin.always(.json("[]", Fresh.never))
+        _ = try larder.get("/x")
+        origin.forget()
+        let gate = Gate()
+        origin.behave { _ in Answer.json("[1]", Fresh.minute).after(gate) }
+        let answers = Background { try together(10) { _ in try larder.get("/x") } }
+        origin.waitForRequests(1)
+        pause(.milliseconds(300))
+        gate.open()
+        #expect(try answers.value().allSatisfy { $0.text == "[1]" })
+        #expect(origin.count() == 1)
+    }
+
+    @Test func `a leader that leaves hands over to those who follow`() throws {
+        let origin = try Origin { _ in .json("{}") }
+        let larder = try Larder(origin)
+        for isHeadOut in [false, true] {
+            let path = "/\(isHeadOut)"
+            let early = Gate()
+            origin.behave { _ in
+                isHeadOut
+                    ? Answer.json(#"{"id":1}"#, Fresh.minute).split(at: 101, by: early)
+                    : Answer.json(#"{"id":1}"#, Fresh.minute).after(early)
+            }
+            var leader: Client? = try larder.client()
+            try leader?.send("GET \(path) HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            origin.waitForRequests(1, path)
+            let follower = try larder.client()
+            try follower.send("GET \(path) HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            pause(.milliseconds(200))
+            leader?.socket.resetOnClose()
+            leader = nil
+            pause(.milliseconds(200))
+            early.open()
+            #expect(try follower.response().text == #"{"id":1}"#)
+            #expect(origin.count(path) == 1)
+            #expect(try larder.get(path).isHit)
+        }
+    }
+
+    @Test func `what nobody waits for any more is given up, and the next one asks anew`() throws {
+        let gate = Gate()
+        let origin = try Origin { _ in Answer.json("1", Fresh.minute).after(gate) }
+        let larder = try Larder(origin)
+        var client: Client? = try larder.client()
+        try client?.send("GET /x HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        origin.waitForRequests(1)
+        client?.socket.resetOnClose()
+        client = nil
+        origin.always(.json("2", Fresh.minute))
+        // One who comes before the leaving is noticed waits with those who left.
+        #expect(eventually { (try? larder.client(limit: .milliseconds(500)).get("/x").text) == "2" })
+        gate.open()
+    }
+
+    @Test func `principals, contexts and variants do not share`() throws {
+        let gate = Gate()
+        let origin = try Origin { request in
+            let mark = ["Authorization", "Accept-Language", "X-Shape"].map { request[$0] ?? "-" }
+            return Answer.json("\"\(mark.joined(separator: " "))\"", Fresh.minute + ["Vary": "X-Shape"]).after(gate)
+        }
+        let larder = try Larder(origin)
+        let kinds: [(FieldLines, String)] = [
+            ([:], "- - -"), (["Authorization": "a"], "a - -"), (["Authorization": "b"], "b - -"),
+            (["Accept-Language": "en"], "- en -"), (["X-Shape": "round"], "- - round"),
+            (["X-Shape": "square"], "- - square"),
+        ]
+        let answers = Background { try together(30) { try larder.get("/x", kinds[$0 % 6].0).text } }
+        origin.waitForRequests(4)
+        pause(.milliseconds(200))
+        gate.open()
+        for (number, text) in try answers.value().enumerated() { #expect(text == "\"\(kinds[number % 6].1)\"") }
+        // One fetch for each, also for the variants that only the first answer told apart.
+        #expect(origin.count() == kinds.count)
+    }
+
+    @Test func `one who insists on the upstream may share a fetch, but not what it brought before`() throws {
+        let (head, rest) = (Gate(), Gate())
+        let origin = try Origin { request in
+            guard request.number == 0 else { return .json("2", Fresh.minute) }
+            return Answer(
+                steps: [.wait(head)] + Answer.json("100", Fresh.minute).split(at: 100, by: rest).steps
+            )
+        }
+        let larder = try Larder(origin)
+        let leader = try larder.client()
+        try leader.send("GET /x HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        origin.waitForRequests(1)
+        let early = Background { try larder.get("/x", ["Cache-Control": "no-cache"]) }
+        pause(.milliseconds(200))
+        #expect(origin.count() == 1)
+        head.open()
+        #expect(try leader.head().status == 200)
+        // Whoever asks only now wants to hear something newer.
+        #expect(try larder.get("/x", ["Cache-Control": "max-age=0"]).text == "2")
+        rest.open()
+        #expect(try leader.bytes(3) == Array("100".utf8))
+        #expect(try early.value().text == "100")
+    }
+}

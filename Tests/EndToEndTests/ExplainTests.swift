@@ -1,0 +1,269 @@
+import Foundation
+import Testing
+
+/// `GET /explain` and `larder explain`: why an answer is what it is.
+@Suite(.scripts) struct ExplainTests {
+    static func explain(_ larder: Larder, _ url: String, _ fields: [String] = [], more: String = "") throws -> [String:
+        Any]
+    {
+        let headers = fields.map { "&header=\(escaped($0))" }.joined()
+        let answer = try larder.admin("GET", "/explain?url=\(escaped(url))\(headers)\(more)")
+        #expect(answer.status == 200, "\(answer.text)")
+        return answer.object
+    }
+
+    static func escaped(_ text: String) -> String {
+        text.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? ""
+    }
+
+    private func member(_ path: String, of explanation: [String: Any]) -> Any? {
+        path.split(separator: ".").reduce(explanation as Any?) { value, name in
+            (value as? [String: Any])?[String(name)]
+        }
+    }
+
+    private func term(_ name: String, of explanation: [String: Any]) -> (Int, String)? {
+        let terms = member("freshness.terms", of: explanation) as? [[String: Any]] ?? []
+        let found = terms.first { $0["name"] as? String == name }
+        return found.map { ($0["seconds"] as? Int ?? -1, $0["source"] as? String ?? "") }
+    }
+
+    @Test func `asking fetches nothing, stores nothing and makes no principal`() throws {
+        let origin = try Origin { _ in .json("{}", Fresh.minute) }
+        let larder = try Larder(origin)
+        let before = try larder.sql("SELECT count(*) FROM _principals")
+        let explanation = try Self.explain(larder, "/x?access_token=secret", ["Authorization: Bearer hush"])
+        #expect(member("online.action", of: explanation) as? String == "ask")
+        #expect(member("online.cacheStatus", of: explanation) as? String == "larder; fwd=uri-miss")
+        #expect(member("offline.action", of: explanation) as? String == "refuse")
+        #expect(member("request.principal.isKnown", of: explanation) as? Bool == false)
+        #expect(member("request.principal.fields", of: explanation) as? [String] == ["authorization", "?access_token"])
+        #expect(member("request.sent", of: explanation) as? String == "\(origin.url)/x?access_token=REDACTED")
+        #expect("\(explanation)".contains("hush") == false && "\(explanation)".contains("secret") == false)
+        #expect(origin.count() == 0)
+        #expect(try larder.documents() == 0)
+        #expect(try larder.sql("SELECT count(*) FROM _principals") == before)
+    }
+
+    @Test func `each number comes with its source`() throws {
+        let modified = CacheTests.date(in: -100_000)
+        let origin = try Origin { request in
+            switch request.path {
+            case "/age": .json("{}", ["Cache-Control": "max-age=600", "Age": "90", "Date": CacheTests.date(in: -30)])
+            case "/heuristic": .json("{}", ["Last-Modified": modified, "Date": CacheTests.now])
+            case "/expires": .json("{}", ["Expires": CacheTests.date(in: 500), "Date": CacheTests.now])
+            case "/targeted": .json("{}", ["Cache-Control": "no-store", "Larder-Cache-Control": "max-age=70"])
+            default: .json("{}", ["Cache-Control": "max-age=5, stale-while-revalidate=7, must-revalidate"])
+            }
+        }
+        let larder = try Larder(
+            config: Configs.plain(origin, top: ["routes:", "  - { path: routed, fresh: 5m, stale: 1h }"])
+        )
+        for path in ["/age", "/heuristic", "/expires", "/targeted", "/routed"] { _ = try larder.get(path) }
+
+        let age = try Self.explain(larder, "/age")
+        #expect(term("lifetime", of: age)?.0 == 600)
+        #expect(term("lifetime", of: age)?.1 == "max-age of Cache-Control")
+        #expect((30...40).contains(term("apparent age", of: age)?.0 ?? 0))
+        #expect(term("corrected age", of: age)?.1.hasPrefix("Age: 90, plus ") == true)
+        #expect((90...100).contains(term("initial age", of: age)?.0 ?? 0))
+        #expect(term("time to live", of: age)?.0 == 600 - (term("age", of: age)?.0 ?? 0))
+        #expect(member("freshness.isFresh", of: age) as? Bool == true)
+
+        let heuristic = try Self.explain(larder, "/heuristic")
+        #expect((9_990...10_010).contains(term("lifetime", of: heuristic)?.0 ?? 0))
+        #expect(term("lifetime", of: heuristic)?.1.hasPrefix("10 % of the ") == true)
+        #expect(term("lifetime", of: try Self.explain(larder, "/expires"))?.1 == "Expires minus Date")
+        #expect(term("lifetime", of: try Self.explain(larder, "/targeted"))?.1 == "Larder-Cache-Control (RFC 9213)")
+
+        let routed = try Self.explain(larder, "/routed")
+        #expect(term("lifetime", of: routed)?.0 == 300)
+        #expect(term("lifetime", of: routed)?.1 == "fresh: 5m of the route")
+        #expect(term("upstream lifetime", of: routed)?.0 == 5)
+        #expect(term("stale while revalidate", of: routed)?.1 == "stale of the route")
+        #expect(member("freshness.rules", of: routed) as? [String] == ["must-revalidate, overruled by the route"])
+        #expect(member("overrides.fresh", of: routed) as? String == "5m")
+        #expect(member("request.route.path", of: routed) as? String == "routed")
+        #expect((member("online.cacheStatus", of: routed) as? String)?.hasSuffix("detail=fresh-by-route") == true)
+    }
+
+    /// Whatever `/explain` foretells is what the next request gets.
+    @Test(
+        arguments: [
+            ("/fresh", [:], "answer"), ("/fresh", ["Cache-Control": "no-cache"], "ask"),
+            ("/fresh", ["Cache-Control": "max-age=0"], "ask"), ("/fresh", ["If-None-Match": "\"a\""], "answer"),
+            ("/fresh", ["X-A": "2"], "ask"), ("/stale", [:], "ask"),
+            ("/stale", ["Cache-Control": "max-stale=3600"], "answer"), ("/while", [:], "answer-and-refresh"),
+            ("/unknown", [:], "ask"), ("/unknown", ["Cache-Control": "only-if-cached"], "refuse"),
+            ("/never", [:], "ask"), ("/fresh", ["If-Match": "\"a\""], "pass"),
+        ] as [(String, [String: String], String)]
+    )
+    func `what is foretold happens`(_ path: String, _ fields: [String: String], _ action: String) throws {
+        let origin = try Origin { request in
+            let tag: FieldLines = ["ETag": "\"a\"", "Vary": "X-A"]
+            return switch request.path {
+            case "/fresh": .json("{}", tag + Fresh.minute)
+            case "/stale": .json("{}", tag + ["Cache-Control": "max-age=60", "Age": "100"])
+            case "/while": .json("{}", ["Cache-Control": "max-age=60, stale-while-revalidate=600", "Age": "100"])
+            default: .json("{}", Fresh.minute)
+            }
+        }
+        let rules = ["routes:", "  - { path: never, cache: never }"]
+        let larder = try Larder(config: Configs.plain(origin, top: rules))
+        for path in ["/fresh", "/stale", "/while", "/never"] { _ = try larder.get(path) }
+        #expect(try larder.waitForDocuments(3))
+        let asked = origin.count()
+        let lines = fields.map { "\($0): \($1)" }
+        let foretold = try Self.explain(larder, path, lines)
+        #expect(member("online.action", of: foretold) as? String == action)
+        #expect(origin.count() == asked)
+
+        let answer = try larder.get(path, FieldLines(fields.map { .init(name: $0, value: $1) }))
+        let status = try #require(member("online.cacheStatus", of: foretold) as? String).filter { $0 != " " }
+        let words = status.split(separator: ";").filter { !$0.hasPrefix("ttl") }
+        #expect(words.allSatisfy { answer.cacheStatus.split(separator: ";").contains($0) }, "\(answer.cacheStatus)")
+        if let code = member("online.status", of: foretold) as? Int { #expect(answer.status == code) }
+        if action == "ask" || action == "pass" {
+            #expect(origin.count() == asked + 1)
+            let conditions = member("upstream.conditions", of: foretold) as? [String] ?? []
+            let sent = origin.requests.last?["If-None-Match"].map { ["If-None-Match: \($0)"] } ?? []
+            #expect(conditions.filter { $0.hasPrefix("If-None-Match") } == sent)
+        } else if action != "answer-and-refresh" {
+            #expect(origin.count() == asked)
+        }
+    }
+
+    @Test func `every variant is told, in memory or on disk, and after a restart`() throws {
+        let origin = try Origin { request in
+            .json("{\"id\":1,\"v\":\"\(request["X-A"] ?? "")\"}", Fresh.minute + ["Vary": "X-A"])
+        }
+        let larder = try Larder(config: Configs.blog(origin))
+        for value in ["1", "2"] { _ = try larder.get("/users/1", ["X-A": value]) }
+        #expect(try larder.waitForDocuments(2))
+        func variants(_ fields: [String]) throws -> [[String: Any]] {
+            try Self.explain(larder, "/users/1", fields)["variants"] as? [[String: Any]] ?? []
+        }
+        let both = try variants(["X-A: 2"])
+        #expect(both.count == 2)
+        #expect(both.map { $0["isSelected"] as? Bool } == [true, false])
+        #expect(both[0]["selection"] as? [String] == ["x-a=2"])
+        #expect(both.allSatisfy { $0["inMemory"] as? Bool == true && $0["objects"] as? Int == 1 })
+        #expect(try variants([]).allSatisfy { $0["isSelected"] as? Bool == false })
+        try larder.restart()
+        #expect(try variants(["X-A: 1"]).allSatisfy { $0["inMemory"] as? Bool == false })
+        // Looking took nothing into memory.
+        #expect(try variants(["X-A: 1"]).allSatisfy { $0["inMemory"] as? Bool == false })
+        _ = try larder.get("/users/1", ["X-A": "1"])
+        #expect(try variants(["X-A: 1"]).map { $0["inMemory"] as? Bool } == [true, false])
+    }
+
+    @Test func `a composed answer and a dirty one are told`() throws {
+        let origin = try Origin([
+            "/users": .json(#"[{"id":1,"name":"old"}]"#, Fresh.minute),
+            "/users/1": .json(#"{"id":1,"name":"new"}"#, Fresh.minute),
+        ])
+        let larder = try Larder(config: Configs.blog(origin))
+        _ = try larder.get("/users")
+        _ = try larder.get("/users/1")
+        #expect(try larder.waitForDocuments(2))
+        func variant() throws -> [String: Any] {
+            (try Self.explain(larder, "/users")["variants"] as? [[String: Any]])?.first ?? [:]
+        }
+        #expect(try eventually { try variant()["form"] as? String == "composed" })
+        #expect(try variant()["isDirty"] as? Bool == true)
+        _ = try larder.get("/users")
+        #expect(try variant()["isDirty"] as? Bool == false)
+    }
+
+    @Test func `principals are told by their label, and see their own only`() throws {
+        let origin = try Origin { _ in .json("{}", Fresh.minute) }
+        let larder = try Larder(origin)
+        _ = try larder.get("/x", ["Authorization": "Bearer ada"])
+        let ada = try Self.explain(larder, "/x", ["Authorization: Bearer ada"])
+        #expect((member("request.principal.label", of: ada) as? String)?.hasPrefix("p-") == true)
+        #expect(member("online.action", of: ada) as? String == "answer")
+        for fields in [[], ["Authorization: Bearer bela"]] {
+            let other = try Self.explain(larder, "/x", fields)
+            #expect((other["variants"] as? [Any])?.isEmpty == true)
+        }
+    }
+
+    @Test func `writes and passed methods are told`() throws {
+        let origin = try Origin { _ in .json("{}", Fresh.minute) }
+        let larder = try Larder(origin)
+        let write = try Self.explain(larder, "/things/1", more: "&method=DELETE")
+        #expect(member("online.action", of: write) as? String == "write")
+        #expect((member("online.reason", of: write) as? String)?.contains("/things/1, /things") == true)
+        #expect(
+            member("online.action", of: try Self.explain(larder, "/x", more: "&method=OPTIONS")) as? String == "pass"
+        )
+        #expect(origin.count() == 0)
+    }
+
+    @Test func `a live request is told`() throws {
+        let origin = try Origin { _ in .json("{}", Fresh.minute) }
+        let larder = try Larder(origin)
+        let live = ["Larder-Live: once", "Accept: text/event-stream"]
+        let before = try Self.explain(larder, "/x", live)
+        #expect(member("online.action", of: before) as? String == "events")
+        #expect(member("online.reason", of: before) as? String == "what the upstream says")
+        _ = try larder.get("/x")
+        let after = try Self.explain(larder, "/x", live)
+        #expect((member("online.reason", of: after) as? String)?.hasPrefix("`cached`") == true)
+        #expect((after["variants"] as? [Any])?.count == 1)
+        #expect(origin.count() == 1)
+    }
+
+    // MARK: Bad questions
+
+    @Test func `what cannot be asked is a problem with a reason`() throws {
+        let origin = try Origin { _ in .json("{}", Fresh.minute) }
+        let larder = try Larder(origin)
+        let long = String(repeating: "x", count: 9_000)
+        for (query, status) in [
+            ("", 400), ("?url=", 400), ("?url=nonsense", 400), ("?url=https%3A%2F%2Felsewhere.example%2Fx", 400),
+            ("?url=%2Fx%0D%0AX-Evil%3A%201", 400), ("?url=%2Fx%00", 400), ("?url=%2Fx%ff", 400), ("?url=%2Fx%", 400),
+            ("?url=%2F..%2Fx", 422), ("?url=%2Fx%25zz", 422), ("?url=%2Fx&header=nonsense", 400),
+            ("?url=%2Fx&header=X%3A%20a%0D%0AY%3A%20b", 400), ("?url=%2Fx&header=%3A%20a", 400),
+            ("?url=%2Fx&header=Host%3A%20evil.example", 422), ("?url=%2Fx&header=Origin%3A%20https%3A%2F%2Fevil", 422),
+            ("?url=%2Fx&header=Content-Length%3A%20-1", 422), ("?url=%2Fx&header=Content-Length%3A%205", 400),
+            ("?url=%2Fx&header=Larder-View%3A%20odd", 422),
+            ("?url=%2Fx&header=Via%3A%20" + String(repeating: "1.1+larder,", count: 30), 422),
+            ("?url=%2Fx&method=G%20ET", 400), ("?url=%2Fx&method=CONNECT", 422), ("?url=%2Fx&url=%2Fy", 400),
+            ("?url=%2Fx&colour=red", 400), ("?url=%2Fx&upstream=nobody", 400), ("?url=%2F\(long)", 414),
+        ] {
+            let answer = try larder.admin("GET", "/explain\(query)")
+            #expect(answer.status == status, "\(query.prefix(80)): \(answer.text.prefix(200))")
+            #expect(answer.isProblem && (answer.object["detail"] as? String)?.isEmpty == false, "\(query.prefix(80))")
+        }
+        let many = (0..<200).map { "&header=X-\($0)%3A%201" }.joined()
+        #expect(try larder.admin("GET", "/explain?url=%2Fx\(many)").status == 422)
+        #expect(try larder.admin("GET", "/explain?url=%2Fx", ["Authorization": "Bearer wrong"]).status == 401)
+        #expect(try larder.admin("POST", "/explain?url=%2Fx").status == 405)
+        #expect(origin.count() == 0)
+        #expect(larder.isRunning)
+    }
+
+    // MARK: The command
+
+    @Test func `larder explain reads well, and gives programs the daemon's JSON`() throws {
+        let origin = try Origin { _ in .json("{}", Fresh.tagged("a")) }
+        let larder = try Larder(origin)
+        _ = try larder.get("/x")
+        let (end, text, errors) = try larder.command("explain", "/x", "-H", "Cache-Control: no-cache")
+        #expect(end == .exited(0), "\(errors)")
+        for line in [
+            "GET \(origin.url)/x\n", "\n  key        /x\n", "\n  principal  anonymous\n", "\nOne answer is stored:\n",
+            "max-age of Cache-Control", "\nNow, online:\n", "* online   ask: the request says no-cache\n",
+        ] {
+            #expect(text.contains(line), "\(line)in\n\(text)")
+        }
+        let json = try larder.command("explain", "\(larder.url)/x", "--json")
+        let object = try #require(try JSONSerialization.jsonObject(with: Data(json.output.utf8)) as? [String: Any])
+        #expect(member("online.action", of: object) as? String == "answer")
+        #expect(try larder.command("explain", "nonsense").end == .exited(1))
+        #expect(try larder.command("explain").end == .exited(64))
+        larder.terminate()
+        #expect(try larder.command("explain", "/x").end == .exited(1))
+    }
+}

@@ -1,0 +1,133 @@
+import Foundation
+import Testing
+
+/// Which spellings of a URL have one answer (RFC 3986 §6.2.2, and `key:` of a route).
+@Suite(.scripts) struct KeyTests {
+    static let routes = [
+        "routes:", "  - { path: search, key: { sort: true, ignore: [\"utm_*\", fbclid] } }",
+        "  - { path: plain }",
+    ]
+
+    static func counting() throws -> Origin {
+        let count = Monitor(0)
+        return try Origin { .json("{\"n\":\(count.next()),\"target\":\"\($0.target)\"}", Fresh.minute) }
+    }
+
+    @Test func `percent-escapes of one meaning are one URL, others are not`() throws {
+        let origin = try Self.counting()
+        let larder = try Larder(origin)
+        _ = try larder.get("/%7euser/a%2fb?q=%41&r=%26")
+        for target in ["/~user/a%2Fb?q=A&r=%26", "/%7Euser/%61%2fb?q=%41&r=%26"] {
+            #expect(try larder.get(target).isHit, "\(target)")
+        }
+        for target in ["/~user/a/b?q=A&r=%26", "/~user/a%2Fb?q=A&r=&", "/~user/a%2Fb?r=%26&q=A"] {
+            #expect(try !larder.get(target).isHit, "\(target)")
+        }
+        #expect(origin.requests[0].target == "/%7euser/a%2fb?q=%41&r=%26")
+    }
+
+    @Test func `a route takes parameters in any order and ignores those it names, also after a restart`() throws {
+        let origin = try Self.counting()
+        let larder = try Larder(config: Configs.plain(origin, top: Self.routes))
+        let first = try larder.get("/search?b=2&utm_source=mail&a=1")
+        // The first who asks is asked for as he spelled it.
+        #expect(origin.requests[0].target == "/search?b=2&utm_source=mail&a=1")
+        for target in ["/search?a=1&b=2", "/search?fbclid=x&b=2&a=1", "/search?utm_=&a=1&utm_x=y&b=2"] {
+            for _ in 0..<2 {
+                let answer = try larder.get(target)
+                #expect(answer.isHit && answer.text == first.text, "\(target)")
+            }
+        }
+        #expect(try !larder.get("/search?a=1&b=3").isHit)
+        #expect(try !larder.get("/plain?b=2&a=1").isHit)
+        #expect(try !larder.get("/plain?a=1&b=2").isHit)
+        #expect(try larder.waitForDocuments(4))
+        try larder.restart()
+        #expect(try larder.get("/search?utm_medium=y&a=1&b=2").isHit)
+    }
+
+    @Test func `a write drops all spellings of its path`() throws {
+        let origin = try Origin { $0.method == "GET" ? .json("{}", Fresh.minute) : .empty(204) }
+        let larder = try Larder(config: Configs.plain(origin, top: Self.routes))
+        _ = try larder.get("/search?b=2&a=1")
+        _ = try larder.get("/%7Ex")
+        _ = try larder.request("PUT", "/search", body: "{}")
+        _ = try larder.request("PUT", "/~x", body: "{}")
+        #expect(try !larder.get("/search?a=1&b=2").isHit)
+        #expect(try !larder.get("/~x").isHit)
+    }
+
+    // MARK: The command
+
+    private func key(_ arguments: String..., config: String) throws -> (Int32?, String, String) {
+        let folder = try TemporaryFolder()
+        let path = try folder.write(config, to: "larder.yaml")
+        let process = try ChildProcess(
+            Larder.binary,
+            ["key", "--config", path] + arguments,
+            environment: Larder.environment
+        )
+        guard case .exited(let code) = process.waitForEnd() else { return (nil, process.output, process.errors) }
+        return (code, process.output, process.errors)
+    }
+
+    private static let config = """
+        upstreams:
+          github: { url: "https://api.github.com/v3", prefix: /github }
+          other: { url: "http://other.example", prefix: /other }
+        routes:
+          - { path: "search/**", key: { sort: true, ignore: ["utm_*"] } }
+        """
+
+    @Test(arguments: [
+        "/github/search/issues?q=b&utm_x=1&a=%7e&access_token=secret",
+        "https://api.github.com/v3/search/issues?q=b&utm_x=1&a=%7e&access_token=secret",
+        "https://API.github.com:443/v3/search/issues?q=b&utm_x=1&a=%7e&access_token=secret",
+        "http://localhost:8787/github/search/issues?q=b&utm_x=1&a=%7e&access_token=secret",
+    ])
+    func `larder key tells it without a daemon`(_ url: String) throws {
+        let (code, output, errors) = try key(
+            url,
+            "-H",
+            "Accept-Language: de",
+            "-H",
+            "Authorization: Bearer hush",
+            "--json",
+            config: Self.config
+        )
+        #expect(code == 0, "\(errors)")
+        let json = try #require(try JSONSerialization.jsonObject(with: Data(output.utf8)) as? [String: Any])
+        #expect(json["upstream"] as? String == "github")
+        #expect(json["key"] as? String == "/v3/search/issues?a=~&access_token=REDACTED&q=b")
+        #expect(
+            json["sent"] as? String
+                == "https://api.github.com/v3/search/issues?q=b&utm_x=1&a=%7e&access_token=REDACTED"
+        )
+        #expect((json["context"] as? [String: [String]])?["given"] == ["accept-language=de"])
+        #expect((json["principal"] as? [String: [String]])?["given"] == ["authorization", "?access_token"])
+        #expect(((json["rules"] as? [[String: Any]])?.first)?["path"] as? String == "search/**")
+        #expect(!output.contains("hush") && !output.contains("secret"))
+        let text = try key(url, config: Self.config).1
+        #expect(text.contains("key        /v3/search/issues?a=~&access_token=REDACTED&q=b\n"))
+        #expect(!text.contains("secret"))
+    }
+
+    @Test(arguments: [
+        ("users", "is no URL"), ("ftp://x/y", "not spoken here"), ("https://elsewhere.example/x", "neither Larder nor"),
+        ("/nowhere", "no upstream is configured"), ("/github/a#b", "fragment"), ("/github/a b", "0x20"),
+        ("/github/../../a", "400"), ("http://user:pw@localhost/github", "is no host"), ("", "is no URL"),
+        ("/github/\(String(repeating: "x", count: 70_000))", "longer than"),
+        ("/github/\(String(repeating: "x", count: 20_000))", "414"), ("/github/a%zz", "400"),
+    ])
+    func `what is no URL of anybody's is said to be none`(_ url: String, _ complaint: String) throws {
+        let (code, output, errors) = try key("--", url, config: Self.config)
+        #expect(code == 1)
+        #expect(output.isEmpty && errors.contains(complaint), "\(errors.prefix(300))")
+    }
+
+    @Test func `a mistake in the config is told as by check`() throws {
+        let (code, _, errors) = try key("/x", config: Self.config.replacing("sort: true", with: "sort: maybe"))
+        #expect(code == 78)
+        #expect(errors.contains("larder.yaml:5:"))
+    }
+}

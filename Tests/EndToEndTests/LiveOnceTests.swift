@@ -1,0 +1,326 @@
+import Foundation
+import Testing
+
+/// `Larder-Live: once`: what is stored, then what the upstream says.
+@Suite(.scripts) struct LiveOnceTests {
+    private static let old = #"{"id":1,"name":"old"}"#
+    private static let new = #"{"id":1,"name":"new"}"#
+
+    @Test func `where nothing is stored there is one event, and then the end`() throws {
+        let origin = try Origin { _ in .json(Self.old, Fresh.tagged("a")) }
+        let larder = try Larder(origin)
+        let answer = try larder.get("/x", ["Larder-Live": "once"])
+        #expect(answer.status == 200)
+        #expect(answer["Content-Type"] == "text/event-stream")
+        #expect(answer["Cache-Control"] == "no-store")
+        #expect(answer.cacheStatus == "larder;fwd=uri-miss")
+        let events = try answer.events
+        #expect(events.map(\.name) == ["fresh"])
+        #expect(events[0].status == 200)
+        #expect(events[0].age == 0)
+        #expect(events[0].text == Self.old)
+        #expect(events[0].headers["etag"] == #""a""#)
+        #expect(events[0].headers["content-type"] == "application/json")
+        #expect(events[0].headers["cache-status"]?.hasPrefix("larder; fwd=uri-miss; ttl=") == true)
+        #expect(events[0].headers["cache-status"]?.hasSuffix("; stored") == true)
+        // It is stored like any other answer.
+        #expect(try larder.get("/x").isHit)
+        #expect(origin.count() == 1)
+    }
+
+    @Test func `what is stored is shown at once, while the upstream has not answered`() throws {
+        let (origin, gate) = (try Origin { _ in .json(Self.old, Fresh.minute) }, Gate())
+        let larder = try Larder(origin)
+        _ = try larder.get("/x")
+        origin.behave { _ in Answer.json(Self.new, Fresh.minute).after(gate) }
+        let client = try larder.client()
+        try client.send("GET /x HTTP/1.1\r\nHost: 127.0.0.1:\(larder.port)\r\nLarder-Live: once\r\n\r\n")
+        #expect(try client.head().status == 200)
+        let first = try ServerSentEvent.parse(try client.chunk() ?? []).map { try LiveEvent($0) }
+        #expect(first.map(\.name) == ["cached"])
+        #expect(first.first?.text == Self.old)
+        // Fresh as it is, the upstream is asked.
+        #expect(origin.waitForRequests(2))
+        gate.open()
+        let second = try ServerSentEvent.parse(try client.chunk() ?? []).map { try LiveEvent($0) }
+        #expect(second.map(\.name) == ["fresh"])
+        #expect(second.first?.text == Self.new)
+        #expect(try client.chunk() == nil)
+        #expect(try larder.get("/x").text == Self.new)
+    }
+
+    @Test(arguments: [true, false]) func `an upstream that says the same again says unchanged`(by304: Bool) throws {
+        let origin = try Origin { request in
+            if by304, request["If-None-Match"] == #""a""# { return .notModified(["ETag": #""a""#, "X-Left": "9"]) }
+            return .json(
+                Self.old,
+                ["Cache-Control": "max-age=60", "Age": "100", "X-Left": "9"] + (by304 ? ["ETag": #""a""#] : [:])
+            )
+        }
+        let larder = try Larder(origin)
+        _ = try larder.get("/x")
+        let events = try larder.live("/x")
+        #expect(events.map(\.name) == ["cached", "unchanged"])
+        #expect(events[0].text == Self.old)
+        #expect((100...110).contains(events[0].age ?? 0))
+        #expect(events[0].headers["cache-status"]?.contains("detail=stale") == true)
+        #expect(events[1].status == 200)
+        #expect(events[1].body == nil)
+        #expect(events[1].headers["x-left"] == "9")
+        #expect(events[1].age.map { by304 ? $0 < 10 : $0 >= 100 } == true)
+        #expect(origin.count() == 2)
+    }
+
+    @Test func `a status that changes is told, also one without a body`() throws {
+        let origin = try Origin { _ in .json(Self.old, Fresh.minute) }
+        let larder = try Larder(origin)
+        _ = try larder.get("/x")
+        origin.always(.json(#"{"message":"gone"}"#, status: 404))
+        let gone = try larder.live("/x")
+        #expect(gone.map(\.name) == ["cached", "fresh"])
+        #expect(gone.map(\.status) == [200, 404])
+        #expect(gone[1].text == #"{"message":"gone"}"#)
+        origin.always(.empty(204))
+        let empty = try larder.live("/x")
+        #expect(empty.map(\.status) == [404, 204])
+        #expect(empty[1].body == [])
+        #expect(try larder.live("/y").map(\.status) == [204])
+    }
+
+    @Test func `with the upstream away the error tells how old is what was shown`() throws {
+        let origin = try Origin { _ in .json(Self.old, ["Cache-Control": "max-age=60", "Age": "30"]) }
+        let larder = try Larder(origin)
+        _ = try larder.get("/x")
+        origin.stop()
+        let events = try larder.live("/x")
+        #expect(events.map(\.name) == ["cached", "error"])
+        #expect(events[1].problemType == "urn:larder:upstream-failed")
+        #expect(events[1].problemStatus == 502)
+        #expect((30...40).contains(events[1].age ?? 0))
+        let unknown = try larder.live("/y")
+        #expect(unknown.map(\.name) == ["error"])
+        #expect(unknown[0].problemStatus == 502)
+        #expect(unknown[0].age == nil)
+    }
+
+    @Test(arguments: [500, 503, 429]) func `an error of the upstream's is an error`(status: Int) throws {
+        let origin = try Origin { _ in .json(Self.old, Fresh.minute) }
+        let larder = try Larder(origin)
+        _ = try larder.get("/x")
+        origin.always(.json(#"{"message":"no"}"#, status: status))
+        let events = try larder.live("/x")
+        #expect(events.map(\.name) == ["cached", "error"])
+        #expect(events[1].problemType == "urn:larder:upstream-error")
+        #expect(events[1].problemStatus == status)
+        #expect(events[1].age != nil)
+        // Where nothing is known, what the upstream said is all there is.
+        let unknown = try larder.live("/y")
+        #expect(unknown.map(\.name) == ["error"])
+        #expect(unknown[0].problemStatus == status)
+        #expect(unknown[0].status == status)
+        #expect(unknown[0].text == #"{"message":"no"}"#)
+        #expect(try larder.get("/x").text == Self.old)
+    }
+
+    @Test func `an answer that breaks off is an error`() throws {
+        let origin = try Origin { _ in .raw("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{\"id\":") }
+        let larder = try Larder(origin)
+        let events = try larder.live("/x")
+        #expect(events.map(\.name) == ["error"])
+        #expect(events[0].problemStatus == 502)
+        #expect(events[0].body == nil)
+    }
+
+    @Test(
+        arguments: [
+            [], Array("\r".utf8), Array("a\nb\r\nc\rd\n\n".utf8), [0],
+            Array("\u{FEFF}{ \"a\" : 1.0,\r\n\"a\":\"\\u00e9\\/\" }\n".utf8),
+            Array("event: error\ndata: {}\n\n".utf8), Array(0...255),
+        ] as [[UInt8]]
+    )
+    func `bodies come through to the byte`(body: [UInt8]) throws {
+        let origin = try Origin { _ in .body(body, Fresh.minute) }
+        let larder = try Larder(origin)
+        #expect(try larder.live("/x").map(\.body) == [body])
+        let events = try larder.live("/x")
+        #expect(events.map(\.body) == [body, nil])
+        #expect(events[0].isBinary == (body.first == 0xEF || body.last == 0xFF))
+    }
+
+    @Test func `a large body comes whole to a reader who is slow, and one past the limit is an error`() throws {
+        let body = Array(#"["\#(String(repeating: "ü\"\\\u{1}é", count: 400_000))"]"#.utf8)
+        let origin = try Origin {
+            $0.path == "/huge" ? .body([UInt8](repeating: 65, count: 6 << 20)) : .body(body, Fresh.minute)
+        }
+        let larder = try Larder(config: Configs.plain(origin, top: ["limits: { document: 5MB, relay_window: 64KiB }"]))
+        _ = try larder.get("/x")
+        let client = try larder.client()
+        try client.send("GET /x HTTP/1.1\r\nHost: 127.0.0.1:\(larder.port)\r\nLarder-Live: once\r\n\r\n")
+        #expect(origin.waitForRequests(2))
+        pause(.milliseconds(100))
+        let events = try client.response().events
+        #expect(events.map(\.name) == ["cached", "unchanged"])
+        #expect(events[0].body == body)
+        let huge = try larder.live("/huge")
+        #expect(huge.map(\.problemType) == ["urn:larder:live-too-large"])
+    }
+
+    @Test func `two principals are told their own`() throws {
+        let origin = try PrincipalTests.personal()
+        let larder = try Larder(origin)
+        let one = try larder.live("/x", ["Authorization": "Bearer aaa"])
+        let other = try larder.live("/x", ["Authorization": "Bearer bbb"])
+        #expect(other.map(\.name) == ["fresh"])
+        #expect(one[0].body != other[0].body)
+        let again = try larder.live("/x", ["Authorization": "Bearer aaa"])
+        #expect(again.map(\.name) == ["cached", "unchanged"])
+        #expect(again[0].body == one[0].body)
+    }
+
+    @Test func `fifty streams and a plain request make one request upstream`() throws {
+        let gate = Gate()
+        let origin = try Origin { _ in Answer.json(Self.old, Fresh.minute).after(gate) }
+        let larder = try Larder(origin)
+        let streams = Background { try together(50) { _ in try larder.live("/x") } }
+        let plain = Background { try larder.get("/x") }
+        #expect(origin.waitForRequests(1))
+        #expect(try eventually { try larder.coalesced() == 50 })
+        gate.open()
+        for events in try streams.value() {
+            #expect(events.map(\.name) == ["fresh"])
+            #expect(events.first?.text == Self.old)
+        }
+        #expect(try plain.value().text == Self.old)
+        #expect(origin.count() == 1)
+    }
+
+    @Test func `a client who leaves takes nothing from those who stay`() throws {
+        let gate = Gate()
+        let origin = try Origin { _ in Answer.json(Self.old, Fresh.minute).split(at: 60, by: gate) }
+        let larder = try Larder(origin)
+        var leaving: Client? = try larder.client()
+        try leaving?.send("GET /x HTTP/1.1\r\nHost: 127.0.0.1:\(larder.port)\r\nLarder-Live: once\r\n\r\n")
+        #expect(origin.waitForRequests(1))
+        let staying = Background { try larder.live("/x") }
+        #expect(try eventually { try larder.coalesced() == 1 })
+        leaving?.socket.shutDown()
+        leaving = nil
+        gate.open()
+        #expect(try staying.value().first?.text == Self.old)
+        #expect(origin.count() == 1)
+        #expect(try larder.get("/x").isHit)
+    }
+
+    @Test func `offline nothing is asked, and that is said`() throws {
+        let origin = try Origin { _ in .json(Self.old, Fresh.minute) }
+        let larder = try Larder(origin)
+        _ = try larder.get("/x")
+        #expect(try larder.admin("PUT", "/mode", body: #"{"mode":"offline"}"#).status == 200)
+        let events = try larder.live("/x")
+        #expect(events.map(\.name) == ["cached", "error"])
+        #expect(events[1].problemType == "urn:larder:offline")
+        #expect(events[1].age != nil)
+        let unknown = try larder.live("/y")
+        #expect(unknown.map(\.problemType) == ["urn:larder:offline"])
+        #expect(origin.count() == 1)
+    }
+
+    @Test func `only-if-cached asks nobody`() throws {
+        let origin = try Origin { _ in .json(Self.old, Fresh.never) }
+        let larder = try Larder(origin)
+        _ = try larder.get("/x")
+        #expect(try larder.live("/x", ["Cache-Control": "only-if-cached"]).map(\.name) == ["cached"])
+        let unknown = try larder.live("/y", ["Cache-Control": "only-if-cached"])
+        #expect(unknown.map(\.problemType) == ["urn:larder:only-if-cached"])
+        #expect(origin.count() == 1)
+    }
+
+    @Test func `what changed is shown composed, or as received where that is asked for`() throws {
+        let list = #"[ {"id":1,"login":"ada","name":"old"} ]"#
+        let origin = try Origin { request in
+            request.path == "/users"
+                ? .json(list, Fresh.minute) : .json(#"{"id":1,"login":"ada","name":"new"}"#, Fresh.minute)
+        }
+        let larder = try Larder(config: Configs.blog(origin))
+        _ = try larder.get("/users")
+        #expect(try larder.waitForObjects(1, of: "User"))
+        _ = try larder.get("/users/1")
+        let composed = list.replacingOccurrences(of: "old", with: "new")
+        #expect(try eventually { try larder.get("/users").text == composed })
+        let only: FieldLines = ["Cache-Control": "only-if-cached"]
+        let shown = try larder.live("/users", only)
+        #expect(shown[0].text == composed)
+        #expect(shown[0].headers["etag"]?.hasPrefix("\"larder-") == true)
+        let raw = try larder.live("/users", only + ["Larder-View": "raw"])
+        #expect(raw[0].text == list)
+        // The upstream's word is another than what was composed.
+        #expect(try larder.live("/users").map(\.text) == [composed, list])
+    }
+
+    @Test func `what a route never reuses is not shown`() throws {
+        let origin = try Origin { _ in .json(Self.old, Fresh.minute) }
+        let larder = try Larder(
+            config: Configs.plain(origin, top: ["routes: [ { path: \"**\", cache: never } ]"])
+        )
+        _ = try larder.get("/x")
+        #expect(try larder.live("/x").map(\.name) == ["fresh"])
+    }
+
+    @Test func `conditions and ranges are of no effect, and the upstream hears of no stream`() throws {
+        let origin = try Origin { _ in .json(Self.old, Fresh.tagged("a")) }
+        let larder = try Larder(origin)
+        _ = try larder.get("/x", ["Accept": "*/*"])
+        let events = try larder.live(
+            "/x",
+            ["If-None-Match": "\"a\"", "If-Match": "\"z\"", "Range": "bytes=0-1", "Accept": "text/event-stream"]
+        )
+        #expect(events.map(\.name) == ["cached", "unchanged"])
+        #expect(events[0].text == Self.old)
+        let asked = try #require(origin.requests.last)
+        #expect(asked["If-None-Match"] == "\"a\"")
+        for name in ["Range", "If-Match", "Larder-Live"] { #expect(asked[name] == nil, "\(name)") }
+        #expect(asked["Accept"] == "*/*")
+    }
+
+    @Test(
+        arguments: [
+            ("GET", "always", 400, "bad-live"), ("GET", "", 400, "bad-live"), ("GET", "once, once", 400, "bad-live"),
+            ("HEAD", "once", 400, "live-needs-get"), ("POST", "once", 400, "live-needs-get"),
+            ("DELETE", "once", 400, "live-needs-get"), ("POST", "on", 400, "live-needs-get"),
+            ("GET", "on", 501, "live-on"),
+        ]
+    )
+    func `what cannot be met is refused with what to do`(method: String, value: String, status: Int, kind: String)
+        throws
+    {
+        let origin = try Origin { _ in .json("{}") }
+        let larder = try Larder(origin)
+        let answer = try larder.request(method, "/x", ["Larder-Live": value], body: method == "POST" ? "{}" : nil)
+        #expect(answer.status == status)
+        #expect(answer.isProblem)
+        if method != "HEAD" {
+            #expect(answer.object["type"] as? String == "urn:larder:\(kind)")
+            #expect(answer.object["detail"] is String)
+        }
+        #expect(origin.count() == 0)
+    }
+
+    @Test func `a page of an allowed origin may read the stream`() throws {
+        let origin = try Origin { _ in .json("{}", ["Access-Control-Allow-Origin": "https://elsewhere.example"]) }
+        let larder = try Larder(config: Configs.plain(origin, upstream: ["cors: [\"http://localhost:3000\"]"]))
+        let answer = try larder.get("/x", ["Larder-Live": "once", "Origin": "http://localhost:3000"])
+        #expect(answer["Access-Control-Allow-Origin"] == "http://localhost:3000")
+        #expect(try answer.events.first?.headers["access-control-allow-origin"] == nil)
+        let other = try larder.get("/x", ["Larder-Live": "once", "Origin": "http://localhost:3001"])
+        #expect(other.status == 403)
+    }
+}
+
+extension Larder {
+    /// How many requests have joined others.
+    fileprivate func coalesced() throws -> Int {
+        let lines = try admin("GET", "/metrics").text.split(separator: "\n")
+        let line = lines.first { $0.hasPrefix("larder_coalesced_requests_total{") }
+        return line.flatMap { Int($0.split(separator: " ").last ?? "") } ?? 0
+    }
+}

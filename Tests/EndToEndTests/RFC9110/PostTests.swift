@@ -1,0 +1,84 @@
+import Testing
+
+/// RFC 9110 §9.3.3: answers to POST that later answer a GET.
+@Suite(.scripts) struct RFC9110PostTests {
+    @Test func `§9.3.3: a POST's answer is stored with explicit freshness and its target in Content-Location`() throws {
+        let rows: [(fields: FieldLines, status: Int, isStored: Bool)] = [
+            (["Cache-Control": "max-age=60", "Content-Location": "SELF"], 200, true),
+            (["Cache-Control": "max-age=60", "Content-Location": "OWN"], 200, true),
+            (["Expires": "LATER", "Content-Location": "SELF"], 200, true),
+            (["Cache-Control": "max-age=60"], 200, false),
+            (["Cache-Control": "max-age=60", "Content-Location": "/other"], 200, false),
+            (["Cache-Control": "max-age=60", "Content-Location": "SELF?q"], 200, false),
+            (["Cache-Control": "max-age=60", "Content-Location": "http://example.comSELF"], 200, false),
+            (["Content-Location": "SELF", "Last-Modified": "Mon, 01 Jan 2018 00:00:00 GMT"], 200, false),
+            (["Content-Location": "SELF", "Cache-Control": "public"], 200, false),
+            (["Cache-Control": "max-age=60, no-store", "Content-Location": "SELF"], 200, false),
+            (["Cache-Control": "max-age=60", "Content-Location": "SELF", "Vary": "*"], 200, false),
+            (["Cache-Control": "max-age=60", "Content-Location": "SELF"], 202, false),
+            (["Cache-Control": "max-age=60", "Content-Location": "SELF"], 201, false),
+            (["Cache-Control": "max-age=60", "Content-Location": "SELF"], 404, false),
+            (["Cache-Control": "max-age=0", "Content-Location": "SELF"], 200, false),
+        ]
+        let origin = try Origin { request in
+            guard request.method == "POST" else { return .text("got", Fresh.minute) }
+            let row = rows[Int(request.path.dropFirst(3)) ?? 0]
+            let lines = row.fields.lines.map { line in
+                FieldLines.Line(
+                    name: line.name,
+                    value: line.value.replacing("SELF", with: request.path)
+                        .replacing("OWN", with: "http://\(request["Host"] ?? "")\(request.path)")
+                        .replacing("LATER", with: CacheTests.date(in: 60))
+                )
+            }
+            return .text("posted", FieldLines(lines), status: row.status)
+        }
+        let larder = try Larder(origin)
+        for (index, row) in rows.enumerated() {
+            let path = "/p/\(index)"
+            #expect(try larder.request("POST", path, body: "x").text == "posted", "row \(index)")
+            let answer = try larder.get(path)
+            #expect(answer.isHit == row.isStored, "row \(index)")
+            #expect(answer.text == (row.isStored ? "posted" : "got"), "row \(index)")
+            if row.isStored { #expect(try larder.request("HEAD", path)["Content-Length"] == "6") }
+        }
+    }
+
+    @Test func `§9.3.3: no POST is answered from the cache, and a later one takes the place of what is stored`() throws
+    {
+        let origin = try Origin { request in
+            .text(
+                "\(request.number)",
+                Fresh.minute + ["Content-Location": request.path, "ETag": "\"\(request.number)\""]
+            )
+        }
+        let larder = try Larder(origin)
+        _ = try larder.get("/x")
+        for number in 1...3 {
+            #expect(try larder.request("POST", "/x", body: "x").text == "\(number)")
+            let hit = try larder.get("/x")
+            #expect(hit.isHit && hit.text == "\(number)")
+        }
+        #expect(try larder.get("/x", ["If-None-Match": "\"3\""]).status == 304)
+        // In the store as well.
+        #expect(try larder.waitForDocuments(1))
+        try larder.restart()
+        #expect(try larder.get("/x").text == "3")
+        #expect(try larder.request("DELETE", "/x").status == 200)
+        #expect(try !larder.get("/x").isHit)
+    }
+
+    @Test func `§9.3.3: what a POST left is selected by its own fields, and nobody else's`() throws {
+        let origin = try Origin { request in
+            .text(
+                "\(request.method) \(request["X-A"] ?? "-")",
+                Fresh.minute + ["Content-Location": request.path, "Vary": "X-A"]
+            )
+        }
+        let larder = try Larder(origin)
+        _ = try larder.request("POST", "/x", ["X-A": "1"], body: "x")
+        #expect(try larder.get("/x", ["X-A": "1"]).text == "POST 1")
+        #expect(try larder.get("/x", ["X-A": "2"]).text == "GET 2")
+        #expect(try larder.get("/x", ["X-A": "1", "Authorization": "Bearer other"]).text == "GET 1")
+    }
+}

@@ -1,0 +1,85 @@
+import Testing
+
+/// RFC 9111 §4.3.5: what the answer to a HEAD does to the stored answer to a GET.
+@Suite(.scripts) struct RFC9111HeadTests {
+    private static let then = "Mon, 01 Jan 2018 00:00:00 GMT"
+
+    @Test func `§4.3.5: a HEAD refreshes the stored answer that it agrees with, and invalidates any other`() throws {
+        let then = Self.then
+        let rows: [(stored: FieldLines, head: FieldLines, isKept: Bool)] = [
+            ([:], [:], true), (["ETag": "\"a\""], ["ETag": "\"a\""], true), (["ETag": "\"a\""], [:], true),
+            (["Last-Modified": then], ["Last-Modified": then], true), ([:], ["Content-Length": "4"], true),
+            (["Content-MD5": "QQ=="], ["Content-MD5": "QQ=="], true),
+            (["ETag": "\"a\""], ["ETag": "\"b\""], false), ([:], ["ETag": "\"a\""], false),
+            (["Last-Modified": then], ["Last-Modified": "Tue, 02 Jan 2018 00:00:00 GMT"], false),
+            (["ETag": "\"a\""], ["ETag": "\"a\"", "Content-Length": "5"], false),
+            (["Content-MD5": "QQ=="], ["Content-MD5": "Qg=="], false),
+        ]
+        let origin = try Origin { request in
+            let row = rows[Int(request.path.dropFirst()) ?? 0]
+            let count: FieldLines = ["X-Count": "\(request.number)"]
+            if request.method == "HEAD" {
+                // Without a length of its own it has none.
+                let head = Answer.head(200, "Fine", row.head + Fresh.minute + count)
+                return row.head.contains("Content-Length") ? .raw(head) : .raw(head)
+            }
+            return .text("body", row.stored + Fresh.minute + count)
+        }
+        let larder = try Larder(origin)
+        for (index, row) in rows.enumerated() {
+            _ = try larder.get("/\(index)")
+            let head = try larder.request("HEAD", "/\(index)", ["Cache-Control": "no-cache"])
+            let count = "\(origin.count() - 1)"
+            #expect(head.status == 200 && head["X-Count"] == count, "row \(index)")
+            // What is refreshed has to wait for its commit.
+            let isAsExpected = try eventually {
+                let answer = try larder.get("/\(index)")
+                return answer.text == "body" && (!row.isKept || answer.isHit && answer["X-Count"] == count)
+            }
+            #expect(isAsExpected, "row \(index)")
+            #expect(origin.count("/\(index)", method: "GET") == (row.isKept ? 1 : 2), "row \(index)")
+        }
+    }
+
+    @Test func `§4.3.5: a HEAD that is no 200 leaves the stored answer alone`() throws {
+        let statuses = [204, 301, 404, 410, 500, 503]
+        let origin = try Origin { request in
+            let status = statuses[Int(request.path.dropFirst()) ?? 0]
+            return request.method == "HEAD"
+                ? .empty(status, Fresh.minute + ["Content-Length": "0"]) : .text("body", Fresh.minute)
+        }
+        let larder = try Larder(origin)
+        for (index, status) in statuses.enumerated() {
+            _ = try larder.get("/\(index)")
+            let head = try larder.request("HEAD", "/\(index)", ["Cache-Control": "no-cache"])
+            if status < 500 { #expect(head.status == status) }
+            let hit = try larder.get("/\(index)")
+            #expect(hit.isHit && hit.status == 200 && hit.text == "body", "\(status)")
+        }
+    }
+
+    @Test func `§4.3.5: a stale answer is asked about by HEAD with its validators, and a 304 renews it`() throws {
+        let origin = try Origin { request in
+            request["If-None-Match"] == "\"a\"" ? .notModified(Fresh.tagged("a")) : .text("body", Fresh.tagged("a", 0))
+        }
+        let larder = try Larder(origin)
+        _ = try larder.get("/x")
+        let head = try larder.request("HEAD", "/x")
+        #expect(head.status == 200 && head["Content-Length"] == "4")
+        #expect(origin.requests.last?.method == "HEAD" && origin.requests.last?["If-None-Match"] == "\"a\"")
+        let hit = try larder.get("/x")
+        #expect(hit.isHit && hit.text == "body")
+        #expect(try larder.request("HEAD", "/x", ["If-None-Match": "\"a\""]).status == 304)
+    }
+
+    @Test func `§4: the answer to a HEAD is never the answer to a GET`() throws {
+        let origin = try Origin { _ in .text("body", Fresh.tagged("a")) }
+        let larder = try Larder(origin)
+        let head = try larder.request("HEAD", "/x", ["If-None-Match": "\"b\""])
+        #expect(head.status == 200 && head["Content-Length"] == "4")
+        #expect(try larder.request("HEAD", "/x", ["If-None-Match": "\"a\""]).status == 304)
+        let get = try larder.get("/x")
+        #expect(!get.isHit && get.text == "body")
+        #expect(try larder.request("HEAD", "/x").isHit)
+    }
+}

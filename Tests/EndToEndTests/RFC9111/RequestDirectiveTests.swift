@@ -1,0 +1,109 @@
+import Testing
+
+@Suite("RFC 9111 §5.2.1 Request Directives", .scripts) struct RequestDirectiveTests {
+    /// Fresh for an hour, ten minutes of which are over.
+    private static let fresh: FieldLines = .control("max-age=3600") + ["Age": "600"]
+    /// Stale for ten minutes.
+    private static let stale: FieldLines = .control("max-age=3600") + ["Age": "4200"]
+
+    @Test func `§5.2.1.1 max-age: an older answer is asked for again`() throws {
+        try Readings().check([
+            .reused(Self.fresh, second: .control("max-age=900")),
+            .reused(Self.fresh, second: .control("MAX-AGE=\"900\"")),
+            .asked(Self.fresh, second: .control("max-age=500")), .asked(Self.fresh, second: .control("max-age=0")),
+            .asked(Self.fresh, second: .control("max-age=x")), .asked(Self.fresh, second: .control("max-age=-1")),
+            .asked(Self.fresh, second: .control("max-age=900, max-age=500")),
+            .asked(.control("max-age=3600"), second: .control("max-age=0")),
+            // A lifetime that it grants beyond the answer's own is none.
+            .asked(Self.stale, second: .control("max-age=9000")),
+            .reused(Self.stale, second: .control("max-age=9000, max-stale=900")),
+            .asked(Self.stale, second: .control("max-age=500, max-stale=900")),
+        ])
+    }
+
+    @Test func `RFC 8246 §2: immutable does not outweigh a request that asks for validation`() throws {
+        try Readings().check([
+            .reused(.control("max-age=3600, immutable")),
+            .asked(.control("max-age=3600, immutable"), second: .control("max-age=0")),
+            .asked(.control("max-age=3600, immutable"), second: .control("no-cache")),
+            .asked(.control("max-age=0, immutable")),
+        ])
+    }
+
+    @Test func `§5.2.1.2 max-stale: a stale answer will do, unless it forbids that`() throws {
+        try Readings().check([
+            .asked(Self.stale),
+            .reused(Self.stale, second: .control("max-stale")), .reused(Self.stale, second: .control("max-stale=900")),
+            .asked(Self.stale, second: .control("max-stale=300")), .asked(Self.stale, second: .control("max-stale=x")),
+            .asked(Self.stale, second: .control("max-stale, max-stale=300")),
+            .asked(.control("max-age=3600, must-revalidate") + ["Age": "4200"], second: .control("max-stale")),
+            .asked(.control("no-cache"), second: .control("max-stale")),
+            .reused(
+                by: .private,
+                .control("max-age=3600, proxy-revalidate") + ["Age": "4200"],
+                second: .control("max-stale")
+            ),
+            .reused(
+                by: .private,
+                .control("max-age=3600, s-maxage=3600") + ["Age": "4200"],
+                second: .control("max-stale=900")
+            ),
+        ])
+    }
+
+    @Test func `§5.2.1.3 min-fresh: what will not be fresh for so long is asked for again`() throws {
+        try Readings().check([
+            .reused(Self.fresh, second: .control("min-fresh=2000")),
+            .asked(Self.fresh, second: .control("min-fresh=3100")),
+            .asked(Self.fresh, second: .control("min-fresh=x")), .asked(Self.fresh, second: .control("min-fresh")),
+        ])
+    }
+
+    @Test func `§5.2.1.4 no-cache: nothing is reused without asking`() throws {
+        try Readings().check([
+            .asked(Self.fresh, second: .control("no-cache")),
+            .asked(Self.fresh, second: .control("No-Cache, max-stale")),
+            .asked(Self.fresh, second: .control("foo=\"a, b\", no-cache")),
+            .asked(Self.fresh, second: ["Cache-Control": "max-age=900", "cache-control": "no-cache"]),
+            .reused(Self.fresh, second: .control("foo=\"no-cache\"")),
+            .reused(Self.fresh, second: .control("no-cachee")),
+        ])
+    }
+
+    @Test func `§5.4 Pragma: no-cache counts in a request without Cache-Control, and in no answer`() throws {
+        try Readings().check([
+            .asked(Self.fresh, second: ["Pragma": "no-cache"]), .asked(Self.fresh, second: ["Pragma": "foo, No-Cache"]),
+            .reused(Self.fresh, second: ["Pragma": "no-cache", "Cache-Control": "max-age=900"]),
+            .reused(Self.fresh, second: ["Pragma": "foo"]),
+            .reused(Self.fresh + ["Pragma": "no-cache"]),
+        ])
+    }
+
+    @Test func `§5.2.1.6 no-transform takes nothing away`() throws {
+        try Readings().check([
+            .reused(Self.fresh, first: .control("no-transform"), second: .control("no-transform")),
+            .reused(.control("max-age=3600, no-transform")),
+        ])
+    }
+
+    @Test func `§5.2.1.7 only-if-cached: what is not stored, or not usable, is 504 and not asked for`() throws {
+        let readings = try Readings()
+        for reading in Reading.allCases {
+            for (fields, extra, isAnswered) in [
+                (nil, "", false), (Self.fresh, "", true), (Self.stale, "", false), (Self.stale, ", max-stale", true),
+                (.control("no-cache"), "", false), (Self.fresh, ", max-age=5", false),
+                (Self.fresh, ", no-cache", false),
+            ] as [(FieldLines?, String, Bool)] {
+                let path = readings.path(reading) { _, _ in .text("x", fields ?? [:]) }
+                if fields != nil { _ = try readings.larder.get(path) }
+                let answer = try readings.larder.get(path, .control("only-if-cached" + extra))
+                #expect(
+                    answer.status == (isAnswered ? 200 : 504),
+                    "\(reading) \(fields?.text ?? "nothing stored")\(extra)"
+                )
+                #expect(answer.isProblem == !isAnswered)
+                #expect(readings.requests(path) == (fields == nil ? 0 : 1))
+            }
+        }
+    }
+}

@@ -1,0 +1,230 @@
+import Foundation
+import Testing
+
+/// Serving stale (RFC 5861, RFC 9111 §4.2.4), and sparing an upstream that asks for it (RFC 9110 §10.2.3).
+@Suite(.scripts) struct StaleTests {
+    private static let revalidating: FieldLines = ["Cache-Control": "max-age=0, stale-while-revalidate=600"]
+
+    @Test(arguments: [false, true])
+    func `100 clients of a stale document cause one refresh`(isValidated: Bool) throws {
+        let gate = Gate()
+        let tag: FieldLines = isValidated ? ["ETag": "\"one\""] : [:]
+        let origin = try Origin { _ in .json("1", Self.revalidating + tag) }
+        let larder = try Larder(origin)
+        _ = try larder.get("/x")
+        #expect(try larder.waitForDocuments(1))
+        origin.behave { _ in
+            (isValidated ? Answer.notModified(Fresh.minute + tag) : .json("2", Fresh.minute)).after(gate)
+        }
+        let answers = try together(100) { _ in try larder.get("/x") }
+        #expect(answers.allSatisfy { $0.text == "1" && $0.cacheStatus.contains("detail=stale") })
+        #expect(origin.waitForRequests(2))
+        gate.open()
+        #expect(try eventually { try !larder.get("/x").cacheStatus.contains("detail=stale") })
+        #expect(try larder.get("/x").text == (isValidated ? "1" : "2"))
+        #expect(origin.count() == 2)
+    }
+
+    @Test(arguments: ["500", "closed", "refused"])
+    func `a refresh that fails is not repeated for each request`(failure: String) throws {
+        let origin = try Origin { _ in .json("1", Self.revalidating) }
+        let larder = try Larder(origin)
+        _ = try larder.get("/x")
+        #expect(try larder.waitForDocuments(1))
+        origin.always(failure == "500" ? .json("no", status: 500) : Answer(steps: [.close]))
+        if failure == "refused" { origin.stop() }
+        let deadline = ContinuousClock.now + .milliseconds(700)
+        var asked = 0
+        while ContinuousClock.now < deadline {
+            #expect(try larder.get("/x").text == "1")
+            asked += 1
+        }
+        #expect(asked > 5)
+        // Once at first, and perhaps once more a second later.
+        #expect(origin.count() <= 3)
+        // It goes on as soon as it may.
+        if failure == "refused" { try origin.restart() }
+        origin.always(.json("2", Fresh.minute))
+        #expect(try eventually { try larder.get("/x").text == "2" })
+    }
+
+    @Test func `a refresh whose answer may not be stored ends the use of the stale one`() throws {
+        let origin = try Origin { _ in .json("1", Self.revalidating) }
+        let larder = try Larder(origin)
+        _ = try larder.get("/x")
+        #expect(try larder.waitForDocuments(1))
+        origin.always(.json("2", ["Cache-Control": "no-store"]))
+        #expect(try larder.get("/x").text == "1")
+        #expect(try eventually { try larder.get("/x").text == "2" })
+        #expect(try larder.get("/x").text == "2")
+    }
+
+    @Test(arguments: [("HEAD", [:]), ("GET", ["Range": "bytes=0-0"]), ("GET", ["If-None-Match": "\"x\""])])
+    func `a request for less than the whole has the whole refreshed`(method: String, fields: [String: String]) throws {
+        let origin = try Origin { _ in .json("1", Self.revalidating) }
+        let larder = try Larder(origin)
+        _ = try larder.get("/x")
+        #expect(try larder.waitForDocuments(1))
+        origin.always(.json("2", Fresh.minute))
+        let lines = FieldLines(fields.map { FieldLines.Line(name: $0.key, value: $0.value) })
+        #expect(try larder.request(method, "/x", lines).cacheStatus.contains("detail=stale"))
+        #expect(origin.waitForRequests(2))
+        #expect(origin.requests[1].method == "GET")
+        #expect(origin.requests[1]["Range"] == nil)
+        #expect(try eventually { try larder.get("/x").text == "2" })
+        #expect(origin.count() == 2)
+    }
+
+    /// Ways in which an upstream fails.
+    private static let failures: [String] = [
+        "500", "502", "503", "504", "429", "403 limited", "closed", "reset", "no HTTP", "refused", "silence",
+    ]
+
+    private static func fail(_ origin: Origin, _ failure: String) {
+        switch failure {
+        case "closed": origin.always(Answer(steps: [.close]))
+        case "reset": origin.always(.reset)
+        case "no HTTP": origin.always(.raw("SSH-2.0-x\r\n\r\n"))
+        case "refused": origin.stop()
+        case "silence": origin.always(.hang(Gate()))
+        case "403 limited": origin.always(.json("no", ["X-RateLimit-Remaining": "0"], status: 403))
+        default: origin.always(.json("no", status: Int(failure) ?? 500))
+        }
+    }
+
+    @Test(arguments: failures)
+    func `stale-if-error holds in every kind of failure`(failure: String) throws {
+        let origin = try Origin { _ in .json("1", ["Cache-Control": "max-age=0, stale-if-error=600"]) }
+        let larder = try Larder(config: Configs.plain(origin, top: ["timeouts: { first_byte: 500ms }"]))
+        _ = try larder.get("/x")
+        #expect(try larder.waitForDocuments(1))
+        Self.fail(origin, failure)
+        let answer = try larder.get("/x")
+        #expect(answer.status == 200)
+        #expect(answer.text == "1")
+        #expect(answer.cacheStatus.contains("detail=stale"))
+        #expect(try larder.get("/x").text == "1")
+    }
+
+    @Test(arguments: [
+        ("max-age=0, must-revalidate, stale-if-error=600", false), ("no-cache, stale-if-error=600", false),
+        ("max-age=0, proxy-revalidate, stale-if-error=600", true), ("s-maxage=0, stale-if-error=600", true),
+        ("max-age=0, must-revalidate, stale-while-revalidate=600", false),
+        ("no-cache, stale-while-revalidate=600", false), ("s-maxage=0, stale-while-revalidate=600", true),
+    ])
+    func `nothing is served stale where the upstream forbids it`(directives: String, isShared: Bool) throws {
+        let origin = try Origin { _ in .json("1", ["Cache-Control": directives, "ETag": "\"one\""]) }
+        let larder = try Larder(config: Configs.plain(origin, upstream: ["shared: \(isShared)"]))
+        _ = try larder.get("/x")
+        #expect(try larder.waitForDocuments(1))
+        Self.fail(origin, "503")
+        #expect(try larder.get("/x").status == 503)
+        Self.fail(origin, "closed")
+        #expect(try larder.get("/x").status == 504)
+        Self.fail(origin, "refused")
+        #expect(try larder.get("/x").status == 504)
+    }
+
+    @Test func `the route's own stale does both, whatever the upstream says of it`() throws {
+        let origin = try Origin { _ in .json("1", ["Cache-Control": "max-age=0, must-revalidate"]) }
+        let larder = try Larder(config: Configs.plain(origin, top: ["routes: [{ path: x, stale: 1h }]"]))
+        _ = try larder.get("/x")
+        #expect(try larder.waitForDocuments(1))
+        Self.fail(origin, "503")
+        #expect(try larder.get("/x").text == "1")
+        #expect(origin.waitForRequests(2))
+        #expect(try larder.get("/x", ["Cache-Control": "max-age=0"]).text == "1")
+        origin.always(.json("2", Fresh.minute))
+        #expect(try eventually { try larder.get("/x").text == "2" })
+    }
+
+    @Test func `a follower who insists on the upstream is not given the stale answer that the others get`() throws {
+        let gate = Gate()
+        let origin = try Origin { _ in .json("1", Fresh.never) }
+        let larder = try Larder(origin)
+        _ = try larder.get("/x")
+        #expect(try larder.waitForDocuments(1))
+        origin.behave { _ in Answer.json("no", status: 503).after(gate) }
+        let leader = Background { try larder.get("/x") }
+        origin.waitForRequests(2)
+        let follower = Background { try larder.get("/x", ["Cache-Control": "no-cache"]) }
+        pause(.milliseconds(200))
+        gate.open()
+        #expect(try leader.value().text == "1")
+        #expect(try follower.value().status == 503)
+    }
+
+    // MARK: Retry-After
+
+    @Test(arguments: [429, 403, 503])
+    func `an upstream that asks for a pause is spared; what is stale is served meanwhile`(status: Int) throws {
+        let origin = try Origin { _ in .json("1", Fresh.never) }
+        let larder = try Larder(origin)
+        _ = try larder.get("/x")
+        #expect(try larder.waitForDocuments(1))
+        origin.always(.json("no", ["Retry-After": "600"], status: status))
+        let first = try larder.get("/x")
+        #expect(first.text == "1")
+        #expect(first.cacheStatus.contains("fwd-status=\(status)"))
+        let count = origin.count()
+        for _ in 1...3 {
+            let answer = try larder.get("/x")
+            #expect(answer.text == "1")
+            #expect(answer.cacheStatus.contains("detail=retry-after"))
+        }
+        // Who will not have it stale gets the refusal, with what is left of the time.
+        let refusal = try larder.get("/x", ["Cache-Control": "no-cache"])
+        #expect(refusal.status == status)
+        #expect(refusal.isProblem)
+        #expect((1...600).contains(Int(refusal["Retry-After"] ?? "") ?? 0))
+        #expect(refusal.cacheStatus.contains("detail=retry-after"))
+        #expect(origin.count() == count)
+    }
+
+    @Test func `a rate limit is the credential's, an outage the document's; writes and others go on`() throws {
+        let origin = try Origin { request in
+            switch request.path {
+            case "/limited": .json("no", ["Retry-After": "600"], status: 429)
+            case "/down": .json("no", ["Retry-After": "600"], status: 503)
+            default: .json("1", Fresh.never)
+            }
+        }
+        let larder = try Larder(origin)
+        let (ann, bob): (FieldLines, FieldLines) = (["Authorization": "ann"], ["Authorization": "bob"])
+        for _ in 1...2 { #expect(try larder.get("/down", ann).status == 503) }
+        #expect(try larder.get("/other", ann).status == 200)
+        #expect(try larder.get("/limited", ann).status == 429)
+        #expect(origin.count() == 3)
+
+        #expect(try larder.get("/new", ann).status == 429)
+        #expect(try larder.get("/limited", ann).status == 429)
+        #expect(origin.count() == 3)
+
+        #expect(try larder.get("/new", bob).status == 200)
+        #expect(try larder.request("PUT", "/new", ann, body: "{}").status == 200)
+        #expect(try larder.request("POST", "/down", ann, body: "{}").status == 503)
+        #expect(origin.count() == 6)
+    }
+
+    @Test func `a crowd that waited for a refusal is not sent after it`() throws {
+        let gate = Gate()
+        let origin = try Origin { _ in Answer.json("no", ["Retry-After": "600"], status: 429).after(gate) }
+        let larder = try Larder(origin)
+        let leader = Background { try larder.get("/x") }
+        origin.waitForRequests(1)
+        let others = Background { try together(30) { _ in try larder.get("/x") } }
+        pause(.milliseconds(300))
+        gate.open()
+        let answers = try [leader.value()] + others.value()
+        #expect(answers.allSatisfy { $0.status == 429 && $0["Retry-After"] != nil })
+        #expect(origin.count() == 1)
+    }
+
+    @Test func `the pause ends when it said it would`() throws {
+        let origin = try Origin { _ in .json("no", ["Retry-After": "1"], status: 503) }
+        let larder = try Larder(origin)
+        #expect(try larder.get("/x").status == 503)
+        origin.always(.json("1", Fresh.minute))
+        #expect(try eventually { try larder.get("/x").status == 200 })
+    }
+}
