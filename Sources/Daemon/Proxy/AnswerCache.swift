@@ -147,6 +147,7 @@ final class AnswerCache: Sendable {
     /// An answer that shows a secret lives in memory alone, and follows its objects like any other.
     private func confined(_ ready: ReadyAnswer, _ receipt: Receipt, isOvertaken: Bool) {
         register(ready, under: receipt.objects, asOf: receipt.sequence)
+        if receipt.isDirty { ready.residence.isDirty.store(true, ordering: .relaxed) }
         if isOvertaken, ready.isClean { memory.insert(ready, at: ready.residence.digest) }
     }
 
