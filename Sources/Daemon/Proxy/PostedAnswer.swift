@@ -45,7 +45,7 @@ struct PostedAnswer {
         let lines = fields.all("content-location")
         guard lines.count == 1 else { return false }
         let target = URIReference(demand.upstream.url(of: demand.target))
-        let location = URIReference(lines[0]).resolved(against: target)
-        return location.origin != nil && location.origin == target.origin && location.target == target.target
+        let links = demand.upstream.links(for: demand.base)
+        return InvalidationTargets.target(of: lines[0], at: target, links: links) == target.target
     }
 }
