@@ -129,8 +129,8 @@ extension ModelDraft: ConfigSection {
         ConfigKey(
             "version",
             .integer(0...1_000_000),
-            fallback: "0",
-            "The version of the upstream's form of these objects; see migrations."
+            example: "1",
+            "The version of the upstream's form of these objects, 0 without it; see migrations."
         ) { node, draft, reader in
             if let version = reader.integer(node, in: 0...1_000_000) { draft.declaration.version = version }
         },
