@@ -82,8 +82,8 @@ private struct RuleKey: Equatable {
 
     init?(_ rule: Node) {
         guard let rule = rule.mapping, let path = rule["path"]?.scalar?.string else { return nil }
-        let trimmed = path.hasPrefix("/") ? path.dropFirst() : Substring(path)
-        self.path = trimmed.split(separator: "/", omittingEmptySubsequences: false).map { component in
+        // A slash at the beginning or the end makes no difference either.
+        self.path = path.split(separator: "/").map { component in
             guard component.hasPrefix("{"), component.hasSuffix("}") else { return String(component) }
             return component.hasSuffix(":#}") ? "#" : "*"
         }
