@@ -131,7 +131,7 @@ final class AnswerCache: Sendable {
         switch result {
         case .success(let receipt):
             guard let id = receipt.document else {
-                if receipt.isSecret { return confined(ready, receipt, isOvertaken: isOvertaken) }
+                if receipt.isSecret { return confined(ready, receipt, isOvertaken: mayLag) }
                 // A cleaning or a write overtook it.
                 return memory.remove(ready, at: digest)
             }
