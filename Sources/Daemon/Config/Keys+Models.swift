@@ -10,7 +10,8 @@ extension ConfigKey {
                 "Label: { identity: id, share: all }",
                 "Problem: { identity: [] }",
                 "Person: { identity: id }",
-                "Organization: { identity: id, base: Person }",
+                "Organization: { identity: id, base: User }",
+                "Bot: { identity: id, base: User }",
                 "Page: { identity: [] }",
             ],
             """
