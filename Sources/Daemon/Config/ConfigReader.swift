@@ -168,7 +168,8 @@ struct ConfigReader {
             let hint = line(node.place).contains("#") ? "; a \"#\" begins a comment, so quote a value that has one" : ""
             errorHere(node.place, "nothing stands here; write \(wanted)\(hint)")
         } else {
-            errorHere(node.place, "\(node.kindInWords) stands here; write \(wanted)")
+            let found = node.sequence?.isEmpty == true ? "an empty list" : node.kindInWords
+            errorHere(node.place, "\(found) stands here; write \(wanted)")
         }
     }
 

@@ -36,7 +36,7 @@ extension ConfigReader {
 
     private mutating func conditions(_ node: Node) -> [Condition]? {
         guard let sequence = node.sequence, !sequence.isEmpty else {
-            misfit(node, wanted: "a list of conditions")
+            misfit(node, wanted: "a list of conditions such as [{ has: bot }, { has: bot_id }]")
             return nil
         }
         return sequence.compactMap { condition($0) }

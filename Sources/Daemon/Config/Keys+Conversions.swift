@@ -47,7 +47,7 @@ extension ConfigReader {
         let forms = TransformNames.forms.filter { keys[$0] != nil }
         guard forms.count == 1, let form = forms.first, let value = keys[form] else {
             if keys.isEmpty || forms.count > 1 || !forms.isEmpty {
-                errorHere(node.place, "one conversion stands here; write \(TransformNames.wanted)")
+                errorHere(node.place, "exactly one conversion belongs here; write \(TransformNames.wanted)")
             }
             return nil
         }

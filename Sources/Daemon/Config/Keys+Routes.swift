@@ -71,7 +71,8 @@ extension RouteDraft: ConfigSection {
             guard FieldName.complaint(text) == nil, text == text.uppercased() else {
                 reader.errorHere(
                     node.place,
-                    "\"\(text)\" is no method; methods are one word in capitals, such as GET"
+                    "\"\(text)\" is no method; methods are in capitals, such as "
+                        + (FieldName.complaint(text) == nil ? "\"\(text.uppercased())\"" : "\"GET\"")
                 )
                 return
             }

@@ -1,0 +1,210 @@
+import Foundation
+import Testing
+
+/// `Larder-View: mapped`: answers as their models have them.
+@Suite(.scripts) struct MappedViewTests {
+    private static let mapped: FieldLines = ["Larder-View": "mapped"]
+    private static let user = #"{"id":7,"login":"ada","name":{"full":"Ada"},"extra":1}"#
+    private static let shown = #"{"id":7,"login":"ada","fullName":"Ada"}"#
+
+    private static func config(_ origin: Origin) -> String {
+        """
+        upstreams: { api: { url: "\(origin.url)" } }
+        models:
+          User:
+            identity: id
+            properties:
+              login: login
+              fullName: name.full
+              kind: { from: kind, one_of: [a, b] }
+          Post:
+            identity: id
+            properties: { title: title, state: { from: state, default: open }, author: { from: author, model: User } }
+          Problem: { identity: [], properties: { text: message } }
+        routes:
+          - { path: "users/{id:#}", model: User }
+          - { path: "users", model: [User] }
+          - { path: "posts/{id:#}", model: Post }
+        errors:
+          - { path: "**", model: Problem }
+        """
+    }
+
+    private static func daemon(_ handler: @escaping Origin.Handler) throws -> (origin: Origin, larder: Larder) {
+        let origin = try Origin(handler)
+        return (origin, try Larder(config: config(origin)))
+    }
+
+    @Test func `a miss and a hit are shown as the models have them, and raw and wire stay as they came`() throws {
+        let (origin, larder) = try Self.daemon { _ in .json(Self.user, Fresh.tagged("a")) }
+        let miss = try larder.get("/users/7", Self.mapped)
+        #expect(miss.text == Self.shown)
+        #expect(miss["Content-Type"] == "application/json")
+        #expect(miss["Content-Length"] == "\(Self.shown.utf8.count)")
+        let hit = try larder.get("/users/7", Self.mapped)
+        #expect(hit.isHit)
+        #expect(hit.text == Self.shown)
+        #expect(hit["ETag"] == miss["ETag"])
+        for fields in [[:], ["Larder-View": "wire"], ["Larder-View": "raw"]] as [FieldLines] {
+            let wire = try larder.get("/users/7", fields)
+            #expect(wire.isHit)
+            #expect(wire.text == Self.user)
+            #expect(wire["ETag"] == #""a""#)
+        }
+        #expect(origin.count() == 1)
+    }
+
+    @Test func `it has an entity tag of its own, which makes a 304`() throws {
+        let (origin, larder) = try Self.daemon { _ in .json(Self.user, Fresh.tagged("a")) }
+        let tag = try #require(try larder.get("/users/7", Self.mapped)["ETag"])
+        #expect(tag != #""a""#)
+        let same = try larder.get("/users/7", Self.mapped + ["If-None-Match": tag])
+        #expect(same.status == 304)
+        #expect(same.body.isEmpty)
+        // The upstream's tag is that of other bytes.
+        #expect(try larder.get("/users/7", Self.mapped + ["If-None-Match": #""a""#]).status == 200)
+        #expect(try larder.get("/users/7", ["If-None-Match": #""a""#]).status == 304)
+        #expect(origin.count() == 1)
+    }
+
+    @Test func `HEAD tells the mapped view's length`() throws {
+        let (_, larder) = try Self.daemon { _ in .json(Self.user, Fresh.tagged("a")) }
+        let whole = try larder.get("/users/7", Self.mapped)
+        let head = try larder.request("HEAD", "/users/7", Self.mapped)
+        #expect(head.status == 200)
+        #expect(head["Content-Length"] == "\(Self.shown.utf8.count)")
+        #expect(head["ETag"] == whole["ETag"])
+    }
+
+    @Test func `what may not be stored is mapped all the same`() throws {
+        let (origin, larder) = try Self.daemon { _ in .json(Self.user, ["Cache-Control": "no-store"]) }
+        for _ in 0..<2 { #expect(try larder.get("/users/7", Self.mapped).text == Self.shown) }
+        #expect(try larder.get("/users/7").text == Self.user)
+        #expect(origin.count() == 3)
+        #expect(try larder.documents() == 0)
+    }
+
+    @Test func `newer values of another answer are in it`() throws {
+        let (_, larder) = try Self.daemon { request in
+            request.path == "/users/7"
+                ? .json(Self.user, Fresh.minute)
+                : .json(#"{"id":1,"title":"x","author":{"id":7,"login":"countess"}}"#, Fresh.minute)
+        }
+        let before = try larder.get("/users/7", Self.mapped)
+        _ = try larder.get("/posts/1")
+        let isNew = try eventually {
+            try larder.get("/users/7", Self.mapped).text == #"{"id":7,"login":"countess","fullName":"Ada"}"#
+        }
+        #expect(isNew)
+        let after = try larder.get("/users/7", Self.mapped)
+        #expect(after.isHit)
+        #expect(after["ETag"] != before["ETag"])
+        #expect(try larder.get("/users/7", ["Larder-View": "raw"]).text == Self.user)
+    }
+
+    @Test func `those who wait for one answer each get their own view of it`() throws {
+        let gate = Gate()
+        let (origin, larder) = try Self.daemon { _ in Answer.json(Self.user, Fresh.tagged("a")).after(gate) }
+        let views = ["wire", "mapped", "raw", "mapped", "wire", "mapped"]
+        let answers = Background {
+            try together(views.count) { try larder.get("/users/7", ["Larder-View": views[$0]]) }
+        }
+        #expect(origin.waitForRequests(1))
+        gate.open()
+        for (view, answer) in zip(views, try answers.value()) {
+            #expect(answer.text == (view == "mapped" ? Self.shown : Self.user), "\(view)")
+        }
+    }
+
+    @Test func `errors are shown by their own models, with their status`() throws {
+        let (_, larder) = try Self.daemon { _ in .json(#"{"message":"gone fishing","code":3}"#, status: 404) }
+        let answer = try larder.get("/users/7", Self.mapped)
+        #expect(answer.status == 404)
+        #expect(answer.text == #"{"text":"gone fishing"}"#)
+        #expect(try larder.get("/users/7").text == #"{"message":"gone fishing","code":3}"#)
+    }
+
+    @Test(arguments: ["/other", "/users/7"]) func `what no route or no JSON is stays as it is`(path: String) throws {
+        let (_, larder) = try Self.daemon { request in
+            request.path == "/other"
+                ? .json(#"{ "a" : 1 }"#, Fresh.tagged("a"))
+                : .body(Array(#"{ "a" : 1 }"#.utf8), Fresh.tagged("a") + ["Content-Type": "text/plain"])
+        }
+        for _ in 0..<2 {
+            let answer = try larder.get(path, Self.mapped)
+            #expect(answer.text == #"{ "a" : 1 }"#)
+            #expect(answer["ETag"] == #""a""#)
+        }
+    }
+
+    @Test func `defaults are told in a field`() throws {
+        let (_, larder) = try Self.daemon { _ in .json(#"{"id":1,"title":"x"}"#, Fresh.minute) }
+        for _ in 0..<2 {
+            let answer = try larder.get("/posts/1", Self.mapped)
+            #expect(answer.text == #"{"id":1,"title":"x","state":"open"}"#)
+            #expect(answer["Larder-Synthetic"] == #""/state""#)
+        }
+        #expect(try larder.get("/posts/1")["Larder-Synthetic"] == nil)
+    }
+
+    @Test func `a view that is none is refused with those that are`() throws {
+        let (_, larder) = try Self.daemon { _ in .json(Self.user) }
+        let answer = try larder.get("/users/7", ["Larder-View": "maped"])
+        #expect(answer.status == 400)
+        #expect(answer.text.contains("`mapped`"))
+    }
+
+    @Test func `objects are shown by the models on the admin side and by the command`() throws {
+        let (_, larder) = try Self.daemon { request in
+            request.path == "/users/7"
+                ? .json(Self.user, Fresh.minute)
+                : .json(#"{"id":1,"title":"x","author":{"id":7,"login":"ada"}}"#, Fresh.minute)
+        }
+        _ = try larder.get("/users/7")
+        _ = try larder.get("/posts/1")
+        #expect(try larder.waitForDocuments(2))
+        #expect(try larder.admin("GET", "/objects/User/7?view=mapped").text.contains(#""object":\#(Self.shown)"#))
+        let post = try larder.admin("GET", "/objects/Post/1?view=mapped").text
+        #expect(
+            post.contains(#""object":{"id":1,"title":"x","state":"open","author":7},"synthetic":["/state"]"#),
+            "\(post)"
+        )
+        let some = try larder.admin("GET", "/objects/User/7?view=mapped&members=fullName")
+        #expect(some.text.contains(#""object":{"id":7,"fullName":"Ada"}"#))
+        #expect(try larder.admin("GET", "/objects/User?view=mapped").text.contains(#""object":\#(Self.shown)"#))
+        #expect(try !larder.admin("GET", "/objects/User/7").text.contains("fullName"))
+        #expect(try larder.admin("GET", "/objects/User/7?view=odd").status == 400)
+        #expect(try larder.admin("GET", "/objects/User/7?members=login").status == 400)
+
+        let command = try larder.command("objects", "User", "7", "--mapped", "--members", "fullName")
+        #expect(command.end == .exited(0))
+        #expect(command.output.contains(#""fullName": "Ada""#), "\(command.output)\(command.errors)")
+        #expect(!command.output.contains("login"))
+        #expect(try larder.command("objects", "User", "7", "--members", "login").end != .exited(0))
+    }
+
+    @Test func `MK-17: what did not fit is listed once, with its place, its count and when it was seen`() throws {
+        let (_, larder) = try Self.daemon { _ in
+            .json(#"[{"id":1,"login":"a","kind":"odd"},{"id":2,"login":"b","kind":"a"}]"#, Fresh.never)
+        }
+        for _ in 0..<3 { _ = try larder.get("/users") }
+        let isCounted = try eventually {
+            let rows = try larder.admin("GET", "/warnings").object["warnings"] as? [[String: Any]] ?? []
+            return rows.contains { $0["kind"] as? String == "quarantined" && $0["count"] as? Int == 3 }
+        }
+        #expect(isCounted)
+        let rows = try larder.admin("GET", "/warnings").object["warnings"] as? [[String: Any]] ?? []
+        let row = try #require(rows.first { $0["kind"] as? String == "quarantined" })
+        #expect(row["pointer"] as? String == "/0/kind")
+        #expect((row["url"] as? String)?.hasSuffix("/users") == true)
+        let (first, last) = (row["first"] as? String ?? "", row["last"] as? String ?? "")
+        #expect(!first.isEmpty && first <= last)
+        let command = try larder.command("warnings")
+        #expect(command.output.contains("/0/kind"), "\(command.output)")
+        #expect(command.output.contains(first))
+        // The others are there.
+        #expect(
+            try larder.get("/users", Self.mapped).text == #"[{"id":1,"login":"a"},{"id":2,"login":"b","kind":"a"}]"#
+        )
+    }
+}
