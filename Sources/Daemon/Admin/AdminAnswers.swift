@@ -17,11 +17,13 @@ extension StoreCount {
 
 extension ObjectRow {
     /// Who the object is, and what is known of it in the very bytes that the store has.
-    var document: JSONText {
+    var document: JSONText { .object(ownMembers + [("object", .raw(json))]) }
+
+    /// Who the object is, and since when it is known so.
+    var ownMembers: [(name: String, value: JSONText)] {
         [
-            "upstream": .string(upstream), "principal": .string(principal), "context": .string(context),
-            "model": .string(model), "id": .string(identity), "observed": .string(StoreTime.text(observed)),
-            "object": .raw(json),
+            ("upstream", .string(upstream)), ("principal", .string(principal)), ("context", .string(context)),
+            ("model", .string(model)), ("id", .string(identity)), ("observed", .string(StoreTime.text(observed))),
         ]
     }
 }

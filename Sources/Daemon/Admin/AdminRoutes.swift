@@ -69,11 +69,12 @@ extension AdminRoute {
             method: "GET",
             path: "/objects/{model}",
             sentence: "The objects of a model at their newest known values.",
-            query: Paging.parameters + Ownership.parameters,
+            query: ObjectView.parameters + Paging.parameters + Ownership.parameters,
             answer: { request, context throws(Problem) in
+                let view = try ObjectView(request)
                 let page = try await objects(request, context)
                 if page.rows.isEmpty, let problem = unknownModel(request, context) { throw problem }
-                return .json(page.document("objects") { $0.document })
+                return .json(page.document("objects") { view.document($0, context.models) })
             }
         ),
         AdminRoute(
@@ -81,14 +82,15 @@ extension AdminRoute {
             path: "/objects/{model}/{id}",
             sentence:
                 "The objects of a model with this identity, or with a key of this value: one per principal and context.",
-            query: Paging.parameters + Ownership.parameters,
+            query: ObjectView.parameters + Paging.parameters + Ownership.parameters,
             answer: { request, context throws(Problem) in
+                let view = try ObjectView(request)
                 let page = try await objects(request, context)
                 if page.rows.isEmpty {
                     let (model, id) = (request.captures["model"] ?? "", request.captures["id"] ?? "")
                     throw unknownModel(request, context) ?? .notFound("no \(model) is known as \(id)")
                 }
-                return .json(page.document("objects") { $0.document })
+                return .json(page.document("objects") { view.document($0, context.models) })
             }
         ),
         AdminRoute(

@@ -138,13 +138,7 @@ struct MapCommand: ParsableCommand {
             for pointer in synthetic { Terminal.complain("default: \(pointer)") }
             return
         }
-        let rows = warnings.map { warning -> JSONText in
-            [
-                "kind": .string(warning.kind.rawValue), "message": .string(warning.message),
-                "pointer": warning.pointer.map { .string($0) } ?? .null,
-                "model": warning.model.map { .string($0) } ?? .null,
-            ]
-        }
+        let rows = warnings.map(\.document)
         let result: JSONText = JSONBody.isMalformed(body) ? .string(String(decoding: body, as: UTF8.self)) : .raw(body)
         let document: JSONText = [
             "result": result, "warnings": .array(rows), "synthetic": .array(synthetic.map { .string($0) }),

@@ -8,6 +8,7 @@ struct Objects: ParsableCommand {
               larder objects User
               larder objects User 583231
               larder objects Issue --upstream github --limit 20
+              larder objects User 583231 --mapped --members login,fullName
               larder objects User --json | jq '.objects[].object'
             """
     )
@@ -24,11 +25,25 @@ struct Objects: ParsableCommand {
     @Option(help: ArgumentHelp("Only what belongs to this principal, by its label.", valueName: "label"))
     var principal: String?
 
+    @Flag(help: "As the model has it, instead of with the upstream's own members.")
+    var mapped = false
+
+    @Option(help: ArgumentHelp("With --mapped: only these properties, separated by commas.", valueName: "names"))
+    var members: String?
+
     @OptionGroup var page: PageOptions
     @OptionGroup var options: AdminOptions
 
+    func validate() throws {
+        guard mapped || members == nil else { throw ValidationError("--members goes with --mapped") }
+    }
+
     func run() throws {
-        let query = [("upstream", upstream), ("principal", principal)] + page.query
+        let query =
+            [
+                ("upstream", upstream), ("principal", principal), ("view", mapped ? "mapped" : nil),
+                ("members", members),
+            ] + page.query
         let target = Target.make(["objects", model] + (id.map { [$0] } ?? []), query)
         try options.present(Answer.self, try options.ask("GET", target)) { answer in
             page.list(answer.objects, next: answer.next, empty: "there are none") { rows in

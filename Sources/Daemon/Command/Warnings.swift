@@ -19,11 +19,12 @@ struct Warnings: ParsableCommand {
         try options.present(Answer.self, try options.ask("GET", Target.make(["warnings"], page.query))) { answer in
             page.list(answer.warnings, next: answer.next, empty: "there are none") { rows in
                 var table = TextTable(columns: [
-                    ("count", .right), ("last seen", .left), ("kind", .left), ("what", .left),
+                    ("count", .right), ("first seen", .left), ("last seen", .left), ("kind", .left), ("what", .left),
                 ])
                 table.rows = rows.map { row in
                     [
-                        row.count.map(String.init) ?? "", row.lastSeen ?? row.last ?? "", row.code ?? row.kind ?? "",
+                        row.count.map(String.init) ?? "", row.first ?? "", row.lastSeen ?? row.last ?? "",
+                        row.code ?? row.kind ?? "",
                         HumanText.line(row.text, width: 160),
                     ]
                 }
@@ -46,11 +47,12 @@ struct Warnings: ParsableCommand {
         var url: String?
         var pointer: String?
         var count: Int?
+        var first: String?
         var last: String?
         var lastSeen: String?
 
         enum CodingKeys: String, CodingKey {
-            case code, kind, message, subject, model, url, pointer, count, last
+            case code, kind, message, subject, model, url, pointer, count, first, last
             case lastSeen = "last_seen"
         }
 

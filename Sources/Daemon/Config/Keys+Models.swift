@@ -10,7 +10,8 @@ extension ConfigKey {
                 "Label: { identity: id, share: all }",
                 "Problem: { identity: [] }",
                 "Person: { identity: id }",
-                "Organization: { identity: id, base: Person }",
+                "Organization: { identity: id, base: User }",
+                "Bot: { identity: id, base: User }",
                 "Page: { identity: [] }",
             ],
             """
@@ -23,7 +24,14 @@ extension ConfigKey {
                 var draft = ModelDraft()
                 draft.declaration.name = name
                 draft.place = place
-                draft.places = reader.under(name) { $0.section(value, into: &draft) }
+                draft.places = reader.under(name) { reader in
+                    let places = reader.section(value, into: &draft)
+                    // Only a base makes up for it, which a key by itself cannot see.
+                    if places["identity"] == nil, places["base"] == nil, value.mapping != nil {
+                        reader.errorHere(value.place, "\"identity\" is missing; add it, for example `identity: id`")
+                    }
+                    return places
+                }
                 draft.declaration.properties = draft.properties.map { property in
                     var declaration = property.declaration
                     // Where its name says where the value comes from, the model's naming says how.
@@ -42,10 +50,9 @@ extension ModelDraft: ConfigSection {
             "identity",
             .list(.text),
             example: "id",
-            isRequired: true,
             """
             The member, or members, by which two answers are known to speak of the same object. [] says that objects of \
-            this model have none and stay within their owners.
+            this model have none and stay within their owners. A model with a base has the base's.
             """
         ) { node, draft, reader in
             draft.declaration.identity = reader.checkedTexts(node) { $0.isEmpty ? "names no member" : nil } ?? []
@@ -129,8 +136,8 @@ extension ModelDraft: ConfigSection {
         ConfigKey(
             "version",
             .integer(0...1_000_000),
-            fallback: "0",
-            "The version of the upstream's form of these objects; see migrations."
+            example: "1",
+            "The version of the upstream's form of these objects, 0 without it; see migrations."
         ) { node, draft, reader in
             if let version = reader.integer(node, in: 0...1_000_000) { draft.declaration.version = version }
         },

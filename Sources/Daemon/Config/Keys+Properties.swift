@@ -25,15 +25,6 @@ extension PropertyDraft: ConfigSection {
             declaration.from = text
             isNamed = true
         }
-        checkSource(declaration.from, value.place, &reader)
-    }
-
-    private func checkSource(_ source: String, _ place: Place?, _ reader: inout ConfigReader) {
-        guard ContextValue.isSpelled(source), ContextValue(source) == nil else { return }
-        reader.errorHere(
-            place,
-            "there is no value \"\(source)\"; known are @url, @url.CAPTURE, @header.NAME, @parent.PATH, @root.PATH, @index and @key"
-        )
     }
 
     static let keys: [ConfigKey<PropertyDraft>] =

@@ -71,7 +71,7 @@ extension RouteDraft: ConfigSection {
             guard FieldName.complaint(text) == nil, text == text.uppercased() else {
                 reader.errorHere(
                     node.place,
-                    "\"\(text)\" is no method; methods are in capitals, such as \"\(text.uppercased())\""
+                    "\"\(text)\" is no method; methods are one word in capitals, such as GET"
                 )
                 return
             }

@@ -24,6 +24,7 @@ public struct Accumulation: Sendable, Equatable {
     /// Whether nothing has been gathered.
     public var isEmpty: Bool { items.isEmpty }
 
+    /// Whether both come to the same, byte by byte.
     public static func == (left: Accumulation, right: Accumulation) -> Bool { left.bytes == right.bytes }
 
     // MARK: Gathering

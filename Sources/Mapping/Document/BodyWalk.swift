@@ -48,18 +48,18 @@ struct BodyWalk {
     /// The captures of all objects that are open, innermost last.
     var captures: [Capture] = []
     /// The required properties seen of each open object whose model has some.
-    private var seen: [UInt64] = []
+    var seen: [UInt64] = []
     /// The innermost open object; -1: none.
-    private var parent = -1
+    var parent = -1
     /// The object that the route's captures are bound to; -1: none.
-    private(set) var boundSlot = -1
+    var boundSlot = -1
     /// How many bytes may still be looked at out of turn.
     var budget: Int
     var found: [Found] = []
     /// Objects whose identity is partly around them, to be named when everything has been seen.
     var pending: [PendingName] = []
     /// Where values begin that must not reach a disk, in order.
-    private(set) var secrets: [Int] = []
+    var secrets: [Int] = []
     var notes = WarningNotes()
     /// The values of parents that identities ask for, looked up once.
     var lookedUp: [Lookup: Identity.Reading] = [:]
@@ -97,85 +97,9 @@ struct BodyWalk {
         return textEnd
     }
 
-    // MARK: What the rule speaks of
-
-    /// Goes down the envelope's key paths.
-    private mutating func envelope(
-        _ position: Int,
-        _ active: [(target: BodyPlan.Target, path: ArraySlice<PathStep>)],
-        depth: Int
-    ) -> Int {
-        if let here = active.first(where: { $0.path.isEmpty }) { return content(position, here.target, depth: depth) }
-        switch scanner.byte(position) {
-        case UInt8(ascii: "{"):
-            return envelopeMembers(position, active, depth: depth)
-        case UInt8(ascii: "[") where active.contains { $0.path.first == .elements }:
-            let inner = active.filter { $0.path.first == .elements }.map { ($0.target, $0.path.dropFirst()) }
-            return elements(position, depth: depth) { walk, element, _ in
-                walk.envelope(element, inner, depth: depth + 1)
-            }
-        default:
-            notes.note(.envelopeMissing, at: position)
-            return scanner.scanValue(position, depth: depth)
-        }
-    }
-
-    private mutating func envelopeMembers(
-        _ open: Int,
-        _ active: [(target: BodyPlan.Target, path: ArraySlice<PathStep>)],
-        depth: Int
-    ) -> Int {
-        var hits = [Int](repeating: 0, count: active.count)
-        let (before, beforePending) = (found.count, pending.count)
-        let end = members(open, depth: depth) { walk, nameStart, nameEnd, isEscaped, value in
-            var inner: [(target: BodyPlan.Target, path: ArraySlice<PathStep>)] = []
-            for (index, entry) in active.enumerated() {
-                guard case .name(let name) = entry.path.first, walk.isName(nameStart, nameEnd, isEscaped, name) else {
-                    continue
-                }
-                hits[index] += 1
-                inner.append((entry.target, entry.path.dropFirst()))
-            }
-            guard !inner.isEmpty else { return walk.scanner.scanValue(value, depth: depth + 1) }
-            return walk.envelope(value, inner, depth: depth + 1)
-        }
-        if hits.contains(where: { $0 > 1 }) {
-            // Twice is no observation: which of the two would it be?
-            found.removeSubrange(before...)
-            pending.removeSubrange(beforePending...)
-            boundSlot = -1
-            notes.note(.envelopeMissing, at: open)
-        } else if hits.allSatisfy({ $0 == 0 }) {
-            notes.note(.envelopeMissing, at: open)
-        }
-        return end
-    }
-
-    /// The value that the rule says is an object or several.
-    private mutating func content(_ position: Int, _ target: BodyPlan.Target, depth: Int) -> Int {
-        let name = models.compiled[target.model].name
-        switch (scanner.byte(position), target.shape) {
-        case (UInt8(ascii: "{"), .keyed):
-            return keyed(position, model: target.model, depth: depth, areExpected: true)
-        case (UInt8(ascii: "{"), let shape):
-            if shape == .many { notes.note(.objectForList, at: position, model: name) }
-            if target.isMain, shape == .one { boundSlot = found.count }
-            return object(position, model: target.model, depth: depth, isExpected: true)
-        case (UInt8(ascii: "["), .many):
-            return objects(position, model: target.model, depth: depth, areExpected: true)
-        case (UInt8(ascii: "["), _):
-            notes.note(.arrayForObject, at: position, model: name)
-        case (UInt8(ascii: "n"), _):
-            break
-        default:
-            notes.note(.notAnObject, at: position, model: name)
-        }
-        return scanner.scanValue(position, depth: depth)
-    }
-
     // MARK: Values of declared models
 
-    private mutating func objects(_ open: Int, model: Int, depth: Int, areExpected: Bool) -> Int {
+    mutating func objects(_ open: Int, model: Int, depth: Int, areExpected: Bool) -> Int {
         elements(open, depth: depth) { walk, element, index in
             guard walk.scanner.byte(element) == UInt8(ascii: "{") else {
                 return walk.scanner.scanValue(element, depth: depth + 1)
@@ -186,7 +110,7 @@ struct BodyWalk {
     }
 
     /// An object whose members are objects of the model.
-    private mutating func keyed(_ open: Int, model: Int, depth: Int, areExpected: Bool) -> Int {
+    mutating func keyed(_ open: Int, model: Int, depth: Int, areExpected: Bool) -> Int {
         var index = 0
         return members(open, depth: depth) { walk, nameStart, nameEnd, _, value in
             defer { index += 1 }
@@ -198,7 +122,7 @@ struct BodyWalk {
         }
     }
 
-    private mutating func object(
+    mutating func object(
         _ start: Int,
         model declared: Int,
         depth: Int,
@@ -287,35 +211,11 @@ struct BodyWalk {
         return end
     }
 
-    // MARK: Rules of members
-
-    /// Whether a value may be read; notes what is required, secret, or fails a check.
-    @inline(never)
-    private mutating func isAllowed(_ rule: MemberRule, _ start: Int, _ end: Int) -> Bool {
-        if rule.isSecret, text[start] != UInt8(ascii: "n") { secrets.append(start) }
-        if rule.required != 0, !seen.isEmpty { seen[seen.count - 1] |= rule.required }
-        guard let checker = rule.checker, let fault = checker.fault(in: Array(text[start..<end])) else { return true }
-        notes.note(
-            .quarantined,
-            at: start,
-            model: parent >= 0 ? models.compiled[found[parent].model].name : nil,
-            property: rule.property,
-            reason: fault
-        )
-        return false
-    }
-
-    private mutating func checkRequired(_ model: CompiledModel, _ seen: UInt64, at start: Int) {
-        for (index, property) in model.reading.required.enumerated() where seen & 1 << UInt64(index) == 0 {
-            notes.note(.requiredMissing, at: start, model: model.name, property: property)
-        }
-    }
-
     // MARK: Members and elements
 
     /// Goes over the members of the object that begins here; `value` scans each value and returns its end.
     @inline(__always)
-    private mutating func members(
+    mutating func members(
         _ open: Int,
         depth: Int,
         _ value: (inout BodyWalk, _ nameStart: Int, _ nameEnd: Int, _ isEscaped: Bool, _ value: Int) -> Int
@@ -342,7 +242,7 @@ struct BodyWalk {
 
     /// Goes over the elements of the array that begins here; `element` scans each and returns its end.
     @inline(__always)
-    private mutating func elements(
+    mutating func elements(
         _ open: Int,
         depth: Int,
         _ element: (inout BodyWalk, _ position: Int, _ index: Int) -> Int
@@ -379,7 +279,7 @@ struct BodyWalk {
         return name.withUTF8 { tree.child(of: node, $0.baseAddress!, $0.count, readable: $0.count) }
     }
 
-    private func isName(_ open: Int, _ end: Int, _ isEscaped: Bool, _ name: String) -> Bool {
+    func isName(_ open: Int, _ end: Int, _ isEscaped: Bool, _ name: String) -> Bool {
         if isEscaped {
             return JSONString.text(UnsafeBufferPointer(rebasing: text[open..<end]))
                 .map { $0.utf8.elementsEqual(name.utf8) } ?? false

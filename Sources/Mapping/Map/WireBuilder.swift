@@ -10,8 +10,13 @@ struct WireBuilder {
         case array([Int])
     }
 
+    /// From so many members on, an object's names are looked up in a table.
+    private static let tableSize = 24
+
     /// The outermost value is the first.
     private var nodes: [Node] = [.open]
+    /// By large object, its members by name.
+    private var tables: [Int: [[UInt8]: Int]] = [:]
 
     static let root = 0
 
@@ -33,10 +38,19 @@ struct WireBuilder {
     mutating func member(_ name: [UInt8], of node: Int) -> Int? {
         if case .open = nodes[node] { nodes[node] = .object([], isOnTheWay: true) }
         guard case .object(var members, let isOnTheWay) = nodes[node] else { return nil }
-        if let member = members.first(where: { $0.name == name }) { return member.node }
+        if members.count < Self.tableSize {
+            if let member = members.first(where: { $0.name == name }) { return member.node }
+        } else if let member = tables[node]?[name] {
+            return member
+        }
         // Let go of the list first, so that it is not copied.
         nodes[node] = .open
         members.append((name, nodes.count))
+        if members.count == Self.tableSize {
+            tables[node] = Dictionary(uniqueKeysWithValues: members.map { ($0.name, $0.node) })
+        } else if members.count > Self.tableSize {
+            tables[node]?[name] = nodes.count
+        }
         nodes[node] = .object(members, isOnTheWay: isOnTheWay)
         nodes.append(.open)
         return nodes.count - 1

@@ -39,6 +39,11 @@ struct Clusters {
     /// The name of the base that a model's objects are known by.
     func root(of index: Int) -> String { declarations[lineages[index].last ?? index].name }
 
+    /// The models that have a model's identity, itself included.
+    func relatives(of index: Int) -> [Int] {
+        declarations.indices.filter { lineages[$0].last == lineages[index].last }
+    }
+
     /// What a model declares together with its bases; the nearer declaration wins.
     func effective(_ index: Int) -> ModelDeclaration {
         var lineage = lineages[index][...]

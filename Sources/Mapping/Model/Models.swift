@@ -16,6 +16,8 @@ public struct Models: Sendable {
     public let haveDeletions: Bool
     /// By declared model, what became of older objects.
     private let migrations: [[CompiledMigration]]
+    /// Of each declared model, whether it is plain, and has neither deletions nor versions.
+    private let simple: [Bool]
     /// Of each compiled model, whether the known members of its objects are simply the newest.
     let plain: [Bool]
     let indexes: [String: Int]
@@ -62,7 +64,12 @@ public struct Models: Sendable {
             migrations.append(compiled)
         }
         self.migrations = migrations
-        plain = Self.plain(compiled)
+        let plain = Self.plain(compiled)
+        self.plain = plain
+        simple = declarations.indices.map { index in
+            plain[index] && declarations[index].version == 0
+                && clusters.relatives(of: index).allSatisfy { declarations[$0].deletedWhen == nil }
+        }
         haveSecrets = compiled.contains(where: \.hasSecrets)
         haveDeletions = compiled.contains { $0.reading.deletedWhen != nil }
         plan = try MappingPlan(declarations)
@@ -89,8 +96,8 @@ public struct Models: Sendable {
     public static let none = Models()
 
     private init() {
-        (declarations, compiled, tree, plan, rules) = ([], [], PathTree(), .none, [])
-        (migrations, plain, indexes) = ([], [], [:])
+        (declarations, compiled, tree, plan, rules, indexes) = ([], [], PathTree(), .none, [], [:])
+        (migrations, simple, plain) = ([], [], [])
         (haveSecrets, haveDeletions) = (false, false)
     }
 
@@ -102,16 +109,14 @@ public struct Models: Sendable {
         indexes[model].map { compiled[$0].objectName } ?? model
     }
 
-    /// Whether what is known of a model's objects is simply the newest of each member: no checks, no policies of its own.
-    public func isPlain(_ model: String) -> Bool { indexes[model].map { plain[$0] } ?? true }
+    /// Whether all that is to be known of a model's objects is the newest of each member as it was stored: without checks,
+    /// policies of its own, deletions and versions.
+    public func isSimple(_ model: String) -> Bool { indexes[model].map { simple[$0] } ?? true }
 
     /// The version that objects of this name are declared at; 0 where nothing is.
     public func version(of model: String) -> Int {
         indexes[model].map { declarations[$0].version } ?? 0
     }
-
-    /// Whether all models leave nothing to do but to take the newest of each member.
-    public var arePlain: Bool { plain.allSatisfy(\.self) && !haveDeletions && !haveVersions }
 
     /// Whether any model has a version other than 0.
     public var haveVersions: Bool { declarations.contains { $0.version > 0 } }

@@ -42,6 +42,11 @@ struct Inventory {
         let limit = max(query.limit, 1)
         // One identity is looked up by its index in each collection; all others in the order of their ids.
         let order = query.identity == nil && query.key == nil ? "o.id" : "+o.id"
+        // By a key, its index comes first.
+        let source =
+            query.key == nil
+            ? "_objects o LEFT JOIN _keys k ON k.object = o.id AND k.value = ?8"
+            : "_keys k CROSS JOIN _objects o ON o.id = k.object AND k.value = ?8"
         // A cluster's objects go by the name of its base.
         let base = query.model.flatMap { model in
             models.values.lazy.map { $0.models.objectName(of: model) }.first { $0 != model }
@@ -50,15 +55,14 @@ struct Inventory {
             database,
             """
             SELECT o.id, u.text, p.label, x.text, m.text, o.identity, o.changed, o.state, o.accumulated, k.bound
-            FROM _objects o
-            \(query.key == nil ? "LEFT JOIN _keys k ON 0" : "JOIN _keys k ON k.object = o.id AND k.value = ?8")
+            FROM \(source)
             JOIN _collections c ON c.id = o.collection
             JOIN _scopes s ON s.id = c.scope
             JOIN _names m ON m.id = c.model AND (?1 IS NULL OR m.text = ?1 OR m.text = ?7)
             JOIN _names u ON u.id = s.upstream AND (?3 IS NULL OR u.text = ?3)
             JOIN _principals p ON p.id = s.principal AND (?4 IS NULL OR p.label = ?4)
             JOIN _names x ON x.id = s.context
-            WHERE o.id > ?5 AND o.deleted IS NULL AND (?8 IS NULL OR 1) \(query.identity == nil ? "AND ?2 IS NULL" : "AND o.identity = ?2")
+            WHERE o.id > ?5 AND o.deleted IS NULL \(query.identity == nil ? "AND ?2 IS NULL" : "AND o.identity = ?2")
             ORDER BY \(order) LIMIT ?6
             """
         ).each(

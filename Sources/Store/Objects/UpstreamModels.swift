@@ -5,12 +5,9 @@ struct UpstreamModels: Sendable {
     let models: Models
     let normaliser: Normaliser
     let composer: Composer
-    /// Whether all that is to be known of an object is the newest of its members.
-    let arePlain: Bool
 
     init(_ models: Models, lag: Int64) {
         self.models = models
-        arePlain = models.arePlain
         normaliser = Normaliser(models: models)
         composer = Composer(models: models, lag: lag)
     }

@@ -13,6 +13,8 @@ enum Meta: String {
     case closed
     /// Digest of the views' definitions.
     case views
+    /// 0 while objects are still to be brought to a newer version of their model.
+    case modernised
 
     func integer(in database: Database) throws -> Int64? {
         try Query(database, "SELECT value FROM _meta WHERE key = ?").first(.string(rawValue)) { $0.integer(0) }

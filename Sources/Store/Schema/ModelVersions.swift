@@ -45,6 +45,7 @@ struct ModelVersions {
                     .run(.string(upstream), .string(model.name), .integer(Int64(model.version)))
             }
         }
+        if !notices.isEmpty { try Meta.modernised.set(0, in: database) }
         return notices
     }
 

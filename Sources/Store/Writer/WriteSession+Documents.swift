@@ -41,6 +41,8 @@ extension WriteSession {
             // What it takes the place of goes; memory, which keeps the answer itself, is told nothing.
             for predecessor in predecessors { try delete(predecessor.id) }
             receipt.isSecret = true
+            receipt.isDirty =
+                try !intake.isAllThereIs && isDirty(preparation, intake, scope: scope, upstream: key.upstream)
             return receipt
         }
 

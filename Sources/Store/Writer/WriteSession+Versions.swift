@@ -5,6 +5,7 @@ import Mapping
 extension WriteSession {
     /// Writes what is known of some of them as of today; the last one looked at, nil when there are no more.
     func modernise(after object: ObjectID, limit: Int) throws -> ObjectID? {
+        guard try Meta.modernised.integer(in: database) == 0 else { return nil }
         var found: [(id: ObjectID, declared: Int)] = []
         try query(
             """
@@ -20,6 +21,8 @@ extension WriteSession {
             else { continue }
             try settle(record, as: try state(of: record), of: model, models: models)
         }
-        return found.count == limit ? found.last?.id : nil
+        if found.count == limit { return found.last?.id }
+        try Meta.modernised.set(1, in: database)
+        return nil
     }
 }

@@ -287,7 +287,9 @@ struct ConfigCompiledUpstreamTests {
 
     @Test func `an answer is looked up by method, path and status`() throws {
         let upstream = try compiled()
-        #expect(upstream.body(RouteSubject(method: "GET", path: "/users/7", status: 200))?.bound == ["id": "7"])
+        let match = upstream.body(RouteSubject(method: "GET", path: "/users/7", status: 200))
+        #expect(match?.bound == ["id": "7"])
+        #expect(match.map { Array($0.captures.values) } == ["7"])
         #expect(upstream.body(RouteSubject(method: "GET", path: "/users/ann", status: 200)) == nil)
         #expect(upstream.body(RouteSubject(method: "GET", path: "/users/7", status: 500))?.rule.model == "Problem")
         #expect(upstream.body(RouteSubject(method: "GET", path: "/odd", status: 404))?.rule.model == "User")

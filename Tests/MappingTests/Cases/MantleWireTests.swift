@@ -83,7 +83,7 @@ import Testing
         #expect(Wire.opaque(#"["foo","bar"]"#, many, models) == .some(nil))
     }
 
-    @Test func `MT-48: a sum adds up what different answers say, and counts each answer once`() throws {
+    @Test func `MT-48 MA-04: a sum adds up what different answers say, and counts each answer once`() throws {
         let models = try models(Wire.property("name"), Wire.property("count", merge: .sum))
         var shelf = Shelf(models)
         shelf.take("a", #"{"id":1,"name":"foo","count":5}"#, one, at: 1)

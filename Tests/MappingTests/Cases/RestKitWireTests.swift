@@ -160,7 +160,23 @@ import Testing
         #expect(shelf.shown("a") == "=")
     }
 
-    @Test func `RK-25 RK-26: children before the parents that they point to are the same objects`() throws {
+    @Test func `RK-26: each id of a list points to an object of its own, and all parts of an identity count`() throws {
+        let models = try Models([
+            human, cat, ModelDeclaration(name: "Room", identity: ["house", "number"]),
+        ])
+        var shelf = Shelf(models)
+        shelf.take("c", #"[{"id":1,"name":"a"},{"id":2,"name":"b"}]"#, BodyRule(model: "Cat", shape: .many), at: 1)
+        shelf.take("h", #"{"id":1,"cats":[2,1]}"#, oneHuman, at: 2)
+        #expect(shelf.known("Human", "1") == #"{"id":1,"cats":[2,1]}"#)
+        let rooms = #"[{"house":1,"number":2},{"house":2,"number":1},{"house":1,"number":"2"},{"house":1}]"#
+        #expect(
+            try Wire.names(rooms, BodyRule(model: "Room", shape: .many), models) == [
+                "Room:1:2", "Room:2:1", "Room:1:2",
+            ]
+        )
+    }
+
+    @Test func `RK-25: children before the parents that they point to are the same objects`() throws {
         let models = try Models([human, cat])
         let rule = BodyRule(
             model: "Cat",

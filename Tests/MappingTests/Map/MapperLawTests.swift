@@ -129,6 +129,18 @@ import Testing
         #expect(mapped.body.count < 1_000_000)
     }
 
+    @Test func `an object of very many members is written back, each once`() throws {
+        let fixture = try MapperFixture(
+            ModelDeclaration("M", Property("a")).with { $0.sharesAll = true },
+            ModelDeclaration("K", Property("b"))
+        )
+        let members = (0..<3000).map { #""m\#($0)":\#($0)"# }.joined(separator: ",")
+        #expect(try fixture.unmap("{\(members)}", "M") == "{\(members)}")
+        let keyed = (0..<3000).map { #""m\#($0)":{"b":\#($0)}"# }.joined(separator: ",")
+        let rule = BodyRule(model: "K", shape: .keyed)
+        #expect(try fixture.unmap(fixture.map("{\(keyed)}", rule).body, rule) == "{\(keyed)}")
+    }
+
     @Test(arguments: [
         #"{"":1,"a":2}"#, #"{"a":1,"a":2}"#, #"{"A":1,"a":2}"#, #"{"\u0061":2}"#, #"{"a.b":1,"a":2}"#,
         #"{"\ud800":1,"a":2}"#,

@@ -1,0 +1,113 @@
+/// The members that entries of a declaration mean.
+extension ModelCompiler {
+    func parts(
+        _ entries: [String],
+        as use: String,
+        from first: Int
+    ) throws(MappingError) -> [CompiledModel.Part] {
+        var parts: [CompiledModel.Part] = []
+        var capture = first
+        var seen: Set<[PathStep]> = []
+        for entry in entries {
+            // A property that is read from the context stands for what it is read from.
+            let source = declaration.properties.first { $0.name == entry }?.from ?? entry
+            if ContextValue.isSpelled(source) {
+                parts.append(try contextPart(source, as: use))
+                continue
+            }
+            let path = try names(entry, as: use)
+            guard seen.insert(path.map(PathStep.name)).inserted else {
+                throw .namedTwice(entry, usedBy: use, model: declaration.name)
+            }
+            parts.append(.member(path: path, capture: capture))
+            capture += 1
+        }
+        return parts
+    }
+
+    func contextPart(_ source: String, as use: String) throws(MappingError) -> CompiledModel.Part {
+        guard let value = ContextValue(source) else {
+            throw .invalidKeyPath(source, usedBy: use, model: declaration.name)
+        }
+        switch value {
+        case .parent(let path), .root(let path):
+            guard let path = KeyPathSyntax.steps(of: path)?.names else {
+                throw .invalidKeyPath(source, usedBy: use, model: declaration.name)
+            }
+            return .context(value, path: path)
+        default:
+            return .context(value, path: [])
+        }
+    }
+
+    static func path(of part: CompiledModel.Part) -> [String]? {
+        guard case .member(let path, _) = part else { return nil }
+        return path
+    }
+
+    mutating func compile(_ condition: Condition, as use: String) throws(MappingError) -> CompiledCondition {
+        var asked: [[String]] = []
+        let compiled = try CompiledCondition(condition) { (path) throws(MappingError) in
+            let path = try names(path, as: use)
+            asked.append(path)
+            return path
+        }
+        for path in asked { root.update(path.map(PathStep.name)[...]) { $0.isAsked = true } }
+        return compiled
+    }
+
+    func resolve(_ entries: [String], as use: String) throws(MappingError) -> [[PathStep]] {
+        var paths: [[PathStep]] = []
+        for entry in entries {
+            let path = try resolve(entry, as: use)
+            if paths.contains(path) { throw .namedTwice(entry, usedBy: use, model: declaration.name) }
+            paths.append(path)
+        }
+        return paths
+    }
+
+    /// The member names of an entry that no array may be on the way to.
+    func names(_ entry: String, as use: String) throws(MappingError) -> [String] {
+        guard let names = try resolve(entry, as: use).names else {
+            throw .invalidKeyPath(entry, usedBy: use, model: declaration.name)
+        }
+        return names
+    }
+
+    /// The key path that an entry means: a property's, if one is so named, else the entry itself.
+    func resolve(_ entry: String, as use: String) throws(MappingError) -> [PathStep] {
+        let from = declaration.properties.first { $0.name == entry && $0.parts.isEmpty }?.from ?? entry
+        let path = try steps(from, use)
+        if let prefix = root.relationPrefix(of: path) {
+            let owner = Array(path[..<prefix])
+            for property in declaration.properties {
+                if let relation = property.relation, KeyPathSyntax.steps(of: property.from) == owner {
+                    throw .crossesRelation(
+                        from,
+                        usedBy: use,
+                        property: property.name,
+                        model: declaration.name,
+                        other: relation.model
+                    )
+                }
+            }
+        }
+        return path
+    }
+
+    func steps(_ path: String, _ use: String) throws(MappingError) -> [PathStep] {
+        guard let steps = KeyPathSyntax.steps(of: path) else {
+            throw .invalidKeyPath(path, usedBy: use, model: declaration.name)
+        }
+        // The elements of a list of objects are named by the list.
+        return steps.last == .elements && steps.dropLast().last != .elements && isListOfObjects(path)
+            ? steps.dropLast() : steps
+    }
+
+    func isListOfObjects(_ path: String) -> Bool {
+        declaration.properties.contains { property in
+            guard property.from == path, case .many = property.relation else { return false }
+            return true
+        }
+    }
+}
