@@ -16,13 +16,9 @@ struct Preset {
     ) throws(PresetError) -> Preset {
         let folders = folders(environment: environment, executable: executable)
         guard UpstreamName.isValid(name) else { throw PresetError(name: name, folders: folders) }
-<<<<<<< HEAD
-        let paths: [String] = folders.map { "\($0)/\(name).yaml" }.filter { access($0, F_OK) == 0 }
-=======
         let paths = folders.map { folder -> String in "\(folder)/\(name).yaml" }.filter { path in
             access(path, F_OK) == 0
         }
->>>>>>> routes
         if let path = paths.first(where: { !isPassedOver($0) }) ?? paths.first { return Preset(name: name, path: path) }
         throw PresetError(name: name, folders: folders)
     }
