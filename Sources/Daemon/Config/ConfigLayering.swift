@@ -66,7 +66,12 @@ indirect enum ConfigLayering: Sendable {
         var result = Array(base)
         for rule in rules {
             if let key = RuleKey(rule), let index = result.firstIndex(where: { RuleKey($0) == key }) {
-                result[index] = Self.members([:]).lay(rule, over: result[index], removes: true)
+                var laid = Self.members([:]).lay(rule, over: result[index], removes: true)
+                // What the other binds to its captures still has to find them.
+                if let path = rule["path"]?.scalar?.string, !path.contains("{") {
+                    laid["path"] = result[index]["path"]
+                }
+                result[index] = laid
             } else {
                 result.append(rule)
             }

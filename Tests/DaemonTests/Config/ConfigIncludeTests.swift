@@ -96,6 +96,7 @@ struct ConfigIncludeTests {
         #expect(routes.map(\.declaration.method) == ["GET", nil, "POST"])
         #expect(routes.map(\.body?.model) == [nil, "User", "User"])
         #expect(routes.map(\.overrides.fresh) == [nil, .seconds(300), nil])
+        #expect(routes[1].object.map(\.capture) == ["login"])
     }
 
     @Test func `several files are laid over each other in their order, each with what it includes`() throws {
@@ -160,7 +161,7 @@ struct ConfigIncludeTests {
         ])
         #expect(
             folder.complaints() == [
-                "main.yaml:2:66: error: there is no model \"Usr\"; did you mean \"User\"?",
+                "main.yaml:2:60: error: there is no model \"Usr\"; did you mean \"User\"?",
                 "base.yaml:11:7: error: mode: \"sleepy\" is not one of online, offline",
             ]
         )
@@ -191,7 +192,7 @@ struct ConfigIncludeTests {
             ["main.yaml": "include: main.yaml"],
             "main.yaml:1:10: error: \"main.yaml\" includes itself: main.yaml → main.yaml; take one of these out"
         ),
-        (["main.yaml": "include: a.yaml", "a.yaml": "x: 1\ny: {"], "a.yaml:2:4: error: this is not YAML"),
+        (["main.yaml": "include: a.yaml", "a.yaml": "x: 1\ny: {"], "a.yaml:3:1: error: this is not YAML"),
         (["main.yaml": "include: a.yaml", "a.yaml": "[1]"], "a.yaml:1:1: error: a list stands here; write keys"),
         (["main.yaml": "include: { a: b }"], "main.yaml:1:10: error: include: a mapping stands here; write a file"),
         (["main.yaml": "include: gone"], "main.yaml:1:10: error: there is no preset \"gone\" in "),
@@ -209,7 +210,7 @@ struct ConfigIncludeTests {
     @Test func `an emptied section of the file's top is a slip, not a removal`() throws {
         let folder = try Folder(["main.yaml": "include: base.yaml\nmodels:\n", "base.yaml": base])
         #expect(
-            folder.complaints().first?.hasPrefix("main.yaml:3:1: error: models: nothing stands here") == true,
+            folder.complaints().first?.hasPrefix("main.yaml:2:8: error: models: nothing stands here") == true,
             "\(folder.complaints())"
         )
     }
