@@ -182,7 +182,7 @@ import Testing
         #expect(process.waitForEnd() == .exited(78))
         let text = process.output + process.errors
         #expect(text.contains("larder.yaml:6:14: error:"), "\(text)")
-        #expect(text.contains("larder.yaml:7:37: error: there is no model \"Nobody\""), "\(text)")
+        #expect(text.contains("larder.yaml:7:36: error: there is no model \"Nobody\""), "\(text)")
     }
 
     @Test func `RK-02 RK-32: an answer that says the same again changes no object`() throws {
