@@ -176,8 +176,15 @@ extension Store {
     }
 
     /// Removes what is stored under a key, all its variants; soon, and without a word if there is nothing.
+    ///
+    /// In its turn: what was handed over before is stored first, so that it is removed as well.
     public func remove(at key: DocumentKey) {
-        core.post(.batched, { try $0.remove(at: key) }, done: { _ in })
+        core.admission.enter(bytes: 0) { [self] in
+            ingest.async { [self] in
+                let core = core
+                core.post(.batched, { try $0.remove(at: key) }, done: { _ in core.admission.leave(bytes: 0) })
+            }
+        }
     }
 
     /// Marks URLs that a write is about to change; on disk before it returns.

@@ -57,6 +57,18 @@ import Testing
         #expect(try !larder.get("/~x").isHit)
     }
 
+    @Test func `a write drops its path whatever the query, also one that is no query`() throws {
+        let origin = try Origin { $0.method == "GET" ? .json("{}", Fresh.minute) : .empty(204) }
+        let larder = try Larder(origin)
+        let targets = ["/%61bc?q=100%", "/%7eu?%zz=%41", "/a%2fb?%"]
+        for target in targets {
+            _ = try larder.get(target)
+            #expect(try larder.get(target).isHit, "\(target)")
+        }
+        for path in ["/abc", "/~u", "/a%2Fb"] { _ = try larder.request("PUT", path, body: "{}") }
+        for target in targets { #expect(try !larder.get(target).isHit, "\(target)") }
+    }
+
     // MARK: The command
 
     private func key(_ arguments: String..., config: String) throws -> (Int32?, String, String) {

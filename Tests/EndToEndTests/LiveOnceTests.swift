@@ -165,6 +165,33 @@ import Testing
         #expect(huge.map(\.problemType) == ["urn:larder:live-too-large"])
     }
 
+    @Test func `what streams gather has a bound, also where the flight has let go of it`() throws {
+        let gate = Gate()
+        let text = String(repeating: "x", count: 900_000)
+        let origin = try Origin { _ in
+            Answer(steps: [
+                .send(Answer.head(200, "Fine", Fresh.minute + ["Content-Length": "900001"])), .send(Array(text.utf8)),
+                .wait(gate), .send(Array("y".utf8)),
+            ])
+        }
+        let larder = try Larder(config: Configs.plain(origin, top: ["limits: { document: 1MB }"]))
+        let ended = Monitor(0)
+        let streams = Background {
+            try together(40) { number in
+                let events = try larder.live("/\(number)")
+                ended.withLock { $0 += 1 }
+                return events.map(\.name)
+            }
+        }
+        // Eight documents' worth is held; the others are told that it is too much.
+        #expect(ended.wait(.seconds(15)) { $0 >= 30 })
+        gate.open()
+        let events = try streams.value()
+        #expect(events.allSatisfy { $0 == ["error"] || $0 == ["fresh"] })
+        #expect(events.contains(["fresh"]))
+        #expect(try larder.get("/0").text == text + "y")
+    }
+
     @Test func `two principals are told their own`() throws {
         let origin = try PrincipalTests.personal()
         let larder = try Larder(origin)

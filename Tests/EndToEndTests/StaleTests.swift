@@ -75,6 +75,21 @@ import Testing
         #expect(origin.count() == 2)
     }
 
+    @Test(arguments: ["\"other\"", nil])
+    func `a refresh that a 304 does not help is repeated without conditions`(tag: String?) throws {
+        let origin = try Origin { _ in .json("1", Self.revalidating + ["ETag": "\"one\"", "Vary": "X-A"]) }
+        let larder = try Larder(origin)
+        _ = try larder.get("/x")
+        // Of two that are known by tags, one without a tag says nothing.
+        _ = try larder.get("/x", ["X-A": "1"])
+        #expect(try larder.waitForDocuments(2))
+        origin.behave { request in
+            request["If-None-Match"] == nil ? .json("2", Fresh.minute) : .notModified(["ETag": tag ?? "W/\"none\""])
+        }
+        #expect(try larder.get("/x").text == "1")
+        #expect(try eventually { try larder.get("/x").text == "2" })
+    }
+
     /// Ways in which an upstream fails.
     private static let failures: [String] = [
         "500", "502", "503", "504", "429", "403 limited", "closed", "reset", "no HTTP", "refused", "silence",
@@ -204,6 +219,21 @@ import Testing
         #expect(try larder.request("PUT", "/new", ann, body: "{}").status == 200)
         #expect(try larder.request("POST", "/down", ann, body: "{}").status == 503)
         #expect(origin.count() == 6)
+    }
+
+    @Test func `in the shared reading a rate limit is that of one Authorization, too`() throws {
+        let origin = try Origin { request in
+            request["Authorization"] == "ann"
+                ? .json("no", ["Retry-After": "600"], status: 429) : .json("1", ["Cache-Control": "public, max-age=60"])
+        }
+        let larder = try Larder(config: Configs.plain(origin, upstream: ["shared: true"]))
+        #expect(try larder.get("/x", ["Authorization": "ann"]).status == 429)
+        #expect(try larder.get("/y", ["Authorization": "ann"]).status == 429)
+        #expect(origin.count() == 1)
+        #expect(try larder.get("/y", ["Authorization": "bob"]).status == 200)
+        #expect(try larder.get("/z").status == 200)
+        // What is for all is for her as well.
+        #expect(try larder.get("/z", ["Authorization": "ann"]).isHit)
     }
 
     @Test func `a crowd that waited for a refusal is not sent after it`() throws {

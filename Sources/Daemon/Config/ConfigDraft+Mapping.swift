@@ -23,9 +23,9 @@ extension ConfigDraft {
                 reader.once(
                     second.place,
                     first.declaration.name == second.declaration.name
-                        ? "model \"\(second.declaration.name)\" is declared already, in line \(first.place?.line ?? 0)"
+                        ? "model \"\(second.declaration.name)\" is declared already, in \(reader.sources.words(for: first.place, seenFrom: second.place))"
                         : "model \"\(second.declaration.name)\" differs only in capitals from "
-                            + "\"\(first.declaration.name)\", in line \(first.place?.line ?? 0); rename one"
+                            + "\"\(first.declaration.name)\", in \(reader.sources.words(for: first.place, seenFrom: second.place)); rename one"
                 )
             }
         }
@@ -99,7 +99,7 @@ extension ConfigDraft {
             let pair = [rules[first], rules[index]].sorted { ($0.place ?? .start) < ($1.place ?? .start) }
             reader.once(
                 pair[1].places["path"],
-                "\"\(path)\" has the same pattern, method and status as the rule in line \(pair[0].place?.line ?? 0), and nothing tells which of the two is meant; remove one, or demand more of one"
+                "\"\(path)\" has the same pattern, method and status as the rule in \(reader.sources.words(for: pair[0].place, seenFrom: pair[1].place)), and nothing tells which of the two is meant; remove one, or demand more of one"
             )
         }
     }
@@ -154,12 +154,4 @@ extension ModelDraft: Comparable {
 
 extension Place {
     static let start = Place(line: 0, column: 0)
-}
-
-extension ConfigReader {
-    /// An error that several upstreams may come upon, told once.
-    mutating func once(_ place: Place?, _ message: String) {
-        let diagnostic = Diagnostic(severity: .error, file: file, place: place, message: message)
-        if !diagnostics.contains(diagnostic) { error(place, message) }
-    }
 }

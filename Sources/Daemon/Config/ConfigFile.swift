@@ -1,10 +1,8 @@
-import Yams
-
 /// A config file, read and checked.
 struct ConfigFile {
     /// Usable only if no diagnostic is an error.
     let settings: Settings
-    /// In the order of the file.
+    /// In the order of the files, that which was asked for first.
     let diagnostics: [Diagnostic]
 
     /// The largest file that is taken for a config.
@@ -24,29 +22,21 @@ struct ConfigFile {
         }
     }
 
-    /// Reads the text of a config; `file` is its name in messages.
+    /// Reads the text of a config and the files it includes; `file` is its name in messages, and what their paths are
+    /// relative to.
     static func parse(
         _ yaml: String,
         file: String,
         environment: [String: String],
         overriding: ConfigOverrides = .init()
     ) -> ConfigFile {
-        var reader = ConfigReader(file: file, environment: environment, text: yaml)
+        var reader = ConfigReader(environment: environment)
         var draft = ConfigDraft()
-        do {
-            // An empty file, or one of comments only, has no root.
-            let root = try Yams.compose(yaml: yaml) ?? .mapping([:])
-            guard root.mapping != nil || root.isNothing else {
-                reader.misfit(root, wanted: "keys with values")
-                return ConfigFile(settings: draft.settings, diagnostics: reader.diagnostics)
-            }
-            draft.places = reader.section(root.isNothing ? .mapping([:]) : root, into: &draft)
-        } catch {
-            let (place, message) = syntaxError(error)
-            let hint = reader.line(place).contains("${") ? "; a value with \"${…}\" needs quotes between braces" : ""
-            reader.error(place, message + hint)
-            return ConfigFile(settings: draft.settings, diagnostics: reader.diagnostics)
+        var inclusion = ConfigReader.Inclusion(file)
+        guard let root = reader.compose(yaml, file: file, &inclusion) else {
+            return ConfigFile(settings: draft.settings, diagnostics: reader.sorted)
         }
+        draft.places = reader.section(root, into: &draft)
         if overriding.upstream != nil, draft.upstreams.count > 1 {
             reader.error(
                 nil,
@@ -55,12 +45,7 @@ struct ConfigFile {
         }
         overriding.apply(to: &draft)
         draft.validate(&reader)
-        let sorted = reader.diagnostics.enumerated().sorted {
-            ($0.element.place ?? Place(line: 0, column: 0), $0.offset) < (
-                $1.element.place ?? Place(line: 0, column: 0), $1.offset
-            )
-        }
-        return ConfigFile(settings: draft.finished, diagnostics: sorted.map(\.element))
+        return ConfigFile(settings: draft.finished, diagnostics: reader.sorted)
     }
 
     /// The settings and the warnings; throws when there is any error.
@@ -71,29 +56,6 @@ struct ConfigFile {
 
     private static func unreadable(_ path: String, _ message: String) -> ConfigFile {
         ConfigFile(settings: Settings(), diagnostics: [Diagnostic(file: path, place: nil, message: message)])
-    }
-
-    /// What is wrong with the YAML as such.
-    private static func syntaxError(_ error: any Error) -> (Place?, String) {
-        switch error as? YamlError {
-        case .scanner(let context, let problem, let mark, _)?, .parser(let context, let problem, let mark, _)?:
-            let aliasHint =
-                context?.text.contains("alias") == true || problem.contains("alias")
-                ? "; a value that begins with \"*\" needs quotes" : ""
-            let where_ = context.map { ", \($0.text)" } ?? ""
-            return (Place(line: mark.line, column: mark.column), "this is not YAML: \(problem)\(where_)\(aliasHint)")
-        case .composer(_, let problem, let mark, _)?:
-            let hint = problem.contains("alias") ? "; a value that begins with \"*\" needs quotes" : ""
-            return (Place(line: mark.line, column: mark.column), "this is not YAML: \(problem)\(hint)")
-        case .duplicatedKeysInMapping(let duplicates, let context)?:
-            let names = duplicates.map { "\"\($0)\"" }.joined(separator: ", ")
-            return (
-                Place(line: context.mark.line, column: context.mark.column),
-                "\(names) stands twice among the same keys; keep one of them"
-            )
-        case .reader(let problem, _, _, _)?: return (nil, "this is not YAML: \(problem)")
-        default: return (nil, "this is not YAML: \(error)")
-        }
     }
 }
 

@@ -5,28 +5,40 @@ import Yams
 /// Nothing throws: a value that cannot be read leaves its default and a
 /// diagnostic, so that one run finds every mistake.
 struct ConfigReader {
-    let file: String
     let environment: [String: String]
-    /// The file's text, line by line.
-    private let lines: [Substring]
-    private(set) var diagnostics: [Diagnostic] = []
+    /// The files that are read; places are in all of them.
+    var sources = ConfigSources()
+    /// What was found, each with its place among the sources.
+    private var found: [(diagnostic: Diagnostic, place: Place?)] = []
     /// The keys from the root down to what is being read.
     private(set) var path: [String] = []
 
-    init(file: String, environment: [String: String], text: String = "") {
-        self.file = file
-        self.environment = environment
-        lines = text.split(separator: "\n", omittingEmptySubsequences: false)
+    init(environment: [String: String]) { self.environment = environment }
+
+    /// In the order in which it was found.
+    var diagnostics: [Diagnostic] { found.map(\.diagnostic) }
+
+    /// In the order of the files.
+    var sorted: [Diagnostic] {
+        found.enumerated().sorted {
+            ($0.element.place ?? .start, $0.offset) < ($1.element.place ?? .start, $1.offset)
+        }.map(\.element.diagnostic)
     }
 
-    var hasErrors: Bool { diagnostics.contains { $0.severity == .error } }
+    var hasErrors: Bool { found.contains { $0.diagnostic.severity == .error } }
 
-    mutating func error(_ place: Place?, _ message: String) {
-        diagnostics.append(Diagnostic(severity: .error, file: file, place: place, message: message))
+    mutating func error(_ place: Place?, _ message: String) { say(.error, place, message) }
+
+    mutating func warning(_ place: Place?, _ message: String) { say(.warning, place, message) }
+
+    /// An error that several upstreams may come upon, told once.
+    mutating func once(_ place: Place?, _ message: String) {
+        if !found.contains(where: { $0.place == place && $0.diagnostic.message == message }) { error(place, message) }
     }
 
-    mutating func warning(_ place: Place?, _ message: String) {
-        diagnostics.append(Diagnostic(severity: .warning, file: file, place: place, message: message))
+    private mutating func say(_ severity: Diagnostic.Severity, _ place: Place?, _ message: String) {
+        let (file, line) = sources.resolve(place)
+        found.append((Diagnostic(severity: severity, file: file, place: line, message: message), place))
     }
 
     /// The same, beginning with the dotted path of what is being read.
@@ -161,11 +173,8 @@ struct ConfigReader {
         }
     }
 
-    /// The line of the file that a place is in.
-    func line(_ place: Place?) -> Substring {
-        guard let line = place?.line, lines.indices.contains(line - 1) else { return "" }
-        return lines[line - 1]
-    }
+    /// The line that a place is in.
+    func line(_ place: Place?) -> Substring { sources.line(place) }
 
     // MARK: Variables
 

@@ -47,7 +47,7 @@ extension ConfigKey<ModelDraft> {
     static let cluster = ConfigKey(
         "cluster",
         .strictList(.anything),
-        example: "[{ model: Organization, if: { member: type, is: Organization } }, { model: Person }]",
+        example: "[{ model: Organization, if: { member: type, is: Organization } }, { model: Bot }]",
         """
         The models that an object of this one may be of, tried in this order; the last may have no condition. \
         \(ConditionKeys.help)

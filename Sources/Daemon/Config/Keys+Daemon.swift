@@ -1,6 +1,18 @@
 /// The keys at the top of the file, and those of the sections that speak of the daemon itself.
 extension ConfigDraft: ConfigSection {
     static let keys: [ConfigKey<ConfigDraft>] = [
+        ConfigKey(
+            "include",
+            .list(.text),
+            fallback: "[]",
+            """
+            Files to begin with, relative to this one's folder, or presets by their name: github. What stands in this file \
+            is laid over them: models, their properties, upstreams and routes each by itself and key by key; a key \
+            without a value takes theirs away.
+            """
+        ) { _, _, _ in
+            // The files were put together before any key is read.
+        },
         .addresses(
             "listen",
             \.settings.listen,

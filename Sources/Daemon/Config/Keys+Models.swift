@@ -10,7 +10,8 @@ extension ConfigKey {
                 "Label: { identity: id, share: all }",
                 "Problem: { identity: [] }",
                 "Person: { identity: id }",
-                "Organization: { identity: id, base: Person }",
+                "Organization: { identity: id, base: User }",
+                "Bot: { identity: id, base: User }",
                 "Page: { identity: [] }",
             ],
             """
@@ -135,8 +136,8 @@ extension ModelDraft: ConfigSection {
         ConfigKey(
             "version",
             .integer(0...1_000_000),
-            fallback: "0",
-            "The version of the upstream's form of these objects; see migrations."
+            example: "1",
+            "The version of the upstream's form of these objects, 0 without it; see migrations."
         ) { node, draft, reader in
             if let version = reader.integer(node, in: 0...1_000_000) { draft.declaration.version = version }
         },

@@ -6,17 +6,20 @@ struct Preset {
     let path: String
 
     /// Finds `NAME.yaml`; the error lists where it was looked for and what there is.
+    ///
+    /// - Parameter besides: Says of a file that it is not meant, though it bears the name, unless there is no other.
     static func find(
         _ name: String,
         environment: [String: String],
-        executable: String = executablePath()
+        executable: String = executablePath(),
+        besides isPassedOver: (String) -> Bool = { _ in false }
     ) throws(PresetError) -> Preset {
         let folders = folders(environment: environment, executable: executable)
         guard UpstreamName.isValid(name) else { throw PresetError(name: name, folders: folders) }
-        for folder in folders {
-            let path = "\(folder)/\(name).yaml"
-            if access(path, F_OK) == 0 { return Preset(name: name, path: path) }
+        let paths = folders.map { folder -> String in "\(folder)/\(name).yaml" }.filter { path in
+            access(path, F_OK) == 0
         }
+        if let path = paths.first(where: { !isPassedOver($0) }) ?? paths.first { return Preset(name: name, path: path) }
         throw PresetError(name: name, folders: folders)
     }
 

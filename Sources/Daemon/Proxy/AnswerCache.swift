@@ -80,7 +80,8 @@ final class AnswerCache: Sendable {
 
     /// Keeps an answer that has just arrived whole: in memory now, in the store soon.
     ///
-    /// One that a write has overtaken may show what is known newer: it is a hit once its commit has told whether it does.
+    /// One that a write has overtaken may show objects that are known newer: it is a hit once its commit has told whether
+    /// it does. One that shows none is a hit at once; what the write itself invalidated never comes here.
     ///
     /// - Parameters:
     ///   - sent: when its request was sent, on the store's clock.
@@ -92,7 +93,9 @@ final class AnswerCache: Sendable {
             memory.remove(ready.residence.digest)
             return
         }
-        if overtakenAt == nil { memory.insert(ready, at: ready.residence.digest) }
+        let rule = ready.isJSON ? reading.rule : nil
+        let mayLag = overtakenAt != nil && rule != nil
+        if !mayLag { memory.insert(ready, at: ready.residence.digest) }
         uncommitted.add(size, ordering: .relaxed)
         let document = ReceivedDocument(
             key: ready.key,
@@ -107,12 +110,12 @@ final class AnswerCache: Sendable {
             end: overtakenAt ?? now,
             sent: sent,
             kind: reading.kind,
-            rule: ready.isJSON ? reading.rule : nil,
+            rule: rule,
             surroundings: reading.surroundings(url: ready.key.url, fields: ready.answer.fields)
         )
         // Handed over at once, so that the store takes it in before any write that is answered from now on.
         store.receive(document) { [self] result in
-            committed(result, ready, hasRule: document.rule != nil, isOvertaken: overtakenAt != nil)
+            committed(result, ready, hasRule: document.rule != nil, mayLag: mayLag)
             uncommitted.subtract(size, ordering: .relaxed)
         }
     }
@@ -122,20 +125,20 @@ final class AnswerCache: Sendable {
         _ result: Result<Receipt, StoreError>,
         _ ready: ReadyAnswer,
         hasRule: Bool,
-        isOvertaken: Bool
+        mayLag: Bool
     ) {
         let digest = ready.residence.digest
         switch result {
         case .success(let receipt):
             guard let id = receipt.document else {
-                if receipt.isSecret { return confined(ready, receipt, isOvertaken: isOvertaken) }
+                if receipt.isSecret { return confined(ready, receipt, isOvertaken: mayLag) }
                 // A cleaning or a write overtook it.
                 return memory.remove(ready, at: digest)
             }
             ready.committed(as: id, showing: receipt.objects)
             register(ready, under: receipt.objects, asOf: receipt.sequence)
             if receipt.isDirty { ready.residence.isDirty.store(true, ordering: .relaxed) }
-            guard isOvertaken else { return }
+            guard mayLag else { return }
             if ready.isClean { memory.insert(ready, at: digest) } else { memory.discard(ready) }
         case .failure(let error):
             log.error("an answer could not be stored", metadata: ["error": "\(error)", "url": "\(ready.key.url)"])

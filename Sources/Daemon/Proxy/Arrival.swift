@@ -43,7 +43,8 @@ extension Arrival {
         live = try LiveMode(request, fields)
         if live != nil { fields = LiveMode.plain(fields) }
         guard !Via.isLoop(fields) else { throw ArrivalError(problem: .loop) }
-        context = upstream.context.canonical(fields)
+        // What `Connection` names does not go upstream, and selects nothing there (RFC 9110 §7.6.1).
+        context = upstream.context.canonical(fields.withoutHopByHop())
         let own = upstream.principal.canonical(query: query, fields: fields)
         if let credential = upstream.settings.credential {
             guard !fields.lines.contains(where: { $0.isNamed(credential.header.lowercased()) }) else {

@@ -33,6 +33,8 @@ struct Demand: Sendable {
 
     init(_ request: Request, _ arrival: Arrival, principal: PrincipalID, hasher: KeyHasher) {
         self.request = request
+        // Nor may what does not go upstream select a variant of what comes from there.
+        self.request.fields = request.fields.withoutHopByHop()
         upstream = arrival.upstream
         target = arrival.target
         route = arrival.route

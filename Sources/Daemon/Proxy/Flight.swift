@@ -252,7 +252,7 @@ final class Flight: TransferDelegate {
         storing = nil
         flights.retire(self)
         releaseCharge()
-        guard case .gathering = settlement, let head else { return }
+        guard case .gathering = settlement, let head else { return relays.forEach { $0.keptNoLonger() } }
         passOn(held, head)
         giveUpIfUseless()
     }

@@ -130,8 +130,15 @@ final class Flights {
     }
 
     /// Fetches without conditions for clients whom a 304 did not help; together.
-    func askAgain(_ relays: [Relay], stored: ReadyAnswer?) {
-        guard let first = relays.first else { return }
+    ///
+    /// Behind a stale answer nobody waits: there the refresh goes on, since a 304 of the same kind would come each time.
+    func askAgain(_ relays: [Relay], stored: ReadyAnswer?, insteadOf helpless: Flight) {
+        guard let first = relays.first else {
+            guard let subject = helpless.refreshes, !helpless.storesNothing else { return }
+            helpless.refreshes = nil
+            start(helpless.demand, stored: stored, isConditional: false).refreshes = subject
+            return
+        }
         let flight = start(first.demand, stored: stored, isConditional: false)
         for relay in relays { flight.join(relay.demand, relay.reply, isLeader: relay.isLeader) }
     }

@@ -1,3 +1,5 @@
+import Mapping
+
 /// The answer to a POST that is the new representation of its target (RFC 9110 §9.3.3): with explicit freshness and a
 /// `Content-Location` that equals the target URI, it answers later requests for it.
 struct PostedAnswer {
@@ -8,8 +10,10 @@ struct PostedAnswer {
     init?(_ outcome: WriteOutcome, of demand: Demand, requestTime: Int64, responseTime: Int64) {
         // Other statuses tell of the action; a later GET would not be answered with them.
         guard demand.request.method == "POST", outcome.error == nil, let head = outcome.head, head.status == 200,
-            let body = outcome.body, Self.isOfTarget(head.fields, demand)
+            let body = outcome.body, !head.isEventStream, Self.isOfTarget(head.fields, demand)
         else { return nil }
+        // Compressed data that break off come as complete, as they do to a GET (see `Flight`).
+        if head.decodedFrom != nil, demand.upstream.isJSON(head.fields), JSONBody.isMalformed(body) { return nil }
         let route = demand.overrides
         let policy = ResponsePolicy(
             request: RequestFacts(method: demand.request.method, fields: demand.request.fields),
@@ -45,7 +49,7 @@ struct PostedAnswer {
         let lines = fields.all("content-location")
         guard lines.count == 1 else { return false }
         let target = URIReference(demand.upstream.url(of: demand.target))
-        let location = URIReference(lines[0]).resolved(against: target)
-        return location.origin != nil && location.origin == target.origin && location.target == target.target
+        let links = demand.upstream.links(for: demand.base)
+        return InvalidationTargets.target(of: lines[0], at: target, links: links) == target.target
     }
 }

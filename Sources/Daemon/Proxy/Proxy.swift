@@ -30,6 +30,9 @@ actor Proxy {
     let liveExchanges = LiveExchanges()
     /// Counts invalidations and cleanings: what was read from disk before one is not to be trusted after it.
     private var invalidations = 0
+    /// Writes whose invalidations are being committed, by a number of their own.
+    private var settlingWrites: [Int: SettlingWrite] = [:]
+    private var writeCount = 0
 
     nonisolated var unownedExecutor: UnownedSerialExecutor { loop.executor.asUnownedSerialExecutor() }
 
@@ -254,10 +257,13 @@ actor Proxy {
         let (start, requestTime) = (cache.now, now)
         let flight = runningFlights.write(demand.asking(because: .method), reply)
         let outcome = await withCheckedContinuation { flight.complete($0) }
-        let (responseTime, before) = (now, invalidations)
+        let responseTime = now
+        writeCount += 1
+        let number = writeCount
+        settlingWrites[number] = SettlingWrite(demand)
         await settle(outcome, of: demand, suspect: suspect, since: start)
-        // Unless another write was answered meanwhile, which may have been the later one.
-        if invalidations == before + 2,
+        // Unless another write invalidated the target meanwhile, which may have been the later one.
+        if settlingWrites.removeValue(forKey: number)?.isAlone == true,
             let posted = PostedAnswer(outcome, of: demand, requestTime: requestTime, responseTime: responseTime)
         {
             runningFlights.keep(posted, of: demand)
@@ -312,6 +318,7 @@ actor Proxy {
 
     private func forget(_ paths: [String], of upstream: Upstream) {
         invalidations += 1
+        for number in settlingWrites.keys { settlingWrites[number]?.noteForgotten(paths, of: upstream) }
         for path in paths { cache.memory.remove(upstream: upstream.name, path: path) }
         runningFlights.writeAnswered(upstream: upstream, invalidated: paths)
     }
@@ -322,6 +329,7 @@ actor Proxy {
     func clean(_ filter: CleanFilter, dryRun: Bool) async throws(StoreError) -> CleanResult {
         guard !dryRun else { return try await cache.store.clean(filter, dryRun: true) }
         invalidations += 1
+        settlingWrites.removeAll()
         runningFlights.cleaned()
         await cache.store.flush()
         cache.memory.removeAll()

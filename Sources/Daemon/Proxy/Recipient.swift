@@ -11,6 +11,8 @@ protocol Recipient: AnyObject {
     /// - Parameter isKept: whether the flight keeps the pieces of the body as well, so that keeping them costs nothing.
     func begin(status: Int, reason: String?, fields: Fields, framing: ReplyFraming, isKept: Bool)
     func write(_ piece: [UInt8])
+    /// The flight keeps nothing any more of what was written, nor of what follows.
+    func keptNoLonger()
     func finish()
     /// The answer broke off.
     func abort()
@@ -46,6 +48,9 @@ protocol Recipient: AnyObject {
 }
 
 extension Reply: Recipient {
+    /// What was written is with the connection, which counts it itself.
+    func keptNoLonger() {}
+
     func begin(status: Int, reason: String?, fields: Fields, framing: ReplyFraming, isKept: Bool) {
         start(status: status, reason: reason, fields: fields, framing: framing)
     }

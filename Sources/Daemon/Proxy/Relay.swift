@@ -65,6 +65,11 @@ final class Relay {
         if !isAnswered { reply.write(piece) }
     }
 
+    /// The flight has let go of the body.
+    func keptNoLonger() {
+        if !isAnswered { reply.keptNoLonger() }
+    }
+
     func finish() {
         if !isAnswered { reply.finish() }
     }

@@ -9,11 +9,11 @@ extension Flights {
     /// asked for.
     func notModified(_ head: UpstreamHead, _ flight: Flight, for relays: [Relay]) {
         guard !flight.storesNothing, let selected = flight.validation.selected(by: head.fields, now: now) else {
-            return askAgain(relays, stored: flight.stored)
+            return askAgain(relays, stored: flight.stored, insteadOf: flight)
         }
         switch selected {
         case .chosen:
-            guard let stored = flight.stored else { return askAgain(relays, stored: nil) }
+            guard let stored = flight.stored else { return askAgain(relays, stored: nil, insteadOf: flight) }
             onceSettled(stored, flight) { [self] in renew(stored, by: head, flight, for: relays) }
         case .variant(let variant):
             // What it shows may have changed since it was asked about: the store knows.
@@ -44,7 +44,9 @@ extension Flights {
     /// The chosen answer is good for longer.
     private func renew(_ stored: ReadyAnswer, by head: UpstreamHead, _ flight: Flight, for relays: [Relay]) {
         // A document that became dirty meanwhile is not what the 304 spoke of.
-        guard stored.isClean, !flight.storesNothing else { return askAgain(relays, stored: flight.stored) }
+        guard stored.isClean, !flight.storesNothing else {
+            return askAgain(relays, stored: flight.stored, insteadOf: flight)
+        }
         let renewed = renewed(stored.answer, by: head, flight)
         var answer = stored.answer
         answer.fields = renewed.fields
@@ -68,7 +70,7 @@ extension Flights {
     /// That one is left as it is: the upstream spoke of this request's representation only.
     private func adopt(_ source: Answer?, by head: UpstreamHead, _ flight: Flight, for relays: [Relay]) {
         guard let source, source.form == .received, !flight.storesNothing else {
-            return askAgain(relays, stored: flight.stored)
+            return askAgain(relays, stored: flight.stored, insteadOf: flight)
         }
         let renewed = renewed(source, by: head, flight)
         var answer = source

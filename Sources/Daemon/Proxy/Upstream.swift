@@ -147,14 +147,14 @@ final class Upstream: Sendable {
     /// The variant that an answer's `Vary` makes of its request; nil where no request will ever match.
     ///
     /// In the shared reading an answer that varies by `Authorization` is for one credential after all, which may not be noted
-    /// down to compare others with (law 4): none matches.
+    /// down to compare others with (law 4): none matches. That there was none can be noted.
     func selection(_ policy: ResponsePolicy, route: Settings.Overrides, request: Fields) -> VarySelection? {
         // `Vary: *` says that nothing selects it; a route that forces it says that nothing needs to.
         let isForced = route.cache == .force && StatusFacts.takesRouteLifetime(Int(policy.answer.status))
         if isForced, policy.vary == .any { return VarySelection.none }
         let ignored = ignoredInVary.union(route.vary.ignore.map { $0.lowercased() })
         if settings.shared, case .fields(let names) = policy.vary, names.contains("authorization"),
-            !ignored.contains("authorization")
+            !ignored.contains("authorization"), request.contains("authorization")
         {
             return nil
         }

@@ -10,14 +10,20 @@ extension UpstreamHead {
     /// Whether the answer is a stream of server-sent events, which ends when it ends.
     var isEventStream: Bool { fields.isEventStream }
 
+    /// Whether the body is several parts of an answer, each with a head of its own (RFC 9110 §14.6).
+    var isMultipart: Bool { fields.hasType("multipart/byteranges") }
+
     /// The lines that set cookies.
     var cookies: [Field] { fields.lines.filter { $0.isNamed("set-cookie") } }
 }
 
 extension Fields {
     /// Whether they announce a stream of server-sent events.
-    var isEventStream: Bool {
+    var isEventStream: Bool { hasType("text/event-stream") }
+
+    /// Whether the body is of this media type, whatever its parameters.
+    fileprivate func hasType(_ name: String) -> Bool {
         guard let type = self[first: "content-type"] else { return false }
-        return FieldSyntax.equalsIgnoringCase(FieldSyntax.essence(of: type[...]), "text/event-stream".utf8)
+        return FieldSyntax.equalsIgnoringCase(FieldSyntax.essence(of: type[...]), name.utf8)
     }
 }

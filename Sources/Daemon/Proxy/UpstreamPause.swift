@@ -24,10 +24,14 @@ struct UpstreamPauses {
     private struct Credential: Hashable {
         let upstream: Int
         let principal: PrincipalID
+        /// A number for the `Authorization` that the shared reading takes no principal from; good within this process.
+        let authorization: Int
 
         init(_ demand: Demand) {
             upstream = demand.upstream.index
             principal = demand.key.principal
+            authorization =
+                demand.upstream.settings.shared ? demand.request.fields.all("authorization").hashValue : 0
         }
     }
 

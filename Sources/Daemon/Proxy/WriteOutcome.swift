@@ -33,7 +33,8 @@ struct WriteOutcome: Sendable {
                 method: demand.request.method,
                 url: demand.upstream.url(of: demand.target),
                 status: head.status,
-                fields: head.fields
+                fields: head.fields,
+                links: demand.upstream.links(for: demand.base)
             ).map { String(decoding: $0, as: UTF8.self) }
         }
         if observed(by: demand) == nil || demand.request.method != "PATCH" && demand.request.method != "PUT" {

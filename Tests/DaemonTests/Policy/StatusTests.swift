@@ -139,14 +139,17 @@ import Testing
         }
     }
 
-    @Test func `an answer that varies by Authorization is for nobody else`() throws {
+    @Test func `an answer that varies by Authorization is for nobody else, or for those without one`() throws {
         let shared = try ProxyFixture.upstream { $0.shared = true }
         let answer = policy([("Cache-Control", "public, max-age=60"), ("Vary", "X-A, authorization")], shared: true)
-        #expect(shared.selection(answer, route: Settings.Overrides(), request: Fields()) == nil)
+        let authorized = fields([("Authorization", "a")])
+        #expect(shared.selection(answer, route: Settings.Overrides(), request: authorized) == nil)
+        let anonymous = try #require(shared.selection(answer, route: Settings.Overrides(), request: Fields()))
+        #expect(anonymous.matches(Fields()) && !anonymous.matches(authorized))
         var route = Settings.Overrides()
         route.vary.ignore = ["Authorization"]
-        #expect(shared.selection(answer, route: route, request: Fields())?.lines.map(\.name) == ["x-a"])
+        #expect(shared.selection(answer, route: route, request: authorized)?.lines.map(\.name) == ["x-a"])
         let own = try ProxyFixture.upstream()
-        #expect(own.selection(answer, route: Settings.Overrides(), request: Fields())?.lines.map(\.name) == ["x-a"])
+        #expect(own.selection(answer, route: Settings.Overrides(), request: authorized)?.lines.map(\.name) == ["x-a"])
     }
 }

@@ -21,7 +21,7 @@ final class UpstreamBench: @unchecked Sendable {
         var options = UpstreamOptions()
         options.proxy = .none
         // However slowly the tests run.
-        options.unsafeReuseAge = .seconds(60)
+        options.unsafeReuseAge = .seconds(3_600)
         return options
     }
 

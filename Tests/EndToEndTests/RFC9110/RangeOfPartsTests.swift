@@ -493,4 +493,37 @@ import Testing
         #expect(try larder.waitForObjects(1, of: "User"))
         #expect(try larder.get("/users/1", ["Range": "bytes=2-4"]).isHit)
     }
+
+    @Test func `§14.2 one part asked for many times is not sent many times, though its whole has no known length`()
+        throws
+    {
+        let text = String(repeating: "x", count: 100_000)
+        let origin = try Origin { request in
+            request["Range"] == "bytes=0-99999"
+                ? .text(text, Fresh.minute + ["Content-Range": "bytes 0-99999/*", "ETag": "\"one\""], status: 206)
+                : .text("the whole", Fresh.minute)
+        }
+        let larder = try Larder(origin)
+        _ = try larder.get("/x", ["Range": "bytes=0-99999"])
+        #expect(try larder.get("/x", ["Range": "bytes=5-6,1-2"]).byteRanges.count == 2)
+        let many = Array(repeating: "0-99999", count: 20).joined(separator: ",")
+        #expect(try larder.get("/x", ["Range": "bytes=1-99999,\(many)"]).text == "the whole")
+    }
+
+    @Test func `§15.3.7.2 several parts in one body are never stored as one, whatever Content-Range says`() throws {
+        let body = "--b\r\nContent-Range: bytes 0-1/10\r\n\r\n01\r\n--b--\r\n"
+        let origin = try Origin { request in
+            guard request["Range"] != nil else { return .text("0123456789", Fresh.minute) }
+            let length = body.utf8.count
+            let fields: FieldLines = [
+                "Content-Type": "Multipart/ByteRanges; boundary=b", "ETag": "\"one\"",
+                "Content-Range": "bytes 0-\(length - 1)/\(length)",
+            ]
+            return .body(Array(body.utf8), Fresh.minute + fields, status: 206)
+        }
+        let larder = try Larder(origin)
+        #expect(try larder.get("/x", ["Range": "bytes=0-1,4-5"]).text == body)
+        let whole = try larder.get("/x")
+        #expect(!whole.isHit && whole.text == "0123456789")
+    }
 }

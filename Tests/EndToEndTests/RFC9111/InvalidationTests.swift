@@ -62,6 +62,61 @@ import Testing
         }
     }
 
+    @Test func `§4.4: what an answer names by the address that its client used is of the same origin`() throws {
+        // The values stand for URLs at Larder (HERE), of another upstream (BESIDE), and of nobody.
+        let rows: [(value: String, isKept: Bool)] = [
+            ("HERE/named/N", false), ("HERE/named/N?page=2", false), ("HERE/named/./x/../N#part", false),
+            ("//example.com/named/N", true), ("HERE/other/N", true), ("BESIDE/named/N", true), ("HEREnamed/N", true),
+        ]
+        let port = Monitor<UInt16>(0)
+        let origin = try Origin { request in
+            guard request.method != "GET" else { return .text("\(request.number)", Fresh.minute) }
+            let parts = request.path.components("/")
+            let here = "http://127.0.0.1:\(port.current)"
+            let value = rows[Int(parts[3]) ?? 0].value
+                .replacing("HERE", with: here + "/api").replacing("BESIDE", with: here + "/beside")
+                .replacing("N", with: parts[3])
+            return .empty(201, [request["X-Field"] ?? "": value, "Content-Length": "0"])
+        }
+        let larder = try Larder(
+            config: """
+                upstreams:
+                  api: { url: "\(origin.url)/v3", prefix: /api }
+                  beside: { url: "\(origin.url)/v4", prefix: /beside }
+                """
+        )
+        port.withLock { $0 = larder.port }
+        for field in ["Location", "Content-Location"] {
+            for (index, row) in rows.enumerated() {
+                _ = try larder.get("/api/named/\(index)")
+                _ = try larder.request("POST", "/api/act/\(index)", ["X-Field": field])
+                #expect(try larder.get("/api/named/\(index)").isHit == row.isKept, "\(field): \(row.value)")
+            }
+        }
+    }
+
+    @Test func `§4.4: a read that overlapped with a write elsewhere is a hit at once`() throws {
+        let gate = Gate()
+        let origin = try Origin { request in
+            guard request.method == "GET" else { return .empty(204) }
+            return Answer.text("\(request.number)", Fresh.minute).after(gate)
+        }
+        // What is not a hit before its commit is none for a second.
+        let larder = try Larder(
+            config: """
+                store: { batch_delay: 1s }
+                upstreams: { api: { url: "\(origin.url)" } }
+                """
+        )
+        let slow = Background { try larder.get("/read/1") }
+        origin.waitForRequests(1, "/read/1")
+        #expect(try larder.request("PUT", "/written/1", body: "x").status == 204)
+        gate.open()
+        let first = try slow.value()
+        let second = try larder.get("/read/1")
+        #expect(second.isHit && second.text == first.text)
+    }
+
     @Test func `§4.4: an error's Location invalidates nothing`() throws {
         let origin = try Origin { request in
             request.method == "GET"

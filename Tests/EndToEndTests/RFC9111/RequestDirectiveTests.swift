@@ -70,6 +70,30 @@ import Testing
         ])
     }
 
+    @Test func `§5.2.1.4 no-cache: what fetch adds to conditions says nothing`() throws {
+        let fresh = Self.fresh + ["ETag": "\"a\"", "Last-Modified": "Mon, 01 Jan 2018 00:00:00 GMT"]
+        let added: FieldLines = ["Pragma": "no-cache", "Cache-Control": "no-cache"]
+        let other: FieldLines = ["If-None-Match": "\"b\""]
+        try Readings().check([
+            .reused(fresh, second: other + added),
+            .reused(fresh, second: ["If-Modified-Since": "Sun, 31 Dec 2017 00:00:00 GMT"] + added),
+            .reused(fresh, second: ["If-Range": "\"a\""] + added),
+            // A reload, and what a program writes itself.
+            .asked(fresh, second: added), .asked(fresh, second: other + .control("no-cache")),
+            .asked(fresh, second: other + ["Pragma": "no-cache"]),
+            .asked(fresh, second: other + ["Pragma": "no-cache", "Cache-Control": "max-age=0"]),
+            .asked(fresh, second: other + ["Pragma": "no-cache", "Cache-Control": "no-cache, max-age=0"]),
+            .asked(Self.stale, second: other + added),
+            .asked(.control("no-cache") + ["ETag": "\"a\""], second: other + added),
+        ])
+        let origin = try Origin { _ in .text("body", fresh) }
+        let larder = try Larder(origin)
+        _ = try larder.get("/x")
+        #expect(try larder.get("/x", ["If-None-Match": "\"a\""] + added).status == 304)
+        #expect(try larder.get("/x", ["Range": "bytes=0-1", "If-Range": "\"a\""] + added).text == "bo")
+        #expect(origin.count() == 1)
+    }
+
     @Test func `§5.4 Pragma: no-cache counts in a request without Cache-Control, and in no answer`() throws {
         try Readings().check([
             .asked(Self.fresh, second: ["Pragma": "no-cache"]), .asked(Self.fresh, second: ["Pragma": "foo, No-Cache"]),

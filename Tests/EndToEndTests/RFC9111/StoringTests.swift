@@ -128,6 +128,9 @@ import Testing
                         first: Self.one,
                         second: Self.two
                     ),
+                    .asked(["Cache-Control": "public, max-age=3600", "Vary": "Authorization"], first: Self.one),
+                    .asked(["Cache-Control": "public, max-age=3600", "Vary": "Authorization"], second: Self.one),
+                    .reused(["Cache-Control": "max-age=3600", "Vary": "Accept, Authorization"]),
                 ]
         )
     }

@@ -131,4 +131,15 @@ import Testing
         #expect(try !client.get("/x", ["X-A": "0"]).isHit)
         #expect((origin.requests.last?["If-None-Match"] ?? "").split(separator: ",").count <= 80)
     }
+
+    @Test func `what Connection names, and so does not go upstream, selects no variant and no context`() throws {
+        let origin = try Origin { request in
+            .text("\(request["X-A"] ?? "-") \(request["Accept-Language"] ?? "-")", Fresh.minute + ["Vary": "X-A"])
+        }
+        let larder = try Larder(origin)
+        let fields: FieldLines = ["X-A": "1", "Accept-Language": "de"]
+        #expect(try larder.get("/x", fields + ["Connection": "x-a, accept-language"]).text == "- -")
+        #expect(try larder.get("/x", fields).text == "1 de")
+        #expect(try larder.get("/x").isHit)
+    }
 }

@@ -150,9 +150,15 @@ struct TargetNormaliser: Sendable {
     /// `~` that it stands for, as any unreserved character.
     ///
     /// A query with a `%` that begins no escape keeps the escapes that it has: decoding `%2%35` would make it the escape of
-    /// something else.
+    /// something else. What the query is says nothing about the path, by which writes are told of.
     static func normalisingEscapes(_ target: [UInt8]) -> [UInt8] {
         guard target.contains(0x25) else { return target }
+        let end = target.firstIndex(of: 0x3F) ?? target.count
+        return normalisingEscapes(inPart: Array(target[..<end])) + normalisingEscapes(inPart: Array(target[end...]))
+    }
+
+    /// The same for a path or a query alone.
+    private static func normalisingEscapes(inPart target: [UInt8]) -> [UInt8] {
         var result: [UInt8] = []
         result.reserveCapacity(target.count)
         let decodes = isWellFormed(target)

@@ -82,6 +82,13 @@ final class LiveExchange: Recipient {
         if !flights.hold(piece.count) { give(up: .liveTooMuch) }
     }
 
+    func keptNoLonger() {
+        guard !isSettled, isKept, let count = arriving?.body?.count else { return }
+        isKept = false
+        charge += count
+        if !flights.hold(count) { give(up: .liveTooMuch) }
+    }
+
     func finish() {
         guard !isSettled, let answer = arriving, let fields = answer.fields, let status = answer.status else { return }
         if demand.upstream.isFailure(status: status, fields: fields) {

@@ -8,7 +8,7 @@ extension Flights {
     /// Not several parts in one body, none in a content coding, and none whose length is not what it says.
     func part(in head: UpstreamHead, of flight: Flight) -> ContentRange? {
         let values = head.fields.all("content-range")
-        guard flight.asksForRange, head.status == 206, values.count == 1, !head.isCoded,
+        guard flight.asksForRange, head.status == 206, values.count == 1, !head.isCoded, !head.isMultipart,
             let content = ContentRange(values[0]), let range = content.range
         else { return nil }
         let length = head.fields.text("content-length").flatMap(Int.init)

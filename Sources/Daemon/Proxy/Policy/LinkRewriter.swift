@@ -71,6 +71,15 @@ struct LinkRewriter: Sendable, Equatable {
         return base.origin.map { Array($0.utf8) + reference }
     }
 
+    /// The target at the upstream (path and query) of an absolute URL at this server; nil where it leads elsewhere.
+    func target(ofClient url: URIReference) -> [UInt8]? {
+        guard let origin = url.origin, origin == URIReference(client).origin,
+            let rest = Self.rest(of: url.path, under: clientPrefix)
+        else { return nil }
+        let path = basePath + rest
+        return (path.isEmpty ? [0x2F] : path) + (url.query.map { [0x3F] + $0 } ?? [])
+    }
+
     private static func rest(of path: [UInt8], under base: [UInt8]) -> ArraySlice<UInt8>? {
         guard path.starts(with: base) else { return nil }
         let rest = path[base.count...]

@@ -76,25 +76,25 @@ struct RangeField: Sendable, Equatable {
         if length == 0, specs.contains(where: \.isSatisfiableSuffix) { return .whole }
         let wanted = specs.compactMap { Self.range($0, length: Int64(length)) }
         guard !wanted.isEmpty else { return .unsatisfiable }
-        return .ranges(Self.joined(wanted, length: length))
+        return .ranges(Self.joined(wanted, length: length) ?? [0..<length])
     }
 
-    /// The ranges where the length of the whole is not known; nil where they depend on it.
+    /// The ranges where the length of the whole is not known; nil where they depend on it, or ask for the same bytes so
+    /// often that answering them would be a burden.
     func selectWithoutLength() -> Selection? {
         var wanted: [Range<Int>] = []
         for spec in specs {
             guard case .from(let start, let end?) = spec, end < .max - 1 else { return nil }
             wanted.append(Int(start)..<Int(end + 1))
         }
-        return .ranges(Self.joined(wanted, length: .max))
+        return Self.joined(wanted, length: wanted.map(\.upperBound).max() ?? 0).map { .ranges($0) }
     }
 
-    private static func joined(_ wanted: [Range<Int>], length: Int) -> [Range<Int>] {
+    /// The ranges as they are sent; nil where they cover more than the whole, which is a burden, not a saving (RFC 9110 §14.2).
+    private static func joined(_ wanted: [Range<Int>], length: Int) -> [Range<Int>]? {
         // Joined only if asked for in ascending order, so that the parts come as the client expects them.
         guard zip(wanted, wanted.dropFirst()).allSatisfy({ $0.lowerBound <= $1.lowerBound }) else {
-            // Ranges that cover more than the whole are a burden, not a saving (RFC 9110 §14.2).
-            let isBurden = wanted.reduce(0) { $0.addingReportingOverflow($1.count).partialValue } > length
-            return isBurden ? [0..<length] : wanted
+            return wanted.reduce(0) { $0.addingReportingOverflow($1.count).partialValue } > length ? nil : wanted
         }
         var joined: [Range<Int>] = []
         for range in wanted {

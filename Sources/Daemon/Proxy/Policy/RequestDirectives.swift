@@ -51,6 +51,7 @@ struct RequestDirectives: Sendable, Equatable {
 
     init(fields: Fields) {
         let lines = fields.all("cache-control")
+        if Self.areOfFetch(lines, fields) { return }
         for line in lines {
             line.withUnsafeBytes { read(cacheControl: $0) }
         }
@@ -58,6 +59,18 @@ struct RequestDirectives: Sendable, Equatable {
         for line in fields.all("pragma") {
             line.withUnsafeBytes { read(pragma: $0) }
         }
+    }
+
+    /// Whether `no-cache` is there only because the request has conditions.
+    ///
+    /// `fetch`, in browsers as in Node, adds `Cache-Control: no-cache` and `Pragma: no-cache` to each request for which the
+    /// program has set a condition, to keep the cache inside `fetch` out of the way (Fetch standard, "HTTP-network-or-cache
+    /// fetch"). Taken by its word it would keep whoever remembers tags from ever being answered by this cache. A forced
+    /// reload has no conditions; who wants the upstream asked under one says `max-age=0`, or `no-cache` without `Pragma`.
+    private static func areOfFetch(_ lines: [[UInt8]], _ fields: Fields) -> Bool {
+        let noCache = Array("no-cache".utf8)
+        guard lines == [noCache], fields.all("pragma") == [noCache] else { return false }
+        return fields.lines.contains { UpstreamFields.conditional.contains($0.lowercasedName) }
     }
 
     private mutating func apply(_ name: UnsafeRawBufferPointer, _ argument: DirectiveReader.Argument) {

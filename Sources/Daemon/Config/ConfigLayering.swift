@@ -1,0 +1,97 @@
+import Yams
+
+/// How what stands in a file meets what stands at the same place of the files it includes.
+indirect enum ConfigLayering: Sendable {
+    /// The including file's value takes the other's place.
+    case value
+    /// Member by member: those named each in its own way, all others in one.
+    case members([String: ConfigLayering], others: ConfigLayering = .value)
+    /// Rule by rule, and there key by key. Two rules are the same when they speak of the same answers.
+    case rules
+
+    /// The whole file.
+    static let file = ConfigLayering.members(
+        mapping.merging([
+            "upstreams": .members([:], others: .members(mapping)),
+            "store": .members([:]), "memory": .members([:]), "limits": .members([:]), "timeouts": .members([:]),
+            "log": .members([:]),
+        ]) { first, _ in first }
+    )
+
+    /// The keys that may stand at the top or under an upstream.
+    static let mapping: [String: ConfigLayering] = [
+        "models": .members([:], others: .members(["properties": .members([:])])),
+        "routes": .rules, "errors": .rules,
+    ]
+
+    /// Lays `upper` over `lower`.
+    ///
+    /// - Parameter removes: Whether a member of `upper` without a value takes the other's away. Not so at the top,
+    ///   where an emptied section is likelier a slip.
+    func lay(_ upper: Node, over lower: Node?, removes: Bool = false) -> Node {
+        switch self {
+        case .value: upper
+        case .members(let named, let others): Self.lay(upper, over: lower, named, others, removes: removes)
+        case .rules: Self.layRules(upper, over: lower)
+        }
+    }
+
+    private static func lay(
+        _ upper: Node,
+        over lower: Node?,
+        _ named: [String: ConfigLayering],
+        _ others: ConfigLayering,
+        removes: Bool
+    ) -> Node {
+        guard case .mapping(var result) = upper else { return upper }
+        let base = lower?.mapping ?? Node.Mapping([])
+        var pairs = base.map { ($0.key, $0.value) }
+        for (key, value) in result {
+            let index = pairs.firstIndex { $0.0 == key }
+            if removes, value.isNothing {
+                if let index { pairs.remove(at: index) }
+                continue
+            }
+            let layering = key.scalar.flatMap { named[$0.string] } ?? others
+            let laid = layering.lay(value, over: index.map { pairs[$0].1 }, removes: true)
+            // The key's own place is where the person who reads a message has to look.
+            if let index { pairs[index] = (key, laid) } else { pairs.append((key, laid)) }
+        }
+        result = Node.Mapping(pairs, result.tag, result.style, result.mark ?? base.mark)
+        return .mapping(result)
+    }
+
+    private static func layRules(_ upper: Node, over lower: Node?) -> Node {
+        guard case .sequence(let rules) = upper, case .sequence(let base)? = lower else { return upper }
+        var result = Array(base)
+        for rule in rules {
+            if let key = RuleKey(rule), let index = result.firstIndex(where: { RuleKey($0) == key }) {
+                var laid = Self.members([:]).lay(rule, over: result[index], removes: true)
+                // What the other binds to its captures still has to find them.
+                if let path = rule["path"]?.scalar?.string, !path.contains("{") {
+                    laid["path"] = result[index]["path"]
+                }
+                result[index] = laid
+            } else {
+                result.append(rule)
+            }
+        }
+        return .sequence(Node.Sequence(result, rules.tag, rules.style, rules.mark))
+    }
+}
+
+/// Which answers a rule speaks of; captures' names make no difference.
+private struct RuleKey: Equatable {
+    private let path: [String]
+    private let demands: [Node?]
+
+    init?(_ rule: Node) {
+        guard let rule = rule.mapping, let path = rule["path"]?.scalar?.string else { return nil }
+        // A slash at the beginning or the end makes no difference either.
+        self.path = path.split(separator: "/").map { component in
+            guard component.hasPrefix("{"), component.hasSuffix("}") else { return String(component) }
+            return component.hasSuffix(":#}") ? "#" : "*"
+        }
+        demands = ["method", "status", "query", "content_type"].map { rule[$0] }
+    }
+}

@@ -1,0 +1,151 @@
+import Foundation
+import Yams
+
+extension ConfigReader {
+    /// The files that were read for one config, so that none is read twice and none includes itself.
+    struct Inclusion {
+        /// Roots by the real path of their file; nil for one that could not be read.
+        fileprivate var roots: [String: Node?] = [:]
+        /// From the file that was asked for to the one that is being read.
+        fileprivate var chain: [String] = []
+
+        /// Files that may stand between the first and the last of a chain.
+        fileprivate static let depth = 16
+
+        init(_ file: String) { chain = [Self.real(file)] }
+
+        /// The one name by which a file is known whatever leads to it.
+        fileprivate static func real(_ path: String) -> String {
+            URL(fileURLWithPath: path).resolvingSymlinksInPath().path
+        }
+    }
+
+    /// Composes the text of a file and lays it over the files it includes; nil, and errors, where that is impossible.
+    mutating func compose(_ yaml: String, file: String, _ inclusion: inout Inclusion) -> Node? {
+        let offset = sources.add(file, text: yaml)
+        let root: Node
+        do {
+            let text = yaml.hasPrefix("\u{FEFF}") ? String(yaml.unicodeScalars.dropFirst()) : yaml
+            // An empty file, or one of comments only, has no root.
+            root = try Yams.compose(yaml: String(repeating: "\n", count: offset) + text) ?? .mapping([:])
+        } catch {
+            let (found, message) = YAMLMistake.describe(error)
+            let place = found ?? (offset > 0 ? Place(line: offset + 1, column: 1) : nil)
+            let hint = line(place).contains("${") ? "; a value with \"${…}\" needs quotes between braces" : ""
+            self.error(place, message + hint)
+            return nil
+        }
+        if root.isNothing { return .mapping([:]) }
+        guard let mapping = root.mapping else {
+            misfit(root, wanted: "keys with values")
+            return nil
+        }
+        guard let include = mapping["include"] else { return root }
+        return layered(include, in: mapping, of: file, &inclusion)
+    }
+
+    private mutating func layered(
+        _ node: Node,
+        in own: Node.Mapping,
+        of file: String,
+        _ inclusion: inout Inclusion
+    ) -> Node? {
+        let entries = under("include") { $0.texts(node, wanted: "a file, the name of a preset, or a list of them") }
+        var layers = (entries ?? []).map { entry in included(entry.text, at: entry.place, from: file, &inclusion) }
+        layers.append(.mapping(own))
+        guard layers.allSatisfy({ $0 != nil }) else { return nil }
+        var roots = layers.compactMap(\.self)
+        if Set(roots.flatMap(Self.upstreamNames)).count > 1 {
+            // What a file says at its top holds for the upstreams it was written for, not for those of its neighbours.
+            for index in roots.indices.dropLast() { roots[index] = Self.kept(roots[index]) }
+        }
+        return roots.dropFirst().reduce(roots[0]) { ConfigLayering.file.lay($1, over: $0) }
+    }
+
+    /// The root of an included file.
+    private mutating func included(
+        _ entry: String,
+        at place: Place?,
+        from file: String,
+        _ inclusion: inout Inclusion
+    ) -> Node? {
+        guard let path = path(of: entry, at: place, from: file, inclusion) else { return nil }
+        let real = Inclusion.real(path)
+        if let start = inclusion.chain.firstIndex(of: real) {
+            let round = (inclusion.chain[start...] + [real]).map { URL(fileURLWithPath: $0).lastPathComponent }
+            error(place, "\"\(entry)\" includes itself: \(round.joined(separator: " → ")); take one of these out")
+            return nil
+        }
+        if let known = inclusion.roots[real] { return known }
+        guard inclusion.chain.count <= Inclusion.depth else {
+            error(place, "files include each other more than \(Inclusion.depth) deep; include \"\(entry)\" further up")
+            return nil
+        }
+        inclusion.chain.append(real)
+        defer { inclusion.chain.removeLast() }
+        let root = read(path, at: place).flatMap { compose($0, file: path, &inclusion) }
+        inclusion.roots[real] = .some(root)
+        return root
+    }
+
+    private mutating func read(_ path: String, at place: Place?) -> String? {
+        do {
+            let bytes = try ConfigBytes.read(path, limit: ConfigFile.sizeLimit).bytes
+            if let text = String(validating: bytes, as: UTF8.self) { return text }
+            error(place, "\"\(path)\" cannot be included: it is not UTF-8 text")
+        } catch {
+            self.error(place, "\"\(path)\" cannot be included: \(error.reason)")
+        }
+        return nil
+    }
+
+    /// The file that an entry means: a path, relative to the including file's folder, or a preset's name.
+    private mutating func path(
+        of entry: String,
+        at place: Place?,
+        from file: String,
+        _ inclusion: Inclusion
+    ) -> String? {
+        guard entry.contains("/") || entry.hasSuffix(".yaml") || entry.hasSuffix(".yml") else {
+            do {
+                // A preset's name within the file that took its place is the one that was shipped.
+                return try Preset.find(
+                    entry,
+                    environment: environment,
+                    besides: { inclusion.chain.contains(Inclusion.real($0)) }
+                )
+                .path
+            } catch {
+                self.error(place, "\(error) To include a file, write its path, such as ./\(entry).yaml")
+                return nil
+            }
+        }
+        if entry.hasPrefix("/") { return entry }
+        guard let slash = file.lastIndex(of: "/") else { return entry }
+        return file[...slash] + entry
+    }
+
+    private static func upstreamNames(_ root: Node) -> [String] {
+        root.mapping?["upstreams"]?.mapping?.compactMap { $0.key.scalar?.string } ?? []
+    }
+
+    /// A file's root with the models, routes and errors of its top moved under each of its upstreams.
+    private static func kept(_ root: Node) -> Node {
+        guard let mapping = root.mapping, let upstreams = mapping["upstreams"]?.mapping, !upstreams.isEmpty else {
+            return root
+        }
+        func isMapping(_ key: Node) -> Bool { key.scalar.map { ConfigLayering.mapping[$0.string] != nil } ?? false }
+        let moved = mapping.filter { isMapping($0.key) }.map { ($0.key, $0.value) }
+        let pairs = upstreams.map { name, upstream in
+            (name, ConfigLayering.members(ConfigLayering.mapping).lay(upstream, over: .mapping(Node.Mapping(moved))))
+        }
+        let rest = mapping.map { key, value in
+            (
+                key,
+                key.scalar?.string == "upstreams"
+                    ? Node.mapping(Node.Mapping(pairs, .implicit, .any, value.mark)) : value
+            )
+        }
+        return .mapping(Node.Mapping(rest.filter { !isMapping($0.0) }, mapping.tag, mapping.style, mapping.mark))
+    }
+}

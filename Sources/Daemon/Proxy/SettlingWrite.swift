@@ -1,0 +1,21 @@
+/// A write that has been answered and whose invalidations are being committed.
+///
+/// It tells whether another write, or a cleaning, came to the same target meanwhile: then nobody knows whose answer is the later
+/// one, and neither is kept.
+struct SettlingWrite {
+    private let upstream: String
+    private let path: String
+    private var timesForgotten = 0
+
+    init(_ demand: Demand) {
+        upstream = demand.upstream.name
+        path = TargetNormaliser.keyPath(of: demand.target)
+    }
+
+    /// Its own settling forgets the target twice, before the commit and behind it.
+    var isAlone: Bool { timesForgotten == 2 }
+
+    mutating func noteForgotten(_ paths: [String], of upstream: Upstream) {
+        if self.upstream == upstream.name, paths.contains(path) { timesForgotten += 1 }
+    }
+}
