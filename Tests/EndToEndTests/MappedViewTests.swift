@@ -32,7 +32,7 @@ import Testing
 
     private static func daemon(_ handler: @escaping Origin.Handler) throws -> (origin: Origin, larder: Larder) {
         let origin = try Origin(handler)
-        return (origin, try Larder(config: config(origin)))
+        return (origin, try Larder(origin, config: config(origin)))
     }
 
     @Test func `a miss and a hit are shown as the models have them, and raw and wire stay as they came`() throws {

@@ -22,7 +22,7 @@ import Testing
             let text = String(block.dropFirst(kind.count + 1))
             switch kind {
             case "yaml": config = text
-            case "json": input = text
+            case "json": input = String(text.dropLast())
             case "console": examples.append(Example(config: config, input: input, runs: runs(text)))
             default: Issue.record("the guide has a block of the kind \"\(kind)\"")
             }

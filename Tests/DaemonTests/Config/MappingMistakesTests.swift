@@ -59,7 +59,7 @@ struct MappingMistakesTests {
             models: { User: { identity: nothing, properties: { a: [] } } }
             """#,
             #"""
-            2:55: models.User.properties.a: a list stands here; write the member it is read from, or { from: …, as: …, model: … }
+            2:55: models.User.properties.a: an empty list stands here; write the member it is read from, or { from: …, as: …, model: … }
             """#
         ),
         Mistaken(

@@ -10,6 +10,7 @@ import Testing
     private static func daemon(_ routes: [String], _ handler: @escaping Origin.Handler) throws -> Larder {
         let origin = try Origin(handler)
         return try Larder(
+            origin,
             config: """
                 upstreams: { api: { url: "\(origin.url)/api/v1" } }
                 models:

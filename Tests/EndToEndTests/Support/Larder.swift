@@ -28,6 +28,12 @@ final class Larder: @unchecked Sendable {  // only the scenario's own thread sta
         self.origin = origin
     }
 
+    /// With a config file that has an origin as an upstream.
+    convenience init(_ origin: Origin, config: String) throws {
+        try self.init(config: config)
+        self.origin = origin
+    }
+
     /// With a config file.
     convenience init(
         config: String,
