@@ -446,7 +446,7 @@ struct ConfigFileTests {
         ),
         (
             "{ path: a, method: get }",
-            "3:30: routes.1.method: \"get\" is no method; methods are one word in capitals, such as GET"
+            "3:30: routes.1.method: \"get\" is no method; methods are in capitals, such as \"GET\""
         ),
         (
             "{ path: a, status: 2x }",
