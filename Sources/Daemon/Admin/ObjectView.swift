@@ -28,7 +28,7 @@ struct ObjectView: Sendable {
         guard isMapped || members == nil else { throw .badRequest("members goes with view=mapped") }
     }
 
-    /// A row, its object in this view. Related objects are shown by their identities.
+    /// A row with its object in this view; related objects are shown by their identities.
     ///
     /// - Parameter models: by upstream.
     func document(_ row: ObjectRow, _ models: [String: Models]) -> JSONText {
