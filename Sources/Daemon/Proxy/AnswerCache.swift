@@ -135,8 +135,6 @@ final class AnswerCache: Sendable {
                 // A cleaning or a write overtook it.
                 return memory.remove(ready, at: digest)
             }
-            // The number may be that of a document that was dropped: the store gives it to the next.
-            dropped.withLock { $0.remove(id) }
             ready.committed(as: id, showing: receipt.objects)
             register(ready, under: receipt.objects, asOf: receipt.sequence)
             if receipt.isDirty { ready.residence.isDirty.store(true, ordering: .relaxed) }
@@ -219,8 +217,6 @@ private struct DroppedDocuments {
     private var next = 0
 
     func contains(_ id: DocumentID) -> Bool { known.contains(id) }
-
-    mutating func remove(_ id: DocumentID) { known.remove(id) }
 
     mutating func insert(_ id: DocumentID) {
         guard known.insert(id).inserted else { return }
