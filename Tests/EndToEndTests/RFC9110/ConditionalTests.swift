@@ -78,9 +78,10 @@ import Testing
         for (index, row) in rows.enumerated() {
             let answer = try larder.get("/\(index)", row.conditions)
             #expect(answer.status == row.status, "row \(index): \(row.conditions.text)")
-            // The whole was fetched for it, and is there for the next one.
+            // The whole was fetched for it, and is there for the next one, or on its way: a 304 does not wait for the body.
             let next = try larder.get("/\(index)")
-            #expect(next.isHit && next.text == "body", "row \(index)")
+            #expect(next.isHit || next.cacheStatus.contains("collapsed"), "row \(index)")
+            #expect(next.text == "body", "row \(index)")
         }
     }
 

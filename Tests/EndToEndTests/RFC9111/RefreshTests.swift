@@ -94,7 +94,7 @@ import Testing
             #expect(renewed.text == "body" && renewed.cacheStatus.contains("fwd-status=304"), "\(row.name)")
             if row.name != "Set-Cookie" { #expect(value(row, in: renewed) == expected, "\(row.name)") }
             let hit = try larder.get("/\(index)")
-            #expect(hit.isHit && hit.text == "body", "\(row.name)")
+            #expect(hit.isHit && hit.text == "body", "\(row.name): \(hit.cacheStatus)")
             #expect(value(row, in: hit) == expected, "\(row.name)")
         }
         #expect(try larder.waitForDocuments(rows.count))
