@@ -162,7 +162,6 @@ final class Flight: TransferDelegate {
     private func settle(_ head: UpstreamHead) {
         storing = flights.storage(of: head, in: self)
         flights.noteSharing(of: head, in: self, isStored: storing != nil)
-        if storing == nil, !isMapped(head) { buffer.letGo() }
         if storing == nil, refreshes != nil, !storesNothing, let stored, !flights.isFailure(head, in: self) {
             hasRefreshed = true
             // What it showed is no longer what there is.
@@ -177,6 +176,8 @@ final class Flight: TransferDelegate {
         // From here on the variant is known: who asked for another one asks for himself, or with those who want the same.
         let others = takeRelays { !$0.isLeader && !matches($0.demand) }
         flights.askApart(others, by: storing?.selection, stored: stored)
+        // What is not stored is kept only for those who are shown it mapped, and are still here.
+        if storing == nil, !isMapped(head) { buffer.letGo() }
         if isServedOtherwise(head) {
             settlement = .gathering
             return

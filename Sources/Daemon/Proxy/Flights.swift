@@ -277,16 +277,7 @@ final class Flights {
         let part = part(in: head, of: flight)
         // An answer to a request for a part is kept where it is the part, or the whole instead.
         if part == nil, head.status == 206 || flight.asksForRange && (head.status != 200 || head.isCoded) { return nil }
-        let route = demand.overrides
-        let policy = ResponsePolicy(
-            request: RequestFacts(method: demand.request.method, fields: demand.request.fields),
-            status: head.status,
-            fields: head.fields,
-            requestTime: flight.requestTime,
-            responseTime: now,
-            settings: demand.upstream.policySettings,
-            route: route
-        )
+        let policy = policy(of: head, in: flight)
         guard policy.storability == .yes else { return nil }
         // An error, cacheable as it may be, never takes the place of a good answer.
         let isFailure = head.status >= 500 || isFailure(head, in: flight)
@@ -294,9 +285,8 @@ final class Flights {
         if let length = head.fields.text("content-length").flatMap(Int.init), length > settings.limits.document {
             return nil
         }
-        guard let selection = demand.upstream.selection(policy, route: route, request: demand.request.fields) else {
-            return nil
-        }
+        let (route, request) = (demand.overrides, demand.request.fields)
+        guard let selection = demand.upstream.selection(policy, route: route, request: request) else { return nil }
         let fields = StoredFields.storable(
             head.fields,
             leavingOut: policy.fieldsNotStored + policy.fieldsNotReused,
@@ -308,6 +298,20 @@ final class Flights {
         return Flight.Storing(policy: policy.answer, fields: dated, selection: selection, part: part)
     }
 
+    /// The reading of an answer whose head has come.
+    private func policy(of head: UpstreamHead, in flight: Flight) -> ResponsePolicy {
+        let demand = flight.demand
+        return ResponsePolicy(
+            request: RequestFacts(method: demand.request.method, fields: demand.request.fields),
+            status: head.status,
+            fields: head.fields,
+            requestTime: flight.requestTime,
+            responseTime: now,
+            settings: demand.upstream.policySettings,
+            route: demand.overrides
+        )
+    }
+
     /// Whether an answer's body is served otherwise than it came.
     func isServedTransformed(_ head: UpstreamHead, in flight: Flight) -> Bool {
         flight.demand.upstream.settings.rewriteLinks && flight.demand.upstream.isJSON(head.fields)
@@ -316,21 +320,13 @@ final class Flights {
     /// Makes an answer ready that has come whole and is not stored.
     func unkept(_ head: UpstreamHead, body: [UInt8], from flight: Flight) -> ReadyAnswer {
         let demand = flight.demand
-        let policy = ResponsePolicy(
-            request: RequestFacts(method: demand.request.method, fields: demand.request.fields),
-            status: head.status,
-            fields: head.fields,
-            requestTime: flight.requestTime,
-            responseTime: now,
-            settings: demand.upstream.policySettings
-        )
         let answer = Answer(
             key: demand.key,
             document: nil,
             status: head.status,
             fields: StoredFields.storable(head.fields),
             body: body,
-            policy: policy.answer,
+            policy: policy(of: head, in: flight).answer,
             selection: .none,
             form: .received,
             objects: []
