@@ -88,6 +88,9 @@ extension AdminRoute {
                 let page = try await objects(request, context)
                 if page.rows.isEmpty {
                     let (model, id) = (request.captures["model"] ?? "", request.captures["id"] ?? "")
+                    if try await !objects(request, context, areDeleted: true).rows.isEmpty {
+                        throw .gone("the \(model) known as \(id) is deleted")
+                    }
                     throw unknownModel(request, context) ?? .notFound("no \(model) is known as \(id)")
                 }
                 return .json(page.document("objects") { view.document($0, context.models) })
@@ -196,11 +199,13 @@ extension AdminRoute {
         )
     }
 
-    private static func objects(_ request: AdminRequest, _ context: any AdminContext) async throws(Problem)
-        -> Page<ObjectRow>
-    {
+    private static func objects(
+        _ request: AdminRequest,
+        _ context: any AdminContext,
+        areDeleted: Bool = false
+    ) async throws(Problem) -> Page<ObjectRow> {
         let paging = try Paging(request)
-        let query = ObjectQuery(
+        var query = ObjectQuery(
             model: request.captures["model"],
             identity: request.captures["id"],
             upstream: request.value("upstream"),
@@ -208,6 +213,7 @@ extension AdminRoute {
             limit: paging.limit,
             after: paging.after
         )
+        query.areDeleted = areDeleted
         return try await asked { () throws(StoreError) in try await context.lookup.objects(query) }
     }
 

@@ -22,6 +22,10 @@ extension Problem {
         Problem(404, detail)
     }
 
+    static func gone(_ detail: String) -> Problem {
+        Problem(410, detail)
+    }
+
     static func notBuilt(_ what: String) -> Problem {
         Problem(501, "\(what) is reserved and not built yet in this version of Larder")
     }

@@ -38,6 +38,16 @@ struct CompiledUpstream: Sendable {
             ?? Settings.Overrides()
     }
 
+    /// The paths that a write makes worthless besides its own, with the captures of its path filled in.
+    ///
+    /// - Parameter status: nil before the answer: rules for 2xx then fit.
+    func invalidated(method: String, path: String, query: String?, status: Int?) -> [RoutePattern] {
+        let subject = RouteSubject(method: method, path: path, query: query, status: status)
+        guard let match = routes.match(subject), !settings.routes[match.index].invalidates.isEmpty else { return [] }
+        let captures = Dictionary(match.captures.map { ($0.name, $0.value) }) { first, _ in first }
+        return settings.routes[match.index].invalidates.map { $0.filled(with: captures) }
+    }
+
     /// The index in `settings.routes` of the rule for a request, or for its answer once there is a status.
     func route(method: String, path: String, status: Int?) -> RouteMatch? {
         routes.match(method: method, path: path, status: status)

@@ -95,4 +95,5 @@ struct RouteDraft {
     var envelope: (name: String, place: Place?)?
     var also: [(model: Model, root: String)] = []
     var objectPlaces: [Place?] = []
+    var invalidates: [(text: String, place: Place?)] = []
 }

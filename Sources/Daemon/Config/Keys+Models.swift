@@ -134,6 +134,18 @@ extension ModelDraft: ConfigSection {
             draft.declaration.deletedWhen = reader.condition(node)
         },
         ConfigKey(
+            "on_delete",
+            .choice(DeletionPolicy.allCases.map(\.rawValue)),
+            fallback: "stale",
+            """
+            What becomes of answers that show an object which is gone. stale: they are asked for again. remove: it leaves the \
+            lists it stands in at once. keep: they go on showing it. A model with a base has the base's.
+            """
+        ) { node, draft, reader in
+            let words = DeletionPolicy.allCases.map(\.rawValue)
+            draft.declaration.onDelete = reader.choice(node, of: words).flatMap(DeletionPolicy.init)
+        },
+        ConfigKey(
             "version",
             .integer(0...1_000_000),
             example: "1",

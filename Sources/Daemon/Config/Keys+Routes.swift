@@ -200,6 +200,18 @@ extension RouteDraft: ConfigSection {
                 draft.objectPlaces.append(place)
             }
         },
+        ConfigKey(
+            "invalidates",
+            .list(.text),
+            fallback: "[]",
+            example: "[\"users/{login}/**\", search/users]",
+            """
+            Patterns of further paths whose answers a write (POST, PUT, PATCH, DELETE) of this one makes stale, whoever asked \
+            for them and with whatever query; {name} is what the capture of that name matched.
+            """
+        ) { node, draft, reader in
+            draft.invalidates = reader.texts(node, wanted: "a list of path patterns in quotes") ?? []
+        },
         .optionalDuration(
             "fresh",
             \.route.overrides.fresh,
@@ -310,7 +322,7 @@ extension RouteDraft: ConfigSection {
         }
     }
 
-    private func checkPattern(_ reader: inout ConfigReader) {
+    private mutating func checkPattern(_ reader: inout ConfigReader) {
         guard let path else { return }
         let pattern: RoutePattern
         do {
@@ -326,6 +338,27 @@ extension RouteDraft: ConfigSection {
                 known.isEmpty
                 ? "it has none; write {\(binding.capture)} there" : "it has \(known.joined(separator: ", "))"
             reader.error(place, "\"\(path)\" has no capture \"\(binding.capture)\"; \(meant)")
+        }
+        checkInvalidated(by: pattern, &reader)
+    }
+
+    /// Reads the patterns of what a write invalidates, whose captures are those of the route.
+    private mutating func checkInvalidated(by pattern: RoutePattern, _ reader: inout ConfigReader) {
+        for (text, place) in invalidates {
+            do {
+                let invalidated = try RoutePattern(text)
+                let known = pattern.names.map(\.name)
+                if let unknown = invalidated.names.first(where: { !known.contains($0.name) })?.name {
+                    let meant = known.isEmpty ? "it has none" : "it has \(known.joined(separator: ", "))"
+                    reader.error(
+                        place,
+                        "\"\(path ?? "")\" has no capture \"\(unknown)\"; \(meant). Write \"*\" for any component"
+                    )
+                }
+                route.invalidates.append(invalidated)
+            } catch {
+                reader.error(place, error.description)
+            }
         }
     }
 }

@@ -78,6 +78,8 @@ extension Settings {
         /// Members of the object that captures of the path give.
         var object: [Binding] = []
         var overrides = Overrides()
+        /// Paths whose answers a write of this one makes worthless; their captures are those of `declaration`.
+        var invalidates: [RoutePattern] = []
 
         struct Binding: Sendable, Equatable {
             var key: String

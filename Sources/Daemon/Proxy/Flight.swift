@@ -43,6 +43,10 @@ final class Flight: TransferDelegate {
     private var isOver = false
     /// The bytes of the body that count as held.
     private var charge = 0
+    /// Whether the head waits until what it says of an object holds everywhere.
+    private var isHeldBack = false
+    /// How it ended while the head waited.
+    private var ending: Result<TransferSummary, UpstreamError>?
 
     /// What becomes of the answer.
     fileprivate enum Settlement {
@@ -129,6 +133,17 @@ final class Flight: TransferDelegate {
     func received(head: UpstreamHead) {
         self.head = head
         flights.heedRetryAfter(of: head, to: demand)
+        guard let absence = flights.absence(in: head, of: self) else { return proceed(with: head) }
+        isHeldBack = true
+        flights.note(absence) { [self] in
+            isHeldBack = false
+            proceed(with: head)
+            transfer?.resume()
+            if let ending { completed(ending) }
+        }
+    }
+
+    private func proceed(with head: UpstreamHead) {
         if !validation.isEmpty, head.status == 304 {
             settlement = .answered
             hasRefreshed = true
@@ -188,6 +203,7 @@ final class Flight: TransferDelegate {
     }
 
     func received(body bytes: UnsafeRawBufferPointer) -> Flow {
+        if isHeldBack { return .pause }
         if case .answered = settlement { return .proceed }
         if !buffer.isWhole, isCongested { return .pause }
         let piece = [UInt8](bytes)
@@ -206,6 +222,7 @@ final class Flight: TransferDelegate {
     }
 
     func completed(_ result: Result<TransferSummary, UpstreamError>) {
+        guard !isHeldBack else { return ending = result }
         isOver = true
         transfer = nil
         switch result {

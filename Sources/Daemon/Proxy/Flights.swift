@@ -248,12 +248,21 @@ final class Flights {
 
     /// A write was answered, or never will be: flights of its upstream take no more followers, and those for what it
     /// invalidated store nothing.
-    func writeAnswered(upstream: Upstream, invalidated paths: [String]) {
+    ///
+    /// - Parameter time: when it was over.
+    func writeAnswered(
+        upstream: Upstream,
+        invalidated paths: [String],
+        matching patterns: [InvalidationPattern] = [],
+        at time: Int64
+    ) {
         for flight in flightsThatMayStore where flight.demand.upstream === upstream {
             retire(flight)
-            flight.overtakenAt = flight.overtakenAt ?? cache.now
+            flight.overtakenAt = flight.overtakenAt ?? time
             let path = flight.demand.key.url.prefix { $0 != "?" }
-            if paths.contains(where: { $0 == path }) { flight.storesNothing = true }
+            if paths.contains(where: { $0 == path }) || patterns.contains(where: { $0.matches(url: path) }) {
+                flight.storesNothing = true
+            }
         }
         hitForMiss.forget(upstream: upstream.name, paths: paths)
     }
@@ -299,7 +308,7 @@ final class Flights {
     }
 
     /// The reading of an answer whose head has come.
-    private func policy(of head: UpstreamHead, in flight: Flight) -> ResponsePolicy {
+    func policy(of head: UpstreamHead, in flight: Flight) -> ResponsePolicy {
         let demand = flight.demand
         return ResponsePolicy(
             request: RequestFacts(method: demand.request.method, fields: demand.request.fields),
@@ -382,6 +391,15 @@ final class Flights {
             // What cannot be read is as good as gone.
             if let key { found = (try? await cache.store.documents(at: key, where: isWanted)) ?? [] }
             flights.enqueue { [found] in $0.run(errand: number, found) }
+        }
+    }
+
+    /// Does something here once something else is done on other threads.
+    func after(_ step: @escaping @Sendable () async -> Void, then work: @escaping () -> Void) {
+        let (number, flights) = (errand { _ in work() }, LoopReference(self, on: loop))
+        Task {
+            await step()
+            flights.enqueue { $0.run(errand: number) }
         }
     }
 

@@ -204,7 +204,12 @@ actor Proxy {
             }
             // Not even for a moment may memory have what a write has made worthless: hits are answered on other threads.
             guard before == invalidations else { continue }
-            return cache.admit(found, for: demand, now: now) ?? cache.inMemory(demand, now: now)
+            if let ready = cache.admit(found, for: demand, now: now) { return ready }
+            guard let ready = cache.inMemory(demand, now: now), !ready.isClean else {
+                return cache.inMemory(demand, now: now)
+            }
+            // It is nowhere but in memory, and cannot be composed there.
+            return ready.outdated
         }
     }
 
@@ -247,7 +252,13 @@ actor Proxy {
         }
         let suspect: SuspectID
         do {
-            suspect = try await cache.store.markSuspect(upstream: demand.upstream.name, urls: demand.suspects)
+            let further = demand.upstream.invalidated(by: demand, status: nil)
+            suspect = try await cache.store.markSuspect(
+                upstream: demand.upstream.name,
+                urls: demand.suspects + further.paths,
+                object: demand.upstream.bound(demand),
+                patterns: further.patterns
+            )
         } catch {
             // A write that could not be accounted for might be read over by an old answer: better not to send it.
             log.error("a write could not be recorded", metadata: ["url": "\(demand.key.url)", "error": "\(error)"])
@@ -272,55 +283,52 @@ actor Proxy {
     }
 
     private func settle(_ outcome: WriteOutcome, of demand: Demand, suspect: SuspectID, since start: Int64) async {
-        guard outcome.mayHaveChanged else {
+        guard let effect = outcome.effect(of: demand) else {
             try? await cache.store.settle(suspect)
             return
         }
-        let end = cache.now
-        let targets = outcome.invalidated(by: demand)
-        forget(targets, of: demand.upstream)
+        let upstream = demand.upstream
+        let write = outcome.settled(as: effect, of: demand, suspect: suspect, start: start, end: cache.now)
+        var paths = write.targets.map(\.path)
+        forget(paths, matching: write.patterns, of: upstream, at: write.time)
         do {
-            if let (rule, body, surroundings) = outcome.observed(by: demand) {
-                let observation = ReceivedObservation(
-                    upstream: demand.upstream.name,
-                    principal: demand.key.principal,
-                    context: demand.key.context,
-                    body: body,
-                    start: start,
-                    end: end,
-                    rule: rule,
-                    url: demand.key.url,
-                    surroundings: surroundings
-                )
-                _ = try await cache.store.observe(observation)
-            }
-            let invalidated = targets.map { InvalidationTarget(upstream: demand.upstream.name, path: $0) }
-            try await cache.store.invalidate(invalidated, settle: suspect)
+            let settlement = try await cache.store.settle(write)
+            paths += settlement.removed.filter { !paths.contains($0) }
         } catch {
-            // Memory has forgotten; on disk the suspect stands and does the rest when the store opens next.
+            // On disk the suspect stands and does the rest when the store opens next; in memory nothing of the upstream
+            // can be trusted, for nobody knows what shows the object.
             log.error("an invalidation could not be stored", metadata: ["error": "\(error)"])
+            cache.memory.removeAll { $0.key.upstream == upstream.name }
         }
         // Once more: what was read from disk before the commit may have come back meanwhile.
-        forget(targets, of: demand.upstream)
+        forget(paths, matching: write.patterns, of: upstream, at: cache.now)
     }
 
     /// Forgets the target of a condition that names a tag of Larder's own, so that the next GET brings the upstream's.
     private func expire(_ demand: Demand) async {
         let path = TargetNormaliser.keyPath(of: demand.target)
-        forget([path], of: demand.upstream)
+        forget([path], of: demand.upstream, at: cache.now)
         do {
             try await cache.store.invalidate([InvalidationTarget(upstream: demand.upstream.name, path: path)])
         } catch {
             log.error("an invalidation could not be stored", metadata: ["error": "\(error)"])
         }
-        forget([path], of: demand.upstream)
+        forget([path], of: demand.upstream, at: cache.now)
     }
 
-    private func forget(_ paths: [String], of upstream: Upstream) {
+    private func forget(
+        _ paths: [String],
+        matching patterns: [InvalidationPattern] = [],
+        of upstream: Upstream,
+        at time: Int64
+    ) {
         invalidations += 1
         for number in settlingWrites.keys { settlingWrites[number]?.noteForgotten(paths, of: upstream) }
         for path in paths { cache.memory.remove(upstream: upstream.name, path: path) }
-        runningFlights.writeAnswered(upstream: upstream, invalidated: paths)
+        if !patterns.isEmpty {
+            cache.memory.remove(upstream: upstream.name) { path in patterns.contains { $0.matches(url: path) } }
+        }
+        runningFlights.writeAnswered(upstream: upstream, invalidated: paths, matching: patterns, at: time)
     }
 
     // MARK: Administration

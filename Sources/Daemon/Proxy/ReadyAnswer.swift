@@ -75,6 +75,13 @@ final class ReadyAnswer: MemoryResident {
         return fields
     }
 
+    /// The same as one that something newer is known of which it does not show.
+    var outdated: ReadyAnswer {
+        var answer = answer
+        answer.form = .outdated
+        return ReadyAnswer(answer, digest: residence.digest, upstream: upstream, base: base ?? LinkBase(authority: ""))
+    }
+
     /// Whether nothing newer is known of what it shows.
     @inline(__always)
     var isClean: Bool { !residence.isDirty.load(ordering: .relaxed) }

@@ -23,6 +23,15 @@ struct WriteOutcome: Sendable {
         return (200..<400).contains(head.status)
     }
 
+    /// What it has done to the object that it speaks of, as far as its answer does not show that; nil: nothing.
+    func effect(of demand: Demand) -> SettledWrite.Effect? {
+        if let head, error == nil, demand.request.method == "DELETE" {
+            if (200..<300).contains(head.status) { return .deleted }
+            if head.status == 404 || head.status == 410 { return .absent }
+        }
+        return mayHaveChanged ? .changed : nil
+    }
+
     /// The paths at the upstream whose answers are no longer to be used, with any query: the target, what `Location` and
     /// `Content-Location` name (RFC 9111 §4.4), and, unless the answer itself tells the object's new state, the
     /// collection that the target is in.
@@ -37,17 +46,20 @@ struct WriteOutcome: Sendable {
                 links: demand.upstream.links(for: demand.base)
             ).map { String(decoding: $0, as: UTF8.self) }
         }
-        if observed(by: demand) == nil || demand.request.method != "PATCH" && demand.request.method != "PUT" {
-            if let parent = Self.parent(of: demand.target, base: demand.upstream.settings.url.basePath) {
-                targets.append(parent)
-            }
-        }
+        let tellsState = demand.request.method == "PATCH" || demand.request.method == "PUT" && head?.status != 201
+        if !tellsState || observed(by: demand) == nil { targets += collections(of: demand) }
         var paths: [String] = []
         for target in targets {
             let path = TargetNormaliser.keyPath(of: target)
             if !paths.contains(path) { paths.append(path) }
         }
         return paths
+    }
+
+    /// The paths of what lists the target.
+    func collections(of demand: Demand) -> [String] {
+        Self.parent(of: demand.target, base: demand.upstream.settings.url.basePath)
+            .map { [TargetNormaliser.keyPath(of: $0)] } ?? []
     }
 
     /// The path above, which lists what is below it; nil at the base path.

@@ -22,9 +22,13 @@ public struct Composer: Sendable {
     /// Composes one document from its skeleton and the payloads of its pins in pre-order.
     ///
     /// `state` is asked at most once for each object; nil: nothing is known of it.
+    ///
+    /// - Parameter observation: the document's own: what was written or deleted after it makes the document stale. Without
+    ///   it the document is taken to be newer than all that.
     public func compose(
         skeleton: [UInt8],
         pins: [[UInt8]],
+        observation: Observation? = nil,
         state: (ObjectName) throws -> ObjectState?
     ) rethrows -> Composition {
         guard let tree = PinTree(skeleton: skeleton, pins: pins) else {
@@ -34,7 +38,13 @@ public struct Composer: Sendable {
         var wanted = tree.names
         while true {
             for name in wanted { known[name] = KnownObject(try state(name), name, models: models, lag: lag) }
-            var attempt = CompositionAttempt(tree: tree, models: models, known: known)
+            var attempt = CompositionAttempt(
+                tree: tree,
+                models: models,
+                known: known,
+                observation: observation,
+                lag: lag
+            )
             attempt.run()
             // An object that a reference newly points to is met only while composing; each round goes one deeper.
             guard attempt.missing.isEmpty else {
@@ -54,13 +64,27 @@ struct KnownObject {
     let resolved: ResolvedObject?
     /// The payload that alone is the newest, if one is: a pin that equals it needs no look.
     let only: [UInt8]?
+    /// That a write may have changed it, or that it is gone.
+    let mark: ObjectMark?
+    /// Since when it says of itself that it is deleted.
+    let deletedSince: Int64?
 
     init(_ state: ObjectState?, _ name: ObjectName, models: Models, lag: Int64) {
-        guard let state, !state.contributions.isEmpty, let model = models.index(of: name.model) else {
-            (resolved, only) = (nil, nil)
+        mark = state?.mark
+        guard var state, let model = models.index(of: name.model) else {
+            (resolved, only, deletedSince) = (nil, nil, nil)
+            return
+        }
+        state.contributions = state.counting(lag: lag)
+        guard !state.contributions.isEmpty else {
+            (resolved, only, deletedSince) = (nil, nil, nil)
             return
         }
         resolved = state.resolved(model: model, models: models, lag: lag)
         only = state.contributions.count == 1 ? state.contributions[0].payload : nil
+        deletedSince = state.deletedSince(model: model, models: models, lag: lag)
     }
+
+    /// Whether documents that were observed early enough show it no more as they did.
+    var isGone: Bool { deletedSince != nil || mark?.isTombstone == true }
 }

@@ -11,7 +11,8 @@ extension CompositionAttempt {
             isChanged = true
             return output.append(contentsOf: newest.value.bytes)
         }
-        let members = newest.value.members
+        let one = ObservedMember.Link(model: link.model, arity: .one, isStrict: link.isStrict)
+        let members = newest.value.members.filter { !isRemoved($0.value, one) }
         guard shape.value.kind == .object || members.isEmpty else {
             return fail("a relation now holds objects keyed by name, and the document does not say in which shape")
         }
@@ -30,7 +31,6 @@ extension CompositionAttempt {
             : [UInt8(ascii: ",")] + text[opening]
         output.append(UInt8(ascii: "{"))
         output.append(contentsOf: text[opening])
-        let one = ObservedMember.Link(model: link.model, arity: .one, isStrict: link.isStrict)
         for (index, member) in members.enumerated() {
             guard reason == nil else { return }
             if index > 0 { output.append(contentsOf: separator) }

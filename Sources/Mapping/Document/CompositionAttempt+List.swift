@@ -5,7 +5,7 @@ extension CompositionAttempt {
     mutating func writeList(_ newest: ObservedMember, _ shape: Shape) {
         guard let link = newest.link else { return }
         guard newest.value.kind == .array else { return writeLone(newest.value) }
-        let elements = newest.value.elements
+        let elements = newest.value.elements.filter { !isRemoved($0, link) }
         guard shape.value.kind == .array || elements.isEmpty else {
             return fail("a relation is now a list, and the document does not say in which shape")
         }

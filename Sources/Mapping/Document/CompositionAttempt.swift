@@ -6,6 +6,11 @@ struct CompositionAttempt {
     let tree: PinTree
     let models: Models
     let known: [ObjectName: KnownObject]
+    /// The document's own; nil: newer than every mark.
+    let observation: Observation?
+    let lag: Int64
+    /// Whether anything that the document shows is known to be gone.
+    private let mayRemove: Bool
 
     var output: [UInt8] = []
     private(set) var objects: Set<ObjectName> = []
@@ -13,6 +18,8 @@ struct CompositionAttempt {
     var isChanged = false
     /// Members of pins that fail their checks, by pin: such a literal stays where it came.
     private var quarantined: [Int: Set<MemberPath>] = [:]
+    /// By pin, where relations to objects keyed by name stand in it.
+    var keyedRanges: [Int: [Range<Int>]] = [:]
     /// Objects to be asked for before trying again.
     private(set) var missing: Set<ObjectName> = []
     /// Why the result is not wholly known; the first reason found.
@@ -26,10 +33,19 @@ struct CompositionAttempt {
         func at(_ value: JSONSlice) -> Shape { Shape(text: text, value: value) }
     }
 
-    init(tree: PinTree, models: Models, known: [ObjectName: KnownObject]) {
+    init(
+        tree: PinTree,
+        models: Models,
+        known: [ObjectName: KnownObject],
+        observation: Observation? = nil,
+        lag: Int64 = 0
+    ) {
         self.tree = tree
         self.models = models
         self.known = known
+        self.observation = observation
+        self.lag = lag
+        mayRemove = observation != nil && known.values.contains(where: \.isGone)
     }
 
     mutating func run() {
@@ -46,11 +62,23 @@ struct CompositionAttempt {
     /// Copies a stretch of a pinned text, each object in it at its own newest.
     mutating func copy(_ text: Int, _ range: Range<Int>) {
         let source = tree.text(text)
+        let places = tree.places(in: text, range)
+        var cuts = mayRemove ? cuts(for: places, in: text, range)[...] : []
         var position = range.lowerBound
-        for place in tree.places(in: text, range) {
+        for place in places {
+            while let cut = cuts.first, cut.upperBound <= place.range.lowerBound {
+                output.append(contentsOf: source[position..<cut.lowerBound])
+                position = cut.upperBound
+                cuts.removeFirst()
+            }
+            if let cut = cuts.first, cut.contains(place.range.lowerBound) { continue }
             output.append(contentsOf: source[position..<place.range.lowerBound])
             writePin(place)
             position = place.range.upperBound
+        }
+        for cut in cuts {
+            output.append(contentsOf: source[position..<cut.lowerBound])
+            position = cut.upperBound
         }
         output.append(contentsOf: source[position..<range.upperBound])
     }
@@ -58,6 +86,12 @@ struct CompositionAttempt {
     private mutating func writePin(_ place: PinTree.Place) {
         objects.insert(place.name)
         let payload = tree.pins[place.pin]
+        switch fate(of: place.name, shownAs: payload) {
+        case .shown: break
+        case .stale: return fail("a write may have changed \(place.name) since the document was observed")
+        case .gone: return fail("\(place.name) is deleted")
+        case .removed: return fail("\(place.name) is deleted, and does not stand in a list")
+        }
         guard let object = known[place.name], let resolved = object.resolved, object.only != payload,
             let value = JSONSlice(payload)
         else { return copy(place.pin, 0..<payload.count) }
@@ -193,7 +227,7 @@ struct CompositionAttempt {
             missing.insert(name)
             return
         }
-        guard let resolved = object.resolved else { return fail("nothing is known of \(name)") }
+        guard let resolved = object.resolved else { return fail("nothing current is known of \(name)") }
         objects.insert(name)
         write(shape, showing: resolved, name: name, isStrict: true)
     }

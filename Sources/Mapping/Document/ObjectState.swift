@@ -9,11 +9,18 @@ public struct ObjectState: Sendable, Equatable {
     public var contributions: [Contribution]
     /// What is known of members with a policy of their own.
     public var accumulation: Accumulation
+    /// What is known besides: that a write may have changed the object, or that it is gone.
+    public var mark: ObjectMark?
 
     /// The state as it was stored.
-    public init(contributions: [Contribution] = [], accumulation: Accumulation = Accumulation()) {
+    public init(
+        contributions: [Contribution] = [],
+        accumulation: Accumulation = Accumulation(),
+        mark: ObjectMark? = nil
+    ) {
         self.contributions = contributions
         self.accumulation = accumulation
+        self.mark = mark
     }
 
     /// Takes in what one answer shows of the object, once or several times; all have one observation sequence.

@@ -13,6 +13,8 @@ struct PinTree {
     let skeleton: [UInt8]
     let pins: [[UInt8]]
     private var places: [[Place]]
+    /// By pin, the object it shows.
+    private(set) var shown: [ObjectName] = []
 
     /// Nil when the pins are not those of the skeleton.
     init?(skeleton: [UInt8], pins: [[UInt8]]) {
@@ -35,6 +37,7 @@ struct PinTree {
             }
             guard next < pins.count else { return nil }
             places[text + 1].append(place)
+            shown.append(place.name)
             open[open.count - 1].position = place.range.upperBound
             open.append((next, 0))
             next += 1
@@ -57,5 +60,5 @@ struct PinTree {
     }
 
     /// Every object that is pinned.
-    var names: Set<ObjectName> { Set(places.joined().map(\.name)) }
+    var names: Set<ObjectName> { Set(shown) }
 }

@@ -39,6 +39,17 @@ public enum Reference {
         return names
     }
 
+    /// The one object that a skeleton holds, not as an element of a list; nil where there are several, or none.
+    public static func root(of skeleton: [UInt8]) -> ObjectName? {
+        skeleton.withUnsafeBufferPointer { skeleton in
+            guard let only = next(in: skeleton, from: 0), next(in: skeleton, from: only.upperBound) == nil else {
+                return nil
+            }
+            let before = skeleton[..<only.lowerBound].last { $0 > 0x20 }
+            return before == nil || before == UInt8(ascii: ":") ? name(at: only, in: skeleton) : nil
+        }
+    }
+
     /// The payload with every reference shown as its bare identity.
     ///
     /// `identity` gives an identity's JSON; where it knows nothing, what reads like an integer is shown as one, anything

@@ -106,6 +106,7 @@ struct Clusters {
         result.distinguishesTypes = base.distinguishesTypes
         result.modified = own.modified ?? base.modified
         result.deletedWhen = own.deletedWhen ?? base.deletedWhen
+        result.onDelete = own.onDelete ?? base.onDelete
         return result
     }
 }

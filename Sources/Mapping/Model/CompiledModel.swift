@@ -32,6 +32,7 @@ final class CompiledModel: Sendable {
         /// The properties that an object should have; each a bit of what was seen.
         var required: [String] = []
         var deletedWhen: CompiledCondition?
+        var onDelete = DeletionPolicy.stale
         var choices: [Choice] = []
         /// The models on the other side of its relations.
         var relations: Set<Int> = []

@@ -62,6 +62,7 @@ struct ModelCompiler {
             modifiedCapture: memberCount + keyCount,
             required: required,
             deletedWhen: deletedWhen,
+            onDelete: declaration.onDelete ?? .stale,
             relations: relations
         )
         reading.isPlain =

@@ -28,6 +28,8 @@ public struct ModelDeclaration: Sendable, Equatable {
     public var secret: [String]
     /// When an object says of itself that it is deleted.
     public var deletedWhen: Condition?
+    /// What becomes of documents that show an object which is gone; nil: what its base says, else `stale`.
+    public var onDelete: DeletionPolicy?
     /// The version of the declaration; stored objects remember theirs.
     public var version: Int
     /// What changed with each version, applied to older objects when they are read.
@@ -48,6 +50,7 @@ public struct ModelDeclaration: Sendable, Equatable {
         distinguishesTypes: Bool = false,
         secret: [String] = [],
         deletedWhen: Condition? = nil,
+        onDelete: DeletionPolicy? = nil,
         version: Int = 0,
         migrations: [Migration] = []
     ) {
@@ -64,6 +67,7 @@ public struct ModelDeclaration: Sendable, Equatable {
         self.distinguishesTypes = distinguishesTypes
         self.secret = secret
         self.deletedWhen = deletedWhen
+        self.onDelete = onDelete
         self.version = version
         self.migrations = migrations
     }

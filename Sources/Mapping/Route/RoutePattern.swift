@@ -54,6 +54,63 @@ public struct RoutePattern: Sendable, Equatable {
         self.names = names
     }
 
+    private init(components: [Component]) {
+        self.components = components
+        names = []
+    }
+
+    /// The pattern with what captures of another one matched in the place of those of the same name.
+    ///
+    /// What has no value stays the wildcard that it is.
+    public func filled(with captures: [String: String]) -> RoutePattern {
+        var components = components
+        for (position, name) in names {
+            if let value = captures[name] { components[position] = .literal(value) }
+        }
+        return RoutePattern(components: components)
+    }
+
+    /// The one path that the pattern matches, without a slash at its end; nil where there are several, or several
+    /// spellings of one.
+    public var onlyPath: String? {
+        var path = ""
+        for component in components {
+            guard case .literal(let text) = component, text.utf8.allSatisfy(Self.isPlain) else { return nil }
+            path += "/\(text)"
+        }
+        return path.isEmpty ? "/" : path
+    }
+
+    /// How every path that it matches begins, unless that begins with several slashes.
+    public var plainStart: String {
+        var start = "/"
+        for (position, component) in components.enumerated() {
+            guard case .literal(let text) = component, text.utf8.allSatisfy(Self.isPlain) else { break }
+            start += position == components.count - 1 ? text : "\(text)/"
+        }
+        return start
+    }
+
+    /// The pattern as text that is read as the same pattern again, but for the names of captures.
+    public var text: String {
+        guard !components.isEmpty else { return "/" }
+        return components.map { component in
+            guard case .literal(let text) = component else { return RoutePattern(components: [component]).canonical }
+            return text.utf8.map { byte in
+                if Self.isPlain(byte) { return String(UnicodeScalar(byte)) }
+                return "%" + (byte < 16 ? "0" : "") + String(byte, radix: 16, uppercase: true)
+            }.joined()
+        }.joined(separator: "/")
+    }
+
+    /// Whether it matches a path as it is sent: percent-encoded, without prefix, base path and query.
+    public func matches(path: String) -> Bool { RouteTable.components(of: path).map { matches($0) } ?? false }
+
+    /// Bytes that stand in a path as they are (RFC 3986 §2.3).
+    private static func isPlain(_ byte: UInt8) -> Bool {
+        isLetter(byte) || isDigit(byte) || "-._~".utf8.contains(byte)
+    }
+
     /// The pattern in its plainest spelling, captures by their kind: two patterns with one spelling match the same paths.
     public var canonical: String {
         guard !components.isEmpty else { return "/" }

@@ -84,6 +84,8 @@ public struct ObjectQuery: Sendable {
     public var limit: Int
     /// The `next` of the page before.
     public var after: Int64?
+    /// Whether the objects meant are those that are deleted, which are left out otherwise.
+    public var areDeleted = false
 
     /// Makes a query.
     public init(

@@ -62,7 +62,7 @@ struct Inventory {
             JOIN _names u ON u.id = s.upstream AND (?3 IS NULL OR u.text = ?3)
             JOIN _principals p ON p.id = s.principal AND (?4 IS NULL OR p.label = ?4)
             JOIN _names x ON x.id = s.context
-            WHERE o.id > ?5 AND o.deleted IS NULL \(query.identity == nil ? "AND ?2 IS NULL" : "AND o.identity = ?2")
+            WHERE o.id > ?5 AND o.deleted IS \(query.areDeleted ? "NOT NULL" : "NULL") \(query.identity == nil ? "AND ?2 IS NULL" : "AND o.identity = ?2")
             ORDER BY \(order) LIMIT ?6
             """
         ).each(

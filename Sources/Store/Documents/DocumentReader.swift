@@ -21,11 +21,12 @@ struct DocumentReader {
         digest: Digest128,
         where isWanted: (_ variant: [UInt8]) -> Bool
     ) throws -> (documents: [StoredDocument], verified: [DocumentID], sequence: Int64) {
-        var rows: [(document: StoredDocument, scope: Int64, verified: Int64)] = []
+        var rows: [(document: StoredDocument, scope: Int64, verified: Int64, observation: Observation)] = []
         try Query(
             database,
             """
-            SELECT d.id, d.scope, d.verified, d.variant, d.status, d.head, d.policy, o.start, o.finish
+            SELECT d.id, d.scope, d.verified, d.variant, d.status, d.head, d.policy, o.start, o.finish,
+                o.id, o.kind
             FROM _documents d
             JOIN _scopes s ON s.id = d.scope AND s.principal = ?3
             JOIN _names u ON u.id = s.upstream AND u.text = ?4
@@ -57,19 +58,32 @@ struct DocumentReader {
                 end: row.integer(8),
                 sequence: sequence
             )
-            rows.append((document, row.integer(1), row.integer(2)))
+            let observation = Observation(
+                sequence: row.integer(9),
+                start: row.integer(7),
+                end: row.integer(8),
+                kind: Observation.Kind(rawValue: UInt8(truncatingIfNeeded: row.integer(10))) ?? .list
+            )
+            rows.append((document, row.integer(1), row.integer(2), observation))
         }
         var verified: [DocumentID] = []
         let documents = try rows.map { row in
             var document = row.document
-            if try fill(&document, scope: row.scope, verified: row.verified) { verified.append(document.id) }
+            if try fill(&document, row.observation, scope: row.scope, verified: row.verified) {
+                verified.append(document.id)
+            }
             return document
         }
         return (documents, verified, sequence)
     }
 
     /// Puts in body, form and objects; true if a look showed a suspicious document to be the newest.
-    private func fill(_ document: inout StoredDocument, scope: Int64, verified: Int64) throws -> Bool {
+    private func fill(
+        _ document: inout StoredDocument,
+        _ observation: Observation,
+        scope: Int64,
+        verified: Int64
+    ) throws -> Bool {
         let stored = try StoredBody(document: document.id, in: database)
         let payloads = try stored.payloads(in: database)
         let pinned = Set(stored.pins.map(\.object))
@@ -82,8 +96,8 @@ struct DocumentReader {
             document.form = .outdated(reason: "the body cannot be put together from its objects")
             return false
         }
-        let composition = try models.composer.compose(skeleton: skeleton, pins: payloads) { name in
-            try state(of: name, scope: scope)
+        let composition = try models.composer.compose(skeleton: skeleton, pins: payloads, observation: observation) {
+            try state(of: $0, scope: scope)
         }
         switch composition {
         case .unchanged:
@@ -117,12 +131,19 @@ struct DocumentReader {
 
     /// What is known of an object; nil: nothing.
     func state(of name: ObjectName, scope: Int64) throws -> ObjectState? {
-        let found = try Query(database, "SELECT o.state, u.text \(Self.byName)")
+        let found = try Query(database, "SELECT o.state, u.text, o.deleted, o.unobserved \(Self.byName)")
             .first(.integer(scope), .string(name.model), Identity(name.identity).sql) {
-                (state: $0.bytes(0), upstream: $0.string(1))
+                (
+                    state: $0.bytes(0), upstream: $0.string(1),
+                    mark: ObjectMark(deleted: $0.integer(2), unobserved: $0.integer(3))
+                )
             }
-        // Members with a policy of their own never move into documents.
-        return try found.map { try state(in: $0.state, of: name.model, upstream: $0.upstream) }
+        return try found.map { found in
+            // Members with a policy of their own never move into documents.
+            var state = try state(in: found.state, of: name.model, upstream: found.upstream)
+            state.mark = found.mark
+            return state
+        }
     }
 
     /// What is known of an object, out of its row's state.

@@ -134,6 +134,16 @@ public final class MemoryTier<Answer: MemoryResident>: Sendable {
         }
     }
 
+    /// Removes the answers of all paths of an upstream that are meant, for every query, principal, context and variant.
+    ///
+    /// Looks at each path once, and keeps no look-up waiting for it.
+    public func remove(upstream: String, where isMeant: (_ path: Substring) -> Bool) {
+        let meant = targets.withLock { targets in
+            targets.keys.filter { $0.upstream == upstream && isMeant($0.path) }
+        }
+        for target in meant { remove(upstream: upstream, path: String(target.path)) }
+    }
+
     /// Removes every answer of which `isRemoved` says so, by default all; walks the whole tier.
     public func removeAll(where isRemoved: (Answer) -> Bool = { _ in true }) {
         for box in shards {

@@ -28,6 +28,9 @@ final class ObjectRecord {
     var accumulated: [UInt8]?
     /// Whether it says of itself that it is deleted; nil: what is there stays.
     var isDeleted: Bool?
+    /// That a write may have changed it, or that it is gone.
+    private(set) var mark: ObjectMark?
+    private(set) var isMarkModified = false
     let isStored: Bool
     let wasPinned: Bool
     var isModified = false
@@ -40,6 +43,7 @@ final class ObjectRecord {
         identity: Identity,
         changed: Int64 = 0,
         entries: [Entry] = [],
+        mark: ObjectMark? = nil,
         isStored: Bool = false
     ) {
         self.id = id
@@ -47,6 +51,7 @@ final class ObjectRecord {
         self.identity = identity
         self.changed = changed
         self.entries = entries
+        self.mark = mark
         self.isStored = isStored
         wasPinned = entries.contains { $0.uses > 0 }
     }
@@ -58,9 +63,17 @@ final class ObjectRecord {
     /// Whether nothing of it is worth keeping.
     var isEmpty: Bool { entries.allSatisfy { $0.uses == 0 && $0.observation == 0 } }
 
+    /// Replaces what is known besides observations.
+    func setMark(_ mark: ObjectMark?) {
+        guard mark != self.mark else { return }
+        self.mark = mark
+        isMarkModified = true
+        isModified = true
+    }
+
     /// Whether this version alone is what is known of the object.
     func isKnownOnly(as version: Int64) -> Bool {
-        guard let first = entries.first, first.version == version, first.observation != 0 else { return false }
+        guard mark == nil, let first = entries.first, first.version == version, first.observation != 0 else { return false }
         return entries.count == 1 || entries[1].observation == 0
     }
 
@@ -98,5 +111,19 @@ final class ObjectRecord {
             entries.append(Entry(version: last, content: content, uses: uses, observation: observation))
         }
         return entries
+    }
+}
+
+extension ObjectMark {
+    /// What the columns `deleted` and `unobserved` say; nil: nothing.
+    init?(deleted: Int64, unobserved: Int64) {
+        // 1 is what an object says of itself, which its versions say too.
+        if deleted > 1 {
+            self = .tombstone(deleted)
+        } else if unobserved > 0 {
+            self = .unobserved(unobserved)
+        } else {
+            return nil
+        }
     }
 }

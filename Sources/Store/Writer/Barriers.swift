@@ -10,10 +10,17 @@ struct Barriers {
         let time: Int64
     }
 
+    private struct Pattern {
+        let pattern: InvalidationPattern
+        let time: Int64
+    }
+
     private static let placeLimit = 16_384
+    private static let patternLimit = 256
     private static let cleanLimit = 256
 
     private var places: [Int64: Int64] = [:]
+    private var patterns: [Pattern] = []
     private var cleans: [Cleaned] = []
     /// Answers to requests sent until then are kept out whatever they are.
     private var everything: Int64 = .min
@@ -26,6 +33,15 @@ struct Barriers {
         places[place] = time
     }
 
+    mutating func invalidated(_ pattern: InvalidationPattern, at time: Int64) {
+        patterns.removeAll { $0.pattern == pattern }
+        if patterns.count >= Self.patternLimit { everything = max(everything, patterns.removeFirst().time) }
+        patterns.append(Pattern(pattern: pattern, time: time))
+    }
+
+    /// Of what happened until then it can no longer be told what it concerned.
+    mutating func forgotten(until time: Int64) { everything = max(everything, time) }
+
     mutating func cleaned(_ filter: CleanFilter, at time: Int64) {
         if cleans.count >= Self.cleanLimit { everything = max(everything, cleans.removeFirst().time) }
         cleans.append(Cleaned(filter: filter, time: time))
@@ -35,6 +51,10 @@ struct Barriers {
     func bars(_ document: ReceivedDocument, place: Int64, principal: String, objects: [Occurrence]) -> Bool {
         if document.sent <= everything { return true }
         if let time = places[place], document.sent <= time { return true }
+        for barrier in patterns where document.sent <= barrier.time {
+            let pattern = barrier.pattern
+            if pattern.upstream == document.key.upstream, pattern.matches(url: document.key.url) { return true }
+        }
         return cleans.contains { clean in
             document.sent <= clean.time
                 && clean.filter.concerns(document, principal: principal, objects: objects, at: clean.time)

@@ -42,14 +42,16 @@ extension WriteSession {
             for predecessor in predecessors { try delete(predecessor.id) }
             receipt.isSecret = true
             receipt.isDirty =
-                try !intake.isAllThereIs && isDirty(preparation, intake, scope: scope, upstream: key.upstream)
+                try !intake.isAllThereIs
+                && isDirty(preparation, observation, scope: scope, upstream: key.upstream)
             return receipt
         }
 
         // Pinned first and unpinned then: a version that both show is never gone in between.
         for predecessor in predecessors { try delete(predecessor.id) }
         if predecessors.isEmpty { try displaceVariants(under: digest, scope: scope, url: key.url) }
-        receipt.isDirty = try !intake.isAllThereIs && isDirty(preparation, intake, scope: scope, upstream: key.upstream)
+        receipt.isDirty =
+            try !intake.isAllThereIs && isDirty(preparation, observation, scope: scope, upstream: key.upstream)
         numbers.document += 1
         receipt.document = numbers.document
         try use(observation.sequence, by: 1)
@@ -106,14 +108,15 @@ extension WriteSession {
     /// Whether something newer is known than a document just taken in shows.
     private func isDirty(
         _ preparation: Preparation,
-        _ intake: Intake,
+        _ observation: Observation,
         scope: Int64,
         upstream: String
     ) throws -> Bool {
         guard let decomposed = preparation.decomposed, let models = models[upstream] else { return false }
         let composition = try models.composer.compose(
             skeleton: decomposed.skeleton,
-            pins: decomposed.occurrences.map(\.payload)
+            pins: decomposed.occurrences.map(\.payload),
+            observation: observation
         ) { name in try state(of: name, scope: scope) }
         return composition != .unchanged
     }
@@ -140,7 +143,10 @@ extension WriteSession {
         guard let found else { return .gone }
         let scope = try names.scope(found.scope, in: database)
         let stored = try StoredBody(document: id, in: database)
-        if try isDirty(stored, scope: found.scope, upstream: scope.upstream, since: found.verified) { return .dirty }
+        let known = try observation(found.observation)
+        if try isDirty(stored, known, scope: found.scope, upstream: scope.upstream, since: found.verified) {
+            return .dirty
+        }
         let sequence = nextSequence()
         try renew(found.observation, start: start, end: end)
         if let models = models[scope.upstream] {
@@ -172,7 +178,13 @@ extension WriteSession {
         }
     }
 
-    private func isDirty(_ stored: StoredBody, scope: Int64, upstream: String, since verified: Int64) throws -> Bool {
+    private func isDirty(
+        _ stored: StoredBody,
+        _ observation: Observation,
+        scope: Int64,
+        upstream: String,
+        since verified: Int64
+    ) throws -> Bool {
         let changed = try Set(stored.pins.map(\.object)).contains { id in
             guard let record = try record(id) else { return false }
             return record.changed > verified
@@ -180,7 +192,8 @@ extension WriteSession {
         guard changed, let skeleton = stored.skeleton, let models = models[upstream] else { return changed }
         let composition = try models.composer.compose(
             skeleton: skeleton,
-            pins: try stored.pins.map { try payload(of: $0.version) }
+            pins: try stored.pins.map { try payload(of: $0.version) },
+            observation: observation
         ) { name in try state(of: name, scope: scope) }
         return composition != .unchanged
     }

@@ -5,6 +5,13 @@ import Mapping
 extension WriteSession {
     /// Adds what one answer says of an object to what is known of it (law 3).
     func merge(_ new: [Contribution], into record: ObjectRecord, models: UpstreamModels) throws {
+        var new = new
+        if let mark = record.mark {
+            new = new.filter { mark.isOverridden(by: $0.observation, lag: lag) }
+            // What is older tells nothing of what there is now.
+            guard !new.isEmpty else { return }
+            try supersede(mark, of: record)
+        }
         let contributing = record.contributing
         let model = try names.collection(record.collection, in: database).model
         guard models.models.isSimple(model) else { return try mergeByRules(new, into: record, of: model, models) }
@@ -73,7 +80,7 @@ extension WriteSession {
     }
 
     /// - Parameter wasKnown: whether an answer has shown the object before.
-    private func markChanged(_ record: ObjectRecord, wasKnown: Bool) {
+    func markChanged(_ record: ObjectRecord, wasKnown: Bool) {
         record.changed = numbers.sequence
         record.isModified = true
         outcome.isChange = true

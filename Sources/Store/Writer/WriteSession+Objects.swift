@@ -18,7 +18,7 @@ extension WriteSession {
     func existingRecord(collection: Int64, identity: Identity) throws -> ObjectRecord? {
         if let id = recordIDs[RecordKey(collection: collection, identity: identity)] { return records[id] }
         let found = try query(
-            "SELECT id, changed, state FROM _objects WHERE collection = ? AND identity = ?"
+            "SELECT id, changed, state, deleted, unobserved FROM _objects WHERE collection = ? AND identity = ?"
         ).first(.integer(collection), identity.sql) { row in
             ObjectRecord(
                 id: row.integer(0),
@@ -26,6 +26,7 @@ extension WriteSession {
                 identity: identity,
                 changed: row.integer(1),
                 entries: try ObjectRecord.decode(row.bytes(2)),
+                mark: ObjectMark(deleted: row.integer(3), unobserved: row.integer(4)),
                 isStored: true
             )
         }
@@ -37,7 +38,7 @@ extension WriteSession {
     func record(_ id: ObjectID) throws -> ObjectRecord? {
         if let known = records[id] { return known }
         let found = try query(
-            "SELECT collection, identity, changed, state FROM _objects WHERE id = ?"
+            "SELECT collection, identity, changed, state, deleted, unobserved FROM _objects WHERE id = ?"
         ).first(.integer(id)) { row in
             ObjectRecord(
                 id: id,
@@ -45,6 +46,7 @@ extension WriteSession {
                 identity: Identity(row, column: 1),
                 changed: row.integer(2),
                 entries: try ObjectRecord.decode(row.bytes(3)),
+                mark: ObjectMark(deleted: row.integer(4), unobserved: row.integer(5)),
                 isStored: true
             )
         }
@@ -88,7 +90,8 @@ extension WriteSession {
                     payload: try known(entry.version, of: record)
                 )
             },
-            accumulation: Accumulation(bytes: try accumulated(of: record))
+            accumulation: Accumulation(bytes: try accumulated(of: record)),
+            mark: record.mark
         )
     }
 
@@ -123,6 +126,7 @@ extension WriteSession {
         var shown: [ObjectRecord] = []
         // Neighbours are mostly of one model.
         var (model, collection, declared) = ("", Int64(0), 0)
+        let mayBeMarked = recentMarks.mayConcern(observation, lag: lag)
         for (occurrence, content) in zip(decomposed.occurrences, preparation.contents) {
             if occurrence.name.model != model {
                 model = occurrence.name.model
@@ -130,6 +134,9 @@ extension WriteSession {
                 declared = models.models.version(of: model)
             }
             let record = try record(collection: collection, identity: Identity(occurrence.name.identity))
+            if mayBeMarked, let mark = recentMarks.mark(of: occurrence, upstream: upstream, scope: scope) {
+                try apply(mark, to: record)
+            }
             let known = numbers.version
             let version = try self.version(of: record, content, of: occurrence, declared: declared)
             if version > known || !occurrence.boundKeys.isEmpty { try note(keysOf: occurrence, for: record) }
@@ -209,6 +216,10 @@ extension WriteSession {
                 try deleteRow(of: record)
                 continue
             }
+            if case .unobserved = record.mark, !record.isPinned, try isCounting(record) {
+                // No document is left that was observed before it.
+                record.setMark(nil)
+            }
             try writeRow(of: record)
             let isPinned = record.isPinned
             if !isPinned, record.wasPinned || !record.isStored {
@@ -268,9 +279,10 @@ extension WriteSession {
             try query("UPDATE _objects SET accumulated = ?1 WHERE id = ?2 AND accumulated IS NOT ?1")
                 .run(accumulated.isEmpty ? .null : .text(accumulated), .integer(record.id))
         }
-        if let isDeleted = record.isDeleted, isDeleted || record.isStored {
+        if let isDeleted = record.isDeleted, record.mark?.isTombstone != true, isDeleted || record.isStored {
             try query("UPDATE _objects SET deleted = ?1 WHERE id = ?2 AND deleted IS NOT ?1")
                 .run(isDeleted ? .integer(1) : .null, .integer(record.id))
         }
+        if record.isMarkModified { try writeMark(of: record) }
     }
 }

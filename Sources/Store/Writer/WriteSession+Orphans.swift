@@ -21,5 +21,6 @@ extension WriteSession {
         record.merged = .some(nil)
         record.accumulated = []
         record.isDeleted = false
+        record.setMark(nil)
     }
 }

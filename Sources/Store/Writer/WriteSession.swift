@@ -59,6 +59,7 @@ final class WriteSession {
     var models: [String: UpstreamModels]
     var numbers: Numbers
     var barriers = Barriers()
+    var recentMarks = RecentMarks()
     var names: NameTable
     private var queries = QueryCache()
 

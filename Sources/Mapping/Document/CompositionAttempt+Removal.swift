@@ -1,0 +1,128 @@
+/// Objects that are gone, or that a write may have changed, in documents observed before that.
+extension CompositionAttempt {
+    /// What becomes of an object in a document.
+    enum Fate {
+        /// It is shown, at its newest where that is known.
+        case shown
+        /// Nobody knows how it is now.
+        case stale
+        /// It is deleted, and the document is not to be served.
+        case gone
+        /// It is deleted, and leaves the lists it stands in.
+        case removed
+    }
+
+    /// - Parameter payload: how the document shows it; nil where it does not yet.
+    func fate(of name: ObjectName, shownAs payload: [UInt8]?) -> Fate {
+        guard let observation, let object = known[name], object.mark != nil || object.deletedSince != nil else {
+            return .shown
+        }
+        if let mark = object.mark, !mark.isOverridden(by: observation, lag: lag) {
+            guard mark.isTombstone else { return .stale }
+            return fate(after: mark, of: name, shownAs: payload, observation)
+        }
+        if let time = object.deletedSince, let index = models.index(of: name.model) {
+            let mark = ObjectMark.tombstone(time)
+            // An answer that itself says so is as the upstream wants it.
+            if mark.isOverridden(by: observation, lag: lag) { return .shown }
+            if let payload, models.saysDeleted(payload, model: index) { return .shown }
+            return fate(after: mark, of: name, shownAs: payload, observation)
+        }
+        return .shown
+    }
+
+    private func fate(
+        after mark: ObjectMark,
+        of name: ObjectName,
+        shownAs payload: [UInt8]?,
+        _ observation: Observation
+    ) -> Fate {
+        guard let index = models.index(of: name.model) else { return .gone }
+        switch models.onDelete(payload, model: index) {
+        case .keep: return .shown
+        case .stale: return .gone
+        // Answers that overlapped in time and disagree change nothing (law 3).
+        case .remove: return mark.overlaps(observation) ? .gone : .removed
+        }
+    }
+
+    /// Whether the newest value of a relation names an object here that leaves its lists.
+    func isRemoved(_ element: JSONSlice, _ link: ObservedMember.Link) -> Bool {
+        guard element.isReference, let target = element.target(isStrict: link.isStrict) else { return false }
+        return fate(of: name(of: target, link), shownAs: nil) == .removed
+    }
+
+    // MARK: Cutting
+
+    /// What of a stretch of a text is left out: each object that leaves its list, with one separator, so that the rest
+    /// looks as if it had never been there.
+    mutating func cuts(for places: ArraySlice<PinTree.Place>, in text: Int, _ range: Range<Int>) -> [Range<Int>] {
+        let source = tree.text(text)
+        var cuts: [Range<Int>] = []
+        var run: Range<Int>?
+        for place in places where fate(of: place.name, shownAs: tree.pins[place.pin]) == .removed {
+            guard let unit = unit(of: place, in: text, within: range) else { continue }
+            if let open = run, Self.isSeparator(source[open.upperBound..<unit.lowerBound]) {
+                run = open.lowerBound..<unit.upperBound
+                continue
+            }
+            if let cut = run.flatMap({ Self.cut($0, of: source, within: range) }) { cuts.append(cut) }
+            run = unit
+        }
+        if let cut = run.flatMap({ Self.cut($0, of: source, within: range) }) { cuts.append(cut) }
+        if !cuts.isEmpty { isChanged = true }
+        return cuts
+    }
+
+    /// The element of an array, or the member of a relation keyed by name, that a place is; nil where it is neither.
+    private mutating func unit(of place: PinTree.Place, in text: Int, within range: Range<Int>) -> Range<Int>? {
+        let source = tree.text(text)
+        guard let before = Self.last(in: source[range.lowerBound..<place.range.lowerBound]) else { return nil }
+        switch source[before] {
+        // Before a value a comma stands in arrays only.
+        case UInt8(ascii: "["), UInt8(ascii: ","): return place.range
+        case UInt8(ascii: ":"):
+            let container = keyedRanges(in: text).first { $0.contains(place.range.lowerBound) }
+            guard let container, range.contains(container.lowerBound) else { return nil }
+            let member = JSONSlice(source, container).members.first { $0.value.range == place.range }
+            return member.map { $0.nameRange.lowerBound..<place.range.upperBound }
+        default: return nil
+        }
+    }
+
+    /// Where a payload holds relations to objects keyed by name.
+    private mutating func keyedRanges(in text: Int) -> [Range<Int>] {
+        if let known = keyedRanges[text] { return known }
+        var ranges: [Range<Int>] = []
+        if text >= 0, let model = models.index(of: tree.shown[text].model), let value = JSONSlice(tree.pins[text]) {
+            ranges = ObservedMembers(value, model: model, models: models).members.values
+                .filter { $0.link?.arity == .keyed && $0.value.kind == .object }.map(\.value.range)
+        }
+        keyedRanges[text] = ranges
+        return ranges
+    }
+
+    /// Elements side by side together with what separates them from the others; nil where their brackets are not in range.
+    private static func cut(_ run: Range<Int>, of source: [UInt8], within range: Range<Int>) -> Range<Int>? {
+        guard let before = last(in: source[range.lowerBound..<run.lowerBound]),
+            let after = first(in: source[run.upperBound..<range.upperBound])
+        else { return nil }
+        let isLast = source[after] != UInt8(ascii: ",")
+        if source[before] == UInt8(ascii: ",") {
+            return last(in: source[range.lowerBound..<before]).map { $0 + 1..<run.upperBound }
+        }
+        // Nothing is left between the brackets, or what comes next moves up to the first one.
+        if isLast { return before + 1..<after }
+        return first(in: source[after + 1..<range.upperBound]).map { run.lowerBound..<$0 }
+    }
+
+    private static func isSeparator(_ bytes: ArraySlice<UInt8>) -> Bool {
+        bytes.count { $0 == UInt8(ascii: ",") } == 1 && bytes.allSatisfy { $0 == UInt8(ascii: ",") || isSpace($0) }
+    }
+
+    private static func last(in bytes: ArraySlice<UInt8>) -> Int? { bytes.lastIndex { !isSpace($0) } }
+
+    private static func first(in bytes: ArraySlice<UInt8>) -> Int? { bytes.firstIndex { !isSpace($0) } }
+
+    private static func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x0A || byte == 0x0D || byte == 0x09 }
+}

@@ -1,0 +1,167 @@
+/// What is known of an object apart from its observations: that a write may have changed it, or that it is gone.
+///
+/// Times are microseconds of the store's clock. What was observed before a mark no longer tells what is current: it moves
+/// into no document, and a document observed before it that shows the object is not served as if nothing had happened.
+public enum ObjectMark: Sendable, Equatable {
+    /// A write was over at this time, and nobody was told what it did to the object.
+    case unobserved(Int64)
+    /// The object was known to be deleted at this time (tombstone).
+    case tombstone(Int64)
+
+    /// When.
+    public var time: Int64 {
+        switch self {
+        case .unobserved(let time), .tombstone(let time): time
+        }
+    }
+
+    /// Whether this is a tombstone.
+    public var isTombstone: Bool {
+        if case .tombstone = self { true } else { false }
+    }
+
+    /// Whether an answer is newer than the mark.
+    ///
+    /// A list that lags behind a deletion still shows what is gone; behind a write of which nothing was told it is the
+    /// best there is.
+    public func isOverridden(by observation: Observation, lag: Int64) -> Bool {
+        let order = ObservationOrder(lag: lag)
+        guard order.effectiveTime(observation) > time else { return false }
+        return !(isTombstone && observation.kind == .list && observation.start - time < lag)
+    }
+
+    /// Whether an answer overlapped with the moment of the mark, so that nobody knows which of the two is the newer.
+    func overlaps(_ observation: Observation) -> Bool { observation.start <= time && time < observation.end }
+}
+
+/// What becomes of documents that show an object which is gone (`on_delete`).
+public enum DeletionPolicy: String, Sendable, Equatable, CaseIterable {
+    /// They are asked for again.
+    case stale
+    /// The object leaves the lists it stands in; where it stands elsewhere, the document is asked for again.
+    case remove
+    /// They go on showing it.
+    case keep
+}
+
+extension ObjectState {
+    /// The contributions that are newer than the mark: all, if there is none.
+    func counting(lag: Int64) -> [Contribution] {
+        guard let mark else { return contributions }
+        return contributions.filter { mark.isOverridden(by: $0.observation, lag: lag) }
+    }
+
+    /// Since when the object says of itself that it is deleted; nil where it does not.
+    func deletedSince(model: Int, models: Models, lag: Int64) -> Int64? {
+        guard models.haveDeletions, isDeleted(model: models.declarations[model].name, models: models, lag: lag) else {
+            return nil
+        }
+        let order = ObservationOrder(lag: lag)
+        let times = contributions.filter { models.saysDeleted($0.payload, model: model) }
+        return (times.isEmpty ? contributions : times).map { order.effectiveTime($0.observation) }.min()
+    }
+}
+
+extension Models {
+    /// Whether a payload says of its object that it is deleted.
+    func saysDeleted(_ payload: [UInt8], model: Int) -> Bool {
+        guard haveDeletions, let value = JSONSlice(payload) else { return false }
+        return compiled[concrete(of: model, for: value)].reading.deletedWhen?.holds(for: value) ?? false
+    }
+
+    /// What becomes of documents that show a deleted object, given how one of them shows it.
+    func onDelete(_ payload: [UInt8]?, model: Int) -> DeletionPolicy {
+        guard let value = payload.flatMap({ JSONSlice($0) }) else { return compiled[model].reading.onDelete }
+        return compiled[concrete(of: model, for: value)].reading.onDelete
+    }
+
+    /// What becomes of documents that show a deleted object of this model.
+    public func onDelete(of model: String) -> DeletionPolicy {
+        index(of: model).map { onDelete(nil, model: $0) } ?? .stale
+    }
+
+    /// Whether an answer's object tells anything that could have changed: a member that is shared and not its identity.
+    public func tells(_ payload: [UInt8], of model: String) -> Bool {
+        guard let index = index(of: model), let value = JSONSlice(payload) else { return false }
+        let observed = ObservedMembers(value, model: index, models: self)
+        let identity = Set(compiled[index].identityPaths.map { MemberPath($0) })
+        return !observed.gathered.isEmpty
+            || observed.members.contains { path, member in
+                member.isShared && !member.isContainer && !identity.contains(path)
+            }
+    }
+
+    /// The name of the object that a route's captures give; nil where they do not give its whole identity.
+    ///
+    /// - Parameters:
+    ///   - bound: by name of the identity, key or property.
+    ///   - captures: all captures of the path.
+    public func name(
+        boundBy bound: [String: String],
+        captures: [String: String] = [:],
+        of model: String
+    ) -> ObjectName? {
+        guard let index = index(of: model), compiled[index].hasIdentity else { return nil }
+        var parts: [String] = []
+        for (name, part) in zip(compiled[index].reading.identityNames, compiled[index].reading.identity) {
+            let value = bound[name] ?? Self.value(of: part, in: bound, captures, declarations[index])
+            guard let value, case .text(let text) = Identity.read(text: value) else { return nil }
+            parts.append(text)
+        }
+        return ObjectName(model: compiled[index].objectName, identity: Identity.join(parts))
+    }
+
+    /// The value that is bound to a property with the key path of a part of the identity, or is captured for it.
+    private static func value(
+        of part: CompiledModel.Part,
+        in bound: [String: String],
+        _ captures: [String: String],
+        _ declaration: ModelDeclaration
+    ) -> String? {
+        switch part {
+        case .context(.capture(let name), _): return captures[name]
+        case .context: return nil
+        case .member(let path, _):
+            let steps = path.joined(separator: ".")
+            return declaration.properties.first { $0.from == steps && bound[$0.name] != nil }.flatMap { bound[$0.name] }
+        }
+    }
+}
+
+/// The object that a path names: by its identity, or by keys that the store knows it by.
+public struct BoundObject: Sendable, Hashable {
+    /// The name that objects of its model have.
+    public var model: String
+    /// The canonical identity; nil where the path gives keys only.
+    public var identity: String?
+    /// The values of keys.
+    public var keys: [String]
+
+    /// Names an object.
+    public init(model: String, identity: String? = nil, keys: [String] = []) {
+        self.model = model
+        self.identity = identity
+        self.keys = keys
+    }
+}
+
+extension Models {
+    /// The object that the captures of a path name; nil where they name none.
+    ///
+    /// - Parameters:
+    ///   - bound: what the route binds, by name of the identity, key or property.
+    ///   - captures: all captures of the path.
+    public func object(
+        boundBy bound: [String: String],
+        captures: [String: String],
+        of model: String
+    ) -> BoundObject? {
+        guard let index = index(of: model), compiled[index].hasIdentity else { return nil }
+        let objectName = compiled[index].objectName
+        if let name = name(boundBy: bound, captures: captures, of: model) {
+            return BoundObject(model: objectName, identity: name.identity)
+        }
+        let keys = compiled[index].reading.keys.compactMap { bound[$0.name] }
+        return keys.isEmpty ? nil : BoundObject(model: objectName, keys: keys)
+    }
+}

@@ -1,0 +1,79 @@
+import Mapping
+
+/// Which objects were written to or deleted lately, for answers to requests that were sent before.
+///
+/// An answer may show an object that the store did not know when it was written to, or has forgotten since. In memory: the
+/// requests die with the process. Bounded: once there are too many, all are forgotten at once, and answers to requests sent
+/// until then are kept out by the barriers.
+struct RecentMarks {
+    private struct Key: Hashable {
+        let upstream: String
+        let model: String
+        /// The identity, or the value of a key.
+        let value: String
+        let isKey: Bool
+        /// nil: of everybody.
+        let scope: Int64?
+    }
+
+    private struct Mark {
+        let mark: ObjectMark
+        /// Whose own answer tells more.
+        let exception: Int64?
+    }
+
+    private static let limit = 65_536
+
+    private var marks: [Key: Mark] = [:]
+    private var newest: Int64 = .min
+    private var newestTombstone: Int64 = .min
+
+    /// Notes a mark; returns the time until which answers cannot be told any more whether they are concerned, if there is one.
+    ///
+    /// - Parameters:
+    ///   - scope: whose object it is; nil: everybody's but `exception`'s.
+    mutating func add(
+        _ mark: ObjectMark,
+        to object: BoundObject,
+        upstream: String,
+        scope: Int64?,
+        exception: Int64? = nil
+    ) -> Int64? {
+        var forgotten: Int64?
+        if marks.count >= Self.limit {
+            forgotten = newest
+            marks = [:]
+        }
+        let names = object.identity.map { [($0, false)] } ?? object.keys.map { ($0, true) }
+        for (value, isKey) in names {
+            let key = Key(upstream: upstream, model: object.model, value: value, isKey: isKey, scope: scope)
+            if let known = marks[key], known.mark.time > mark.time { continue }
+            marks[key] = Mark(mark: mark, exception: exception)
+        }
+        newest = max(newest, mark.time)
+        if mark.isTombstone { newestTombstone = max(newestTombstone, mark.time) }
+        return forgotten
+    }
+
+    /// Whether some mark may be newer than an answer; false for nearly all of them.
+    func mayConcern(_ observation: Observation, lag: Int64) -> Bool {
+        if observation.start <= newest { return true }
+        return observation.kind == .list && newestTombstone != .min && observation.start - newestTombstone < lag
+    }
+
+    /// The newest mark of an object that an answer shows.
+    func mark(of occurrence: Occurrence, upstream: String, scope: Int64) -> ObjectMark? {
+        let name = occurrence.name
+        var found: ObjectMark?
+        func look(_ value: String, isKey: Bool) {
+            for wanted in [scope, nil] {
+                let key = Key(upstream: upstream, model: name.model, value: value, isKey: isKey, scope: wanted)
+                guard let known = marks[key], known.exception != scope else { continue }
+                if found.map({ known.mark.time > $0.time }) ?? true { found = known.mark }
+            }
+        }
+        look(name.identity, isKey: false)
+        for key in occurrence.keys + occurrence.boundKeys { look(key.value, isKey: true) }
+        return found
+    }
+}

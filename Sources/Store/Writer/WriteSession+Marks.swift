@@ -1,0 +1,144 @@
+import GRDB
+import Mapping
+
+/// Objects that a write may have changed without telling, and objects that are gone.
+extension WriteSession {
+    /// Whose objects are marked.
+    struct Ownership {
+        let principal: PrincipalID
+        let context: String
+        /// The scope's number; nil where nothing of it is stored.
+        let scope: Int64?
+    }
+
+    /// Marks an object, if it is known, and remembers the mark for answers that are still to come.
+    ///
+    /// - Parameters:
+    ///   - own: what holds for the one who asked; nil: nothing.
+    ///   - others: what holds for everybody else; nil: nothing.
+    func mark(
+        _ object: BoundObject,
+        of upstream: String,
+        own: ObjectMark?,
+        for owner: Ownership,
+        others: ObjectMark?
+    ) throws {
+        for (record, scope) in try records(of: object, upstream: upstream) {
+            let isOwn = scope == owner.scope
+            if let mark = isOwn ? own : others { try apply(mark, to: record) }
+        }
+        if let own, let scope = owner.scope { remember(own, object, upstream, scope: scope) }
+        if let others { remember(others, object, upstream, scope: nil, exception: owner.scope) }
+    }
+
+    private func remember(
+        _ mark: ObjectMark,
+        _ object: BoundObject,
+        _ upstream: String,
+        scope: Int64?,
+        exception: Int64? = nil
+    ) {
+        let forgotten = recentMarks.add(mark, to: object, upstream: upstream, scope: scope, exception: exception)
+        if let forgotten { barriers.forgotten(until: forgotten) }
+    }
+
+    /// Marks one object, unless something newer is known of it.
+    func apply(_ mark: ObjectMark, to record: ObjectRecord) throws {
+        if let known = record.mark, known.time >= mark.time { return }
+        let contributing = Array(record.contributing)
+        let newer = try contributing.filter {
+            mark.isOverridden(by: try observation($0.observation), lag: lag)
+        }
+        if mark.isTombstone, !newer.isEmpty { return }
+        // Without anything newer, what was known stays to be looked at; it moves nowhere.
+        if !newer.isEmpty, newer.count < contributing.count {
+            try assign(newer.map { ($0.version, $0.observation) }, to: record)
+            try gatherAnew(record)
+        }
+        record.setMark(mark)
+        markChanged(record, wasKnown: true)
+    }
+
+    /// What is newer than the mark takes the place of what was known before it; after a tombstone it is a new object.
+    func supersede(_ mark: ObjectMark, of record: ObjectRecord) throws {
+        let contributing = Array(record.contributing)
+        let kept = try contributing.filter {
+            mark.isOverridden(by: try observation($0.observation), lag: lag)
+        }
+        if kept.count < contributing.count { try assign(kept.map { ($0.version, $0.observation) }, to: record) }
+        guard mark.isTombstone else { return }
+        record.accumulated = []
+        record.isDeleted = record.isDeleted ?? false
+        // Documents older than the deletion show another object of the same name.
+        record.setMark(.unobserved(mark.time))
+    }
+
+    private func gatherAnew(_ record: ObjectRecord) throws {
+        let (scope, model) = try names.collection(record.collection, in: database)
+        guard let models = models[try names.scope(scope, in: database).upstream]?.models else { return }
+        try settle(record, as: try state(of: record), of: model, models: models)
+    }
+
+    /// Whether all that is known of an object is newer than its mark.
+    func isCounting(_ record: ObjectRecord) throws -> Bool {
+        guard let mark = record.mark, !record.contributing.isEmpty else { return false }
+        return try record.contributing.allSatisfy {
+            mark.isOverridden(by: try observation($0.observation), lag: lag)
+        }
+    }
+
+    func writeMark(of record: ObjectRecord) throws {
+        let (tombstone, unobserved): (SQLValue, SQLValue) =
+            switch record.mark {
+            case .tombstone(let time): (.integer(time), .null)
+            case .unobserved(let time): (.null, .integer(time))
+            case nil: (.null, .null)
+            }
+        try query(
+            """
+            UPDATE _objects SET unobserved = ?2,
+            deleted = CASE WHEN ?1 IS NOT NULL THEN ?1 WHEN deleted > 1 THEN NULL ELSE deleted END WHERE id = ?3
+            """
+        ).run(tombstone, unobserved, .integer(record.id))
+    }
+
+    // MARK: Finding
+
+    /// Everybody's objects of a name that are known; costs a look at each scope that has objects of the model.
+    private func records(of object: BoundObject, upstream: String) throws -> [(record: ObjectRecord, scope: Int64)] {
+        var collections: [Int64: Int64] = [:]
+        try query(
+            """
+            SELECT c.id, c.scope FROM _names u JOIN _scopes s ON s.upstream = u.id
+            JOIN _collections c ON c.scope = s.id JOIN _names m ON m.id = c.model AND m.text = ?2 WHERE u.text = ?1
+            """
+        ).each(.string(upstream), .string(object.model)) { collections[$0.integer(0)] = $0.integer(1) }
+        if let identity = object.identity {
+            return try collections.sorted { $0.key < $1.key }.compactMap { collection, scope in
+                try existingRecord(collection: collection, identity: Identity(identity)).map { ($0, scope) }
+            }
+        }
+        var found: [ObjectID: (record: ObjectRecord, scope: Int64)] = [:]
+        for key in object.keys {
+            var candidates: [(id: ObjectID, isBound: Bool)] = []
+            try query("SELECT object, bound FROM _keys WHERE value = ?").each(.integer(hasher.lookUp(key))) {
+                candidates.append(($0.integer(0), $0.integer(1) == 1))
+            }
+            for (id, isBound) in candidates where found[id] == nil {
+                guard let record = try record(id), let scope = collections[record.collection],
+                    try isBound || isKnown(record, by: key, model: object.model, upstream: upstream)
+                else { continue }
+                found[id] = (record, scope)
+            }
+        }
+        return found.sorted { $0.key < $1.key }.map(\.value)
+    }
+
+    /// Whether an object has a key of this value today: the index also has those that it once had.
+    private func isKnown(_ record: ObjectRecord, by key: String, model: String, upstream: String) throws -> Bool {
+        guard let models = models[upstream]?.models else { return false }
+        let state = try state(of: record)
+        let payload = state.mergedPayload(model: model, models: models, lag: lag) ?? state.contributions.first?.payload
+        return models.keys(in: payload ?? [], of: model).contains { $0.value.utf8.elementsEqual(key.utf8) }
+    }
+}

@@ -1,0 +1,199 @@
+import GRDB
+import Mapping
+
+/// Writes that have been answered, or never will be (law 10).
+extension WriteSession {
+    /// Takes in what a write's answer tells, marks what it does not tell, and removes what it makes worthless but for what
+    /// its patterns match.
+    ///
+    /// - Parameter preparation: of what its answer tells; nil where it tells nothing.
+    func settle(_ write: SettledWrite, _ preparation: Preparation?) throws -> WriteSettlement {
+        _ = nextSequence()
+        let owner = try ownership(upstream: write.upstream, principal: write.principal, context: write.context)
+        let subjects = try subjects(of: write, preparation, owner)
+        if let observation = write.observation, let preparation { _ = try observe(observation, preparation) }
+        // The observation may be the first of its scope.
+        let known =
+            owner.scope == nil
+            ? try ownership(upstream: write.upstream, principal: write.principal, context: write.context) : owner
+        for subject in subjects {
+            try mark(
+                subject.object,
+                of: write.upstream,
+                own: subject.own,
+                for: known,
+                others: write.effect == .absent ? nil : .unobserved(write.time)
+            )
+        }
+        var further = write.effect == .absent || isDeletionShown(by: subjects, write) ? [] : write.collections
+        if let created = path(ofCreated: subjects, by: write) {
+            further.append(InvalidationTarget(upstream: write.upstream, path: created))
+        }
+        for target in write.targets + further { try invalidate(target) }
+        if let suspect = write.suspect { try settle(suspect) }
+        return WriteSettlement(removed: further.map(\.path))
+    }
+
+    /// The path below a collection that an object created there most likely has: it may be known as one of nothing.
+    private func path(ofCreated subjects: [Subject], by write: SettledWrite) -> String? {
+        guard write.isCreation, subjects.count == 1, subjects[0].own == nil,
+            let identity = subjects[0].object.identity,
+            identity.utf8.allSatisfy({ ($0 | 0x20) &- 0x61 < 26 || $0 &- 0x30 < 10 || "-._~".utf8.contains($0) })
+        else { return nil }
+        return "\(write.path)\(write.path.hasSuffix("/") ? "" : "/")\(identity)"
+    }
+
+    /// What a write speaks of, and what is known of it for the one who wrote.
+    private struct Subject {
+        var object: BoundObject
+        var own: ObjectMark?
+    }
+
+    private func subjects(
+        of write: SettledWrite,
+        _ preparation: Preparation?,
+        _ owner: Ownership
+    ) throws -> [Subject] {
+        guard let models = models[write.upstream]?.models, !models.declarations.isEmpty else { return [] }
+        let roots = try write.path.isEmpty ? [] : self.roots(upstream: write.upstream, path: write.path)
+        let own = roots.filter { $0.principal == write.principal }.map(\.object)
+        let shown = shown(by: preparation, models)
+        var subjects: [BoundObject: ObjectMark?] = [:]
+        func add(_ objects: [BoundObject], _ mark: ObjectMark?) {
+            for object in objects where subjects[object] == nil { subjects[object] = .some(mark) }
+        }
+        if write.effect != .changed {
+            let only = shown.count == 1 && write.observation?.rule.isList == false ? shown.map(\.object) : []
+            let candidates = [write.bound.map { [$0] } ?? [], own, only]
+            add(candidates.first { !$0.isEmpty } ?? [], .tombstone(write.time))
+        }
+        for (object, isTold) in shown { add([object], isTold ? nil : .unobserved(write.time)) }
+        if write.effect != .absent {
+            // What the path names by a key and the answer shows by its identity is one object.
+            let named = write.bound.flatMap { bound in
+                bound.identity == nil && shown.contains { $0.object.model == bound.model } ? nil : bound
+            }
+            add((named.map { [$0] } ?? []) + roots.map(\.object), .unobserved(write.time))
+        }
+        return subjects.map { Subject(object: $0.key, own: $0.value) }
+    }
+
+    /// The outermost objects of a write's answer, and whether it tells anything of them.
+    private func shown(by preparation: Preparation?, _ models: Models) -> [(object: BoundObject, isTold: Bool)] {
+        guard let decomposed = preparation?.decomposed else { return [] }
+        var told: Set<ObjectName> = []
+        for occurrence in decomposed.occurrences where !told.contains(occurrence.name) {
+            if models.tells(occurrence.payload, of: occurrence.name.model) { told.insert(occurrence.name) }
+        }
+        return Set(Reference.names(in: decomposed.skeleton)).map { name in
+            (BoundObject(model: name.model, identity: name.identity), told.contains(name))
+        }
+    }
+
+    /// Whether a write deleted objects whose models say how that shows in documents, without asking for them again.
+    private func isDeletionShown(by subjects: [Subject], _ write: SettledWrite) -> Bool {
+        guard write.effect == .deleted, let models = models[write.upstream]?.models else { return false }
+        let deleted = subjects.filter { $0.own?.isTombstone == true }
+        return !deleted.isEmpty && deleted.allSatisfy { models.onDelete(of: $0.object.model) != .stale }
+    }
+
+    /// What the documents of a path are about: each one's only object, if it is not a list's.
+    private func roots(
+        upstream: String,
+        path: String
+    ) throws -> [(object: BoundObject, principal: PrincipalID)] {
+        var found: [(id: DocumentID, scope: Int64)] = []
+        try query("SELECT id, scope FROM _documents WHERE place = ?")
+            .each(.integer(hasher.place(upstream: upstream, url: path))) {
+                found.append(($0.integer(0), $0.integer(1)))
+            }
+        return try found.compactMap { id, scope in
+            guard let skeleton = try StoredBody(document: id, in: database).skeleton,
+                let name = Reference.root(of: skeleton)
+            else { return nil }
+            return (
+                BoundObject(model: name.model, identity: name.identity),
+                try names.scope(scope, in: database).principal
+            )
+        }
+    }
+
+    private func ownership(upstream: String, principal: PrincipalID, context: String) throws -> Ownership {
+        let scope = try query(
+            """
+            SELECT s.id FROM _names u JOIN _names x ON x.text = ?3
+            JOIN _scopes s ON s.upstream = u.id AND s.principal = ?2 AND s.context = x.id WHERE u.text = ?1
+            """
+        ).first(.string(upstream), .integer(principal), .string(context)) { $0.integer(0) }
+        return Ownership(principal: principal, context: context, scope: scope)
+    }
+
+    // MARK: Absence
+
+    /// Makes a tombstone of what a retrieval did not find: the object that its path names, or the one that the document
+    /// under its key is about.
+    func note(_ absence: ObservedAbsence) throws {
+        let key = absence.key
+        guard let models = models[key.upstream]?.models, !models.declarations.isEmpty else { return }
+        let owner = try ownership(upstream: key.upstream, principal: key.principal, context: key.context)
+        guard owner.scope != nil else { return }
+        // A query may ask for something else than the object as such.
+        let named = key.url.utf8.contains(UInt8(ascii: "?")) ? nil : absence.bound
+        guard let object = try named ?? root(at: key, owner) else { return }
+        _ = nextSequence()
+        try mark(object, of: key.upstream, own: .tombstone(absence.start), for: owner, others: nil)
+    }
+
+    private func root(at key: DocumentKey, _ owner: Ownership) throws -> BoundObject? {
+        guard let scope = owner.scope else { return nil }
+        var found: [DocumentID] = []
+        try query("SELECT id FROM _documents WHERE low = ? AND scope = ? AND url = ?").each(
+            .integer(Int64(bitPattern: hasher.digest(key).low)),
+            .integer(scope),
+            .string(key.url)
+        ) { found.append($0.integer(0)) }
+        for id in found {
+            guard let skeleton = try StoredBody(document: id, in: database).skeleton,
+                let name = Reference.root(of: skeleton)
+            else { continue }
+            return BoundObject(model: name.model, identity: name.identity)
+        }
+        return nil
+    }
+
+    // MARK: Patterns
+
+    /// Keeps out answers to requests sent before now, and says which documents there are by now.
+    func bar(_ patterns: [InvalidationPattern]) -> DocumentID {
+        let now = clock.now()
+        for pattern in patterns { barriers.invalidated(pattern, at: now) }
+        return numbers.document
+    }
+
+    func documents(matching pattern: InvalidationPattern, until last: DocumentID) throws -> [DocumentID] {
+        try PatternSearch(database: database).documents(matching: [pattern], until: last)
+    }
+}
+
+/// Finds documents by patterns of their paths: a look at every document of the upstreams.
+struct PatternSearch {
+    let database: Database
+
+    /// The documents up to an id that one of the patterns matches.
+    func documents(matching patterns: [InvalidationPattern], until last: DocumentID) throws -> [DocumentID] {
+        var found: [DocumentID] = []
+        for (upstream, patterns) in Dictionary(grouping: patterns, by: \.upstream) {
+            try Query(
+                database,
+                """
+                SELECT id, url FROM _documents WHERE id <= ?1 AND scope IN
+                (SELECT s.id FROM _scopes s JOIN _names u ON u.id = s.upstream WHERE u.text = ?2)
+                """
+            ).each(.integer(last), .string(upstream)) { row in
+                let url = row.string(1)
+                if patterns.contains(where: { $0.matches(url: url) }) { found.append(row.integer(0)) }
+            }
+        }
+        return found
+    }
+}
