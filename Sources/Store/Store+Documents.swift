@@ -1,5 +1,5 @@
 import Dispatch
-import Mapping
+public import Mapping
 
 /// Documents: looked up, received, renewed, invalidated.
 extension Store {

@@ -1,3 +1,4 @@
+import Dispatch
 import Mapping
 
 /// Writes, and what they leave behind (law 10).

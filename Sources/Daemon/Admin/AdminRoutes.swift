@@ -88,7 +88,8 @@ extension AdminRoute {
                 let page = try await objects(request, context)
                 if page.rows.isEmpty {
                     let (model, id) = (request.captures["model"] ?? "", request.captures["id"] ?? "")
-                    if try await !objects(request, context, areDeleted: true).rows.isEmpty {
+                    let deleted = try await objects(request, context, areDeleted: true)
+                    if !deleted.rows.isEmpty {
                         throw .gone("the \(model) known as \(id) is deleted")
                     }
                     throw unknownModel(request, context) ?? .notFound("no \(model) is known as \(id)")

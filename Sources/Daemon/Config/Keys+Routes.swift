@@ -210,7 +210,8 @@ extension RouteDraft: ConfigSection {
             for them and with whatever query; {name} is what the capture of that name matched.
             """
         ) { node, draft, reader in
-            draft.invalidates = reader.texts(node, wanted: "a list of path patterns in quotes") ?? []
+            let patterns = reader.texts(node, wanted: "a list of path patterns in quotes") ?? []
+            draft.invalidates = patterns.map { ($0.text, $0.place) }
         },
         .optionalDuration(
             "fresh",

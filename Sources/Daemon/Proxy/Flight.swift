@@ -138,8 +138,7 @@ final class Flight: TransferDelegate {
         flights.note(absence) { [self] in
             isHeldBack = false
             proceed(with: head)
-            transfer?.resume()
-            if let ending { completed(ending) }
+            if let ending { completed(ending) } else { transfer?.resume() }
         }
     }
 

@@ -1,3 +1,5 @@
+import Logging
+import Mapping
 import Store
 
 /// Retrievals that find nothing: the object is known to be gone (tombstone).

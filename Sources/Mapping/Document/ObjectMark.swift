@@ -64,6 +64,10 @@ extension ObjectState {
 
 extension Models {
     /// Whether a payload says of its object that it is deleted.
+    public func saysDeleted(_ payload: [UInt8], of model: String) -> Bool {
+        index(of: model).map { saysDeleted(payload, model: $0) } ?? false
+    }
+
     func saysDeleted(_ payload: [UInt8], model: Int) -> Bool {
         guard haveDeletions, let value = JSONSlice(payload) else { return false }
         return compiled[concrete(of: model, for: value)].reading.deletedWhen?.holds(for: value) ?? false

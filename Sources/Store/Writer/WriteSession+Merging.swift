@@ -5,15 +5,16 @@ import Mapping
 extension WriteSession {
     /// Adds what one answer says of an object to what is known of it (law 3).
     func merge(_ new: [Contribution], into record: ObjectRecord, models: UpstreamModels) throws {
+        let model = try names.collection(record.collection, in: database).model
         var new = new
         if let mark = record.mark {
             new = new.filter { mark.isOverridden(by: $0.observation, lag: lag) }
-            // What is older tells nothing of what there is now.
+            if mark.isTombstone { new.removeAll { models.models.saysDeleted($0.payload, of: model) } }
+            // What is older tells nothing of what there is now, nor does what says once more that it is gone.
             guard !new.isEmpty else { return }
             try supersede(mark, of: record)
         }
         let contributing = record.contributing
-        let model = try names.collection(record.collection, in: database).model
         guard models.models.isSimple(model) else { return try mergeByRules(new, into: record, of: model, models) }
         if new.count == 1, contributing.isEmpty {
             if record.entries.count == 1 {

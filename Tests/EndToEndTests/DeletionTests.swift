@@ -1,0 +1,201 @@
+import Foundation
+import Testing
+
+/// What is deleted, or found to be gone, in every answer that shows it.
+@Suite(.scripts) struct DeletionTests {
+    static let list = #"[ {"id":1,"title":"a"}, {"id":2,"title":"b"} , {"id":3,"title":"c"} ]"#
+    static let without1 = #"[ {"id":2,"title":"b"} , {"id":3,"title":"c"} ]"#
+
+    static func config(_ origin: Origin, _ policy: String) -> String {
+        """
+        upstreams: { blog: { url: "\(origin.url)" } }
+        models:
+          Item: { identity: id, properties: { title: title }, on_delete: \(policy) }
+        routes:
+          - { path: "items", model: [Item] }
+          - { path: "items/{id:#}", model: Item, object: { id: id } }
+          - { path: "other", model: [Item], root: items }
+        """
+    }
+
+    /// An origin that answers retrievals from a table, and writes with one answer.
+    static func origin(_ bodies: Monitor<[String: String]>, _ write: @escaping @Sendable (Origin.Request) -> Answer) throws
+        -> Origin
+    {
+        try Origin { request in
+            guard ["GET", "HEAD"].contains(request.method) else { return write(request) }
+            guard let body = bodies.current[request.path] else {
+                return .json(#"{"message":"gone"}"#, Fresh.minute, status: 404)
+            }
+            return .json(body, Fresh.minute)
+        }
+    }
+
+    static func bodies() -> Monitor<[String: String]> {
+        Monitor(["/items": list, "/other": #"{"total":3,"items":\#(list)}"#, "/items/1": #"{"id":1,"title":"a"}"#])
+    }
+
+    @Test(arguments: [204, 200, 404, 410]) func `a deletion takes the object out of its lists at once`(status: Int) throws {
+        let bodies = Self.bodies()
+        let origin = try Self.origin(bodies) { _ in status == 200 ? .json(#"{"id":1,"title":"a"}"#) : .empty(status) }
+        let larder = try Larder(origin, config: Self.config(origin, "remove"))
+        for path in ["/items", "/other", "/items/1"] { _ = try larder.get(path) }
+        #expect(try larder.waitForDocuments(3))
+        #expect(try larder.waitForObjects(3, of: "Item"))
+        bodies.withLock { $0["/items/1"] = nil }
+        #expect(try larder.request("DELETE", "/items/1").status == status)
+        // Without waiting: the answer was withheld until this holds.
+        let items = try larder.get("/items")
+        #expect(items.text == Self.without1)
+        #expect(items.isHit)
+        #expect(items.cacheStatus.contains("composed"))
+        // The envelope's own count is the upstream's.
+        #expect(try larder.get("/other").text == #"{"total":3,"items":\#(Self.without1)}"#)
+        #expect(try larder.get("/items/1").status == 404)
+        #expect(origin.count("/items") == 1)
+        #expect(try larder.admin("GET", "/objects/Item/1").status == 410)
+        #expect(try larder.admin("GET", "/objects/Item/2").status == 200)
+        #expect((try larder.count()["models"] as? [String: Any])?["Item"] as? Int == 2)
+        #expect(try larder.sql("SELECT id FROM Item ORDER BY id") == ["2", "3"])
+        // Once more, and after a crash.
+        #expect(try larder.request("DELETE", "/items/1").status == status)
+        #expect(try larder.get("/items").text == Self.without1)
+        larder.kill()
+        try larder.start()
+        #expect(try larder.get("/items").text == Self.without1)
+        #expect(origin.count("/items") == 1)
+    }
+
+    @Test func `by default what shows a deleted object is asked for, and served as it came while nobody can be asked`()
+        throws
+    {
+        let bodies = Self.bodies()
+        let origin = try Self.origin(bodies) { _ in .empty(204) }
+        let larder = try Larder(origin, config: Self.config(origin, "stale"))
+        for path in ["/items", "/other"] { _ = try larder.get(path) }
+        #expect(try larder.waitForDocuments(2))
+        #expect(try larder.waitForObjects(3, of: "Item"))
+        #expect(try larder.request("DELETE", "/items/1").status == 204)
+        #expect(try larder.get("/other", ["Cache-Control": "only-if-cached"]).status == 504)
+        bodies.withLock { $0["/items"] = Self.without1 }
+        #expect(try larder.get("/items").text == Self.without1)
+        origin.stop()
+        #expect(try larder.get("/other").text == #"{"total":3,"items":\#(Self.list)}"#)
+    }
+
+    @Test func `what is to be kept goes on being shown`() throws {
+        let bodies = Self.bodies()
+        let origin = try Self.origin(bodies) { _ in .empty(204) }
+        let larder = try Larder(origin, config: Self.config(origin, "keep"))
+        _ = try larder.get("/items")
+        #expect(try larder.waitForObjects(3, of: "Item"))
+        #expect(try larder.request("DELETE", "/items/1").status == 204)
+        let items = try larder.get("/items")
+        #expect(items.text == Self.list)
+        #expect(items.isHit)
+    }
+
+    @Test(arguments: ["GET", "HEAD"]) func `a retrieval that finds nothing does as a deletion does`(method: String) throws {
+        let bodies = Self.bodies()
+        let origin = try Self.origin(bodies) { _ in .empty(204) }
+        let larder = try Larder(origin, config: Self.config(origin, "remove"))
+        _ = try larder.get("/items")
+        #expect(try larder.waitForObjects(3, of: "Item"))
+        bodies.withLock { $0["/items/1"] = nil }
+        #expect(try larder.request(method, "/items/1").status == 404)
+        #expect(try larder.get("/items").text == Self.without1)
+        // It is back.
+        bodies.withLock { $0["/items/1"] = #"{"id":1,"title":"again"}"# }
+        #expect(try larder.get("/items/1", ["Cache-Control": "no-cache"]).text.contains("again"))
+        #expect(try eventually { try larder.admin("GET", "/objects/Item/1").status == 200 })
+        // Whether it stands in the list from before, nobody knows.
+        #expect(try larder.get("/items").text == Self.list)
+        #expect(origin.count("/items") == 2)
+    }
+
+    @Test func `two deletions at once are one`() throws {
+        let bodies = Self.bodies()
+        let count = Monitor(0)
+        let origin = try Self.origin(bodies) { _ in count.next() == 0 ? .empty(204) : .empty(404) }
+        let larder = try Larder(origin, config: Self.config(origin, "remove"))
+        _ = try larder.get("/items")
+        #expect(try larder.waitForObjects(3, of: "Item"))
+        let answers = try together(2) { _ in try larder.request("DELETE", "/items/1").status }
+        #expect(answers.allSatisfy { $0 == 204 || $0 == 404 })
+        #expect(try larder.get("/items").text == Self.without1)
+    }
+
+    @Test func `an answer that was asked for before the deletion and comes after it shows no more of it`() throws {
+        let bodies = Self.bodies()
+        let gate = Gate()
+        let origin = try Origin { request in
+            guard request.method == "GET" else { return .empty(204) }
+            let answer = Answer.json(bodies.current[request.path] ?? "", Fresh.minute)
+            return request.target.contains("slow") ? answer.after(gate) : answer
+        }
+        let larder = try Larder(origin, config: Self.config(origin, "remove"))
+        _ = try larder.get("/items")
+        #expect(try larder.waitForObjects(3, of: "Item"))
+        let lists = Background { try larder.get("/items?slow") }
+        let detail = Background { try larder.get("/items/1?slow") }
+        #expect(origin.waitForRequests(3))
+        #expect(try larder.request("DELETE", "/items/1").status == 204)
+        gate.open()
+        #expect(try lists.value().text == Self.list)
+        #expect(try detail.value().text.contains("a"))
+        #expect(try larder.get("/items").text == Self.without1)
+        #expect(try eventually { try larder.get("/items?slow").isHit })
+        #expect(try larder.get("/items?slow").text == Self.without1)
+        bodies.withLock { $0["/items/1"] = nil }
+        #expect(try !larder.get("/items/1?slow").isHit)
+    }
+
+    @Test func `a deletion that a crash cut off leaves what shows the object to be asked for`() throws {
+        let bodies = Self.bodies()
+        let gate = Gate()
+        let origin = try Self.origin(bodies) { _ in Answer.empty(204).after(gate) }
+        let larder = try Larder(origin, config: Self.config(origin, "remove"))
+        _ = try larder.get("/other")
+        #expect(try larder.waitForDocuments(1))
+        let deletion = Background { try larder.request("DELETE", "/items/1") }
+        #expect(origin.waitForRequests(1, "/items/1"))
+        larder.kill()
+        gate.open()
+        #expect(throws: (any Error).self) { try deletion.value() }
+        try larder.start()
+        bodies.withLock { $0["/other"] = #"{"total":2,"items":\#(Self.without1)}"# }
+        #expect(try larder.get("/other").text == #"{"total":2,"items":\#(Self.without1)}"#)
+    }
+
+    @Test func `what is created under the same id is another object`() throws {
+        let bodies = Self.bodies()
+        let origin = try Self.origin(bodies) { request in
+            request.method == "POST" ? .json(#"{"id":1,"title":"other"}"#, status: 201) : .empty(204)
+        }
+        let larder = try Larder(origin, config: Self.config(origin, "keep"))
+        _ = try larder.get("/other")
+        #expect(try larder.waitForDocuments(1))
+        #expect(try larder.request("DELETE", "/items/1").status == 204)
+        bodies.withLock { $0["/items/1"] = nil }
+        #expect(try larder.get("/items/1").status == 404)
+        bodies.withLock { $0["/items/1"] = #"{"id":1,"title":"other"}"# }
+        #expect(try larder.request("POST", "/items", body: "{}").status == 201)
+        // Known as absent no longer, and nothing of it moves into what showed its predecessor.
+        #expect(try larder.get("/items/1").text == #"{"id":1,"title":"other"}"#)
+        #expect(try larder.get("/other", ["Cache-Control": "only-if-cached"]).status == 504)
+        #expect(try larder.admin("GET", "/objects/Item/1").status == 200)
+    }
+
+    @Test func `a deletion makes the answers of others be asked for`() throws {
+        let bodies = Self.bodies()
+        let origin = try Self.origin(bodies) { _ in .empty(204) }
+        let larder = try Larder(origin, config: Self.config(origin, "remove"))
+        let other: FieldLines = ["Authorization": "Bearer b"]
+        _ = try larder.get("/items", other)
+        _ = try larder.get("/items")
+        #expect(try larder.waitForDocuments(2))
+        #expect(try larder.request("DELETE", "/items/1").status == 204)
+        #expect(try larder.get("/items").text == Self.without1)
+        #expect(try !larder.get("/items", other).isHit)
+    }
+}

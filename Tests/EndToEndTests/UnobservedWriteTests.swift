@@ -1,0 +1,208 @@
+import Foundation
+import Testing
+
+/// Writes of which nobody is told what they did: what shows their objects is stale, not wrong.
+@Suite(.scripts) struct UnobservedWriteTests {
+    /// An origin with one user at several places, and writes that it answers as the scenario wants.
+    final class Users: Sendable {
+        let name = Monitor("old")
+        let write = Monitor<Answer>(.empty(204))
+        let origin: Origin
+
+        init() throws {
+            let (name, write) = (name, write)
+            origin = try Origin { request in
+                guard ["GET", "HEAD"].contains(request.method) else {
+                    name.withLock { $0 = String(decoding: request.body, as: UTF8.self) }
+                    return write.current
+                }
+                let user = #"{"id":1,"login":"ada","name":"\#(name.current)"}"#
+                switch request.path {
+                case "/users": return .json("[\(user)]", Fresh.minute)
+                case "/search/users": return .json(#"{"items":[\#(user)]}"#, Fresh.minute)
+                case "/nothing": return .json(#"{"items":[]}"#, Fresh.minute)
+                default: return .json(user, Fresh.minute)
+                }
+            }
+        }
+
+        static let bound = #"routes: [{ path: "people/{login}", model: User, object: { login: login } }]"#
+
+        /// A daemon that knows the user from a search.
+        func larder() throws -> Larder {
+            let larder = try Larder(origin, config: Configs.blog(origin, upstream: [Self.bound]))
+            _ = try larder.get("/search/users")
+            #expect(try larder.waitForObjects(1, of: "User"))
+            #expect(try larder.get("/search/users").isHit)
+            return larder
+        }
+    }
+
+    static func search(_ name: String) -> String { #"{"items":[{"id":1,"login":"ada","name":"\#(name)"}]}"# }
+
+    @Test func `a write answered without a body makes every answer that shows its object be asked for`() throws {
+        let users = try Users()
+        let larder = try users.larder()
+        _ = try larder.get("/nothing")
+        #expect(try larder.request("PATCH", "/people/ada", body: "new").status == 204)
+        // Without waiting: the answer was withheld until this holds.
+        #expect(try larder.get("/search/users").text == Self.search("new"))
+        #expect(try larder.get("/search/users").isHit)
+        #expect(try larder.get("/nothing").isHit)
+        // A second write in a row does the same.
+        #expect(try larder.request("PATCH", "/people/ada", body: "newer").status == 204)
+        #expect(try larder.get("/search/users").text == Self.search("newer"))
+    }
+
+    @Test func `it is asked for without conditions, and refused to who wants it from the cache alone`() throws {
+        let users = try Users()
+        let larder = try users.larder()
+        #expect(try larder.request("PATCH", "/people/ada", body: "new").status == 204)
+        #expect(try larder.get("/search/users", ["Cache-Control": "only-if-cached"]).status == 504)
+        _ = try larder.get("/search/users")
+        #expect(users.origin.requests.last?["If-None-Match"] == nil)
+    }
+
+    @Test func `it is served as it was received while the upstream is away`() throws {
+        let users = try Users()
+        let larder = try users.larder()
+        #expect(try larder.request("PATCH", "/people/ada", body: "new").status == 204)
+        users.origin.stop()
+        let stale = try larder.get("/search/users")
+        #expect(stale.status == 200)
+        #expect(stale.text == Self.search("old"))
+        #expect(stale.cacheStatus.contains("detail="))
+    }
+
+    @Test func `an object is known by the document at the path that is written to`() throws {
+        let users = try Users()
+        let larder = try users.larder()
+        _ = try larder.get("/users/1")
+        #expect(try larder.waitForDocuments(2))
+        #expect(try larder.request("PUT", "/users/1", body: "new").status == 204)
+        #expect(try larder.get("/search/users").text == Self.search("new"))
+    }
+
+    @Test(arguments: [#"{"id":1}"#, #"{"ok":true}"#, "[]"])
+    func `a body that tells nothing of the object is none`(body: String) throws {
+        let users = try Users()
+        let larder = try users.larder()
+        users.write.withLock { $0 = .json(body) }
+        #expect(try larder.request("PATCH", "/people/ada", body: "new").status == 200)
+        #expect(try larder.get("/search/users").text == Self.search("new"))
+    }
+
+    @Test func `what one answer told is not shown once a later one told nothing`() throws {
+        let users = try Users()
+        let larder = try users.larder()
+        users.write.withLock { $0 = .json(#"{"id":1,"login":"ada","name":"first"}"#) }
+        #expect(try larder.request("PATCH", "/people/ada", body: "first").status == 200)
+        #expect(try larder.get("/search/users").text == Self.search("first"))
+        users.write.withLock { $0 = .empty(204) }
+        #expect(try larder.request("PATCH", "/people/ada", body: "second").status == 204)
+        // Within the lag of the first answer.
+        for _ in 1...3 { #expect(try larder.get("/search/users").text == Self.search("second")) }
+        #expect(try larder.get("/users").text.contains("second"))
+        for _ in 1...3 { #expect(try larder.get("/users").text.contains("second")) }
+    }
+
+    @Test func `a write whose answer never came leaves its object unknown`() throws {
+        let users = try Users()
+        let larder = try users.larder()
+        users.write.withLock { $0 = .reset }
+        #expect(try larder.request("PATCH", "/people/ada", body: "new").status == 502)
+        #expect(try larder.get("/search/users").text == Self.search("new"))
+    }
+
+    @Test func `a write that a crash cut off leaves its object unknown after the next start`() throws {
+        let users = try Users()
+        let larder = try users.larder()
+        let gate = Gate()
+        users.write.withLock { $0 = Answer.empty(204).after(gate) }
+        let write = Background { try larder.request("PATCH", "/people/ada", body: "new") }
+        #expect(users.origin.waitForRequests(1, "/people/ada"))
+        larder.kill()
+        gate.open()
+        #expect(throws: (any Error).self) { try write.value() }
+        try larder.start()
+        #expect(try larder.get("/search/users").text == Self.search("new"))
+        // Its own restarts do not undo it, nor do they make it stale again.
+        try larder.restart()
+        #expect(try larder.get("/search/users").isHit)
+    }
+
+    @Test func `a search that was asked for before the write and comes after it is not kept as current`() throws {
+        let users = try Users()
+        let larder = try users.larder()
+        let gate = Gate()
+        let name = users.name
+        users.origin.behave { request in
+            if request.method == "PATCH" {
+                name.withLock { $0 = "new" }
+                return .empty(204)
+            }
+            let body = Self.search(name.current)
+            return request.target.contains("slow")
+                ? Answer.json(body, Fresh.minute).after(gate) : .json(body, Fresh.minute)
+        }
+        let slow = Background { try larder.get("/search/users?q=slow") }
+        #expect(users.origin.waitForRequests(2, "/search/users"))
+        #expect(try larder.request("PATCH", "/people/ada", body: "new").status == 204)
+        gate.open()
+        #expect(try slow.value().text == Self.search("old"))
+        for _ in 1...3 { #expect(try larder.get("/search/users?q=slow").text == Self.search("new")) }
+    }
+
+    @Test func `what is written in one language is asked for in another, and for others, and values never mix`() throws {
+        let users = try Users()
+        let larder = try users.larder()
+        let german: FieldLines = ["Accept-Language": "de"]
+        let other: FieldLines = ["Authorization": "Bearer b"]
+        _ = try larder.get("/search/users", german)
+        _ = try larder.get("/search/users", other)
+        #expect(try larder.waitForDocuments(3))
+        users.write.withLock { $0 = .json(#"{"id":1,"login":"ada","name":"new"}"#) }
+        #expect(try larder.request("PATCH", "/people/ada", body: "neu").status == 200)
+        // Told here: composed. Elsewhere: asked for.
+        #expect(try larder.get("/search/users").text == Self.search("new"))
+        #expect(users.origin.count("/search/users") == 3)
+        #expect(try larder.get("/search/users", german).text == Self.search("neu"))
+        #expect(try larder.get("/search/users", other).text == Self.search("neu"))
+        #expect(users.origin.count("/search/users") == 5)
+        #expect(try larder.get("/search/users", german).isHit)
+        #expect(try larder.get("/search/users").isHit)
+    }
+
+    @Test func `what a route says it invalidates is asked for, whoever asked and with whatever query`() throws {
+        let users = try Users()
+        let rules = #"""
+            routes: [{ path: "teams/{team}/members", method: POST, model: User, invalidates: ["teams/{team}/stats/**", "nothing"] }]
+            """#
+        let larder = try Larder(users.origin, config: Configs.blog(users.origin, upstream: [rules]))
+        let other: FieldLines = ["Authorization": "Bearer b"]
+        let paths = ["/teams/a/stats/x?page=2", "/teams/a/stats/x/y", "/nothing?x=1", "/teams/b/stats/x"]
+        for path in paths {
+            for fields in [[:], other] { _ = try larder.get(path, fields) }
+        }
+        #expect(try larder.waitForDocuments(8))
+        users.write.withLock { $0 = .json(#"{"id":9,"login":"new","name":"n"}"#, status: 201) }
+        #expect(try larder.request("POST", "/teams/a/members", body: "x").status == 201)
+        for fields in [[:], other] {
+            for path in paths.dropLast() { #expect(try !larder.get(path, fields).isHit) }
+            #expect(try larder.get("/teams/b/stats/x", fields).isHit)
+        }
+    }
+
+    @Test func `what a PUT creates makes the collection above it be asked for`() throws {
+        let users = try Users()
+        let larder = try users.larder()
+        _ = try larder.get("/users")
+        #expect(try larder.get("/users").isHit)
+        users.write.withLock { $0 = .json(#"{"id":2,"login":"b","name":"b"}"#) }
+        #expect(try larder.request("PUT", "/users/2", body: "b").status == 200)
+        #expect(try larder.get("/users").isHit)
+        users.write.withLock { $0 = .json(#"{"id":2,"login":"b","name":"b"}"#, status: 201) }
+        #expect(try larder.request("PUT", "/users/2", body: "b").status == 201)
+        #expect(try !larder.get("/users").isHit)
+    }
+}

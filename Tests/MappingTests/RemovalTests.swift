@@ -1,0 +1,168 @@
+import Testing
+
+@testable import Mapping
+
+/// Objects that are gone, in documents that were observed before.
+@Suite struct RemovalTests {
+    static func models(_ policy: DeletionPolicy = .remove) throws -> Models {
+        var label = ModelDeclaration(name: "Label", identity: ["id"], sharesAll: true)
+        label.onDelete = policy
+        var issue = ModelDeclaration(
+            name: "Issue",
+            identity: ["id"],
+            properties: [
+                Tracker.property("title"), Tracker.property("label", one: "Label"),
+                Tracker.property("labels", many: "Label"),
+                PropertyDeclaration(name: "byName", from: "by_name", relation: .keyed("Label")),
+            ]
+        )
+        issue.onDelete = policy
+        return try Models([label, issue])
+    }
+
+    /// What becomes of a body that was observed from 10 to 15; "=" as received, "?" not to be served.
+    static func shown(
+        _ body: String,
+        _ model: String,
+        list: Bool = true,
+        gone: [String],
+        at time: Int64 = 20,
+        policy: DeletionPolicy = .remove,
+        lag: Int64 = 0,
+        kind: Observation.Kind = .detail
+    ) throws -> String {
+        let models = try models(policy)
+        let rule = BodyRule(model: model, isList: list)
+        guard case .objects(let parts) = Normaliser(models: models).decompose(Array(body.utf8), as: rule) else {
+            return "opaque"
+        }
+        let observation = Observation(sequence: 1, start: 10, end: 15, kind: kind)
+        let composition = Composer(models: models, lag: lag).compose(
+            skeleton: parts.skeleton,
+            pins: parts.occurrences.map(\.payload),
+            observation: observation
+        ) { name in
+            let contributions = parts.occurrences.filter { $0.name == name }.map {
+                Contribution(observation: observation, version: 1, payload: $0.payload)
+            }
+            let mark = gone.contains(name.description) ? ObjectMark.tombstone(time) : nil
+            return ObjectState(contributions: contributions, mark: mark)
+        }
+        return switch composition {
+        case .unchanged: "="
+        case .composed(let body, _): text(body)
+        case .unknown: "?"
+        }
+    }
+
+    @Test(arguments: [
+        (#"[{"id":1}, {"id":2} ,{"id":3}]"#, ["Label:1"], #"[{"id":2} ,{"id":3}]"#),
+        (#"[{"id":1}, {"id":2} ,{"id":3}]"#, ["Label:2"], #"[{"id":1} ,{"id":3}]"#),
+        (#"[{"id":1}, {"id":2} ,{"id":3}]"#, ["Label:3"], #"[{"id":1}, {"id":2}]"#),
+        (#"[{"id":1}, {"id":2} ,{"id":3}]"#, ["Label:1", "Label:2"], #"[{"id":3}]"#),
+        (#"[{"id":1}, {"id":2} ,{"id":3}]"#, ["Label:2", "Label:3"], #"[{"id":1}]"#),
+        (#"[{"id":1}, {"id":2} ,{"id":3}]"#, ["Label:1", "Label:3"], #"[{"id":2}]"#),
+        (#"[ {"id":1}, {"id":2} ,{"id":3} ]"#, ["Label:1", "Label:2", "Label:3"], "[]"),
+        ("[\n  {\"id\":1}\n]\n", ["Label:1"], "[]\n"),
+        ("[\n  {\"id\":1},\n  {\"id\":2}\n]\n", ["Label:1"], "[\n  {\"id\":2}\n]\n"),
+        ("[\n  {\"id\":1},\n  {\"id\":2}\n]\n", ["Label:2"], "[\n  {\"id\":1}\n]\n"),
+        (#"[null,{"id":1},7,"a,[b",{"id":2}]"#, ["Label:1", "Label:2"], #"[null,7,"a,[b"]"#),
+        (#"[{"id":1},{"id":2},{"id":1},{"id":1},{"id":3}]"#, ["Label:1"], #"[{"id":2},{"id":3}]"#),
+        (#"[{"id":1,"x":1.0,"x":"\u0061"},{"id":2}]"#, ["Label:2"], #"[{"id":1,"x":1.0,"x":"\u0061"}]"#),
+        (#"[{"id":2}]"#, ["Label:1"], "="),
+    ]) func `what is gone leaves a list as if it had never been there`(
+        body: String,
+        gone: [String],
+        expected: String
+    ) throws {
+        #expect(try Self.shown(body, "Label", gone: gone) == expected)
+    }
+
+    @Test(arguments: [
+        (#"{"id":7,"labels":[{"id":1},{"id":2}],"title":"a"}"#, #"{"id":7,"labels":[{"id":2}],"title":"a"}"#),
+        (#"{"id":7, "labels" : [ {"id":1} ] }"#, #"{"id":7, "labels" : [] }"#),
+        (#"{"id":7,"by_name":{"a":{"id":1}, "b":{"id":2}}}"#, #"{"id":7,"by_name":{"b":{"id":2}}}"#),
+        (#"{"id":7,"by_name":{"b":{"id":2}, "a" : {"id":1}}}"#, #"{"id":7,"by_name":{"b":{"id":2}}}"#),
+        (#"{"id":7,"by_name":{ "a\"\\":{"id":1} }}"#, #"{"id":7,"by_name":{}}"#),
+        (#"{"id":7,"labels":[{"id":2}]}"#, "="),
+        // Not in a list: nobody knows what stands there now.
+        (#"{"id":7,"label":{"id":1}}"#, "?"),
+        (#"{"id":7,"labels":[{"id":1}],"label":{"id":1}}"#, "?"),
+        // Objects that nothing is declared of are no list.
+        (#"{"id":7,"other":{"a":{"id":1}}}"#, "="),
+    ]) func `what is gone leaves the lists within objects`(body: String, expected: String) throws {
+        #expect(try Self.shown(body, "Issue", list: false, gone: ["Label:1"]) == expected)
+        let listed = expected == "=" || expected == "?" ? expected : "[\(expected)]"
+        #expect(try Self.shown("[\(body)]", "Issue", gone: ["Label:1"]) == listed)
+    }
+
+    @Test func `an object leaves with all that stands in it`() throws {
+        let body = #"[{"id":7,"labels":[{"id":1}]},{"id":8,"labels":[{"id":1},{"id":2}]}]"#
+        #expect(try Self.shown(body, "Issue", gone: ["Issue:7", "Label:1"]) == #"[{"id":8,"labels":[{"id":2}]}]"#)
+        #expect(try Self.shown(body, "Issue", gone: ["Issue:7", "Issue:8"]) == "[]")
+    }
+
+    @Test func `the body's own object that is gone is asked for`() throws {
+        #expect(try Self.shown(#"{"id":1}"#, "Label", list: false, gone: ["Label:1"]) == "?")
+    }
+
+    @Test func `what is not to leave is asked for, or kept`() throws {
+        let body = #"[{"id":1},{"id":2}]"#
+        #expect(try Self.shown(body, "Label", gone: ["Label:1"], policy: .stale) == "?")
+        #expect(try Self.shown(body, "Label", gone: ["Label:1"], policy: .keep) == "=")
+    }
+
+    @Test func `a document that is newer than the deletion is as it came, one that overlaps with it is asked for`() throws {
+        let body = #"[{"id":1},{"id":2}]"#
+        #expect(try Self.shown(body, "Label", gone: ["Label:1"], at: 9) == "=")
+        #expect(try Self.shown(body, "Label", gone: ["Label:1"], at: 12) == "?")
+        #expect(try Self.shown(body, "Label", gone: ["Label:1"], at: 15) == #"[{"id":2}]"#)
+        // A list lags behind it; a detail does not.
+        #expect(try Self.shown(body, "Label", gone: ["Label:1"], at: 9, lag: 5, kind: .list) == #"[{"id":2}]"#)
+        #expect(try Self.shown(body, "Label", gone: ["Label:1"], at: 9, lag: 1, kind: .list) == "=")
+        #expect(try Self.shown(body, "Label", gone: ["Label:1"], at: 9, lag: 5) == "=")
+    }
+
+    @Test func `what a write may have changed is asked for in documents from before it`() throws {
+        let models = try Self.models()
+        let old = Observation(sequence: 1, start: 10, end: 15, kind: .detail)
+        let state = ObjectState(
+            contributions: [Contribution(observation: old, version: 1, payload: Array(#"{"id":1,"a":1}"#.utf8))],
+            mark: .unobserved(20)
+        )
+        func compose(at start: Int64, _ state: ObjectState) -> Composition {
+            let observation = Observation(sequence: 2, start: start, end: start + 5, kind: .list)
+            let skeleton = Array("[".utf8) + Reference.literal(ObjectName(model: "Label", identity: "1")) + Array("]".utf8)
+            let pins = [Array(#"{"id":1,"a":2}"#.utf8)]
+            return Composer(models: models, lag: 1000).compose(skeleton: skeleton, pins: pins, observation: observation) {
+                _ in state
+            }
+        }
+        guard case .unknown = compose(at: 10, state) else {
+            Issue.record("served")
+            return
+        }
+        guard case .unknown = compose(at: 20, state) else {
+            Issue.record("served")
+            return
+        }
+        // What was known before is no longer known: lag protects nothing of it.
+        #expect(compose(at: 21, state) == .unchanged)
+    }
+
+    @Test func `a pattern takes the captures of another one, and says what it has become`() throws {
+        let pattern = try RoutePattern("repos/{owner}/{repo}/issues/**")
+        let filled = pattern.filled(with: ["owner": "a b", "repo": "*"])
+        #expect(filled.text == "repos/a%20b/%2A/issues/**")
+        #expect(try RoutePattern(filled.text) == filled)
+        #expect(filled.matches(path: "/repos/a%20b/*/issues/7"))
+        #expect(!filled.matches(path: "/repos/a%20b/c/issues/7"))
+        #expect(filled.onlyPath == nil)
+        #expect(filled.plainStart == "/repos/")
+        let only = try RoutePattern("users/{login}").filled(with: ["login": "ada"])
+        #expect(only.onlyPath == "/users/ada")
+        #expect(only.plainStart == "/users/ada")
+        #expect(try RoutePattern("**").plainStart == "/")
+        #expect(try RoutePattern("/").onlyPath == "/")
+    }
+}
