@@ -19,7 +19,8 @@ import Testing
     }
 
     /// An origin that answers retrievals from a table, and writes with one answer.
-    static func origin(_ bodies: Monitor<[String: String]>, _ write: @escaping @Sendable (Origin.Request) -> Answer) throws
+    static func origin(_ bodies: Monitor<[String: String]>, _ write: @escaping @Sendable (Origin.Request) -> Answer)
+        throws
         -> Origin
     {
         try Origin { request in
@@ -35,7 +36,9 @@ import Testing
         Monitor(["/items": list, "/other": #"{"total":3,"items":\#(list)}"#, "/items/1": #"{"id":1,"title":"a"}"#])
     }
 
-    @Test(arguments: [204, 200, 404, 410]) func `a deletion takes the object out of its lists at once`(status: Int) throws {
+    @Test(arguments: [204, 200, 404, 410]) func `a deletion takes the object out of its lists at once`(status: Int)
+        throws
+    {
         let bodies = Self.bodies()
         let origin = try Self.origin(bodies) { _ in status == 200 ? .json(#"{"id":1,"title":"a"}"#) : .empty(status) }
         let larder = try Larder(origin, config: Self.config(origin, "remove"))
@@ -95,7 +98,9 @@ import Testing
         #expect(items.isHit)
     }
 
-    @Test(arguments: ["GET", "HEAD"]) func `a retrieval that finds nothing does as a deletion does`(method: String) throws {
+    @Test(arguments: ["GET", "HEAD"]) func `a retrieval that finds nothing does as a deletion does`(method: String)
+        throws
+    {
         let bodies = Self.bodies()
         let origin = try Self.origin(bodies) { _ in .empty(204) }
         let larder = try Larder(origin, config: Self.config(origin, "remove"))

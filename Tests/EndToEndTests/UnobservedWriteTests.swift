@@ -153,7 +153,8 @@ import Testing
         for _ in 1...3 { #expect(try larder.get("/search/users?q=slow").text == Self.search("new")) }
     }
 
-    @Test func `what is written in one language is asked for in another, and for others, and values never mix`() throws {
+    @Test func `what is written in one language is asked for in another, and for others, and values never mix`() throws
+    {
         let users = try Users()
         let larder = try users.larder()
         let german: FieldLines = ["Accept-Language": "de"]

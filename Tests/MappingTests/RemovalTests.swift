@@ -112,7 +112,9 @@ import Testing
         #expect(try Self.shown(body, "Label", gone: ["Label:1"], policy: .keep) == "=")
     }
 
-    @Test func `a document that is newer than the deletion is as it came, one that overlaps with it is asked for`() throws {
+    @Test func `a document that is newer than the deletion is as it came, one that overlaps with it is asked for`()
+        throws
+    {
         let body = #"[{"id":1},{"id":2}]"#
         #expect(try Self.shown(body, "Label", gone: ["Label:1"], at: 9) == "=")
         #expect(try Self.shown(body, "Label", gone: ["Label:1"], at: 12) == "?")
@@ -132,9 +134,11 @@ import Testing
         )
         func compose(at start: Int64, _ state: ObjectState) -> Composition {
             let observation = Observation(sequence: 2, start: start, end: start + 5, kind: .list)
-            let skeleton = Array("[".utf8) + Reference.literal(ObjectName(model: "Label", identity: "1")) + Array("]".utf8)
+            let skeleton =
+                Array("[".utf8) + Reference.literal(ObjectName(model: "Label", identity: "1")) + Array("]".utf8)
             let pins = [Array(#"{"id":1,"a":2}"#.utf8)]
-            return Composer(models: models, lag: 1000).compose(skeleton: skeleton, pins: pins, observation: observation) {
+            return Composer(models: models, lag: 1000).compose(skeleton: skeleton, pins: pins, observation: observation)
+            {
                 _ in state
             }
         }

@@ -69,7 +69,12 @@ struct WriteMarkTests {
         try await bench.store.documents(at: bench.key(url, principal: principal, context: context)).first?.form
     }
 
-    private func isOutdated(_ bench: Bench, _ url: String, principal: PrincipalID = Store.anonymous, context: String = "")
+    private func isOutdated(
+        _ bench: Bench,
+        _ url: String,
+        principal: PrincipalID = Store.anonymous,
+        context: String = ""
+    )
         async throws -> Bool
     {
         guard case .outdated = try await form(bench, url, principal: principal, context: context) else { return false }
@@ -104,7 +109,8 @@ struct WriteMarkTests {
         #expect(try await isOutdated(bench, "/search"))
         let now = bench.store.clock.now()
         #expect(
-            try await bench.store.refresh(id, head: [], policy: [], observedFrom: now + 1, observedTo: now + 2) == .dirty
+            try await bench.store.refresh(id, head: [], policy: [], observedFrom: now + 1, observedTo: now + 2)
+                == .dirty
         )
         await bench.store.close()
     }
@@ -271,7 +277,13 @@ struct WriteMarkTests {
         #expect(try await bench.body("/issues") == #"[{"id":2,"title":"b"}]"#)
         #expect(try await bench.store.documents(at: bench.key("/issues", principal: other)).first?.form == .asReceived)
         // By what the document under its key is about; a query may ask for something else than the object.
-        try await bench.store.note(ObservedAbsence(key: bench.key("/issues/2?v=9"), bound: BoundObject(model: "Issue", identity: "2"), start: now))
+        try await bench.store.note(
+            ObservedAbsence(
+                key: bench.key("/issues/2?v=9"),
+                bound: BoundObject(model: "Issue", identity: "2"),
+                start: now
+            )
+        )
         #expect(try await bench.body("/issues") == #"[{"id":2,"title":"b"}]"#)
         try await bench.store.note(ObservedAbsence(key: bench.key("/one"), bound: nil, start: now))
         #expect(try await bench.body("/issues") == "[]")

@@ -73,7 +73,9 @@ final class ObjectRecord {
 
     /// Whether this version alone is what is known of the object.
     func isKnownOnly(as version: Int64) -> Bool {
-        guard mark == nil, let first = entries.first, first.version == version, first.observation != 0 else { return false }
+        guard mark == nil, let first = entries.first, first.version == version, first.observation != 0 else {
+            return false
+        }
         return entries.count == 1 || entries[1].observation == 0
     }
 
