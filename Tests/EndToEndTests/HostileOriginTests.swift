@@ -213,8 +213,8 @@ import Testing
     }
 
     @Test func `an upstream that refuses, or whose name does not exist, is a problem with a reason`() throws {
-        let port = try Socket.freePort()
-        for upstream in ["http://127.0.0.1:\(port)", "http://larder.invalid"] {
+        let nobody = try Socket.bound()
+        for upstream in ["http://127.0.0.1:\(nobody.port)", "http://larder.invalid"] {
             let larder = try Larder(upstream: upstream)
             let answer = try larder.get("/x")
             #expect([502, 504].contains(answer.status))
