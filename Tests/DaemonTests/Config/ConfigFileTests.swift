@@ -487,6 +487,18 @@ struct ConfigFileTests {
         ),
         ("{ path: 'a/{x}', model: User, object: { id: y } }", "3:51: \"a/{x}\" has no capture \"y\"; it has x"),
         (
+            "{ path: 'a/{x}', method: POST, invalidates: ['b/{y}'] }",
+            "3:56: \"a/{x}\" has no capture \"y\"; it has x. Write \"*\" for any component"
+        ),
+        (
+            "{ path: a, method: POST, invalidates: ['b/{y}'] }",
+            "3:50: \"a\" has no capture \"y\"; it has none. Write \"*\" for any component"
+        ),
+        (
+            "{ path: a, method: POST, invalidates: ['b?x=1'] }",
+            "3:50: path \"b?x=1\": a pattern speaks of the path only; leave out what follows \"?\""
+        ),
+        (
             "{ path: a, model: User, object: { id: y } }",
             "3:45: \"a\" has no capture \"y\"; it has none; write {y} there"
         ),
