@@ -12,19 +12,24 @@ public enum Composition: Sendable, Equatable {
 public struct Composer: Sendable {
     private let models: Models
     private let lag: Int64
+    /// What does not move between some routes.
+    public var separations: Separations
 
     /// A composer for the models of one upstream; `lag` in microseconds as given to `ObjectState.merge`.
-    public init(models: Models, lag: Int64) {
+    public init(models: Models, lag: Int64, separations: Separations = Separations()) {
         self.models = models
         self.lag = lag
+        self.separations = separations
     }
 
     /// Composes one document from its skeleton and the payloads of its pins in pre-order.
     ///
-    /// `state` is asked at most once for each object; nil: nothing is known of it.
+    /// `state` is asked at most once for each object; nil: nothing is known of it. `route` is that of the document's
+    /// observation.
     public func compose(
         skeleton: [UInt8],
         pins: [[UInt8]],
+        route: Int64 = 0,
         state: (ObjectName) throws -> ObjectState?
     ) rethrows -> Composition {
         guard let tree = PinTree(skeleton: skeleton, pins: pins) else {
@@ -33,7 +38,15 @@ public struct Composer: Sendable {
         var known: [ObjectName: KnownObject] = [:]
         var wanted = tree.names
         while true {
-            for name in wanted { known[name] = KnownObject(try state(name), name, models: models, lag: lag) }
+            for name in wanted {
+                known[name] = KnownObject(
+                    try state(name),
+                    name,
+                    models: models,
+                    lag: lag,
+                    apartFrom: separations.strangers(to: route, model: name.model)
+                )
+            }
             var attempt = CompositionAttempt(tree: tree, models: models, known: known)
             attempt.run()
             // An object that a reference newly points to is met only while composing; each round goes one deeper.
@@ -55,12 +68,18 @@ struct KnownObject {
     /// The payload that alone is the newest, if one is: a pin that equals it needs no look.
     let only: [UInt8]?
 
-    init(_ state: ObjectState?, _ name: ObjectName, models: Models, lag: Int64) {
+    init(
+        _ state: ObjectState?,
+        _ name: ObjectName,
+        models: Models,
+        lag: Int64,
+        apartFrom strangers: [MemberPath: Set<Int64>]
+    ) {
         guard let state, !state.contributions.isEmpty, let model = models.index(of: name.model) else {
             (resolved, only) = (nil, nil)
             return
         }
-        resolved = state.resolved(model: model, models: models, lag: lag)
+        resolved = state.resolved(model: model, models: models, lag: lag, apartFrom: strangers)
         only = state.contributions.count == 1 ? state.contributions[0].payload : nil
     }
 }
