@@ -44,7 +44,7 @@ public final class StoreClock: Sendable {
         self.source = source
         let start = max(source.wall(), persisted + 1)
         offset = start - source.elapsed()
-        last = Atomic(start)
+        last = Atomic(start - 1)
     }
 
     /// The time in microseconds since 1970; any thread; more than ever before.

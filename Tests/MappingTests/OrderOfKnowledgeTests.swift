@@ -252,7 +252,7 @@ private struct PlainLaw {
     @Test func `dates of modification that are equal, apart, of two kinds, unreadable or missing`() throws {
         var checker = try Checker()
         let dates: [String?] = [nil, "1", "2", #""2024-01-01T00:00:00Z""#, "\"soon\""]
-        let times = Self.isThorough ? [(0, 1), (2, 3), (4, 5), (0, 5)] : [(0, 1), (2, 3)]
+        let times: [(Int64, Int64)] = Self.isThorough ? [(0, 1), (2, 3), (4, 5), (0, 5)] : [(0, 1), (2, 3)]
         let sights = times.enumerated().flatMap { index, time in
             dates.map { Sight(start: time.0, end: time.1, value: "\(index)", modified: $0) }
         }
@@ -288,8 +288,9 @@ private struct PlainLaw {
         #expect(checker.failures == [])
     }
 
-    /// Which details there have been before the newest one is not kept for the sake of a list that might have overlapped
-    /// with it: such a list is in dispute with it then, instead of being known to lag. It never overrides it.
+    /// A list that overlapped with a detail may be in dispute with it, though it is known to lag behind an earlier one.
+    ///
+    /// Which details there have been before the newest is not kept for the sake of such a list. It never overrides either.
     @Test(arguments: [0, 1, 2] as [Int64]) func `lists that lag behind details never override them`(lag: Int64) throws {
         var checker = try Checker(lag: lag)
         let count = Self.isThorough ? 6 : 3

@@ -36,7 +36,7 @@ extension WriteSession {
             intake.warnings.append(
                 MappingWarning(
                     .disagreement,
-                    "One answer shows \(model) \(record.identity.text) with two values of \(member), at \(here) and at \(there); each place keeps its own, and neither counts as what is known.",
+                    "\(model) \(record.identity.text) has two values of \(member) in one answer, at \(here) and at \(there): each place keeps its own, and neither counts as what is known.",
                     pointer: here,
                     model: model,
                     property: member

@@ -53,7 +53,7 @@ extension WriteSession {
         let local = (declaration.local + [path]).joined(separator: ", ")
         return MappingWarning(
             .flipFlop,
-            "The routes \"\(lower)\" and \"\(higher)\" answer with different values of \(path) again and again, though nothing was written: it no longer moves between the two. Write \"local: [\(local)]\" under the model \(separation.model) if it belongs to the answer, not to the object.",
+            "Write \"local: [\(local)]\" under the model \(separation.model): the routes \"\(lower)\" and \"\(higher)\" disagree about \(path) again and again, though nothing was written. It does not move between these two any more; declared local, it moves nowhere.",
             model: separation.model,
             property: path
         )
