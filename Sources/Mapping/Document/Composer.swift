@@ -12,19 +12,23 @@ public enum Composition: Sendable, Equatable {
 public struct Composer: Sendable {
     private let models: Models
     private let lag: Int64
+    /// What does not move between some routes.
+    public var separations: Separations
 
     /// A composer for the models of one upstream; `lag` in microseconds as given to `ObjectState.merge`.
-    public init(models: Models, lag: Int64) {
+    public init(models: Models, lag: Int64, separations: Separations = Separations()) {
         self.models = models
         self.lag = lag
+        self.separations = separations
     }
 
     /// Composes one document from its skeleton and the payloads of its pins in pre-order.
     ///
     /// `state` is asked at most once for each object; nil: nothing is known of it.
     ///
-    /// - Parameter observation: the document's own: what was written or deleted after it makes the document stale. Without
-    ///   it the document is taken to be newer than all that.
+    /// - Parameter observation: the document's own: what was written or deleted after it makes the document stale, and what
+    ///   its route and another disagree on does not move between them. Without it the document is taken to be newer than all
+    ///   that.
     public func compose(
         skeleton: [UInt8],
         pins: [[UInt8]],
@@ -37,7 +41,15 @@ public struct Composer: Sendable {
         var known: [ObjectName: KnownObject] = [:]
         var wanted = tree.names
         while true {
-            for name in wanted { known[name] = KnownObject(try state(name), name, models: models, lag: lag) }
+            for name in wanted {
+                known[name] = KnownObject(
+                    try state(name),
+                    name,
+                    models: models,
+                    lag: lag,
+                    apartFrom: separations.strangers(to: observation?.route ?? 0, model: name.model)
+                )
+            }
             var attempt = CompositionAttempt(
                 tree: tree,
                 models: models,
@@ -69,7 +81,13 @@ struct KnownObject {
     /// Since when it says of itself that it is deleted.
     let deletedSince: Int64?
 
-    init(_ state: ObjectState?, _ name: ObjectName, models: Models, lag: Int64) {
+    init(
+        _ state: ObjectState?,
+        _ name: ObjectName,
+        models: Models,
+        lag: Int64,
+        apartFrom strangers: [MemberPath: Set<Int64>]
+    ) {
         mark = state?.mark
         guard var state, let model = models.index(of: name.model) else {
             (resolved, only, deletedSince) = (nil, nil, nil)
@@ -80,7 +98,7 @@ struct KnownObject {
             (resolved, only, deletedSince) = (nil, nil, nil)
             return
         }
-        resolved = state.resolved(model: model, models: models, lag: lag)
+        resolved = state.resolved(model: model, models: models, lag: lag, apartFrom: strangers)
         only = state.contributions.count == 1 ? state.contributions[0].payload : nil
         deletedSince = state.deletedSince(model: model, models: models, lag: lag)
     }

@@ -26,7 +26,7 @@ struct DocumentReader {
             database,
             """
             SELECT d.id, d.scope, d.verified, d.variant, d.status, d.head, d.policy, o.start, o.finish,
-                o.id, o.kind
+                o.id, o.kind, o.route
             FROM _documents d
             JOIN _scopes s ON s.id = d.scope AND s.principal = ?3
             JOIN _names u ON u.id = s.upstream AND u.text = ?4
@@ -62,7 +62,8 @@ struct DocumentReader {
                 sequence: row.integer(9),
                 start: row.integer(7),
                 end: row.integer(8),
-                kind: Observation.Kind(rawValue: UInt8(truncatingIfNeeded: row.integer(10))) ?? .list
+                kind: Observation.Kind(rawValue: UInt8(truncatingIfNeeded: row.integer(10))) ?? .list,
+                route: row.integer(11)
             )
             rows.append((document, row.integer(1), row.integer(2), observation))
         }
@@ -155,7 +156,7 @@ struct DocumentReader {
                 let found = try Query(
                     database,
                     """
-                    SELECT o.start, o.finish, o.kind, v.payload, v.declared FROM _observations o, _versions v
+                    SELECT o.start, o.finish, o.kind, v.payload, v.declared, o.route FROM _observations o, _versions v
                     WHERE o.id = ? AND v.id = ?
                     """
                 ).first(.integer(entry.observation), .integer(entry.version)) { row in
@@ -164,7 +165,8 @@ struct DocumentReader {
                             sequence: entry.observation,
                             start: row.integer(0),
                             end: row.integer(1),
-                            kind: Observation.Kind(rawValue: UInt8(truncatingIfNeeded: row.integer(2))) ?? .list
+                            kind: Observation.Kind(rawValue: UInt8(truncatingIfNeeded: row.integer(2))) ?? .list,
+                            route: row.integer(5)
                         ),
                         version: entry.version,
                         payload: models?.migrate(row.bytes(3), of: model, from: Int(row.integer(4))) ?? row.bytes(3)

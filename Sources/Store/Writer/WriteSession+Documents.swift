@@ -26,7 +26,14 @@ extension WriteSession {
         let digest = hasher.digest(key)
         let predecessors = try documents(under: digest, scope: scope, url: key.url, variant: document.variant)
         let isOvertaken = try predecessors.contains { try self.observation($0.observation).end > document.end }
-        let observation = newObservation(start: document.start, end: document.end, kind: document.kind)
+        // What an intermediary has kept for a while does not speak of what happened since (law 3).
+        let age = max(document.sent - document.start, 0)
+        let observation = newObservation(
+            start: document.start,
+            end: document.end - age,
+            kind: document.kind,
+            route: try names.route(document.route, in: database)
+        )
         let intake = try take(
             preparation,
             scope: scope,
@@ -36,6 +43,7 @@ extension WriteSession {
             pinning: !isOvertaken && !preparation.isSecret
         )
         receipt.objects = intake.objects
+        receipt.warnings += intake.warnings
         if isOvertaken { return receipt }
         if preparation.isSecret {
             // What it takes the place of goes; memory, which keeps the answer itself, is told nothing.
@@ -101,7 +109,7 @@ extension WriteSession {
             objects: intake.objects,
             isDirty: false,
             sequence: sequence,
-            warnings: preparation.warnings
+            warnings: preparation.warnings + intake.warnings
         )
     }
 
@@ -174,7 +182,9 @@ extension WriteSession {
             let contributions = try versions.map { version in
                 Contribution(observation: observation, version: version, payload: try known(version, of: record))
             }
-            try merge(contributions, into: record, models: models)
+            // The same answer as before changes nothing that a route had not shown already.
+            var changes: [MemberChange] = []
+            try merge(contributions, into: record, models: models, changes: &changes)
         }
     }
 
