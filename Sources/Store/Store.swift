@@ -64,6 +64,7 @@ public final class Store: Sendable {
         } catch {
             throw StoreError(error)
         }
+        core.publicNumbers.advance(to: numbers.sequence)
         Writer.start(core, numbers: numbers)
         core.modernise(after: 0)
         KeyLoader.start(core)

@@ -13,6 +13,7 @@ final class StoreCore: Sendable {
     let unusedPrincipals: Int64
     let presence = KeyPresence()
     let recent: RecentChanges
+    let publicNumbers: PublicNumbers
     let admission: Admission
     let mailbox = Mailbox<Job>()
     let principals = PrincipalCache()
@@ -39,6 +40,7 @@ final class StoreCore: Sendable {
         let delay = configuration.batchDelay.components
         batchDelay = delay.seconds * 1_000_000 + delay.attoseconds / 1_000_000_000_000
         unusedPrincipals = configuration.unusedPrincipals
+        publicNumbers = file.publicNumbers
         recent = RecentChanges(since: file.numbers.sequence)
         admission = Admission(count: configuration.queueLimit, bytes: configuration.queueBytes)
         let lag = configuration.lag
@@ -70,6 +72,7 @@ final class StoreCore: Sendable {
     /// Tells everybody in memory of a commit; on the writer's thread.
     func publish(_ outcome: WriteSession.Outcome, of session: WriteSession) throws {
         recent.add(outcome.changed, at: session.numbers.sequence)
+        publicNumbers.advance(to: session.numbers.sequence)
         for digest in outcome.removed where try !session.hasDocuments(under: digest) {
             presence.remove([digest.low])
         }
