@@ -21,9 +21,9 @@ extension Store {
 
 /// The numbers under which the outside knows commit sequences: the sequence plus a base.
 ///
-/// Each opening of a store has a base of its own, from the wall clock in microseconds, and above all that came before it:
-/// so no number of one store is ever taken for one of another, nor for one that was given to a commit which a loss of
-/// power took back. Numbers grow with the sequences, over all openings.
+/// Each opening of a store has a base of its own, from the wall clock in microseconds and a little chance, and above all
+/// that came before it: so no number of one store is ever taken for one of another, nor for one that was given to a commit
+/// which a loss of power or a restored copy took back. Numbers grow with the sequences, over all openings.
 ///
 /// ```
 /// opening          1        2              3
@@ -41,6 +41,8 @@ final class PublicNumbers: Sendable {
     private static let openingLimit = 256
     /// More sequences than fit into a WAL, and so more than can be lost with the power.
     private static let distance: Int64 = 1 << 24
+    /// Tells two openings of copies of one file apart, should the clock stand still.
+    private static let chance: Int64 = 1 << 20
 
     /// The oldest first; there is at least one.
     private let openings: [Opening]
@@ -63,8 +65,8 @@ final class PublicNumbers: Sendable {
     static func begin(in database: Database, wall: Int64) throws {
         let sequence = try Meta.sequence.integer(in: database) ?? 0
         var openings = try read(in: database)
-        let base = openings.last.map { max($0.base + distance, wall - sequence) } ?? wall
-        openings.append(Opening(start: sequence, base: base))
+        let earliest = openings.last.map { max($0.base + distance, wall - sequence) } ?? wall
+        openings.append(Opening(start: sequence, base: earliest + .random(in: 0..<chance)))
         var writer = VariableWriter()
         for opening in openings.suffix(openingLimit) {
             writer.append(UInt64(bitPattern: opening.start))

@@ -33,7 +33,7 @@ struct SequenceTests {
         let number = bench.store.publicSequence(bench.store.sequence)
         #expect(bench.store.sequence(fromPublic: number + 1) == nil)
         #expect(other.store.sequence(fromPublic: number) == nil)
-        for unknown in [0, 1, -1, .min, .max] { #expect(bench.store.sequence(fromPublic: unknown) == nil) }
+        for unknown in [0, 1, -1, .min, .max] as [Int64] { #expect(bench.store.sequence(fromPublic: unknown) == nil) }
         await bench.store.close()
         await other.store.close()
     }
