@@ -88,9 +88,9 @@ final class PublicNumbers: Sendable {
         return openings
     }
 
-    /// Everything up to a sequence is committed; on the writer's thread.
+    /// Everything up to a sequence is committed.
     func advance(to sequence: Int64) {
-        newest.store(sequence, ordering: .releasing)
+        newest.max(sequence, ordering: .acquiringAndReleasing)
     }
 
     func number(of sequence: Int64) -> Int64 {

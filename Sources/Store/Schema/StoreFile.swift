@@ -165,7 +165,8 @@ struct StoreFile: Sendable {
         }
         return WriteSession.Numbers(
             document: try last("id", "_documents"),
-            object: try last("id", "_objects"),
+            // Never given to another: the journal may still speak of one that is gone.
+            object: max(try last("id", "_objects"), try Meta.object.integer(in: database) ?? 0),
             version: try last("id", "_versions"),
             observation: try last("id", "_observations"),
             suspect: try last("suspect", "_suspects"),
