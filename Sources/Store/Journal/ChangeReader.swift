@@ -10,6 +10,9 @@ struct ChangeReader {
         var model: String
     }
 
+    /// So many bytes of members end a page.
+    private static let byteLimit = 1 << 20
+
     private let database: Database
     private let models: [String: UpstreamModels]
     private let lag: Int64
@@ -41,11 +44,17 @@ struct ChangeReader {
                 return true
             }
         if !page.isLast, let last = entries.last { page.end = last.entry.sequence }
-        for (entry, time) in entries {
+        var bytes = 0
+        for (index, (entry, time)) in entries.enumerated() {
             if let change = try change(entry, at: time, values: values) {
                 page.changes.append(change)
+                bytes += change.json?.count ?? 0
             } else {
                 page.erased += 1
+            }
+            if bytes > Self.byteLimit, index < entries.count - 1 {
+                (page.end, page.isLast) = (entry.sequence, false)
+                break
             }
         }
         return page
