@@ -93,7 +93,6 @@ actor ChangeStreams {
     private func remove(_ number: Int) {
         streams[number] = nil
         metrics.changeStreams.set(streams.count)
-        if streams.isEmpty { timer = nil }
     }
 
     /// Ends all streams in order, and takes no more; any thread.
