@@ -70,7 +70,8 @@ struct Changes: ParsableCommand {
     private func list() throws {
         var position = "\(since ?? 0)"
         while true {
-            let bytes = try options.ask("GET", Target.make(["changes"], filter + [("since", position), ("limit", "1000")]))
+            let query = filter + [("since", position), ("limit", "1000")]
+            let bytes = try options.ask("GET", Target.make(["changes"], query))
             let page = try options.decode(Page.self, bytes)
             if options.json {
                 try options.present(Page.self, bytes) { _ in "" }

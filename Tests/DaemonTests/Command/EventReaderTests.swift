@@ -5,7 +5,9 @@ import Testing
 /// Server-sent events as the command line reads them (HTML standard §9.2.6).
 struct EventReaderTests {
     @Test func `events are read whatever the pieces and the line ends`() {
-        let text = "retry: 5\n\nid: 7\n\n: hello\nid: 8\nevent: a\ndata: x\ndata:y\r\n\r\nevent: b\rdata:  z\r\rdata\n\nid:9\n\n"
+        let text =
+            "retry: 5\n\nid: 7\n\n: hello\nid: 8\nevent: a\ndata: x\ndata:y\r\n\r\n"
+            + "event: b\rdata:  z\r\rdata\n\nid:9\n\n"
         let expected = [
             ReceivedEvent(name: "a", data: "x\ny", lastID: "8"), ReceivedEvent(name: "b", data: " z", lastID: "8"),
             ReceivedEvent(name: "message", data: "", lastID: "8"),

@@ -43,8 +43,8 @@ extension ChangeFilter {
         let names = context.modelNames
         for name in request.values("model") {
             guard names.contains(name) else {
-                let list = names.isEmpty ? "the config declares none" : "the config declares \(names.joined(separator: ", "))"
-                throw .badRequest("no model is named \"\(name)\": \(list)")
+                let list = names.isEmpty ? "none" : names.joined(separator: ", ")
+                throw .badRequest("no model is named \"\(name)\": the config declares \(list)")
             }
             // The objects of a cluster go by the name of its base.
             models.formUnion(known.values.map { $0.objectName(of: name) })

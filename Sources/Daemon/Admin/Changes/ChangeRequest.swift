@@ -82,7 +82,9 @@ struct ChangeRequest: Sendable {
             guard !ranges.isDisjoint(with: [EventStreamText.mediaType, "text/*", "*/*"]) else {
                 throw Problem(406, "changes come as \(EventStreamText.mediaType), or as a page of application/json")
             }
-            guard limit == nil else { throw .badRequest("limit goes with Accept: application/json; events have no end") }
+            guard limit == nil else {
+                throw .badRequest("limit goes with Accept: application/json; events have no end")
+            }
             return .events
         }
         guard let limit else { return .page(100) }
