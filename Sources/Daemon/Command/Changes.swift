@@ -147,6 +147,6 @@ struct Changes: ParsableCommand {
             Terminal.out(row.line)
         }
         // Whoever read this has gone (`| head`): nothing is left to be done.
-        if Terminal.isClosed { exit(0) }
+        if Terminal.isClosed { Glibc.exit(0) }
     }
 }
