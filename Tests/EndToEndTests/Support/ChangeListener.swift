@@ -36,8 +36,12 @@ final class ChangeListener {
     }
 
     /// The next event; nil at the end of the stream.
+    ///
+    /// Fails when nothing but heartbeats comes for long.
     func next() throws -> Event? {
+        let end = ContinuousClock.now + .seconds(20)
         while waiting.isEmpty {
+            guard ContinuousClock.now < end else { throw SocketError.timedOut }
             guard let chunk = try client.chunk() else { return nil }
             try take(chunk)
         }
