@@ -39,6 +39,7 @@ public final class Store: Sendable {
         let core = StoreCore(file, configuration)
         var notices = file.notices
         var numbers = file.numbers
+        var journal = Journal(limit: core.changeLimit)
         do {
             let views = Views(models: configuration.models)
             let versions = ModelVersions(path: configuration.path, models: configuration.models)
@@ -50,14 +51,17 @@ public final class Store: Sendable {
                     lag: core.lag,
                     presence: core.presence,
                     models: core.models,
-                    numbers: numbers
+                    numbers: numbers,
+                    journal: journal
                 )
                 let ((settled, migrated), _) = try session.transaction(durable: true) {
+                    try session.beginJournal()
                     try views.install(in: database, hasher: core.hasher)
                     try session.restoreSeparations()
                     return (try session.settleAllSuspects(), try versions.record(in: database))
                 }
                 numbers = session.numbers
+                journal = session.journal
                 return (settled, migrated, session.models)
             }
             core.models = models
@@ -66,7 +70,8 @@ public final class Store: Sendable {
         } catch {
             throw StoreError(error)
         }
-        Writer.start(core, numbers: numbers)
+        core.publicNumbers.advance(to: numbers.sequence)
+        Writer.start(core, numbers: numbers, journal: journal)
         core.modernise(after: 0)
         KeyLoader.start(core)
         return (Store(core: core), notices)

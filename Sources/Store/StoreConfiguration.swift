@@ -24,6 +24,10 @@ public struct StoreConfiguration: Sendable {
     public var pageSize: Int
     /// How many principals may come before those of whom nothing is kept are forgotten.
     public var unusedPrincipals: Int64 = 4096
+    /// How many changes of objects the journal keeps; 0: there is none.
+    ///
+    /// A small store keeps fewer.
+    public var changes: Int64 = 100_000
 
     /// Makes a configuration; everything but the path has a default.
     public init(

@@ -11,8 +11,10 @@ final class StoreCore: Sendable {
     let lag: Int64
     let batchDelay: Int64
     let unusedPrincipals: Int64
+    let changeLimit: Int64
     let presence = KeyPresence()
     let recent: RecentChanges
+    let publicNumbers: PublicNumbers
     let admission: Admission
     let mailbox = Mailbox<Job>()
     let principals = PrincipalCache()
@@ -26,6 +28,7 @@ final class StoreCore: Sendable {
     private struct Shared {
         var models: [String: UpstreamModels]
         var listener: (any ChangeListener)?
+        var onChanges: (@Sendable () -> Void)?
         var statistics = StoreStatistics()
     }
 
@@ -39,6 +42,8 @@ final class StoreCore: Sendable {
         let delay = configuration.batchDelay.components
         batchDelay = delay.seconds * 1_000_000 + delay.attoseconds / 1_000_000_000_000
         unusedPrincipals = configuration.unusedPrincipals
+        changeLimit = file.budget.changes(wanted: configuration.changes)
+        publicNumbers = file.publicNumbers
         recent = RecentChanges(since: file.numbers.sequence)
         admission = Admission(count: configuration.queueLimit, bytes: configuration.queueBytes)
         let lag = configuration.lag
@@ -53,6 +58,11 @@ final class StoreCore: Sendable {
     var listener: (any ChangeListener)? {
         get { shared.withLock(\.listener) }
         set { shared.withLock { $0.listener = newValue } }
+    }
+
+    var onChanges: (@Sendable () -> Void)? {
+        get { shared.withLock(\.onChanges) }
+        set { shared.withLock { $0.onChanges = newValue } }
     }
 
     func updateStatistics(_ update: (inout StoreStatistics) -> Void) {
@@ -73,6 +83,8 @@ final class StoreCore: Sendable {
             _ = shared.withLock { $0.models[upstream]?.composer.separations.insert(separation) }
         }
         recent.add(outcome.changed, at: session.numbers.sequence)
+        publicNumbers.advance(to: session.numbers.sequence)
+        if outcome.isJournaled { onChanges?() }
         for digest in outcome.removed where try !session.hasDocuments(under: digest) {
             presence.remove([digest.low])
         }

@@ -11,6 +11,8 @@ protocol AdminContext: Sendable {
     var readiness: Readiness { get }
     /// The models that the config declares, by upstream.
     var models: [String: Models] { get }
+    /// Where streams of changes are told; nil where there is no loop for them.
+    var changeStreams: ChangeStreams? { get }
 
     /// What the store and the memory tier tell about themselves; asked at each scrape.
     func figures() async throws(StoreError) -> StoreFigures

@@ -71,6 +71,11 @@ final class AdminHandler: HTTPHandler {
             response = .problem(error)
         }
         response.fields.lines += crossOrigin.lines
+        if let stream = response.stream {
+            guard request.method == "HEAD" else { return stream(exchange.reply, response.fields) }
+            exchange.reply.start(status: response.status, fields: response.fields, framing: .none)
+            return exchange.reply.finish()
+        }
         exchange.reply.respond(status: response.status, fields: response.fields, body: response.body)
     }
 

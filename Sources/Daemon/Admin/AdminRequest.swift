@@ -69,6 +69,8 @@ struct AdminResponse: Sendable {
     var status = 200
     var fields = Fields()
     var body: [UInt8] = []
+    /// Writes the body for as long as it likes, begins the answer with these fields, and ends it; nil: `body` is all.
+    var stream: (@Sendable (Reply, Fields) -> Void)?
 
     /// A JSON document, ended by a line feed for the sake of terminals.
     static func json(_ document: JSONText, status: Int = 200) -> AdminResponse {

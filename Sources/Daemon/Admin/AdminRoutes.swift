@@ -2,7 +2,7 @@ import Store
 
 extension AdminRoute {
     /// Every endpoint, in the order of the OpenAPI document.
-    static let all: [AdminRoute] = monitoring + contents + control + reserved
+    static let all: [AdminRoute] = monitoring + contents + [changes] + control + reserved
 
     private static let monitoring: [AdminRoute] = [
         AdminRoute(
@@ -188,7 +188,6 @@ extension AdminRoute {
     private static let reserved: [AdminRoute] = [
         ("POST", "/save", "Saves the store as a snapshot."), ("POST", "/load", "Loads a snapshot."),
         ("GET", "/outbox", "Writes accepted while the upstream could not be reached."),
-        ("GET", "/changes", "Changes of objects as server-sent events."),
         ("POST", "/reload", "Reads the config again."),
     ].map { method, path, sentence in
         AdminRoute(

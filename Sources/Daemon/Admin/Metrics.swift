@@ -8,6 +8,10 @@ import Synchronization
 final class Metrics: Sendable {
     private let workers: [WorkerMetrics]
     private let upstreams = Mutex<[String: UpstreamMetrics]>([:])
+    /// Streams of `/changes` that are open.
+    let changeStreams = Gauge()
+    /// Streams of `/changes` that were cut off because their clients did not keep up.
+    let changeStreamsCut = Counter()
     /// When the process came up, in seconds since 1970.
     let startTime: Double
 

@@ -180,6 +180,18 @@ extension Metric {
             samples: { value($0.store.ingestQueue) }
         ),
         Metric(
+            name: "larder_change_streams",
+            kind: .gauge,
+            sentence: "Streams of /changes that are open.",
+            samples: { value($0.metrics.changeStreams.value) }
+        ),
+        Metric(
+            name: "larder_change_streams_cut_total",
+            kind: .counter,
+            sentence: "Streams of /changes cut off because their clients did not keep up.",
+            samples: { value($0.metrics.changeStreamsCut.value) }
+        ),
+        Metric(
             name: "larder_warnings_total",
             kind: .counter,
             sentence: "Answers that did not fit their models or routes.",

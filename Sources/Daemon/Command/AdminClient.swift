@@ -31,13 +31,13 @@ struct AdminClient {
         return answer
     }
 
-    private var host: String {
+    var host: String {
         if case .unix = address { "localhost" } else { address.description }
     }
 
     // MARK: Sockets
 
-    private func connected() throws(AdminClientError) -> Int32 {
+    func connected() throws(AdminClientError) -> Int32 {
         switch address {
         case .unix(let path, _, _): try connect(path: path)
         case .tcp(let host, let port): try connect(host: host, port: port)
@@ -98,7 +98,7 @@ struct AdminClient {
         return socket
     }
 
-    private func write(_ bytes: [UInt8], to socket: Int32) throws(AdminClientError) {
+    func write(_ bytes: [UInt8], to socket: Int32) throws(AdminClientError) {
         var rest = bytes[...]
         while !rest.isEmpty {
             let count = rest.withUnsafeBytes { Glibc.write(socket, $0.baseAddress, $0.count) }

@@ -28,13 +28,21 @@ struct AdminOptions: ParsableArguments {
 
     /// Asks, and ends the command with a message if that fails.
     func ask(_ method: String, _ target: String, body: JSONText? = nil) throws -> [UInt8] {
+        try orFail { () throws(AdminClientError) in
+            try client().send(method, target, body: body.map { Array($0.text.utf8) }).body
+        }
+    }
+
+    /// What asks the daemon that is meant.
+    func client() throws(AdminClientError) -> AdminClient {
+        let address = admin ?? Settings().admin
+        return AdminClient(address: address, token: try token(for: address, environment: Environment.variables))
+    }
+
+    /// Does something with the daemon, and ends the command with a message if that fails.
+    func orFail<Value>(_ work: () throws(AdminClientError) -> Value) throws -> Value {
         do throws(AdminClientError) {
-            let address = admin ?? Settings().admin
-            let client = AdminClient(
-                address: address,
-                token: try token(for: address, environment: Environment.variables)
-            )
-            return try client.send(method, target, body: body.map { Array($0.text.utf8) }).body
+            return try work()
         } catch {
             Terminal.complain("larder: \(error.description)")
             throw ExitCode.failed

@@ -18,6 +18,12 @@ enum Terminal {
 
     static var isInteractive: Bool { isatty(1) == 1 }
 
+    /// Whether nobody reads what is written any more.
+    static var isClosed: Bool {
+        var output = pollfd(fd: 1, events: 0, revents: 0)
+        return poll(&output, 1, 0) == 1 && output.revents & Int16(POLLERR) != 0
+    }
+
     private static func write(_ text: String, to descriptor: Int32) {
         var bytes = Array(text.utf8)[...]
         while !bytes.isEmpty {

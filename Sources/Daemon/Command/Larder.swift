@@ -19,13 +19,14 @@ struct Larder: ParsableCommand {
               larder objects User
               larder clean --model User --older-than 30d
               larder explain /users/octocat
+              larder changes --follow
 
             Exit codes: 0 done, 1 it did not work, 64 wrong usage, 78 mistakes in the config.
             """,
         version: Version.text,
         subcommands: [
             Serve.self, Check.self, Count.self, Objects.self, Documents.self, Clean.self, ModeCommand.self,
-            Warnings.self, RouteCommand.self, MapCommand.self, Explain.self, KeyCommand.self,
+            Changes.self, Warnings.self, RouteCommand.self, MapCommand.self, Explain.self, KeyCommand.self,
         ]
     )
 }

@@ -91,6 +91,15 @@ extension Settings.Store: ConfigSection {
             "Answers that may wait to be committed. Above it new ones are kept in memory only."
         ),
         .integer("readers", \.readers, in: 1...64, "Connections that read the file."),
+        .integer(
+            "changes",
+            \.changes,
+            in: 0...100_000_000,
+            """
+            Changes of objects that are kept, so that a reader of /changes can go on where it was; the oldest go first. \
+            They take two bytes each, and a sixteenth of the file at most. 0 keeps none, and turns /changes off.
+            """
+        ),
     ]
 }
 

@@ -34,6 +34,8 @@ struct Settings: Sendable, Equatable {
         var queueSize = 64 << 20
         /// Connections that read.
         var readers = 4
+        /// Changes of objects that are kept for `/changes`.
+        var changes = 100_000
     }
 
     /// The tier of ready answers.

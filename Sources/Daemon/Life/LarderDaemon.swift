@@ -48,7 +48,13 @@ final class LarderDaemon {
         notifier = SystemdNotifier(environment: environment)
         let inherited = try ListenDescriptors.take(environment: environment)
         loops = try Loops(workers: settings.workers ?? min(4, max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN)))))
-        parts = try Parts(settings, workers: loops.workers.count, upstreamLoop: loops.upstream, log: log)
+        parts = try Parts(
+            settings,
+            workers: loops.workers.count,
+            upstreamLoop: loops.upstream,
+            adminLoop: loops.admin,
+            log: log
+        )
 
         let (parts, loops, log) = (parts, loops, log)
         let notice: @Sendable (HTTPNotice) -> Void = { notice in
@@ -149,6 +155,8 @@ final class LarderDaemon {
             await parts.proxy.finishTurn()
             await parts.cache.settle()
             await parts.store.close()
+            // After the last commit has been told.
+            parts.changeStreams?.close()
             await admin.drain(within: .milliseconds(200))
             log.notice("stopped")
             ending.finish(code: 0)

@@ -12,11 +12,12 @@ final class Parts: Sendable {
     let proxy: Proxy
     let modes: ModeSwitch
     let metrics: Metrics
+    let changeStreams: ChangeStreams?
     let token: AdminToken
     let readinessSwitch = ReadinessSwitch()
 
     /// Opens the store, under its lock, and the keys beside it; throws what a person has to mend.
-    init(_ settings: Settings, workers: Int, upstreamLoop: EventLoop, log: Logger) throws {
+    init(_ settings: Settings, workers: Int, upstreamLoop: EventLoop, adminLoop: EventLoop, log: Logger) throws {
         self.settings = settings
         var compiled: [Upstream] = []
         for (index, upstream) in settings.upstreams.enumerated() {
@@ -46,6 +47,7 @@ final class Parts: Sendable {
         modes = ModeSwitch(settings.mode)
         // One more for what the upstream loop answers.
         metrics = Metrics(workers: workers + 1)
+        changeStreams = ChangeStreams(store: store, loop: adminLoop, metrics: metrics)
         let proxy = Proxy(
             loop: upstreamLoop,
             settings: settings,

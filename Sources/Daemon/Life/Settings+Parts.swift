@@ -37,7 +37,7 @@ extension Settings {
 
     func storeConfiguration(path: String, models: [String: Models]) -> StoreConfiguration {
         let lag = upstreams.map(\.lag).max() ?? .zero
-        return StoreConfiguration(
+        var configuration = StoreConfiguration(
             path: path,
             maximumFileBytes: Int64(store.maximumSize),
             batchDelay: store.batchDelay,
@@ -46,6 +46,8 @@ extension Settings {
             lag: lag.seconds * 1_000_000,
             models: models
         )
+        configuration.changes = Int64(store.changes)
+        return configuration
     }
 }
 

@@ -6,8 +6,10 @@ struct CleanSelection {
     let filter: CleanFilter
     /// What was last observed before this is old enough; nil: anything is.
     private let before: Int64?
-    private let collections: [Int64]
-    private let identity: Identity?
+    let collections: [Int64]
+    let identity: Identity?
+    /// Whether it speaks of URLs, and so of objects only as far as documents show them.
+    var isOfURLs: Bool { filter.url != nil || filter.urlPrefix != nil }
 
     init(_ filter: CleanFilter, in database: Database, now: Int64) throws {
         self.database = database
@@ -89,7 +91,7 @@ struct CleanSelection {
     ///
     /// Those that a document shows go with it, or stay with another one.
     func orphans(after: ObjectID, limit: Int) throws -> [ObjectID] {
-        guard filter.url == nil, filter.urlPrefix == nil, !collections.isEmpty else { return [] }
+        guard !isOfURLs, !collections.isEmpty else { return [] }
         let meant = Set(collections)
         var found: [ObjectID] = []
         try Query(

@@ -25,6 +25,8 @@ struct Cleaner {
 
     mutating func run() throws -> CleanResult {
         session.barriers.cleaned(filter, at: core.clock.now())
+        session.journal.isErasing = true
+        defer { session.journal.isErasing = false }
         let before = try FileBudget.used(in: session.database)
         let keeper = FileKeeper(core: core)
         var isMore = true
@@ -47,6 +49,7 @@ struct Cleaner {
         let orphans = try selection.orphans(after: lastOrphan, limit: Self.slice)
         lastDocument = documents.last ?? lastDocument
         lastOrphan = orphans.last ?? lastOrphan
+        if !selection.isOfURLs { try session.eraseNames(of: selection.collections, identity: selection.identity) }
         var touched = Set(orphans)
         for document in documents { touched.formUnion(try erase(document)) }
         for id in orphans { try session.forget(id) }

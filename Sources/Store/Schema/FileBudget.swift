@@ -19,6 +19,12 @@ struct FileBudget: Sendable {
     /// How much one batch may add before it is committed.
     var batch: Int { Int(min(wal / 4, 1 << 20)) }
 
+    /// How many changes the journal may hold, of as many as are wanted: it must not crowd out what it speaks of.
+    func changes(wanted: Int64) -> Int64 {
+        // A change takes about two bytes, and some sixty where its object is gone and has left its name.
+        min(wanted, max(database / 16 / 64, 1))
+    }
+
     var fileBytes: Int64 { Self.size(of: path) }
     var walBytes: Int64 { Self.size(of: path + "-wal") }
 

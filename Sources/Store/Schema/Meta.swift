@@ -7,6 +7,10 @@ enum Meta: String {
     case sequence
     /// The commit sequence of the last change to any object.
     case changed
+    /// The commit sequence up to which changes are no longer in the journal; missing where none is kept.
+    case journal
+    /// No object was ever given a higher number, when one was last removed.
+    case object
     /// The highest time that was ever committed.
     case clock
     /// 1 after an orderly shutdown.
@@ -25,5 +29,9 @@ enum Meta: String {
             database,
             "INSERT INTO _meta VALUES (?1, ?2) ON CONFLICT DO UPDATE SET value = ?2 WHERE value IS NOT ?2"
         ).run(.string(rawValue), .integer(value))
+    }
+
+    func remove(in database: Database) throws {
+        try Query(database, "DELETE FROM _meta WHERE key = ?").run(.string(rawValue))
     }
 }

@@ -12,6 +12,7 @@ struct StoreFile: Sendable {
     let clock: Int64
     let changed: Int64
     let numbers: WriteSession.Numbers
+    let publicNumbers: PublicNumbers
     let notices: [StoreNotice]
 
     // A check of the whole file is worth its time only while that is short.
@@ -51,7 +52,7 @@ struct StoreFile: Sendable {
             settings.persistentReadOnlyConnections = true
             settings.prepareDatabase { try budget.configure($0) }
             let pool = try DatabasePool(path: path, configuration: settings)
-            try prepare(pool, path: path, budget: budget)
+            try prepare(pool, path: path, budget: budget, wall: configuration.time.wall())
             return try pool.writeWithoutTransaction { database in
                 let secret = (try Meta.secretLow.integer(in: database), try Meta.secretHigh.integer(in: database))
                 guard let low = secret.0, let high = secret.1 else {
@@ -65,6 +66,7 @@ struct StoreFile: Sendable {
                     clock: try Meta.clock.integer(in: database) ?? 0,
                     changed: try Meta.changed.integer(in: database) ?? 0,
                     numbers: try numbers(in: database),
+                    publicNumbers: try PublicNumbers(in: database),
                     notices: notices
                 )
             }
@@ -75,7 +77,7 @@ struct StoreFile: Sendable {
         }
     }
 
-    private static func prepare(_ pool: DatabasePool, path: String, budget: FileBudget) throws {
+    private static func prepare(_ pool: DatabasePool, path: String, budget: FileBudget, wall: Int64) throws {
         try pool.writeWithoutTransaction { database in
             let tables = try Query(database, "SELECT count(*) FROM sqlite_schema").first { $0.integer(0) } ?? 0
             try checkContent(database, path: path, isNew: tables == 0, budget: budget)
@@ -89,6 +91,7 @@ struct StoreFile: Sendable {
                     try Meta.secretHigh.set(Int64(bitPattern: random.next()), in: database)
                 }
                 try Meta.closed.set(0, in: database)
+                try PublicNumbers.begin(in: database, wall: wall)
                 return .commit
             }
             try budget.limit(database)
@@ -162,7 +165,8 @@ struct StoreFile: Sendable {
         }
         return WriteSession.Numbers(
             document: try last("id", "_documents"),
-            object: try last("id", "_objects"),
+            // Never given to another: the journal may still speak of one that is gone.
+            object: max(try last("id", "_objects"), try Meta.object.integer(in: database) ?? 0),
             version: try last("id", "_versions"),
             observation: try last("id", "_observations"),
             suspect: try last("suspect", "_suspects"),

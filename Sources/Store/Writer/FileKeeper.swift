@@ -19,6 +19,10 @@ struct FileKeeper {
     mutating func committed(_ session: WriteSession) {
         isWALUsed = true
         sweep(session)
+        if session.journal.isOverfull {
+            // Without room for it, the next batch tries again.
+            _ = try? session.transaction { try session.dropChanges(downTo: session.journal.limit) }
+        }
         if let used = try? FileBudget.used(in: session.database), used > core.budget.high {
             evict(session, down: core.budget.low)
         }
@@ -63,7 +67,7 @@ struct FileKeeper {
     /// Removes the least recently used until no more is used than this.
     func evict(_ session: WriteSession, down target: Int64) {
         while let used = try? FileBudget.used(in: session.database), used > target {
-            guard (try? evictSome(session)) == true else { return }
+            guard (try? evictSome(session)) == true || (try? halveJournal(session)) == true else { return }
             shortenWAL(session)
         }
         if core.budget.fileBytes > core.budget.database { giveBack(session) }
@@ -92,6 +96,16 @@ struct FileKeeper {
         try core.publish(outcome, of: session)
         core.updateStatistics { $0.evicted += Int64(documents.count) }
         return orphans > 0 || !documents.isEmpty
+    }
+
+    /// Where nothing else is left to go; false when there is no journal either.
+    private func halveJournal(_ session: WriteSession) throws -> Bool {
+        let half = session.journal.count / 2
+        return try session.transaction {
+            // What one commit brought goes as a whole.
+            if try session.dropChanges(downTo: half) { return true }
+            return try session.dropChanges(downTo: 0)
+        }.0
     }
 
     func shortenWAL(_ session: WriteSession) {

@@ -44,6 +44,8 @@ extension WriteSession {
         )
         receipt.objects = intake.objects
         receipt.warnings += intake.warnings
+        // What this answer itself has changed has numbers by now.
+        receipt.sequence = numbers.sequence
         if isOvertaken { return receipt }
         if preparation.isSecret {
             // What it takes the place of goes; memory, which keeps the answer itself, is told nothing.
@@ -81,7 +83,7 @@ extension WriteSession {
 
     /// Takes in an answer that is no document.
     func observe(_ observed: ReceivedObservation, _ preparation: Preparation) throws -> Receipt {
-        let sequence = nextSequence()
+        _ = nextSequence()
         let scope = try names.scope(
             .init(upstream: observed.upstream, principal: observed.principal, context: observed.context),
             in: database
@@ -108,7 +110,7 @@ extension WriteSession {
             document: nil,
             objects: intake.objects,
             isDirty: false,
-            sequence: sequence,
+            sequence: numbers.sequence,
             warnings: preparation.warnings + intake.warnings
         )
     }
@@ -155,13 +157,13 @@ extension WriteSession {
         if try isDirty(stored, known, scope: found.scope, upstream: scope.upstream, since: found.verified) {
             return .dirty
         }
-        let sequence = nextSequence()
+        _ = nextSequence()
         try renew(found.observation, start: start, end: end)
         if let models = models[scope.upstream] {
             try confirm(stored.pins, observation: try observation(found.observation), models: models)
         }
         try query("UPDATE _documents SET head = ?, policy = ?, verified = ? WHERE id = ?")
-            .run(.blob(head), .blob(policy), .integer(sequence), .integer(id))
+            .run(.blob(head), .blob(policy), .integer(numbers.sequence), .integer(id))
         return .renewed
     }
 

@@ -56,7 +56,7 @@ extension WriteSession {
             try gatherAnew(record)
         }
         record.setMark(mark)
-        markChanged(record, wasKnown: true)
+        markChanged(record, wasKnown: true, as: mark.isTombstone ? .deleted : .unknown)
     }
 
     /// What is newer than the mark takes the place of what was known before it; after a tombstone it is a new object.

@@ -61,10 +61,17 @@ extension WriteSession {
     ) throws {
         var state = try state(of: record)
         let wasKnown = !state.contributions.isEmpty
+        let wasDeleted = wasKnown && state.isDeleted(model: model, models: models.models, lag: lag)
         let isChanged = state.merge(new, model: model, models: models.models, lag: lag, changes: &changes)
         try assign(state.contributions.map { ($0.version, $0.observation.sequence) }, to: record)
         try settle(record, as: state, of: model, models: models.models)
-        if isChanged { markChanged(record, wasKnown: wasKnown) }
+        let isDeleted = record.isDeleted == true
+        if isDeleted != wasDeleted {
+            // What decides of it need not be a property that documents share.
+            markChanged(record, wasKnown: wasKnown, as: isDeleted ? .deleted : .created)
+        } else if isChanged {
+            markChanged(record, wasKnown: wasKnown)
+        }
     }
 
     /// Notes what is known of an object apart from its versions.
@@ -84,11 +91,16 @@ extension WriteSession {
         return try payload(of: first.version) == first.payload ? nil : first.payload
     }
 
-    /// - Parameter wasKnown: whether an answer has shown the object before.
-    func markChanged(_ record: ObjectRecord, wasKnown: Bool) {
-        record.changed = numbers.sequence
+    /// Gives the change of an object a number, and tells of it.
+    ///
+    /// - Parameters:
+    ///   - wasKnown: whether an answer has shown the object before.
+    ///   - kind: what became of it, if that does not go by `wasKnown`.
+    func markChanged(_ record: ObjectRecord, wasKnown: Bool, as kind: ObjectChange.Kind? = nil) {
+        record.changed = nextSequence()
         record.isModified = true
         outcome.isChange = true
+        journal(kind ?? (wasKnown ? .changed : .created), record.id, at: record.changed)
         // Nobody in memory shows what nothing was known of. An earlier answer of this very batch may show the rest, even
         // before the file has it.
         if record.isStored || wasKnown { outcome.changed.append(record.id) }
@@ -134,7 +146,6 @@ extension WriteSession {
             state.gatherAnew(model: model, models: models)
             try settle(record, as: state, of: model, models: models)
         }
-        _ = nextSequence()
         markChanged(record, wasKnown: true)
     }
 

@@ -248,6 +248,8 @@ extension WriteSession {
             try query("DELETE FROM _keys WHERE object = ?").run(.integer(record.id))
             return
         }
+        hasRemovedObjects = true
+        try remember(record)
         try query("DELETE FROM _objects WHERE id = ?").run(.integer(record.id))
         try query("DELETE FROM _orphans WHERE object = ?").run(.integer(record.id))
         try query("DELETE FROM _keys WHERE object = ?").run(.integer(record.id))

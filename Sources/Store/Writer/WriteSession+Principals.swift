@@ -19,7 +19,10 @@ extension WriteSession {
     /// rows that no eviction touches. Not within a batch.
     func forgetUnused(keepingPrincipalsAfter last: PrincipalID) throws {
         try query(
-            "DELETE FROM _collections WHERE NOT EXISTS (SELECT 1 FROM _objects o WHERE o.collection = _collections.id)"
+            """
+            DELETE FROM _collections WHERE NOT EXISTS (SELECT 1 FROM _objects o WHERE o.collection = _collections.id)
+            AND id NOT IN (SELECT collection FROM _gone)
+            """
         ).run()
         try query(
             """

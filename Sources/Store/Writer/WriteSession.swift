@@ -28,6 +28,8 @@ final class WriteSession {
         var separations: [(upstream: String, separation: Separations.Separation)] = []
         /// Whether anything at all is known otherwise than before, objects that are new included.
         var isChange = false
+        /// Whether the journal has grown.
+        var isJournaled = false
     }
 
     final class ObservationRecord {
@@ -64,6 +66,7 @@ final class WriteSession {
     var numbers: Numbers
     var barriers = Barriers()
     var recentMarks = RecentMarks()
+    var journal: Journal
     var names: NameTable
     /// Values that came and went again.
     var flipFlops = FlipFlops()
@@ -76,6 +79,8 @@ final class WriteSession {
     /// In the order they were met: new ones are in the order of their ids, which is how the file likes them.
     var recordOrder: [ObjectRecord] = []
     var observations: [Int64: ObservationRecord] = [:]
+    /// Whether the highest number of an object is no longer to be read off the objects there are.
+    var hasRemovedObjects = false
 
     init(
         database: Database,
@@ -84,7 +89,8 @@ final class WriteSession {
         lag: Int64,
         presence: KeyPresence,
         models: [String: UpstreamModels],
-        numbers: Numbers
+        numbers: Numbers,
+        journal: Journal
     ) {
         self.database = database
         self.hasher = hasher
@@ -93,6 +99,7 @@ final class WriteSession {
         self.presence = presence
         self.models = models
         self.numbers = numbers
+        self.journal = journal
         names = NameTable()
     }
 
@@ -123,12 +130,14 @@ final class WriteSession {
             try database.inTransaction(.immediate) {
                 result = try work()
                 try flush()
+                try flushJournal()
                 return .commit
             }
         } catch {
             discard()
             throw error
         }
+        endJournal(committed: true)
         guard let result else { preconditionFailure("a transaction that did not throw ran its work") }
         return (result, outcome)
     }
@@ -139,6 +148,8 @@ final class WriteSession {
         try flushObservations()
         try Meta.sequence.set(numbers.sequence, in: database)
         try Meta.clock.set(clock.now(), in: database)
+        if hasRemovedObjects { try Meta.object.set(numbers.object, in: database) }
+        hasRemovedObjects = false
         if outcome.isChange { try Meta.changed.set(numbers.sequence, in: database) }
         records.removeAll(keepingCapacity: true)
         recordOrder.removeAll(keepingCapacity: true)
@@ -155,6 +166,7 @@ final class WriteSession {
         recordOrder.removeAll()
         recordIDs.removeAll()
         observations.removeAll()
+        endJournal(committed: false)
         names.forget()
     }
 }

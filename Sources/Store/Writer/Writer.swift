@@ -18,7 +18,7 @@ final class Writer {
     }
 
     /// Starts the thread; it ends when the mailbox is finished, and closes the file then.
-    static func start(_ core: StoreCore, numbers: WriteSession.Numbers) {
+    static func start(_ core: StoreCore, numbers: WriteSession.Numbers, journal: Journal) {
         let thread = Thread {
             core.pool.writeWithoutTransaction { database in
                 let session = WriteSession(
@@ -28,7 +28,8 @@ final class Writer {
                     lag: core.lag,
                     presence: core.presence,
                     models: core.models,
-                    numbers: numbers
+                    numbers: numbers,
+                    journal: journal
                 )
                 Writer(core: core, session: session).run()
             }

@@ -10,6 +10,7 @@ final class AdminFixture: AdminContext {
     let store: Store
     let modes = ModeSwitch(.online)
     let metrics = Metrics(workers: 1)
+    let changeStreams: ChangeStreams? = nil
     let version = "0.1-test"
     let models: [String: Models]
     let token = "correct-horse-battery"

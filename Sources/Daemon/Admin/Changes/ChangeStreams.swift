@@ -1,0 +1,223 @@
+import Store
+import Synchronization
+
+/// All open streams of `/changes`: reads the journal once for all of them, and tells each what it wants.
+///
+/// Lives on the admin loop. A stream is a position in the journal: whatever happens to it, its client goes on from the last
+/// number it has seen. One page is read at a time, from where the newest or the oldest of the streams stands in turn, and
+/// given to every stream that stands within it: those that keep up share one read for each commit, and those that catch up
+/// do not hold them up. Nothing waits in memory but one page, and what a client has not yet taken of the last ones.
+actor ChangeStreams {
+    nonisolated let loop: EventLoop
+    nonisolated var unownedExecutor: UnownedSerialExecutor { loop.executor.asUnownedSerialExecutor() }
+
+    /// Changes of a page, and of one with members.
+    private static let pageSize = (plain: 512, valued: 128)
+    /// Commit sequences by which a stream that once kept up may fall behind while its client does not read.
+    private static let maximumLag: Int64 = 10_000
+    private static let heartbeat: Duration = .seconds(15)
+    /// Milliseconds after which a browser comes back.
+    private static let retry = 1000
+
+    private let store: Store
+    private let metrics: Metrics
+    private var streams: [Int: ChangeStream] = [:]
+    private var lastNumber = 0
+    private var isReading = false
+    private var isOldestsTurn = false
+    private var isClosed = false
+    private var timer: EventTimer?
+    /// Whether the loop has been told of a commit and has not looked yet.
+    private nonisolated let isTold = Atomic(false)
+
+    init(store: Store, loop: EventLoop, metrics: Metrics) {
+        self.store = store
+        self.loop = loop
+        self.metrics = metrics
+        store.onChanges { [weak self] in self?.committed() }
+    }
+
+    /// On the writer's thread.
+    private nonisolated func committed() {
+        guard !isTold.exchange(true, ordering: .acquiringAndReleasing) else { return }
+        enqueue { streams in
+            streams.isTold.store(false, ordering: .releasing)
+            streams.cutOffLaggards()
+            streams.read()
+        }
+    }
+
+    private nonisolated func enqueue(_ work: @escaping @Sendable (isolated ChangeStreams) -> Void) {
+        loop.enqueue { [weak self] in self?.assumeIsolated { work($0) } }
+    }
+
+    // MARK: Opening and closing
+
+    /// Answers a request with a stream; any thread.
+    nonisolated func open(_ request: ChangeRequest, _ reply: Reply, fields: Fields) {
+        enqueue { $0.begin(request, reply, fields) }
+    }
+
+    private func begin(_ request: ChangeRequest, _ reply: Reply, _ fields: Fields) {
+        guard !isClosed else { return reply.respond(ProblemDocument(status: 503, detail: "the daemon is stopping")) }
+        // Before the head is sent: what the client does once it has that is told.
+        let now = store.sequence
+        var reset: ChangeReset?
+        let position: Int64
+        switch request.start {
+        case .now: position = now
+        case .oldest: position = 0
+        case .after(let number):
+            let known = number.flatMap { store.sequence(fromPublic: $0) }
+            position = known ?? now
+            if known == nil { reset = .unknown(upTo: store.publicSequence(now)) }
+        }
+        reply.start(status: 200, fields: fields, framing: .chunked)
+        var opening = EventStreamText.retry(after: Self.retry)
+        if let reset {
+            opening += reset.event
+        } else if request.start != .oldest {
+            // A client that loses its connection before it has heard of a change has something to come back with.
+            opening += EventStreamText.position(store.publicSequence(position))
+        }
+        reply.write(opening)
+        lastNumber += 1
+        let number = lastNumber
+        streams[number] = ChangeStream(reply, request, from: position)
+        metrics.changeStreams.set(streams.count)
+        reply.onDisconnect { [weak self] in self?.enqueue { $0.remove(number) } }
+        if timer == nil { timer = loop.every(Self.heartbeat) { [unowned self] in self.assumeIsolated { $0.beat() } } }
+        read()
+    }
+
+    private func remove(_ number: Int) {
+        streams[number] = nil
+        metrics.changeStreams.set(streams.count)
+    }
+
+    /// Ends all streams in order, and takes no more; any thread.
+    nonisolated func close() {
+        enqueue { $0.end() }
+    }
+
+    private func end() {
+        isClosed = true
+        for (number, stream) in streams {
+            stream.reply.finish()
+            remove(number)
+        }
+    }
+
+    private func cutOff(_ number: Int, _ stream: ChangeStream) {
+        metrics.changeStreamsCut.add()
+        stream.reply.abort()
+        remove(number)
+    }
+
+    // MARK: Telling
+
+    private func read() {
+        let newest = store.sequence
+        let waiting = streams.values.filter { !$0.isResting && $0.position < newest }
+        guard !isReading, !isClosed, let some = waiting.first else { return }
+        isReading = true
+        isOldestsTurn.toggle()
+        let start = waiting.reduce(some.position) {
+            isOldestsTurn ? min($0, $1.position) : max($0, $1.position)
+        }
+        let withValues = waiting.contains { $0.wantsValues && $0.position >= start }
+        Task { await readPage(after: start, withValues: withValues) }
+    }
+
+    private func readPage(after start: Int64, withValues: Bool) async {
+        let size = withValues ? Self.pageSize.valued : Self.pageSize.plain
+        let page = try? await store.changes(after: start, limit: size, values: withValues)
+        isReading = false
+        // Without a store there is nothing more to tell; clients come back, and are told why.
+        guard let page else { return end() }
+        tell(page, after: start, withValues: withValues)
+        read()
+    }
+
+    private func tell(_ page: ChangePage, after start: Int64, withValues: Bool) {
+        let store = store
+        var events = ChangeEvents(page) { store.publicSequence($0) }
+        for (number, stream) in streams where !stream.isResting {
+            guard stream.position >= start, stream.position < page.end else { continue }
+            // One that came while the page was read gets its members with the next.
+            if stream.wantsValues, !withValues { continue }
+            tell(&events, to: stream)
+            if stream.reply.backlog > ChangeStream.window { rest(stream, number) }
+        }
+    }
+
+    private func tell(_ events: inout ChangeEvents, to stream: ChangeStream) {
+        let page = events.page
+        if stream.position < page.floor {
+            if !stream.beginsAtOldest {
+                let reset = ChangeReset.evicted(
+                    after: store.publicSequence(stream.position),
+                    upTo: store.publicSequence(page.floor)
+                )
+                stream.write(reset.event)
+                stream.toldPosition = page.floor
+            }
+            stream.position = page.floor
+        }
+        stream.beginsAtOldest = false
+        let (bytes, last) = events.bytes(for: stream)
+        if !bytes.isEmpty { stream.write(bytes) }
+        stream.toldPosition = last ?? stream.toldPosition
+        if page.erased > 0 {
+            // Whatever was wanted: nobody knows any more whose changes these were.
+            let reset = ChangeReset.cleaned(
+                page.erased,
+                after: store.publicSequence(stream.position),
+                upTo: store.publicSequence(page.end)
+            )
+            stream.write(reset.event)
+            stream.toldPosition = page.end
+        }
+        stream.position = max(stream.position, page.end)
+        if page.isLast { stream.isLive = true }
+    }
+
+    // MARK: Keeping up
+
+    /// Reads nothing more for a stream until its client has taken some of what waits.
+    private func rest(_ stream: ChangeStream, _ number: Int) {
+        stream.isResting = true
+        stream.reply.onDrain(below: ChangeStream.window / 2) { [weak self] in
+            self?.enqueue { streams in
+                streams.streams[number]?.isResting = false
+                streams.read()
+            }
+        }
+    }
+
+    /// Those who kept up once and do no longer.
+    private func cutOffLaggards() {
+        let newest = store.sequence
+        for (number, stream) in streams where stream.isResting && stream.isLive {
+            if newest - stream.position > Self.maximumLag { cutOff(number, stream) }
+        }
+    }
+
+    private func beat() {
+        for (number, stream) in streams {
+            guard stream.makesProgress() else {
+                cutOff(number, stream)
+                continue
+            }
+            guard !stream.isResting else { continue }
+            if stream.position > stream.toldPosition {
+                // What it does not want has gone by; it need not be looked at again when the client comes back.
+                stream.toldPosition = stream.position
+                stream.write(EventStreamText.position(store.publicSequence(stream.position)))
+            } else {
+                stream.write(EventStreamText.heartbeat)
+            }
+        }
+        read()
+    }
+}

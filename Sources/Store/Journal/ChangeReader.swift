@@ -1,0 +1,148 @@
+import GRDB
+import Mapping
+
+/// Reads the journal of changes, within one read snapshot.
+struct ChangeReader {
+    private struct Names {
+        var upstream: String
+        var principal: String
+        var context: String
+        var model: String
+    }
+
+    /// So many bytes of members end a page.
+    private static let byteLimit = 1 << 20
+
+    private let database: Database
+    private let models: [String: UpstreamModels]
+    private let lag: Int64
+    /// What collections stand for, as far as they were met.
+    private var collections: [Int64: Names] = [:]
+
+    init(_ database: Database, models: [String: UpstreamModels], lag: Int64) {
+        self.database = database
+        self.models = models
+        self.lag = lag
+    }
+
+    /// The changes after a sequence, so many at most; nil if no journal is kept.
+    mutating func page(after start: Int64, limit: Int, values: Bool) throws -> ChangePage? {
+        guard let floor = try Meta.journal.integer(in: database) else { return nil }
+        let sequence = try Meta.sequence.integer(in: database) ?? 0
+        var page = ChangePage(changes: [], end: max(start, sequence), isLast: true, floor: floor, erased: 0)
+        var entries: [(entry: Journal.Entry, time: Int64)] = []
+        try Query(database, "SELECT sequence, at, entries FROM _changes WHERE sequence > ? ORDER BY sequence")
+            .eachWhile(.integer(start)) { row in
+                let time = row.integer(1)
+                for entry in try Journal.decode(row.bytes(2), at: row.integer(0)) where entry.sequence > start {
+                    guard entries.count < limit else {
+                        page.isLast = false
+                        return false
+                    }
+                    entries.append((entry, time))
+                }
+                return true
+            }
+        if !page.isLast, let last = entries.last { page.end = last.entry.sequence }
+        var bytes = 0
+        for (index, (entry, time)) in entries.enumerated() {
+            if let change = try change(entry, at: time, values: values) {
+                page.changes.append(change)
+                bytes += change.json?.count ?? 0
+            } else {
+                page.erased += 1
+            }
+            if bytes > Self.byteLimit, index < entries.count - 1 {
+                (page.end, page.isLast) = (entry.sequence, false)
+                break
+            }
+        }
+        return page
+    }
+
+    private struct Row {
+        var collection: Int64
+        var identity: Identity
+        var payload: [UInt8] = []
+        var declared = 0
+        var state: [UInt8] = []
+        var accumulated: [UInt8] = []
+        var isDeleted = false
+    }
+
+    /// An entry with the names of its object; nil if nobody knows them any more.
+    private mutating func change(_ entry: Journal.Entry, at time: Int64, values: Bool) throws -> ObjectChange? {
+        guard let row = try row(of: entry.object), let names = try names(of: row.collection) else { return nil }
+        let models = models[names.upstream]?.models
+        var change = ObjectChange(
+            sequence: entry.sequence,
+            kind: entry.kind,
+            time: time,
+            upstream: names.upstream,
+            principal: names.principal,
+            context: names.context,
+            model: names.model,
+            identity: row.identity.text,
+            id: Self.spelling(of: row, as: names.model, models)
+        )
+        if values, !row.isDeleted, let models {
+            let state = try DocumentReader(database, models: self.models)
+                .state(in: row.state, accumulated: row.accumulated, of: names.model, upstream: names.upstream)
+            change.json = state.plainJSON(model: names.model, models: models, lag: lag)
+        }
+        return change
+    }
+
+    private func row(of object: ObjectID) throws -> Row? {
+        let known = try Query(
+            database,
+            """
+            SELECT o.collection, o.identity, o.state, o.accumulated, o.deleted, v.payload, v.declared
+            FROM _objects o LEFT JOIN _versions v ON v.id = o.version WHERE o.id = ?
+            """
+        ).first(.integer(object)) { row in
+            Row(
+                collection: row.integer(0),
+                identity: Identity(row, column: 1),
+                payload: row.bytes(5),
+                declared: Int(row.integer(6)),
+                state: row.bytes(2),
+                accumulated: row.bytes(3),
+                isDeleted: !row.isNull(4)
+            )
+        }
+        if let known { return known }
+        return try Query(database, "SELECT collection, identity FROM _gone WHERE object = ?")
+            .first(.integer(object)) { Row(collection: $0.integer(0), identity: Identity($0, column: 1)) }
+    }
+
+    private mutating func names(of collection: Int64) throws -> Names? {
+        if let known = collections[collection] { return known }
+        let found = try Query(
+            database,
+            """
+            SELECT u.text, p.label, x.text, m.text FROM _collections c
+            JOIN _scopes s ON s.id = c.scope JOIN _names m ON m.id = c.model JOIN _names u ON u.id = s.upstream
+            JOIN _names x ON x.id = s.context JOIN _principals p ON p.id = s.principal WHERE c.id = ?
+            """
+        ).first(.integer(collection)) {
+            Names(upstream: $0.string(0), principal: $0.string(1), context: $0.string(2), model: $0.string(3))
+        }
+        collections[collection] = found
+        return found
+    }
+
+    /// An identity as the newest answer spells it; else as a reference to the object is shown.
+    private static func spelling(of row: Row, as model: String, _ models: Models?) -> [UInt8] {
+        if let models, !row.payload.isEmpty {
+            let newest = Contribution(
+                observation: Observation(sequence: 0, start: 0, end: 0, kind: .detail),
+                version: 0,
+                payload: models.migrate(row.payload, of: model, from: row.declared)
+            )
+            let state = ObjectState(contributions: [newest])
+            if let known = state.identityJSON(model: model, models: models) { return known }
+        }
+        return Reference.plain(Reference.literal(ObjectName(model: model, identity: row.identity.text)))
+    }
+}
