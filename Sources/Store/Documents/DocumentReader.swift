@@ -69,7 +69,7 @@ struct DocumentReader {
     }
 
     /// Puts in body, form and objects; true if a look showed a suspicious document to be the newest.
-    private func fill(_ document: inout StoredDocument, scope: Int64, verified: Int64) throws -> Bool {
+    func fill(_ document: inout StoredDocument, scope: Int64, verified: Int64) throws -> Bool {
         let stored = try StoredBody(document: document.id, in: database)
         let payloads = try stored.payloads(in: database)
         let pinned = Set(stored.pins.map(\.object))

@@ -33,6 +33,8 @@ final class WriteSession {
         var end: Int64
         var kind: Observation.Kind
         var uses: Int64
+        /// Method and URL, where no document tells them; nil: what is there stays.
+        var source: String?
         let isStored: Bool
         var isModified: Bool
 
