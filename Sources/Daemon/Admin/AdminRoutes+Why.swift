@@ -1,3 +1,4 @@
+import Mapping
 import Store
 
 /// Where what is known of objects comes from, and what shows them.
@@ -38,7 +39,8 @@ struct WhyQuestion: Sendable {
         AdminRoute.Parameter(
             name: "documents",
             kind: .integer,
-            sentence: "How many documents are told of for each object, 0 to \(maximumDocuments); 10 unless said otherwise."
+            sentence:
+                "How many documents are told of for each object, 0 to \(maximumDocuments); 10 unless said otherwise."
         ),
     ]
     private static let maximumDocuments = 100

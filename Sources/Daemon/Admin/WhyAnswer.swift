@@ -206,7 +206,8 @@ extension WhyAnswer: SchemaDescribed {
         [
             ("method", ["description": "The request's method; null where it is no longer known."]),
             ("url", ["description": "Path and query, credentials replaced; null where it is no longer known."]),
-            ("stored", flag("Whether the answer is still in the store.")), ("kind", text("`detail`, `list` or `write`.")),
+            ("stored", flag("Whether the answer is still in the store.")),
+            ("kind", text("`detail`, `list` or `write`.")),
             ("start", text("When the request was sent, less the answer's `Age`.")),
             ("end", text("When the answer was complete.")),
             ("age", integer("Seconds since a read's start, or a write's end.")),
@@ -214,7 +215,9 @@ extension WhyAnswer: SchemaDescribed {
     )
 
     private static let showingSchema = object(
-        required: ["upstream", "principal", "context", "url", "status", "objects", "bytes", "received", "age", "shows"],
+        required: [
+            "upstream", "principal", "context", "url", "status", "objects", "bytes", "received", "age", "shows",
+        ],
         [
             ("upstream", text("The upstream's name.")), ("principal", text("The principal's label.")),
             ("context", text("The representation that was asked for.")), ("url", text("Path and query.")),

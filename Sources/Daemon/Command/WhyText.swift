@@ -64,7 +64,9 @@ extension WhyText.Object {
         if !declared.isEmpty { parts.append(table.text) }
         let others = members.filter { $0.standing == "undeclared" }.map { String($0.pointer.dropFirst()) }
         if !others.isEmpty {
-            parts.append("not declared, so each answer keeps its own: \(HumanText.line(others.joined(separator: ", "), width: 400))")
+            parts.append(
+                "not declared, so each answer keeps its own: \(HumanText.line(others.joined(separator: ", "), width: 400))"
+            )
         }
         if asksForDocuments {
             if documents.isEmpty {
@@ -86,14 +88,23 @@ extension WhyText.Member {
         var rows: [[String]] = []
         switch standing {
         case "disputed", "contradicted":
-            let reason = standing == "disputed" ? "disputed: asked for at the same time" : "its answer disagrees with itself"
+            let reason =
+                standing == "disputed" ? "disputed: asked for at the same time" : "its answer disagrees with itself"
             rows = (candidates ?? []).map { Self.row("", $0.value, $0.from, reason) }
         case "gathered":
-            rows = [Self.row("", value, nil, "merge: \(merge), of \(HumanText.count(gathered?.count ?? 0, "answer's value"))")]
+            rows = [
+                Self.row(
+                    "",
+                    value,
+                    nil,
+                    "merge: \(merge), of \(HumanText.count(gathered?.count ?? 0, "answer's value"))"
+                )
+            ]
         case "quarantined":
             rows = []
         default:
-            let note = standing == "local" ? "local" : moves ? (merge == "latest" ? "" : "merge: \(merge)") : "does not move"
+            let note =
+                standing == "local" ? "local" : moves ? (merge == "latest" ? "" : "merge: \(merge)") : "does not move"
             rows = [Self.row("", value, from, note)]
         }
         rows += (overruled ?? []).map { Self.row("", $0.value, $0.from, "  " + Self.words($0.rule)) }
@@ -105,7 +116,9 @@ extension WhyText.Member {
     private static func row(_ name: String, _ value: AnyJSON?, _ from: WhyText.Source?, _ note: String) -> [String] {
         [
             name, HumanText.line(value?.text ?? "", width: 40),
-            from.map { "\($0.method ?? "") \(HumanText.line($0.url ?? "an answer that is gone", width: 60)) (\($0.kind))" } ?? "",
+            from.map {
+                "\($0.method ?? "") \(HumanText.line($0.url ?? "an answer that is gone", width: 60)) (\($0.kind))"
+            } ?? "",
             from.map { HumanText.age($0.age) } ?? "", note,
         ]
     }

@@ -62,10 +62,16 @@ struct ShowingReader {
                     kind: Observation.Kind(rawValue: UInt8(truncatingIfNeeded: row.integer(14))) ?? .list
                 )
             )
-            return (showing, scope: row.integer(15), verified: row.integer(16), principal: row.integer(17))
+            return (showing: showing, scope: row.integer(15), verified: row.integer(16), principal: row.integer(17))
         }
-        guard var (showing, scope, verified, principal) = found else { return nil }
-        showing.appearance = try appearance(of: showing.row, scope: scope, verified: verified, principal: principal)
+        guard let found else { return nil }
+        var showing = found.showing
+        showing.appearance = try appearance(
+            of: showing.row,
+            scope: found.scope,
+            verified: found.verified,
+            principal: found.principal
+        )
         return showing
     }
 
@@ -158,7 +164,8 @@ struct ShowingReader {
             }
         }
         return try latest.sorted { $0.key < $1.key }.compactMap { version, observation in
-            try Query(database, "SELECT payload, declared FROM _versions WHERE id = ?").first(.integer(version)) { row in
+            try Query(database, "SELECT payload, declared FROM _versions WHERE id = ?").first(.integer(version)) {
+                row in
                 let payload = row.bytes(0)
                 let models = models[upstream]?.models
                 return Contribution(
