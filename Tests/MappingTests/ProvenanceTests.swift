@@ -56,12 +56,11 @@ import Testing
         let found = members(
             [
                 contribution(1, #"{"id":1,"name":"a","size":1}"#), contribution(2, #"{"id":1,"name":"a"}"#, .list),
-                contribution(3, #"{"id":1,"size":2}"#, .list),
             ],
             in: models
         )
         #expect(found["/name"]?.sightings.map(\.observation.sequence) == [2, 1])
-        #expect(found["/size"]?.overruled.map(\.rule) == [.later])
+        #expect(found["/size"]?.sightings.map(\.observation.sequence) == [1])
     }
 
     @Test func `a list that comes too soon is overruled by lag`() throws {

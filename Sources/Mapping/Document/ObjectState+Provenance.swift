@@ -3,8 +3,8 @@ extension ObjectState {
     ///
     /// For people who ask, not for the way of a request: every contribution is read several times.
     ///
-    /// - Parameter others: what documents show of the object although it no longer tells what is known; it is only
-    ///   compared.
+    /// - Parameter others: what documents show of the object although it no longer tells what is known, the newest first:
+    ///   members that belong to their answers may be seen nowhere else; of the rest it is only compared.
     public func provenance(
         model: String,
         models: Models,
@@ -13,7 +13,7 @@ extension ObjectState {
     ) -> Provenance {
         guard let index = models.index(of: model) else {
             var reader = UndeclaredMembers(models: models)
-            for contribution in contributions { reader.read(contribution, model: nil) }
+            for contribution in contributions + others { reader.read(contribution, model: nil) }
             return Provenance(members: reader.members)
         }
         let account = ProvenanceAccount(
@@ -35,7 +35,7 @@ extension ObjectState {
         members = account.withQuarantined(members, contributions)
         members.sort { (account.names.position($0), $0.pointer) < (account.names.position($1), $1.pointer) }
         var reader = UndeclaredMembers(models: models)
-        for contribution in contributions { reader.read(contribution, model: index) }
+        for contribution in contributions + others { reader.read(contribution, model: index) }
         let declared = Set(members.map(\.pointer))
         return Provenance(members: members + reader.members.filter { !declared.contains($0.pointer) })
     }

@@ -163,7 +163,9 @@ struct ShowingReader {
                 latest[version] = document.observation
             }
         }
-        return try latest.sorted { $0.key < $1.key }.compactMap { version, observation in
+        return try latest.sorted { ($0.value.start, $0.key) > ($1.value.start, $1.key) }.compactMap {
+            version,
+            observation in
             try Query(database, "SELECT payload, declared FROM _versions WHERE id = ?").first(.integer(version)) {
                 row in
                 let payload = row.bytes(0)
