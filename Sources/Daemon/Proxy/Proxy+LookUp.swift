@@ -21,8 +21,13 @@ extension Proxy {
             if let ready = cache.inMemory(demand, now: now), ready.isClean { return ready }
             // Not kept in memory, or of another variant, or changed since.
             guard let documents = finding.documents(for: demand, in: cache.store) else { continue }
-            return cache.admit(documents, for: demand, now: now) ?? cache.inMemory(demand, now: now)
+            return admit(documents, for: demand)
         }
+    }
+
+    /// What answers a demand, once the disk has been looked at.
+    private func admit(_ documents: [StoredDocument], for demand: Demand) -> ReadyAnswer? {
+        cache.admit(documents, for: demand, now: now) ?? cache.inMemory(demand, now: now)
     }
 
     /// Reads, or waits for the one who is reading.
