@@ -15,9 +15,7 @@ extension Proxy {
             let (finding, isOwn) = await find(demand)
             // Not even for a moment may memory have what a write has made worthless: hits are answered on other threads.
             guard before == invalidations else { continue }
-            if isOwn {
-                return cache.admit(finding.documents, for: demand, now: now) ?? cache.inMemory(demand, now: now)
-            }
+            if isOwn { return admit(finding.documents, for: demand) }
             if let ready = cache.inMemory(demand, now: now), ready.isClean { return ready }
             // Not kept in memory, or of another variant, or changed since.
             guard let documents = finding.documents(for: demand, in: cache.store) else { continue }
