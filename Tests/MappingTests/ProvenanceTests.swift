@@ -35,18 +35,18 @@ import Testing
     }
 
     @Test func `declared, local and undeclared members are told apart`() throws {
-        let models = try models(Tracker.property("name"), Tracker.property("city", "home.city"), local: ["score"])
+        let models = try models(Tracker.property("name"), Tracker.property("city", "place.city"), local: ["score"])
         let found = members(
-            [contribution(1, #"{"id":1,"name":"a","score":2,"home":{"city":"c","zip":1},"x":0}"#)],
+            [contribution(1, #"{"id":1,"name":"a","score":2,"place":{"city":"c","zip":1},"x":0}"#)],
             in: models
         )
         #expect(
             found.mapValues(\.standing) == [
-                "/id": .known, "/name": .known, "/score": .local, "/home/city": .known, "/home/zip": .undeclared,
+                "/id": .known, "/name": .known, "/score": .local, "/place/city": .known, "/place/zip": .undeclared,
                 "/x": .undeclared,
             ]
         )
-        #expect(found["/home/city"]?.properties == ["city"])
+        #expect(found["/place/city"]?.properties == ["city"])
         #expect(found["/name"]?.moves == true)
         #expect(found["/id"]?.moves == false)
     }
