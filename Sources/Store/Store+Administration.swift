@@ -7,17 +7,14 @@ extension Store {
 
     /// Removes what a filter means, durably; a dry run only counts it.
     ///
-    /// What was asked for before the clean and arrives after it is not stored.
+    /// What was asked for before the clean and arrives after it is not stored. Others are served and stored meanwhile.
     public func clean(_ filter: CleanFilter, dryRun: Bool = false) async throws(StoreError) -> CleanResult {
         if dryRun {
-            let now = core.clock.now()
-            let count = try await core.read { try CleanPreview(filter, in: $0, now: now).count() }
-            return CleanResult(removed: count, erasure: .notAsked)
+            var preview = CleanPreview(core: core, filter: filter)
+            return CleanResult(removed: try await preview.run(), erasure: .notAsked)
         }
-        return try await core.write(.prompt, alone: true) { [core] session in
-            var cleaner = try Cleaner(core: core, session: session, filter: filter)
-            return try cleaner.run()
-        }
+        var cleaner = Cleaner(core: core, filter: filter)
+        return try await cleaner.run()
     }
 
     /// A page of objects, in the order of their ids.

@@ -1,3 +1,4 @@
+import Dispatch
 import GRDB
 import Mapping
 import Synchronization
@@ -22,6 +23,8 @@ final class StoreCore: Sendable {
     private let notes = Atomic(0)
     /// Given when the file is closed.
     let end = Signal()
+    /// Searches through the whole store go one slice at a time, so that they never take all readers.
+    private let scans = DispatchQueue(label: "larder.scan", qos: .utility)
     private let lock: StoreLock
     private let shared: Mutex<Shared>
 
@@ -160,6 +163,24 @@ final class StoreCore: Sendable {
         } catch {
             throw StoreError(error)
         }
+    }
+
+    /// How long a slice of a search may hold its snapshot.
+    static let scanSlice: Duration = .milliseconds(30)
+
+    /// Reads a slice of a search in one snapshot, behind the slices of other searches.
+    func scan<Value: Sendable>(
+        _ work: @escaping @Sendable (Database, _ deadline: ContinuousClock.Instant) throws -> Value
+    ) async throws(StoreError) -> Value {
+        guard !isClosed.load(ordering: .acquiring) else { throw .closed }
+        let result = await withCheckedContinuation {
+            (continuation: CheckedContinuation<Result<Value, StoreError>, Never>) in
+            scans.async { [pool] in
+                let result = Result { try pool.read { try work($0, .now + Self.scanSlice) } }
+                continuation.resume(returning: result.mapError { StoreError($0) })
+            }
+        }
+        return try result.get()
     }
 
     func releaseLock() {

@@ -129,4 +129,40 @@ struct CleanTests {
         #expect(!holds("marker-", bench.folder))
         await bench.store.close()
     }
+
+    @Test func `others are stored and served while a model is cleaned, and nothing is lost or left`() async throws {
+        let bench = try Bench()
+        for number in 0..<700 {
+            try await bench.receive(
+                "/issues/\(number)",
+                #"{"id":\#(number),"title":"t","user":{"id":\#(number % 7),"login":"u"}}"#,
+                issue
+            )
+            try await bench.receive("/users/\(number % 9)", #"{"id":\#(number % 9),"login":"u\#(number)"}"#, user)
+        }
+        async let cleaned = bench.store.clean(CleanFilter(model: "Issue"))
+        for number in 0..<50 {
+            try await bench.receive("/texts/\(number)", "text-\(number)")
+            #expect(try await bench.body("/texts/\(number)") == "text-\(number)")
+            #expect(try await bench.body("/users/8") != nil)
+        }
+        #expect(try await cleaned.removed.models == ["Issue": 700])
+        #expect(try await cleaned.removed.documents == 700)
+        #expect(try await bench.store.count().models == ["User": 9])
+        #expect(try await bench.store.count().documents == 59)
+        for number in 0..<50 { #expect(try await bench.body("/texts/\(number)") == "text-\(number)") }
+        await bench.store.close()
+        #expect(sqlite(bench.folder.file(), "PRAGMA integrity_check") == "ok")
+    }
+
+    @Test func `not even the URL of what was cleaned is kept with what it told of others`() async throws {
+        let bench = try Bench()
+        try await bench.receive("/users/3", #"{"id":3,"login":"u","bio":"x"}"#, user)
+        try await bench.receive("/issues/1", #"{"id":1,"title":"t","user":{"id":3,"login":"u","bio":"x"}}"#, issue)
+        try await bench.receive("/secret-path", #"{"id":1,"title":"t","user":{"id":3,"login":"u","bio":"x"}}"#, issue)
+        #expect(try await bench.store.clean(CleanFilter(urlPrefix: "/secret")).removed.documents == 1)
+        #expect(!holds("/secret-path", bench.folder))
+        #expect(try await bench.body("/users/3") == #"{"id":3,"login":"u","bio":"x"}"#)
+        await bench.store.close()
+    }
 }

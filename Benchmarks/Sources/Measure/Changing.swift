@@ -1,5 +1,7 @@
+import Dispatch
 import Mapping
 import Store
+import Synchronization
 
 /// How long the writer is busy with flipping the ready answers that show an object when it changes.
 enum Changing {
@@ -16,29 +18,60 @@ enum Changing {
         }
     }
 
+    /// One who looks up, registers and leaves meanwhile.
+    private final class Neighbour: Sendable {
+        let isDone = Atomic(false)
+        /// In milliseconds.
+        let slowest = Mutex(0.0)
+
+        func run(_ tier: MemoryTier<Answer>, beside answer: Answer) {
+            let clock = ContinuousClock()
+            var worst = 0.0
+            repeat {
+                let other = Answer(.max)
+                let taken = clock.measure {
+                    _ = tier.answers(at: answer.residence.digest)
+                    tier.register(other, under: [.max])
+                    tier.discard(other)
+                }
+                worst = max(worst, taken.seconds * 1000)
+            } while !isDone.load(ordering: .relaxed)
+            slowest.withLock { $0 = worst }
+        }
+    }
+
     static func measure(_ count: Int) -> [(name: String, value: Double)] {
-        let tier = MemoryTier<Answer>(capacity: 1 << 30)
+        let tier = MemoryTier<Answer>(capacity: 8 << 30)
         let answers = (0..<count).map { Answer($0) }
         for answer in answers { tier.insert(answer, at: answer.residence.digest) }
         let clock = ContinuousClock()
         var rounds: [Double] = []
-        for round in 0..<51 {
+        // Those who come and go on other threads while a long list is flipped.
+        var waits: [Double] = []
+        for round in 0..<(count > 100_000 ? 5 : 51) {
             // A flipped answer is composed anew and registered again; here it is merely registered again.
             for (number, answer) in answers.enumerated() {
                 answer.residence.isDirty.store(false, ordering: .relaxed)
                 tier.register(answer, under: [ObjectID(round + 1), ObjectID(1_000_000 + number)])
             }
             let object = ObjectID(round + 1)
+            let neighbour = Neighbour()
+            let thread = DispatchWorkItem { neighbour.run(tier, beside: answers[0]) }
+            DispatchQueue.global().async(execute: thread)
             rounds.append(clock.measure { tier.objectsChanged([object]) }.seconds * 1000)
+            neighbour.isDone.store(true, ordering: .relaxed)
+            thread.wait()
+            waits.append(neighbour.slowest.withLock { $0 })
             precondition(
                 answers.allSatisfy { $0.residence.isDirty.load(ordering: .relaxed) },
                 "an answer was not flipped"
             )
         }
         rounds.sort()
+        waits.sort()
         return [
             ("answers", Double(count)), ("milliseconds", rounds[rounds.count / 2]),
-            ("slowest", rounds[rounds.count - 1]),
+            ("slowest", rounds[rounds.count - 1]), ("others", waits[waits.count / 2]),
         ]
     }
 }

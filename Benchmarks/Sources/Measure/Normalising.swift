@@ -33,7 +33,7 @@ enum Normalising {
     }
 
     /// The median of some rounds, in seconds of this thread's processor time: what others do meanwhile does not count.
-    private static func median(_ body: () -> Void) -> Double {
+    static func median(_ body: () -> Void) -> Double {
         body()
         return (0..<9).map { _ in
             let start = processorSeconds()

@@ -4,7 +4,7 @@ struct AdminRequest: Sendable {
     /// The path's components, percent-decoded one by one, so that `%2F` can be part of an id.
     let components: [String]
     /// The query's parameters in order, decoded.
-    let query: [(name: String, value: String)]
+    var query: [(name: String, value: String)]
     let fields: Fields
     let body: [UInt8]
 

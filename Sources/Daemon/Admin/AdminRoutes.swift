@@ -2,7 +2,7 @@ import Store
 
 extension AdminRoute {
     /// Every endpoint, in the order of the OpenAPI document.
-    static let all: [AdminRoute] = monitoring + contents + [changes] + control + reserved
+    static let all: [AdminRoute] = monitoring + contents + provenance + [changes] + control + reserved
 
     private static let monitoring: [AdminRoute] = [
         AdminRoute(

@@ -17,6 +17,7 @@ struct Larder: ParsableCommand {
 
               larder count
               larder objects User
+              larder why User octocat
               larder clean --model User --older-than 30d
               larder explain /users/octocat
               larder changes --follow
@@ -25,7 +26,7 @@ struct Larder: ParsableCommand {
             """,
         version: Version.text,
         subcommands: [
-            Serve.self, Check.self, Count.self, Objects.self, Documents.self, Clean.self, ModeCommand.self,
+            Serve.self, Check.self, Count.self, Objects.self, Documents.self, Why.self, Clean.self, ModeCommand.self,
             Changes.self, Warnings.self, RouteCommand.self, MapCommand.self, Explain.self, KeyCommand.self,
         ]
     )

@@ -1,4 +1,4 @@
-extension Explanation {
+extension Explanation: SchemaDescribed {
     /// The schema of the document (JSON Schema, as OpenAPI 3.1 has it).
     ///
     /// Members may be added; those that are here stay what they are.
@@ -108,19 +108,4 @@ extension Explanation {
             ("notModified", text("What a 304 would do.")), ("failure", text("What a failure would do.")),
         ]
     )
-
-    private static func object(required: [String], _ properties: [(name: String, value: JSONText)]) -> JSONText {
-        [
-            "type": "object", "required": .array(required.map { .string($0) }), "properties": .object(properties),
-        ]
-    }
-
-    private static func list(_ items: JSONText) -> JSONText { ["type": "array", "items": items] }
-    private static func text(_ sentence: String) -> JSONText { typed("string", sentence) }
-    private static func flag(_ sentence: String) -> JSONText { typed("boolean", sentence) }
-    private static func integer(_ sentence: String) -> JSONText { typed("integer", sentence) }
-
-    private static func typed(_ type: String, _ sentence: String) -> JSONText {
-        ["type": .string(type), "description": .string(sentence)]
-    }
 }

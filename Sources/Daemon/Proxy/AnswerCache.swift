@@ -38,14 +38,6 @@ final class AnswerCache: Sendable {
             .max { $1.isPreferred(to: $0, for: demand.directives, now: now) }
     }
 
-    /// What the store has under a demand's key and of its variant, composed where something newer is known.
-    func onDisk(_ demand: Demand) async throws(StoreError) -> [StoredDocument] {
-        guard store.mayHave(demand.digest) else { return [] }
-        let fields = demand.request.fields
-        // What cannot be read is wanted too, to be dropped.
-        return try await store.documents(at: demand.key) { VarySelection(bytes: $0)?.matches(fields) ?? true }
-    }
-
     /// Keeps in memory what was read from disk, and gives the preferred one that answers the demand; nil where none does.
     ///
     /// What cannot be composed, though something newer is known, is not kept.

@@ -456,7 +456,7 @@ final class Flights {
             let manner = manner(relay.demand)
             outcomes.count(manner.outcome(of: ready))
             relay.reply.serve(
-                ready.shown(to: relay.demand),
+                cache.shown(ready, to: relay.demand),
                 for: relay.demand,
                 as: manner,
                 isCollapsed: !relay.isLeader,

@@ -25,11 +25,13 @@ actor Proxy {
     private let upstreams: [Upstream]
     /// Counts what is answered here, as a worker's counts what is answered there.
     let outcomes: WorkerMetrics
-    private let log: Logger
+    let log: Logger
     private var flights: Flights?
     let liveExchanges = LiveExchanges()
     /// Counts invalidations and cleanings: what was read from disk before one is not to be trusted after it.
-    private var invalidations = 0
+    private(set) var invalidations = 0
+    /// Look-ups on disk that are under way (`Proxy+LookUp`).
+    var lookUps: [LookUp: [CheckedContinuation<DiskFinding, Never>]] = [:]
     /// Writes whose invalidations are being committed, by a number of their own.
     private var settlingWrites: [Int: SettlingWrite] = [:]
     private var writeCount = 0
@@ -183,37 +185,13 @@ actor Proxy {
 
     /// The answer in the view and for the address of a demand; nil where the bytes as received are gone.
     func inView(of demand: Demand, _ ready: ReadyAnswer) async throws(StoreError) -> ReadyAnswer? {
-        guard demand.view == .raw, ready.answer.form == .composed else { return ready.shown(to: demand) }
+        guard demand.view == .raw, ready.answer.form == .composed else { return cache.shown(ready, to: demand) }
         guard let body = try await cache.store.received(ready.document.load(ordering: .relaxed)) else { return nil }
         var answer = ready.answer
         answer.body = body
         answer.form = .received
         return ReadyAnswer(answer, digest: demand.digest, upstream: demand.upstream, base: demand.base)
             .shown(to: demand)
-    }
-
-    /// Memory, then the store.
-    ///
-    /// What an invalidation or a cleaning overtook is read again.
-    func lookUp(_ demand: Demand) async -> ReadyAnswer? {
-        while true {
-            if let ready = cache.inMemory(demand, now: now), ready.isClean { return ready }
-            let before = invalidations
-            var found: [StoredDocument] = []
-            do {
-                found = try await cache.onDisk(demand)
-            } catch {
-                log.error("a document could not be read", metadata: ["url": "\(demand.key.url)", "error": "\(error)"])
-            }
-            // Not even for a moment may memory have what a write has made worthless: hits are answered on other threads.
-            guard before == invalidations else { continue }
-            if let ready = cache.admit(found, for: demand, now: now) { return ready }
-            guard let ready = cache.inMemory(demand, now: now), !ready.isClean else {
-                return cache.inMemory(demand, now: now)
-            }
-            // It is nowhere but in memory, and cannot be composed there.
-            return ready.outdated
-        }
     }
 
     /// What is done, and, where the upstream is asked, what else is stored that it may be asked about.

@@ -31,13 +31,28 @@ final class ReadyAnswer: MemoryResident {
     let preconditions: Preconditions.Stored
     /// Whether the body is JSON, for requests that ask for no other.
     let isJSON: Bool
+    /// Of an answer that was made of another one, for a view or an address: the flags of that one.
+    let source: Residence?
+    /// The view that it was made for.
+    let view: View
     /// The document in the store; 0 until its first commit.
     let document: Atomic<DocumentID>
     /// The objects that it shows, as far as the store has told.
     private let shown: Mutex<[ObjectID]>
 
-    init(_ answer: Answer, digest: Digest128, upstream: Upstream, base: LinkBase, view: View = .wire) {
-        self.answer = answer
+    /// - Parameters:
+    ///   - digest: where it will be found.
+    ///   - source: the flags of the answer that this one is made of, if it is to be kept beside that one.
+    init(
+        _ answer: Answer,
+        digest: Digest128,
+        upstream: Upstream,
+        base: LinkBase,
+        view: View = .wire,
+        source: Residence? = nil
+    ) {
+        self.source = source
+        self.view = view
         self.upstream = upstream
         key = answer.key
         residence = Residence(digest: digest)
@@ -53,8 +68,14 @@ final class ReadyAnswer: MemoryResident {
 
         let rendering = Rendering(answer, upstream: upstream, base: base, view: view)
         body = rendering.body
+        var kept = answer
+        // What is served is the body above; the bytes that it was made of are the other one's.
+        if source != nil { kept.body = [] }
+        self.answer = kept
         self.base = rendering.dependsOnBase ? base : nil
-        variant = answer.selection.bytes + (rendering.dependsOnBase ? [0] + base.bytes : [])
+        variant =
+            answer.selection.bytes + (rendering.dependsOnBase ? [0] + base.bytes : [])
+            + (source == nil ? [] : [0, view.number])
         var stored = Preconditions.Stored(fields: rendering.fields, policy: answer.policy)
         // Other bytes than the upstream's have no date of their last change; nobody may patch them together by it.
         if !rendering.fields.contains("last-modified") { stored.lastModified = nil }
@@ -64,7 +85,7 @@ final class ReadyAnswer: MemoryResident {
         // The constant is what an answer was measured to take besides its bytes: its objects, the places in tables, and the
         // allocator's share; of large bodies, blocks of unequal size that come and go, the allocator loses a quarter.
         byteCount =
-            2_200 + body.count + body.count / 4 + (rendering.dependsOnBase ? answer.body.count : 0)
+            2_200 + body.count + body.count / 4 + (rendering.dependsOnBase ? kept.body.count : 0)
             + head.count + notModifiedHead.count + 2 * variant.count + 3 * hitDetail.count + answer.overhead
     }
 
@@ -111,9 +132,13 @@ final class ReadyAnswer: MemoryResident {
     ///
     /// The raw view of a composed answer is not made from it: see `Proxy.answer`.
     func shown(to demand: Demand) -> ReadyAnswer {
-        let isForAnotherAddress = base.map { $0 != demand.base } ?? false
-        guard isForAnotherAddress || demand.view != .wire else { return self }
+        guard needsRendering(for: demand) else { return self }
         return ReadyAnswer(answer, digest: residence.digest, upstream: upstream, base: demand.base, view: demand.view)
+    }
+
+    /// Whether a demand wants it in another view, or for another address.
+    func needsRendering(for demand: Demand) -> Bool {
+        demand.view != .wire || base.map { $0 != demand.base } ?? false
     }
 
     /// Whether the variant and the address are those of a request on the hit path, whose key has been found equal.

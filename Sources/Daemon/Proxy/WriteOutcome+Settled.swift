@@ -43,6 +43,7 @@ extension WriteOutcome {
                 start: start,
                 end: end,
                 rule: rule,
+                method: demand.request.method,
                 url: key.url,
                 surroundings: surroundings
             )

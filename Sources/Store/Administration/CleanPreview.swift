@@ -1,32 +1,71 @@
 import GRDB
 
-/// Reckons what a clean would remove, within one read snapshot.
+/// Reckons what a clean would remove, slice by slice, so that no snapshot is held for long.
 struct CleanPreview {
-    let database: Database
-    let selection: CleanSelection
+    private let core: StoreCore
+    private let filter: CleanFilter
+    private var count = StoreCount(objects: 0, documents: 0, bytes: 0, models: [:])
+    /// In how many places that would go each object is shown.
+    private var unpinned: [ObjectID: Int64] = [:]
 
-    init(_ filter: CleanFilter, in database: Database, now: Int64) throws {
-        self.database = database
-        selection = try CleanSelection(filter, in: database, now: now)
+    init(core: StoreCore, filter: CleanFilter) {
+        self.core = core
+        self.filter = filter
     }
 
     /// The count; its bytes are those of bodies and versions, without what the file needs around them.
-    func count() throws -> StoreCount {
-        var count = StoreCount(objects: 0, documents: 0, bytes: 0, models: [:])
-        var unpinned: [ObjectID: [Int64: Int64]] = [:]
-        for id in try selection.documents(after: 0, limit: .max) {
-            count.documents += 1
-            count.bytes += try bytes(of: id)
-            for pin in try StoredBody.pins(of: id, in: database) {
-                unpinned[pin.object, default: [:]][pin.version, default: 0] += 1
+    mutating func run() async throws(StoreError) -> StoreCount {
+        let (filter, now) = (filter, core.clock.now())
+        var (position, isAtEnd) = (Int64(0), false)
+        while !isAtEnd {
+            let start = position
+            let (slice, bytes, places) = try await core.scan { database, deadline in
+                let selection = try CleanSelection(filter, in: database, now: now)
+                let bounds = CleanSelection.Bounds(deadline: deadline)
+                let slice = try selection.documents(after: start, upTo: .max, bounds)
+                var (bytes, places) = (Int64(0), [ObjectID: Int64]())
+                for id in slice.found {
+                    bytes += try Self.bytes(of: id, in: database)
+                    for pin in try StoredBody.pins(of: id, in: database) { places[pin.object, default: 0] += 1 }
+                }
+                return (slice, bytes, places)
             }
+            count.documents += slice.found.count
+            count.bytes += bytes
+            unpinned.merge(places, uniquingKeysWith: +)
+            (position, isAtEnd) = (slice.position, slice.isAtEnd)
         }
-        for id in try selection.orphans(after: 0, limit: .max) { unpinned[id, default: [:]] = [:] }
-        for (id, versions) in unpinned { try add(id, unpinned: versions, to: &count) }
+        (position, isAtEnd) = (0, false)
+        while !isAtEnd {
+            let start = position
+            let slice = try await core.scan { database, deadline in
+                try CleanSelection(filter, in: database, now: now)
+                    .orphans(after: start, CleanSelection.Bounds(deadline: deadline))
+            }
+            for id in slice.found { unpinned[id] = 0 }
+            (position, isAtEnd) = (slice.position, slice.isAtEnd)
+        }
+        try await addObjects()
         return count
     }
 
-    private func bytes(of document: DocumentID) throws -> Int64 {
+    private mutating func addObjects() async throws(StoreError) {
+        var rest = Array(unpinned)[...]
+        while !rest.isEmpty {
+            let slice = Array(rest.prefix(1024))
+            rest = rest.dropFirst(1024)
+            let gone = try await core.scan { database, _ in
+                var gone = StoreCount(objects: 0, documents: 0, bytes: 0, models: [:])
+                for (id, places) in slice { try Self.add(id, unpinned: places, to: &gone, in: database) }
+                return gone
+            }
+            count.objects += gone.objects
+            count.bytes += gone.bytes
+            count.models.merge(gone.models, uniquingKeysWith: +)
+        }
+    }
+
+    private static func bytes(of document: DocumentID, in database: Database) throws -> Int64 {
         try Query(
             database,
             """
@@ -37,7 +76,13 @@ struct CleanPreview {
         ).first(.integer(document)) { $0.integer(0) } ?? 0
     }
 
-    private func add(_ object: ObjectID, unpinned: [Int64: Int64], to count: inout StoreCount) throws {
+    /// An object goes if all the places that show it do.
+    private static func add(
+        _ object: ObjectID,
+        unpinned: Int64,
+        to count: inout StoreCount,
+        in database: Database
+    ) throws {
         let found = try Query(
             database,
             """
@@ -45,8 +90,7 @@ struct CleanPreview {
             JOIN _names m ON m.id = c.model WHERE o.id = ?
             """
         ).first(.integer(object)) { (entries: try ObjectRecord.decode($0.bytes(0)), model: $0.string(1)) }
-        guard let found else { return }
-        guard found.entries.allSatisfy({ $0.uses <= unpinned[$0.version] ?? 0 }) else { return }
+        guard let found, found.entries.reduce(0, { $0 + $1.uses }) <= unpinned else { return }
         count.objects += 1
         count.models[found.model, default: 0] += 1
         for version in Set(found.entries.map(\.version)) {

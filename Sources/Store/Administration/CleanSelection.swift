@@ -11,6 +11,23 @@ struct CleanSelection {
     /// Whether it speaks of URLs, and so of objects only as far as documents show them.
     var isOfURLs: Bool { filter.url != nil || filter.urlPrefix != nil }
 
+    /// Some of what is meant.
+    struct Slice: Sendable {
+        var found: [Int64] = []
+        /// Where the next slice goes on.
+        var position: Int64
+        var isAtEnd = true
+    }
+
+    /// How much a slice may hold.
+    struct Bounds: Sendable {
+        var count = 256
+        /// Bytes of bodies: what is removed has to fit into the WAL.
+        var bytes: Int64 = .max
+        var deadline: ContinuousClock.Instant
+    }
+
+    /// - Parameter now: when the clean was asked for.
     init(_ filter: CleanFilter, in database: Database, now: Int64) throws {
         self.database = database
         self.filter = filter
@@ -32,40 +49,62 @@ struct CleanSelection {
         collections = found
     }
 
-    /// Documents after an id, so many at most.
+    // MARK: Documents
+
+    /// Documents after an id and up to another one.
     ///
     /// With a model these are the documents that show an object of it. No index says which: the pins of every
     /// document are looked at.
-    func documents(after: DocumentID, limit: Int) throws -> [DocumentID] {
+    func documents(after: DocumentID, upTo last: DocumentID, _ bounds: Bounds) throws -> Slice {
         let isAnyModel = filter.model == nil
-        if !isAnyModel, collections.isEmpty { return [] }
-        var found: [DocumentID] = []
+        var slice = Slice(position: after)
+        if !isAnyModel, collections.isEmpty { return slice }
         var isMeant: [ObjectID: Bool] = [:]
+        var (looks, bytes) = (0, Int64(0))
         try Query(
             database,
             """
-            SELECT d.id, d.url, b.pins FROM _documents d
+            SELECT d.id, d.url, b.pins, d.length,
+                (?1 IS NULL OR u.text = ?1) AND (?2 IS NULL OR p.label = ?2)
+                AND (?3 IS NULL OR substr(d.url, 1, length(?3)) = ?3)
+                AND (?4 IS NULL OR (SELECT finish FROM _observations WHERE id = d.observation) < ?4)
+            FROM _documents d
             JOIN _bodies b ON b.document = d.id
             JOIN _scopes s ON s.id = d.scope
             JOIN _names u ON u.id = s.upstream
             JOIN _principals p ON p.id = s.principal
-            WHERE d.id > ?5 AND (?1 IS NULL OR u.text = ?1) AND (?2 IS NULL OR p.label = ?2)
-            AND (?3 IS NULL OR substr(d.url, 1, length(?3)) = ?3)
-            AND (?4 IS NULL OR (SELECT finish FROM _observations WHERE id = d.observation) < ?4)
-            ORDER BY d.id
+            WHERE d.id > ?5 AND d.id <= ?6 ORDER BY d.id
             """
         ).eachWhile(
             SQLValue(filter.upstream),
             SQLValue(filter.principal),
             SQLValue(filter.urlPrefix),
             before.map(SQLValue.integer) ?? .null,
-            .integer(after)
+            .integer(after),
+            .integer(last)
         ) { row in
-            if let url = filter.url, !url(row.string(1)) { return true }
-            if try isAnyModel || shows(row.bytes(2), &isMeant) { found.append(row.integer(0)) }
-            return found.count < limit
+            slice.position = row.integer(0)
+            if row.integer(4) != 0, filter.url?(row.string(1)) ?? true,
+                try isAnyModel || shows(row.bytes(2), &isMeant)
+            {
+                slice.found.append(row.integer(0))
+                bytes += row.integer(3)
+            }
+            looks += 1
+            let isFull = slice.found.count >= bounds.count || bytes >= bounds.bytes
+            slice.isAtEnd = !(isFull || looks % Self.stride == 0 && ContinuousClock.now >= bounds.deadline)
+            return slice.isAtEnd
         }
-        return found
+        return slice
+    }
+
+    /// Whether a document that was found a moment ago is still meant: it may have been renewed since.
+    func isMeant(_ document: DocumentID) throws -> Bool {
+        guard let before else { return true }
+        return try Query(
+            database,
+            "SELECT o.finish FROM _documents d JOIN _observations o ON o.id = d.observation WHERE d.id = ?"
+        ).first(.integer(document)) { $0.integer(0) < before } ?? false
     }
 
     private func shows(_ pins: [UInt8], _ isMeant: inout [ObjectID: Bool]) throws -> Bool {
@@ -87,13 +126,19 @@ struct CleanSelection {
         return false
     }
 
-    /// Objects after an id that no document shows, so many at most; none for a filter that speaks of URLs.
+    /// How many rows are looked at between two looks at the clock.
+    private static let stride = 64
+
+    // MARK: Objects
+
+    /// Objects after an id that no document shows; none for a filter that speaks of URLs.
     ///
     /// Those that a document shows go with it, or stay with another one.
-    func orphans(after: ObjectID, limit: Int) throws -> [ObjectID] {
-        guard !isOfURLs, !collections.isEmpty else { return [] }
+    func orphans(after: ObjectID, _ bounds: Bounds) throws -> Slice {
+        var slice = Slice(position: after)
+        guard !isOfURLs, !collections.isEmpty else { return slice }
         let meant = Set(collections)
-        var found: [ObjectID] = []
+        var looks = 0
         try Query(
             database,
             """
@@ -101,13 +146,35 @@ struct CleanSelection {
             FROM _orphans r JOIN _objects o ON o.id = r.object WHERE r.object > ? ORDER BY r.object
             """
         ).eachWhile(.integer(after)) { row in
-            guard meant.contains(row.integer(1)) else { return true }
-            if let identity, Identity(row, column: 2) != identity { return true }
-            if let before, try lastSeen(row.bytes(3)) >= before { return true }
-            found.append(row.integer(0))
-            return found.count < limit
+            slice.position = row.integer(0)
+            if try isMeant(row, in: meant) { slice.found.append(row.integer(0)) }
+            looks += 1
+            let isFull = slice.found.count >= bounds.count
+            slice.isAtEnd = !(isFull || looks % Self.stride == 0 && ContinuousClock.now >= bounds.deadline)
+            return slice.isAtEnd
         }
-        return found
+        return slice
+    }
+
+    /// Whether an object that was found a moment ago is still meant, and nothing has told of it since `time`.
+    func isOrphan(_ object: ObjectID, knownBefore time: Int64) throws -> Bool {
+        try Query(
+            database,
+            """
+            SELECT r.object, o.collection, o.identity, o.state
+            FROM _orphans r JOIN _objects o ON o.id = r.object WHERE r.object = ?
+            """
+        ).first(.integer(object)) { row in
+            let isKnown = try lastSeen(row.bytes(3)) <= time
+            return try isKnown && isMeant(row, in: Set(collections))
+        } ?? false
+    }
+
+    private func isMeant(_ row: QueryRow, in collections: Set<Int64>) throws -> Bool {
+        guard collections.contains(row.integer(1)) else { return false }
+        if let identity, Identity(row, column: 2) != identity { return false }
+        if let before, try lastSeen(row.bytes(3)) >= before { return false }
+        return true
     }
 
     private func lastSeen(_ state: [UInt8]) throws -> Int64 {

@@ -2,73 +2,116 @@ import GRDB
 
 /// Removes what a filter means: documents, their objects, and the bytes of both.
 ///
-/// In slices, each a transaction that the WAL can hold. What was asked for
-/// before is kept out from the beginning on. A process that dies in the middle
-/// leaves a part cleaned, and its caller without an answer.
+/// What was asked for before is kept out from the beginning on. What is meant is looked for by a reader, slice by slice;
+/// each slice is removed by the writer in a transaction that the WAL can hold, and others have their turn in between. After
+/// each of them all that is left is consistent. A process that dies in the middle leaves a part cleaned, and its caller
+/// without an answer.
 struct Cleaner {
     private let core: StoreCore
-    private let session: WriteSession
     private let filter: CleanFilter
-    private let selection: CleanSelection
     private var removed = StoreCount(objects: 0, documents: 0, bytes: 0, models: [:])
-    private var lastDocument: DocumentID = 0
-    private var lastOrphan: ObjectID = 0
 
-    private static let slice = 256
-
-    init(core: StoreCore, session: WriteSession, filter: CleanFilter) throws {
+    init(core: StoreCore, filter: CleanFilter) {
         self.core = core
-        self.session = session
         self.filter = filter
-        selection = try CleanSelection(filter, in: session.database, now: core.clock.now())
     }
 
-    mutating func run() throws -> CleanResult {
-        session.barriers.cleaned(filter, at: core.clock.now())
-        session.journal.isErasing = true
-        defer { session.journal.isErasing = false }
-        let before = try FileBudget.used(in: session.database)
-        let keeper = FileKeeper(core: core)
-        var isMore = true
-        while isMore {
-            let (more, outcome) = try session.transaction(durable: true) { try removeSlice() }
-            try core.publish(outcome, of: session)
-            keeper.shortenWAL(session)
-            isMore = more
+    mutating func run() async throws(StoreError) -> CleanResult {
+        let (core, filter) = (core, filter)
+        let (time, last) = try await core.write(.prompt) { session in
+            let time = core.clock.now()
+            session.barriers.cleaned(filter, at: time)
+            let selection = try CleanSelection(filter, in: session.database, now: time)
+            if !selection.isOfURLs { try session.eraseNames(of: selection.collections, identity: selection.identity) }
+            return (time, session.numbers.document)
         }
-        removed.bytes = max(before - (try FileBudget.used(in: session.database)), 0)
-        keeper.giveBack(session)
-        // SQLite overwrites what it frees (secure_delete); what is left of it is in the WAL.
-        let isErased = keeper.emptyWAL(session, patience: 1000)
-        return CleanResult(removed: removed, erasure: isErased ? .erased : .pending)
-    }
-
-    /// Removes some; true while there may be more.
-    private mutating func removeSlice() throws -> Bool {
-        let documents = try selection.documents(after: lastDocument, limit: Self.slice)
-        let orphans = try selection.orphans(after: lastOrphan, limit: Self.slice)
-        lastDocument = documents.last ?? lastDocument
-        lastOrphan = orphans.last ?? lastOrphan
-        if !selection.isOfURLs { try session.eraseNames(of: selection.collections, identity: selection.identity) }
-        var touched = Set(orphans)
-        for document in documents { touched.formUnion(try erase(document)) }
-        for id in orphans { try session.forget(id) }
-        removed.documents += documents.count
-        for id in touched {
-            guard let record = session.records[id], record.isEmpty else { continue }
-            let model = try session.names.collection(record.collection, in: session.database).model
-            removed.objects += 1
-            removed.models[model, default: 0] += 1
+        var (position, isAtEnd) = (Int64(0), false)
+        while !isAtEnd {
+            let start = position
+            let slice = try await core.scan { database, deadline in
+                try CleanSelection(filter, in: database, now: time).documents(
+                    after: start,
+                    upTo: last,
+                    CleanSelection.Bounds(bytes: Int64(core.budget.batch), deadline: deadline)
+                )
+            }
+            try await remove(documents: slice.found, askedAt: time)
+            (position, isAtEnd) = (slice.position, slice.isAtEnd)
         }
-        return documents.count == Self.slice || orphans.count == Self.slice
+        (position, isAtEnd) = (0, false)
+        while !isAtEnd {
+            let start = position
+            let slice = try await core.scan { database, deadline in
+                try CleanSelection(filter, in: database, now: time)
+                    .orphans(after: start, CleanSelection.Bounds(deadline: deadline))
+            }
+            try await remove(orphans: slice.found, askedAt: time)
+            (position, isAtEnd) = (slice.position, slice.isAtEnd)
+        }
+        return CleanResult(removed: removed, erasure: try await erase() ? .erased : .pending)
     }
 
-    /// Removes a document and what its answer alone had to tell; returns the objects it showed.
-    private func erase(_ document: DocumentID) throws -> Set<ObjectID> {
+    // MARK: Slices
+
+    private mutating func remove(documents: [DocumentID], askedAt time: Int64) async throws(StoreError) {
+        try await remove(documents) { [filter] session in
+            let selection = try CleanSelection(filter, in: session.database, now: time)
+            var (count, touched) = (0, Set<ObjectID>())
+            for document in documents where try selection.isMeant(document) {
+                guard let objects = try Self.erase(document, in: session) else { continue }
+                count += 1
+                touched.formUnion(objects)
+            }
+            return (count, touched)
+        }
+    }
+
+    private mutating func remove(orphans: [ObjectID], askedAt time: Int64) async throws(StoreError) {
+        try await remove(orphans) { [filter] session in
+            let selection = try CleanSelection(filter, in: session.database, now: time)
+            let meant = try orphans.filter { try selection.isOrphan($0, knownBefore: time) }
+            for id in meant { try session.forget(id) }
+            return (0, Set(meant))
+        }
+    }
+
+    /// Has the writer remove a slice, and counts what went: documents, and those objects of which nothing is left.
+    private mutating func remove(
+        _ slice: [Int64],
+        _ work: @escaping @Sendable (WriteSession) throws -> (documents: Int, touched: Set<ObjectID>)
+    ) async throws(StoreError) {
+        guard !slice.isEmpty else { return }
+        let gone = try await core.write(.prompt) { session in
+            // What others have in the same batch is not this one's.
+            try session.flush()
+            let before = try FileBudget.used(in: session.database)
+            session.journal.isErasing = true
+            defer { session.journal.isErasing = false }
+            let (documents, touched) = try work(session)
+            var gone = StoreCount(objects: 0, documents: documents, bytes: 0, models: [:])
+            for id in touched {
+                guard let record = session.records[id], record.isEmpty else { continue }
+                let model = try session.names.collection(record.collection, in: session.database).model
+                gone.objects += 1
+                gone.models[model, default: 0] += 1
+            }
+            try session.flush()
+            gone.bytes = before - (try FileBudget.used(in: session.database))
+            return gone
+        }
+        removed.documents += gone.documents
+        removed.objects += gone.objects
+        removed.bytes = max(removed.bytes + gone.bytes, 0)
+        removed.models.merge(gone.models, uniquingKeysWith: +)
+    }
+
+    /// Removes a document and what its answer alone had to tell; returns the objects it showed, nil when it is gone.
+    private static func erase(_ document: DocumentID, in session: WriteSession) throws -> Set<ObjectID>? {
         let observation = try Query(session.database, "SELECT observation FROM _documents WHERE id = ?")
             .first(.integer(document)) { $0.integer(0) }
+        guard let observation else { return nil }
         let objects = Set(try StoredBody.pins(of: document, in: session.database).map(\.object))
-        try session.remove(document)
+        try session.remove(document, isForgotten: true)
         for id in objects {
             guard let record = try session.record(id) else { continue }
             guard record.isPinned else {
@@ -82,4 +125,28 @@ struct Cleaner {
         }
         return objects
     }
+
+    // MARK: Bytes
+
+    /// Gives the pages that are free now back, and empties the WAL; false where a foreign reader keeps it.
+    ///
+    /// SQLite overwrites what it frees (secure_delete); what is left of it is in the WAL.
+    private func erase() async throws(StoreError) -> Bool {
+        let core = core
+        try await core.write(.durable) { _ in }
+        var isMore = true
+        while isMore {
+            isMore = try await core.write(.prompt, alone: true) { try FileKeeper(core: core).giveSomeBack($0) }
+        }
+        for _ in 0..<Self.attempts {
+            let isErased = try await core.write(.prompt, alone: true) {
+                FileKeeper(core: core).emptyWAL($0, patience: Self.patience)
+            }
+            if isErased { return true }
+        }
+        return false
+    }
+
+    /// How often the WAL is tried, and for how many milliseconds each time: a second in all.
+    private static let (attempts, patience) = (20, 50)
 }

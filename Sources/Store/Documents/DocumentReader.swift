@@ -79,7 +79,7 @@ struct DocumentReader {
     }
 
     /// Puts in body, form and objects; true if a look showed a suspicious document to be the newest.
-    private func fill(
+    func fill(
         _ document: inout StoredDocument,
         _ observation: Observation,
         scope: Int64,

@@ -108,6 +108,8 @@ public struct ReceivedObservation: Sendable {
     public var kind: Observation.Kind
     /// What the body holds.
     public var rule: BodyRule
+    /// The method of the request.
+    public var method: String
     /// Path and query that were asked for; for warnings, and to know the answer again.
     public var url: String
     /// What surrounds the body, for identities and keys that are not in it.
@@ -123,9 +125,11 @@ public struct ReceivedObservation: Sendable {
         end: Int64,
         kind: Observation.Kind = .write,
         rule: BodyRule,
+        method: String = "POST",
         url: String = "",
         surroundings: MappingContext = .none
     ) {
+        self.method = method
         self.url = url
         self.surroundings = surroundings
         self.upstream = upstream

@@ -62,14 +62,13 @@ public final class Showings: Sendable {
 
     /// Flips every answer that shows one of these objects.
     ///
-    /// A flipped list is dropped: its answers will be composed anew and registered again.
+    /// A flipped list is dropped: its answers will be composed anew and registered again. It is taken out first, so that
+    /// nobody who registers or leaves waits for a long one.
     func objectsChanged(_ objects: [ObjectID]) {
-        lists.withLock { lists in
-            for object in objects {
-                guard let list = lists.removeValue(forKey: object) else { continue }
-                list.first?.isDirty.store(true, ordering: .relaxed)
-                for residence in list.others { residence.isDirty.store(true, ordering: .relaxed) }
-            }
+        for object in objects {
+            guard let list = lists.withLock({ $0.removeValue(forKey: object) }) else { continue }
+            list.first?.isDirty.store(true, ordering: .relaxed)
+            for residence in list.others { residence.isDirty.store(true, ordering: .relaxed) }
         }
     }
 }

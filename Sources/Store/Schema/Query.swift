@@ -148,6 +148,11 @@ struct QueryRow {
         [UInt8](buffer(column))
     }
 
+    /// Calls back with the bytes of a blob or a text, valid during the call only.
+    func withBytes<Result>(_ column: Int32, _ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
+        try body(buffer(column))
+    }
+
     func string(_ column: Int32) -> String {
         String(decoding: buffer(column), as: UTF8.self)
     }

@@ -14,6 +14,7 @@ enum Schema {
         migrator.registerMigration("0002") { try $0.execute(sql: second) }
         migrator.registerMigration("0003") { try $0.execute(sql: tombstones) }
         migrator.registerMigration("0004") { try $0.execute(sql: changes) }
+        migrator.registerMigration("0005") { try $0.execute(sql: provenance) }
         migrator.registerMigration("0006") { try $0.execute(sql: flipFlop) }
         return migrator
     }

@@ -128,14 +128,19 @@ struct FileKeeper {
     /// Gives free pages back to the file system.
     func giveBack(_ session: WriteSession) {
         // In slices: each is a transaction that the WAL has to hold.
-        while let free = try? Query(session.database, "PRAGMA freelist_count").first(read: { $0.integer(0) }), free > 0
-        {
-            do {
-                try Query(session.database, "PRAGMA incremental_vacuum(512)").run()
-            } catch {
-                return
-            }
-            shortenWAL(session)
+        while (try? giveSomeBack(session)) == true {}
+    }
+
+    /// Gives some of them back; true while there are more.
+    func giveSomeBack(_ session: WriteSession) throws -> Bool {
+        func free() throws -> Int64 {
+            try Query(session.database, "PRAGMA freelist_count").first { $0.integer(0) } ?? 0
         }
+        let before = try free()
+        guard before > 0 else { return false }
+        try Query(session.database, "PRAGMA incremental_vacuum(512)").run()
+        shortenWAL(session)
+        let after = try free()
+        return after > 0 && after < before
     }
 }

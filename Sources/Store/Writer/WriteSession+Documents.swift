@@ -46,6 +46,9 @@ extension WriteSession {
         receipt.warnings += intake.warnings
         // What this answer itself has changed has numbers by now.
         receipt.sequence = numbers.sequence
+        if isOvertaken || preparation.isSecret {
+            try note(source: "GET \(key.url)", of: observation.sequence)
+        }
         if isOvertaken { return receipt }
         if preparation.isSecret {
             // What it takes the place of goes; memory, which keeps the answer itself, is told nothing.
@@ -89,6 +92,7 @@ extension WriteSession {
             in: database
         )
         let observation = newObservation(start: observed.start, end: observed.end, kind: observed.kind)
+        try note(source: "\(observed.method) \(observed.url)", of: observation.sequence)
         let intake = try take(
             preparation,
             scope: scope,
@@ -287,14 +291,17 @@ extension WriteSession {
     }
 
     /// Deletes a document and what only it needed; tells nobody.
+    ///
+    /// - Parameter isForgotten: whether not even its URL is to be remembered with what it told of objects.
     @discardableResult
-    func delete(_ id: DocumentID) throws -> Digest128? {
+    func delete(_ id: DocumentID, isForgotten: Bool = false) throws -> Digest128? {
         let found = try query("SELECT scope, url, observation FROM _documents WHERE id = ?")
             .first(.integer(id)) { (scope: $0.integer(0), url: $0.string(1), observation: $0.integer(2)) }
         guard let found else { return nil }
         let scope = try names.scope(found.scope, in: database)
         try unpin(try StoredBody.pins(of: id, in: database))
         try use(found.observation, by: -1)
+        if !isForgotten { try note(source: "GET \(found.url)", of: found.observation) }
         try query("DELETE FROM _bodies WHERE document = ?").run(.integer(id))
         try query("DELETE FROM _used WHERE document = ?").run(.integer(id))
         try query("DELETE FROM _documents WHERE id = ?").run(.integer(id))
@@ -309,8 +316,8 @@ extension WriteSession {
     }
 
     /// Deletes a document for good and lets the listener know.
-    func remove(_ id: DocumentID) throws {
-        guard let digest = try delete(id) else { return }
+    func remove(_ id: DocumentID, isForgotten: Bool = false) throws {
+        guard let digest = try delete(id, isForgotten: isForgotten) else { return }
         outcome.removed.append(digest)
     }
 

@@ -28,6 +28,11 @@ extension WriteSession {
         )
     }
 
+    /// Notes where an observation comes from, once no document tells it; written only if something still names it.
+    func note(source: String, of id: Int64) throws {
+        try observationRecord(id).source = source
+    }
+
     /// Counts something that names an observation, or does so no longer.
     func use(_ id: Int64, by difference: Int64) throws {
         let record = try observationRecord(id)
@@ -70,13 +75,19 @@ extension WriteSession {
             } else if record.isStored {
                 try query("UPDATE _observations SET start = ?, finish = ?, uses = ? WHERE id = ?")
                     .run(.integer(record.start), .integer(record.end), .integer(record.uses), .integer(id))
+                if let source = record.source {
+                    try query("UPDATE _observations SET source = ? WHERE id = ?").run(.string(source), .integer(id))
+                }
             } else {
-                try query("INSERT INTO _observations VALUES (?, ?, ?, ?, ?, ?)").run(
+                try query(
+                    "INSERT INTO _observations (id, start, finish, kind, uses, source, route) VALUES (?, ?, ?, ?, ?, ?, ?)"
+                ).run(
                     .integer(id),
                     .integer(record.start),
                     .integer(record.end),
                     .integer(Int64(record.kind.rawValue)),
                     .integer(record.uses),
+                    SQLValue(record.source),
                     record.route == 0 ? .null : .integer(record.route)
                 )
             }

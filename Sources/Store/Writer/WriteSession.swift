@@ -38,6 +38,8 @@ final class WriteSession {
         var kind: Observation.Kind
         let route: Int64
         var uses: Int64
+        /// Method and URL, where no document tells them; nil: what is there stays.
+        var source: String?
         let isStored: Bool
         var isModified: Bool
 

@@ -1,0 +1,53 @@
+import Mapping
+import Store
+
+extension AdminRequest {
+    /// How its path names an object.
+    var objectName: String { "\(captures["model"] ?? "") \(captures["id"] ?? "")" }
+
+    /// The objects that its path names, of every principal and context that is not ruled out; never none.
+    func namedObjects(limit: Int, in context: any AdminContext) async throws(Problem) -> [ObjectRow] {
+        let query = ObjectQuery(
+            model: captures["model"],
+            identity: captures["id"],
+            upstream: value("upstream"),
+            principal: value("principal"),
+            limit: limit
+        )
+        let rows = try await asked { () throws(StoreError) in try await context.lookup.objects(query).rows }
+        guard rows.isEmpty else { return rows }
+        let (model, id) = (captures["model"] ?? "", captures["id"] ?? "")
+        guard context.modelNames.contains(model) else {
+            let nearest = Suggestion.nearest(to: model, among: context.modelNames)
+            let known = context.modelNames.joined(separator: ", ")
+            throw .notFound(
+                "no model is named \(model): "
+                    + (nearest.map { "did you mean \($0)?" }
+                        ?? (known.isEmpty ? "the config declares none" : "the config declares \(known)"))
+            )
+        }
+        throw .notFound("no \(model) is known as \(id)" + (try await hint(for: query, in: context)))
+    }
+
+    /// What may have been meant by an identity that is none: the same one elsewhere, or one that is spelled alike.
+    private func hint(for query: ObjectQuery, in context: any AdminContext) async throws(Problem) -> String {
+        var wider = query
+        wider.model = nil
+        (wider.upstream, wider.principal) = (nil, nil)
+        wider.limit = 1
+        let elsewhere = try await asked { () throws(StoreError) in try await context.store.objects(wider).rows.first }
+        if let elsewhere {
+            let (upstream, principal) = (elsewhere.upstream, elsewhere.principal)
+            return elsewhere.model == query.model
+                ? "; \(upstream) has one for \(principal)" : "; a \(elsewhere.model) of \(upstream) is"
+        }
+        var all = query
+        all.identity = nil
+        all.limit = Paging.maximum
+        let rows = try await asked { () throws(StoreError) in try await context.store.objects(all).rows }
+        let names = rows.flatMap { row in
+            [row.identity] + (context.models[row.upstream]?.keys(in: row.json, of: row.model).map(\.value) ?? [])
+        }
+        return Suggestion.nearest(to: query.identity ?? "", among: names).map { ": did you mean \($0)?" } ?? ""
+    }
+}

@@ -1,0 +1,179 @@
+/// The answer to `larder why` as people read it in a terminal.
+struct WhyText: Decodable {
+    var objects: [Object]
+
+    struct Object: Decodable {
+        var upstream: String
+        var principal: String
+        var context: String
+        var model: String
+        var id: String
+        var members: [Member]
+        var documents: [ShowingRow]
+        var next: Cursor?
+    }
+
+    struct Member: Decodable {
+        var pointer: String
+        var properties: [String]
+        var standing: String
+        var merge: String
+        var moves: Bool
+        var value: AnyJSON?
+        var from: Source?
+        var candidates: [Sighting]?
+        var overruled: [Sighting]?
+        var quarantined: [Sighting]?
+        var gathered: [Part]?
+    }
+
+    struct Sighting: Decodable {
+        var value: AnyJSON?
+        var from: Source
+        var rule: String?
+    }
+
+    struct Part: Decodable {
+        var value: AnyJSON?
+        var at: String
+    }
+
+    struct Source: Decodable {
+        var method: String?
+        var url: String?
+        var kind: String
+        var start: String
+        var end: String
+        var age: Int
+    }
+
+    func text(asksForDocuments: Bool) -> String {
+        objects.map { $0.text(asksForDocuments: asksForDocuments) }.joined(separator: "\n\n")
+    }
+}
+
+extension WhyText.Object {
+    fileprivate func text(asksForDocuments: Bool) -> String {
+        let context = context.isEmpty ? "" : ", \(HumanText.line(context, width: 60))"
+        var parts = ["\(model) \(HumanText.line(id, width: 60)) (\(upstream), \(principal)\(context))"]
+        let declared = members.filter { $0.standing != "undeclared" }
+        var table = TextTable(columns: [
+            ("member", .left), ("value", .left), ("from", .left), ("age", .right), ("", .left),
+        ])
+        table.rows = declared.flatMap(\.rows)
+        if !declared.isEmpty { parts.append(table.text) }
+        let others = members.filter { $0.standing == "undeclared" }.map { String($0.pointer.dropFirst()) }
+        if !others.isEmpty {
+            parts.append(
+                "not declared, so each answer keeps its own: \(HumanText.line(others.joined(separator: ", "), width: 400))"
+            )
+        }
+        if asksForDocuments {
+            if documents.isEmpty {
+                parts.append(next == nil ? "No document shows it." : "No document that shows it was found yet.")
+            } else {
+                parts.append("Shown by:\n" + ShowingRow.table(documents))
+            }
+            if next != nil { parts.append("There may be more: larder documents --shows \(model)/\(id)") }
+        }
+        return parts.joined(separator: "\n\n")
+    }
+}
+
+extension WhyText.Member {
+    /// The newest value or the candidates, then what gave way to it.
+    fileprivate var rows: [[String]] {
+        let path = String(pointer.dropFirst()).replacing("/", with: ".")
+        let name = properties.isEmpty || properties == [path] ? path : "\(properties.joined(separator: ", ")) (\(path))"
+        var rows: [[String]] = []
+        switch standing {
+        case "disputed", "contradicted":
+            let reason =
+                standing == "disputed" ? "disputed: asked for at the same time" : "its answer disagrees with itself"
+            rows = (candidates ?? []).map { Self.row("", $0.value, $0.from, reason) }
+        case "gathered":
+            rows = [
+                Self.row(
+                    "",
+                    value,
+                    nil,
+                    "merge: \(merge), of \(HumanText.count(gathered?.count ?? 0, "answer's value"))"
+                )
+            ]
+        case "quarantined":
+            rows = []
+        default:
+            let note =
+                standing == "local" ? "local" : moves ? (merge == "latest" ? "" : "merge: \(merge)") : "does not move"
+            rows = [Self.row("", value, from, note)]
+        }
+        rows += (overruled ?? []).map { Self.row("", $0.value, $0.from, "  " + Self.words($0.rule)) }
+        rows += (quarantined ?? []).map { Self.row("", $0.value, $0.from, "  fails its checks") }
+        if !rows.isEmpty { rows[0][0] = HumanText.line(name, width: 40) }
+        return rows
+    }
+
+    private static func row(_ name: String, _ value: AnyJSON?, _ from: WhyText.Source?, _ note: String) -> [String] {
+        [
+            name, HumanText.line(value?.text ?? "", width: 40),
+            from.map {
+                "\($0.method ?? "") \(HumanText.line($0.url ?? "an answer that is gone", width: 60)) (\($0.kind))"
+            } ?? "",
+            from.map { HumanText.age($0.age) } ?? "", note,
+        ]
+    }
+
+    private static func words(_ rule: String?) -> String {
+        switch rule {
+        case "modified": "older, says the object itself"
+        case "lag": "a list's, too soon after"
+        case "later": "older"
+        default: "no longer counts"
+        }
+    }
+}
+
+/// A document that shows an object.
+struct ShowingRow: Decodable {
+    var upstream: String
+    var principal: String
+    var url: String
+    var status: Int
+    var age: Int
+    var shows: String
+    var reason: String?
+
+    static func table(_ rows: [ShowingRow]) -> String {
+        var table = TextTable(columns: [
+            ("shows", .left), ("age", .right), ("status", .right), ("principal", .left), ("url", .left), ("", .left),
+        ])
+        table.rows = rows.map { row in
+            [
+                row.words, HumanText.age(row.age), "\(row.status)", row.principal,
+                "\(row.upstream) \(HumanText.line(row.url, width: 100))",
+                row.reason.map { HumanText.line($0, width: 120) } ?? "",
+            ]
+        }
+        return table.text
+    }
+
+    private var words: String {
+        switch shows {
+        case "newest": "the newest"
+        case "composed": "the newest, composed"
+        default: "a miss"
+        }
+    }
+}
+
+extension HumanText {
+    /// `12 s`, `5 min`, `3 h`, `2 d`.
+    static func age(_ seconds: Int) -> String {
+        switch seconds {
+        case ..<120: "\(seconds) s"
+        case ..<7200: "\(seconds / 60) min"
+        case ..<172_800: "\(seconds / 3600) h"
+        default: "\(seconds / 86_400) d"
+        }
+    }
+}

@@ -1,0 +1,222 @@
+import GRDB
+import Mapping
+
+/// Reads what a document shows, and where an observation comes from, within one read snapshot.
+struct ShowingReader {
+    private let database: Database
+    private let models: [String: UpstreamModels]
+    private let lag: Int64
+
+    init(_ database: Database, models: [String: UpstreamModels], lag: Int64) {
+        self.database = database
+        self.models = models
+        self.lag = lag
+    }
+
+    // MARK: Documents
+
+    /// A document that shows an object; nil when it is gone.
+    ///
+    /// Costs what its composition costs where something newer is known.
+    func document(_ id: DocumentID, showing object: ObjectID) throws -> ShowingDocument? {
+        let found = try Query(
+            database,
+            """
+            SELECT d.id, u.text, p.label, x.text, d.url, d.status, d.head, d.policy, d.length,
+                o.start, o.finish, t.at, b.pins, d.observation, o.kind, d.scope, d.verified, s.principal,
+                o.route
+            FROM _documents d
+            JOIN _scopes s ON s.id = d.scope
+            JOIN _names u ON u.id = s.upstream
+            JOIN _principals p ON p.id = s.principal
+            JOIN _names x ON x.id = s.context
+            JOIN _observations o ON o.id = d.observation
+            JOIN _bodies b ON b.document = d.id
+            LEFT JOIN _used t ON t.document = d.id
+            WHERE d.id = ?
+            """
+        ).first(.integer(id)) { row in
+            let pins = try Pins.decode(row.bytes(12))
+            let document = DocumentRow(
+                id: row.integer(0),
+                upstream: row.string(1),
+                principal: row.string(2),
+                context: row.string(3),
+                url: row.string(4),
+                status: Int(row.integer(5)),
+                head: row.bytes(6),
+                policy: row.bytes(7),
+                objects: Set(pins.map(\.object)).count,
+                bytes: row.integer(8),
+                start: row.integer(9),
+                end: row.integer(10),
+                used: row.integer(11) * 1_000_000
+            )
+            let showing = ShowingDocument(
+                row: document,
+                appearance: .newest,
+                versions: Set(pins.filter { $0.object == object }.map(\.version)).sorted(),
+                observation: Observation(
+                    sequence: row.integer(13),
+                    start: row.integer(9),
+                    end: row.integer(10),
+                    kind: Observation.Kind(rawValue: UInt8(truncatingIfNeeded: row.integer(14))) ?? .list,
+                    route: row.integer(18)
+                )
+            )
+            return (showing: showing, scope: row.integer(15), verified: row.integer(16), principal: row.integer(17))
+        }
+        guard let found else { return nil }
+        var showing = found.showing
+        showing.appearance = try appearance(
+            of: showing.row,
+            showing.observation,
+            scope: found.scope,
+            verified: found.verified,
+            principal: found.principal
+        )
+        return showing
+    }
+
+    /// As a look-up would find it.
+    private func appearance(
+        of row: DocumentRow,
+        _ observation: Observation,
+        scope: Int64,
+        verified: Int64,
+        principal: PrincipalID
+    ) throws -> ShowingDocument.Appearance {
+        let reader = try DocumentReader(database, models: models)
+        var document = StoredDocument(
+            id: row.id,
+            key: DocumentKey(upstream: row.upstream, principal: principal, context: row.context, url: row.url),
+            variant: [],
+            status: row.status,
+            head: [],
+            policy: [],
+            body: [],
+            form: .asReceived,
+            objects: [],
+            start: row.start,
+            end: row.end,
+            sequence: 0
+        )
+        _ = try reader.fill(&document, observation, scope: scope, verified: verified)
+        return switch document.form {
+        case .asReceived: .newest
+        case .composed: .composed
+        case .outdated(let reason): .outdated(reason: reason)
+        }
+    }
+
+    // MARK: Members
+
+    /// Where an object's members come from; nil when it is gone.
+    ///
+    /// - Parameter showing: documents that show it, which may tell of older values.
+    func provenance(of object: ObjectID, showing documents: [ShowingDocument]) throws
+        -> (members: [Provenance.Member], sources: [Int64: ObservationSource])?
+    {
+        let found = try Query(
+            database,
+            """
+            SELECT o.state, o.accumulated, m.text, u.text FROM _objects o
+            JOIN _collections c ON c.id = o.collection JOIN _scopes s ON s.id = c.scope
+            JOIN _names m ON m.id = c.model JOIN _names u ON u.id = s.upstream WHERE o.id = ?
+            """
+        ).first(.integer(object)) {
+            (state: $0.bytes(0), accumulated: $0.bytes(1), model: $0.string(2), upstream: $0.string(3))
+        }
+        guard let found else { return nil }
+        let reader = try DocumentReader(database, models: models)
+        let state = try reader.state(
+            in: found.state,
+            accumulated: found.accumulated,
+            of: found.model,
+            upstream: found.upstream
+        )
+        let provenance = state.provenance(
+            model: found.model,
+            models: models[found.upstream]?.models ?? .none,
+            lag: lag,
+            others: try others(than: state, in: documents, of: found.model, upstream: found.upstream)
+        )
+        var sources: [Int64: ObservationSource] = [:]
+        for document in documents {
+            let source = ObservationSource(method: "GET", url: document.row.url, isStored: true)
+            sources[document.observation.sequence] = source
+        }
+        for member in provenance.members {
+            let sightings = member.sightings + member.overruled.map(\.sighting) + member.quarantined
+            for sequence in sightings.map(\.observation.sequence) where sources[sequence] == nil {
+                sources[sequence] = try source(of: sequence)
+            }
+        }
+        return (provenance.members, sources)
+    }
+
+    /// What documents show that no longer tells what is known, each version as the latest of them shows it.
+    private func others(
+        than state: ObjectState,
+        in documents: [ShowingDocument],
+        of model: String,
+        upstream: String
+    ) throws -> [Contribution] {
+        let known = Set(state.contributions.map(\.version))
+        var latest: [Int64: Observation] = [:]
+        for document in documents {
+            for version in document.versions where !known.contains(version) {
+                guard document.observation.start >= latest[version]?.start ?? .min else { continue }
+                latest[version] = document.observation
+            }
+        }
+        return try latest.sorted { ($0.value.start, $0.key) > ($1.value.start, $1.key) }.compactMap {
+            version,
+            observation in
+            try Query(database, "SELECT payload, declared FROM _versions WHERE id = ?").first(.integer(version)) {
+                row in
+                let payload = row.bytes(0)
+                let models = models[upstream]?.models
+                return Contribution(
+                    observation: observation,
+                    version: version,
+                    payload: models?.migrate(payload, of: model, from: Int(row.integer(1))) ?? payload
+                )
+            }
+        }
+    }
+
+    /// Where an observation comes from; nil where that is not known.
+    private func source(of observation: Int64) throws -> ObservationSource? {
+        let noted = try Query(database, "SELECT source FROM _observations WHERE id = ? AND source IS NOT NULL")
+            .first(.integer(observation)) { $0.string(0) }
+        if let noted {
+            let parts = noted.split(separator: " ", maxSplits: 1, omittingEmptySubsequences: false)
+            return ObservationSource(method: String(parts[0]), url: String(parts.last ?? ""), isStored: false)
+        }
+        return try url(observedAs: observation).map { ObservationSource(method: "GET", url: $0, isStored: true) }
+    }
+
+    /// The URL of the document with an observation.
+    ///
+    /// One writer gives out both numbers, and a document keeps its observation for life: the one order is the other, and
+    /// some twenty look-ups find it among a million.
+    private func url(observedAs observation: Int64) throws -> String? {
+        var low: DocumentID = 0
+        var high = try Query(database, "SELECT max(id) FROM _documents").first { $0.integer(0) + 1 } ?? 0
+        let query = try Query(database, "SELECT id, observation, url FROM _documents WHERE id >= ? ORDER BY id LIMIT 1")
+        while low < high {
+            let middle = low + (high - low) / 2
+            let found = try query.first(.integer(middle)) {
+                (id: $0.integer(0), observation: $0.integer(1), url: $0.string(2))
+            }
+            guard let found else {
+                high = middle
+                continue
+            }
+            if found.observation == observation { return found.url }
+            if found.observation < observation { low = found.id + 1 } else { high = middle }
+        }
+        return nil
+    }
+}
