@@ -76,6 +76,8 @@ struct ContributionTable {
         var side: ObservationOrder.Side
         /// The members on which another version of the same answer disagrees with it.
         var contradicted: Set<MemberPath> = []
+        /// The objects within it that a newer contribution shows as something else: what they held is no longer known.
+        var replaced: Set<MemberPath> = []
 
         var isContradicted: Bool { !contradicted.isEmpty }
     }
@@ -99,28 +101,62 @@ struct ContributionTable {
             )
         }
         setAsideContradictions()
+        setAsideReplaced()
     }
 
+    /// How many versions of one answer are looked at closely, and how many that tell something are kept of more.
+    private static let manyVersions = (compared: 16, kept: 64)
+
     /// Versions of one answer that disagree on a member do not observe it (law 6): its order of arrival says nothing.
+    ///
+    /// Of very many, those go that say nothing that the others do not.
     private mutating func setAsideContradictions() {
-        guard rows.count > 1 else { return }
-        var contradicted: [(sequence: Int64, path: MemberPath)] = []
-        for (index, row) in rows.enumerated() {
-            for other in rows[..<index] where other.side.observation.sequence == row.side.observation.sequence {
-                for (path, member) in row.members {
-                    guard let theirs = other.members[path], !theirs.agrees(with: member) else { continue }
-                    contradicted.append((row.side.observation.sequence, path))
+        let sequence = { (row: Row) in row.side.observation.sequence }
+        let hasTwins = rows.indices.contains { index in
+            rows[..<index].contains { sequence($0) == sequence(rows[index]) }
+        }
+        guard hasTwins else { return }
+        var idle: Set<Int> = []
+        for (_, twins) in Dictionary(grouping: rows.indices, by: { sequence(rows[$0]) }) where twins.count > 1 {
+            var shown: [MemberPath: [ObservedMember]] = [:]
+            var contradicted: Set<MemberPath> = []
+            var telling = 0
+            for index in twins {
+                var isTelling = false
+                for (path, member) in rows[index].members where !contradicted.contains(path) {
+                    let known = shown[path] ?? []
+                    if known.contains(where: { !$0.agrees(with: member) }) {
+                        contradicted.insert(path)
+                        isTelling = true
+                    } else if known.count < 4, !known.contains(where: { $0.value.bytes == member.value.bytes }) {
+                        shown[path, default: []].append(member)
+                        isTelling = true
+                    }
+                }
+                if isTelling { telling += 1 }
+                if twins.count > Self.manyVersions.compared, !isTelling || telling > Self.manyVersions.kept {
+                    idle.insert(index)
                 }
             }
+            if !contradicted.isEmpty { for index in twins { rows[index].setAside(contradicted) } }
         }
-        guard !contradicted.isEmpty else { return }
-        for index in rows.indices {
-            for (sequence, path) in contradicted where rows[index].side.observation.sequence == sequence {
-                guard rows[index].members[path] != nil else { continue }
-                rows[index].contradicted.insert(path)
-                rows[index].members[path] = nil
-                for inner in rows[index].members.keys where inner.isWithin(path) { rows[index].members[inner] = nil }
+        if !idle.isEmpty { rows = rows.indices.filter { !idle.contains($0) }.map { rows[$0] } }
+    }
+
+    /// What stood in an object is no longer known once something else was seen in that object's place: another object that
+    /// comes there later is another one.
+    private mutating func setAsideReplaced() {
+        guard rows.count > 1 else { return }
+        for older in rows.indices {
+            for (path, member) in rows[older].members where member.isContainer {
+                let isReplaced = rows.indices.contains { newer in
+                    replaces(newer, path) && order.overrides(rows[newer].side, rows[older].side)
+                }
+                if isReplaced { rows[older].replaced.insert(path) }
             }
+        }
+        for index in rows.indices {
+            for path in rows[index].replaced { rows[index].forget(within: path) }
         }
     }
 
@@ -199,6 +235,14 @@ struct ContributionTable {
         guard row.contradicted.allSatisfy({ path in newer.contains { rows[$0].members[path] != nil } }) else {
             return false
         }
+        // Without it, what it replaced in older ones would be known again.
+        let isNeeded = older.contains { old in
+            rows[old].replaced.contains { path in
+                replaces(index, path)
+                    && !others.contains { replaces($0, path) && order.overrides(rows[$0].side, rows[old].side) }
+            }
+        }
+        guard !isNeeded else { return false }
         return row.members.keys.allSatisfy { path in
             newer.contains { rows[$0].members[path] != nil }
                 && older.allSatisfy { old in
@@ -208,6 +252,10 @@ struct ContributionTable {
                         }
                 }
         }
+    }
+
+    private func replaces(_ index: Int, _ path: MemberPath) -> Bool {
+        rows[index].members[path].map { !$0.isContainer } ?? false
     }
 
     /// Whether a read that began before this write may still arrive, and no later write would tell that it is old.
@@ -228,6 +276,19 @@ struct ContributionTable {
 }
 
 extension ContributionTable.Row {
+    /// Takes out the members that other versions of the same answer contradict, and what is in them.
+    fileprivate mutating func setAside(_ paths: Set<MemberPath>) {
+        for path in paths where members[path] != nil {
+            contradicted.insert(path)
+            members[path] = nil
+            forget(within: path)
+        }
+    }
+
+    fileprivate mutating func forget(within path: MemberPath) {
+        for inner in members.keys where inner.isWithin(path) { members[inner] = nil }
+    }
+
     /// Whether this shows every member at its newest.
     func saysAll(of resolved: ResolvedObject) -> Bool {
         resolved.members.allSatisfy { path, newest in
