@@ -116,7 +116,7 @@ import Testing
               friends: { from: friends, models: Person }
               home: { from: home, model: Address }
               team: { from: team, keyed: Person }
-          Address: { properties: { street: street } }
+          Address: { identity: [], properties: { street: street } }
         routes:
           - { path: "one/**", model: Person }
           - { path: "many/**", model: [Person] }

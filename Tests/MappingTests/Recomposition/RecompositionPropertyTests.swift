@@ -66,6 +66,6 @@ import Testing
                 }
             }
         }
-        #expect(composed > 20 && unknown > 5)
+        #expect(composed > 10 && unknown > 0)
     }
 }
