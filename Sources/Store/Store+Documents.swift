@@ -88,7 +88,7 @@ extension Store {
                 { session in
                     let receipt = try session.receive(document, preparation)
                     try session.warn(
-                        preparation.warnings,
+                        receipt.warnings,
                         about: document.rule,
                         url: document.key.url,
                         at: session.clock.now()
@@ -124,7 +124,7 @@ extension Store {
                     { session in
                         let receipt = try session.observe(observation, preparation)
                         try session.warn(
-                            preparation.warnings,
+                            receipt.warnings,
                             about: observation.rule,
                             url: observation.url,
                             at: session.clock.now()

@@ -42,7 +42,7 @@ public final class Store: Sendable {
         do {
             let views = Views(models: configuration.models)
             let versions = ModelVersions(path: configuration.path, models: configuration.models)
-            let (settled, migrated) = try core.pool.writeWithoutTransaction { database in
+            let (settled, migrated, models) = try core.pool.writeWithoutTransaction { database in
                 let session = WriteSession(
                     database: database,
                     hasher: core.hasher,
@@ -54,11 +54,13 @@ public final class Store: Sendable {
                 )
                 let ((settled, migrated), _) = try session.transaction(durable: true) {
                     try views.install(in: database, hasher: core.hasher)
+                    try session.restoreSeparations()
                     return (try session.settleAllSuspects(), try versions.record(in: database))
                 }
                 numbers = session.numbers
-                return (settled, migrated)
+                return (settled, migrated, session.models)
             }
+            core.models = models
             notices += migrated
             if settled > 0 { notices.append(.suspectsSettled(documents: settled)) }
         } catch {
@@ -85,10 +87,12 @@ public final class Store: Sendable {
         try await core.read { try versions.check(in: $0) }
         core.models = compiled
         let hasher = core.hasher
-        try await core.write(.prompt) { session in
+        core.models = try await core.write(.prompt) { session in
             session.models = compiled
+            try session.restoreSeparations()
             try Views(models: models).install(in: session.database, hasher: hasher)
             _ = try versions.record(in: session.database)
+            return session.models
         }
         core.modernise(after: 0)
     }

@@ -30,11 +30,11 @@ public struct TimeSource: Sendable {
     }
 }
 
-/// The store's own clock: it is persisted, and never goes back.
+/// The store's own clock: it is persisted, never goes back, and never gives one time twice.
 ///
-/// It starts at the wall clock or at the highest time the store has ever
-/// committed, whichever is later, and from there counts elapsed time alone;
-/// setting the machine's clock does not move it.
+/// It starts at the wall clock or at the highest time the store has ever committed, whichever is later, and from there
+/// counts elapsed time alone; setting the machine's clock does not move it. Should elapsed time itself go back, it creeps on
+/// until that has caught up: what is observed later has a later time whatever happens.
 public final class StoreClock: Sendable {
     private let source: TimeSource
     private let offset: Int64
@@ -44,13 +44,22 @@ public final class StoreClock: Sendable {
         self.source = source
         let start = max(source.wall(), persisted + 1)
         offset = start - source.elapsed()
-        last = Atomic(start)
+        last = Atomic(start - 1)
     }
 
-    /// The time in microseconds since 1970; any thread; never less than before.
+    /// The time in microseconds since 1970; any thread; more than ever before.
     public func now() -> Int64 {
-        let time = offset + source.elapsed()
-        let (_, newest) = last.max(time, ordering: .relaxed)
-        return newest
+        let time = offset &+ source.elapsed()
+        var known = last.load(ordering: .relaxed)
+        while true {
+            let next = max(time, known + 1)
+            let (isExchanged, original) = last.weakCompareExchange(
+                expected: known,
+                desired: next,
+                ordering: .relaxed
+            )
+            if isExchanged { return next }
+            known = original
+        }
     }
 }

@@ -69,6 +69,9 @@ final class StoreCore: Sendable {
 
     /// Tells everybody in memory of a commit; on the writer's thread.
     func publish(_ outcome: WriteSession.Outcome, of session: WriteSession) throws {
+        for (upstream, separation) in outcome.separations {
+            _ = shared.withLock { $0.models[upstream]?.composer.separations.insert(separation) }
+        }
         recent.add(outcome.changed, at: session.numbers.sequence)
         for digest in outcome.removed where try !session.hasDocuments(under: digest) {
             presence.remove([digest.low])

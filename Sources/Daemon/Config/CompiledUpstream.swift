@@ -14,6 +14,8 @@ struct CompiledUpstream: Sendable {
         var bound: [String: String]
         /// What the route's captures matched, decoded.
         var captures: [String: String] = [:]
+        /// The route's path pattern.
+        var route = ""
     }
 
     init(_ settings: Settings.Upstream) throws(MappingError) {
@@ -59,6 +61,6 @@ struct CompiledUpstream: Sendable {
             bound[binding.key] = match.captures.first { $0.name == binding.capture }?.value
         }
         let captures = Dictionary(match.captures.map { ($0.name, $0.value) }) { first, _ in first }
-        return BodyMatch(rule: rule, bound: bound, captures: captures)
+        return BodyMatch(rule: rule, bound: bound, captures: captures, route: route.declaration.path)
     }
 }

@@ -112,7 +112,8 @@ final class AnswerCache: Sendable {
             sent: sent,
             kind: reading.kind,
             rule: rule,
-            surroundings: reading.surroundings(url: ready.key.url, fields: ready.answer.fields)
+            surroundings: reading.surroundings(url: ready.key.url, fields: ready.answer.fields),
+            route: reading.route
         )
         // Handed over at once, so that the store takes it in before any write that is answered from now on.
         store.receive(document) { [self] result in
@@ -185,6 +186,10 @@ final class AnswerCache: Sendable {
     }
 
     /// Puts an answer that a 304 has renewed in the place of the one that was asked about.
+    ///
+    /// - Parameters:
+    ///   - sent: when the request that the 304 answers was sent, on the store's clock.
+    ///   - overtakenAt: when a write was answered meanwhile.
     func renew(_ stored: ReadyAnswer, with ready: ReadyAnswer, sent: Int64, overtakenAt: Int64?) {
         let document = ready.document.load(ordering: .relaxed)
         // Until the commit of what it renews, nobody knows whose changes it would have to follow.
@@ -193,9 +198,11 @@ final class AnswerCache: Sendable {
         // Dirty in the meantime: so is its successor.
         if !stored.isClean { ready.residence.isDirty.store(true, ordering: .relaxed) }
         memory.insert(ready, at: ready.residence.digest)
+        // A 304 out of a cache between us and the upstream is as old as that says.
+        let age = max(0, ready.answer.policy.ageValue) * 1_000_000
         let (head, policy, end) = (
             StoredHead.encode(ready.upstream.storable(ready.answer.fields)), ready.answer.policy.bytes,
-            overtakenAt ?? now
+            (overtakenAt ?? now) - age
         )
         Task { [self] in
             do {
@@ -203,7 +210,7 @@ final class AnswerCache: Sendable {
                     document,
                     head: head,
                     policy: policy,
-                    observedFrom: sent,
+                    observedFrom: sent - age,
                     observedTo: end
                 )
                 if outcome == .dirty { ready.residence.isDirty.store(true, ordering: .relaxed) }
@@ -241,6 +248,8 @@ struct Reading: Sendable {
     var bound: [String: String]
     /// All captures of the path.
     var captures: [String: String] = [:]
+    /// The route's path pattern.
+    var route = ""
 
     /// What surrounds a body that is read so.
     func surroundings(url: String, fields: Fields) -> MappingContext {

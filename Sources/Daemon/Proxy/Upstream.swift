@@ -111,7 +111,8 @@ final class Upstream: Sendable {
             rule: match.rule,
             kind: match.rule.isList ? .list : .detail,
             bound: match.bound,
-            captures: match.captures
+            captures: match.captures,
+            route: match.route
         )
     }
 

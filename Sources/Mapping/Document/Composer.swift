@@ -12,6 +12,8 @@ public enum Composition: Sendable, Equatable {
 public struct Composer: Sendable {
     private let models: Models
     private let lag: Int64
+    /// What does not move between some routes.
+    public var separations: Separations
     /// How many bytes may be looked at or written for each byte of the document, and how many for any document: enough
     /// for every object at its newest several times over, and for lists that grow; not for what multiplies.
     private static let effort = (perByte: 16, atLeast: 8 << 20)
@@ -19,17 +21,20 @@ public struct Composer: Sendable {
     private static let growth = (factor: 4, atLeast: 1 << 20)
 
     /// A composer for the models of one upstream; `lag` in microseconds as given to `ObjectState.merge`.
-    public init(models: Models, lag: Int64) {
+    public init(models: Models, lag: Int64, separations: Separations = Separations()) {
         self.models = models
         self.lag = lag
+        self.separations = separations
     }
 
     /// Composes one document from its skeleton and the payloads of its pins in pre-order.
     ///
-    /// `state` is asked at most once for each object; nil: nothing is known of it.
+    /// `state` is asked at most once for each object; nil: nothing is known of it. `route` is that of the document's
+    /// observation.
     public func compose(
         skeleton: [UInt8],
         pins: [[UInt8]],
+        route: Int64 = 0,
         state: (ObjectName) throws -> ObjectState?
     ) rethrows -> Composition {
         guard let tree = PinTree(skeleton: skeleton, pins: pins) else {
@@ -40,7 +45,15 @@ public struct Composer: Sendable {
         let received = pins.reduce(skeleton.count) { $0 + $1.count }
         var effort = max(received * Self.effort.perByte, Self.effort.atLeast)
         while true {
-            for name in wanted { known[name] = KnownObject(try state(name), name, models: models, lag: lag) }
+            for name in wanted {
+                known[name] = KnownObject(
+                    try state(name),
+                    name,
+                    models: models,
+                    lag: lag,
+                    apartFrom: separations.strangers(to: route, model: name.model)
+                )
+            }
             var attempt = CompositionAttempt(tree: tree, models: models, known: known, effort: effort)
             attempt.run()
             effort = attempt.effort
@@ -66,12 +79,18 @@ struct KnownObject {
     /// The payload that alone is the newest, if one is: a pin that equals it needs no look.
     let only: [UInt8]?
 
-    init(_ state: ObjectState?, _ name: ObjectName, models: Models, lag: Int64) {
+    init(
+        _ state: ObjectState?,
+        _ name: ObjectName,
+        models: Models,
+        lag: Int64,
+        apartFrom strangers: [MemberPath: Set<Int64>]
+    ) {
         guard let state, !state.contributions.isEmpty, let model = models.index(of: name.model) else {
             (resolved, only) = (nil, nil)
             return
         }
-        resolved = state.resolved(model: model, models: models, lag: lag)
+        resolved = state.resolved(model: model, models: models, lag: lag, apartFrom: strangers)
         only = state.contributions.count == 1 ? state.contributions[0].payload : nil
     }
 }

@@ -18,6 +18,28 @@ public struct DecomposedBody: Sendable {
     /// does not recompose to what was received.
     public var showsSecret = false
 
+    /// The JSON pointer (RFC 6901) of an occurrence within the body; nil if there is none of this index.
+    ///
+    /// Costs a pass over the body up to there.
+    public func pointer(toOccurrence index: Int) -> String? {
+        guard occurrences.indices.contains(index) else { return nil }
+        // The texts around the next reference, outermost first, and the last reference met in each.
+        var open: [(text: [UInt8], reference: Range<Int>)] = [(skeleton, 0..<0)]
+        for occurrence in occurrences[...index] {
+            while let (text, last) = open.last {
+                if let found = text.withUnsafeBufferPointer({ Reference.next(in: $0, from: last.upperBound) }) {
+                    open[open.count - 1].reference = found
+                    break
+                }
+                open.removeLast()
+            }
+            open.append((occurrence.payload, 0..<0))
+        }
+        return open.dropLast().map { text, reference in
+            text.withUnsafeBufferPointer { JSONPointer.text(to: reference.lowerBound, in: $0) }
+        }.joined()
+    }
+
     /// Whether putting it together again gives these very bytes.
     public func recomposes(to body: [UInt8]) -> Bool {
         recompose(skeleton: skeleton, payloads: occurrences.map(\.payload)) == body

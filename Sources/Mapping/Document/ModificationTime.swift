@@ -3,6 +3,21 @@ enum ModificationTime: Equatable {
     case number(JSONNumber)
     case date(Timestamp)
 
+    /// What can be compared with each other.
+    enum Kind {
+        case number, date
+
+        /// Every kind, and that of what does not say when it was modified.
+        static let orNone: [Kind?] = [.number, .date, nil]
+    }
+
+    var kind: Kind {
+        switch self {
+        case .number: .number
+        case .date: .date
+        }
+    }
+
     /// Reads a JSON value; nil for everything that has no order of its own.
     init?(_ value: JSONSlice) {
         switch value.kind {

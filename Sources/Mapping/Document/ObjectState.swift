@@ -26,6 +26,20 @@ public struct ObjectState: Sendable, Equatable {
     /// - Returns: whether the newest value of some declared member changed, by JSON's equality; a member known for the
     ///   first time counts.
     public mutating func merge(_ new: [Contribution], model: String, models: Models, lag: Int64) -> Bool {
+        var changes: [MemberChange] = []
+        return merge(new, model: model, models: models, lag: lag, changes: &changes)
+    }
+
+    /// The same, telling which members known before have other values now.
+    ///
+    /// Those that are known for the first time are not among them, nor those that are in dispute.
+    public mutating func merge(
+        _ new: [Contribution],
+        model: String,
+        models: Models,
+        lag: Int64,
+        changes: inout [MemberChange]
+    ) -> Bool {
         guard let index = models.index(of: model) else {
             contributions = new.last.map { [$0] } ?? contributions
             return !new.isEmpty
@@ -36,13 +50,15 @@ public struct ObjectState: Sendable, Equatable {
             return true
         }
         if confirms(new) { return false }
-        let before = ContributionTable(contributions, model: index, models: models, lag: lag).resolved
+        let known = ContributionTable(contributions, model: index, models: models, lag: lag)
         var table = ContributionTable(contributions + new, model: index, models: models, lag: lag)
-        let after = table.resolved
+        let (before, after) = (known.resolved, table.resolved)
+        let isChanged = after.differs(from: before)
+        if isChanged { changes = table.changes(since: known, before, after) }
         table.prune(to: Self.maximumContributions)
         table.preferComplete(after)
         contributions = table.rows.map(\.contribution)
-        return after.differs(from: before)
+        return isChanged
     }
 
     private mutating func accumulate(_ new: [Contribution], model: Int, models: Models) {
@@ -82,6 +98,17 @@ public struct ObjectState: Sendable, Equatable {
         contributions[0].observation = new.observation
         contributions[0].version = new.version
         return true
+    }
+
+    /// Whether one observation of a version makes another one of the very same version needless.
+    ///
+    /// Both say the same of everything, so that only what they decide about others counts.
+    public static func isNeedless(_ observation: Observation, beside other: Observation, lag: Int64) -> Bool {
+        if other.kind == observation.kind, other.start >= observation.start, other.end >= observation.end {
+            return true
+        }
+        // A write is not: only it tells that a read begun before it is older.
+        return observation.kind != .write && ObservationOrder(lag: lag).isLater(other, observation)
     }
 
     /// The object with every declared member at its newest, in payload form; nil when the first contribution alone says
@@ -163,6 +190,30 @@ public struct ObjectState: Sendable, Equatable {
         }
     }
 
+    /// The members on which versions that one answer shows of an object disagree: the JSON pointer of each within the
+    /// object, without the leading slash, and the positions of two versions that differ.
+    public static func disagreements(
+        among payloads: [[UInt8]],
+        model: String,
+        models: Models
+    ) -> [(member: String, one: Int, other: Int)] {
+        guard let index = models.index(of: model) else { return [] }
+        var known: [MemberPath: (position: Int, member: ObservedMember)] = [:]
+        var found: [MemberPath: (one: Int, other: Int)] = [:]
+        for (position, payload) in payloads.enumerated() {
+            guard let value = JSONSlice(payload) else { continue }
+            for (path, member) in ObservedMembers(value, model: index, models: models).members {
+                guard !member.isRepeated, found[path] == nil else { continue }
+                guard let first = known[path] else {
+                    known[path] = (position, member)
+                    continue
+                }
+                if !first.member.agrees(with: member) { found[path] = (first.position, position) }
+            }
+        }
+        return found.map { ($0.key.text, $0.value.one, $0.value.other) }.sorted { $0.0 < $1.0 }
+    }
+
     /// The object's identity in the spelling of the upstream; nil for identities of several members.
     public func identityJSON(model: String, models: Models) -> [UInt8]? {
         guard let index = models.index(of: model), models.compiled[index].hasOwnIdentity,
@@ -174,8 +225,13 @@ public struct ObjectState: Sendable, Equatable {
     }
 
     /// The newest of everything, for composing.
-    func resolved(model: Int, models: Models, lag: Int64) -> ResolvedObject {
-        ContributionTable(contributions, model: model, models: models, lag: lag).resolved
+    func resolved(
+        model: Int,
+        models: Models,
+        lag: Int64,
+        apartFrom strangers: [MemberPath: Set<Int64>] = [:]
+    ) -> ResolvedObject {
+        ContributionTable(contributions, model: model, models: models, lag: lag).resolved(apartFrom: strangers)
     }
 }
 

@@ -14,17 +14,22 @@ public struct Observation: Sendable, Equatable {
     public var sequence: Int64
     /// When the request was sent, minus the answer's `Age`; microseconds.
     public var start: Int64
-    /// When the answer was complete; microseconds.
+    /// When the answer was complete, minus its `Age`; microseconds.
+    ///
+    /// What an intermediary has kept for a while does not tell of what happened since.
     public var end: Int64
     /// The kind of answer.
     public var kind: Kind
+    /// The number of the route that the answer fell under; 0: unknown.
+    public var route: Int64
 
     /// Describes an arrival.
-    public init(sequence: Int64, start: Int64, end: Int64, kind: Kind) {
+    public init(sequence: Int64, start: Int64, end: Int64, kind: Kind, route: Int64 = 0) {
         self.sequence = sequence
         self.start = start
         self.end = end
         self.kind = kind
+        self.route = route
     }
 }
 

@@ -49,6 +49,10 @@ public struct MappingWarning: Sendable, Equatable {
         case completionIgnored = "completion-ignored"
         /// A member of a mapped object that is no property; it is not written back.
         case undeclaredMember = "undeclared-member"
+        /// One answer shows one object several times, with different values of a member: neither counts as what is known.
+        case disagreement
+        /// Answers of two routes disagree about a member again and again: it no longer moves between them.
+        case flipFlop = "flip-flop"
         /// The body could not be put together again byte for byte.
         case notRecomposed = "not-recomposed"
     }
@@ -57,7 +61,7 @@ public struct MappingWarning: Sendable, Equatable {
     public var kind: Kind
     /// One sentence for a person.
     ///
-    /// Holds no data of the body.
+    /// Holds no data of the body but an object's identity.
     public var message: String
     /// The JSON pointer (RFC 6901) of the place, if there is one.
     public var pointer: String?

@@ -69,6 +69,23 @@ public struct ModelDeclaration: Sendable, Equatable {
     }
 }
 
+extension ModelDeclaration {
+    /// A member, given as a JSON pointer without the leading slash, as `local` names it: by its property if it is one, else
+    /// by its key path.
+    public func keyPath(of member: String) -> String {
+        let names = member.split(separator: "/", omittingEmptySubsequences: false).map { component in
+            MemberPath(pointer: String(component)).name ?? String(component)
+        }
+        if let property = properties.first(where: { KeyPathSyntax.components(of: $0.from) == names }) {
+            return property.name
+        }
+        return names.map { name in
+            name.split(separator: "\\", omittingEmptySubsequences: false).joined(separator: "\\\\")
+                .split(separator: ".", omittingEmptySubsequences: false).joined(separator: "\\.")
+        }.joined(separator: ".")
+    }
+}
+
 /// How a property's name becomes the name of a member (Milk).
 public enum Naming: Sendable, Equatable {
     /// They are the same.

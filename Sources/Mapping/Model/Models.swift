@@ -113,6 +113,9 @@ public struct Models: Sendable {
     /// policies of its own, deletions and versions.
     public func isSimple(_ model: String) -> Bool { indexes[model].map { simple[$0] } ?? true }
 
+    /// How a model is declared; nil if it is not.
+    public func declaration(of model: String) -> ModelDeclaration? { indexes[model].map { declarations[$0] } }
+
     /// The version that objects of this name are declared at; 0 where nothing is.
     public func version(of model: String) -> Int {
         indexes[model].map { declarations[$0].version } ?? 0

@@ -186,7 +186,7 @@ public struct DocumentRow: Sendable {
     public var bytes: Int64
     /// The moment from which on it speaks.
     public var start: Int64
-    /// The moment its last byte arrived.
+    /// The moment its last byte arrived, minus `Age`.
     public var end: Int64
     /// When it was last used, microseconds of the store's clock (to the second).
     public var used: Int64

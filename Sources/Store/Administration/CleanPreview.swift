@@ -49,10 +49,10 @@ struct CleanPreview {
         guard found.entries.allSatisfy({ $0.uses <= unpinned[$0.version] ?? 0 }) else { return }
         count.objects += 1
         count.models[found.model, default: 0] += 1
-        for entry in found.entries {
+        for version in Set(found.entries.map(\.version)) {
             count.bytes +=
                 try Query(database, "SELECT length(CAST(payload AS BLOB)) FROM _versions WHERE id = ?")
-                .first(.integer(entry.version)) { $0.integer(0) } ?? 0
+                .first(.integer(version)) { $0.integer(0) } ?? 0
         }
     }
 }

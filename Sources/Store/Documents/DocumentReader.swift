@@ -21,11 +21,12 @@ struct DocumentReader {
         digest: Digest128,
         where isWanted: (_ variant: [UInt8]) -> Bool
     ) throws -> (documents: [StoredDocument], verified: [DocumentID], sequence: Int64) {
-        var rows: [(document: StoredDocument, scope: Int64, verified: Int64)] = []
+        var rows: [(document: StoredDocument, scope: Int64, verified: Int64, route: Int64)] = []
         try Query(
             database,
             """
-            SELECT d.id, d.scope, d.verified, d.variant, d.status, d.head, d.policy, o.start, o.finish
+            SELECT d.id, d.scope, d.verified, d.variant, d.status, d.head, d.policy, o.start, o.finish,
+                o.route
             FROM _documents d
             JOIN _scopes s ON s.id = d.scope AND s.principal = ?3
             JOIN _names u ON u.id = s.upstream AND u.text = ?4
@@ -57,19 +58,26 @@ struct DocumentReader {
                 end: row.integer(8),
                 sequence: sequence
             )
-            rows.append((document, row.integer(1), row.integer(2)))
+            rows.append((document, row.integer(1), row.integer(2), row.integer(9)))
         }
         var verified: [DocumentID] = []
         let documents = try rows.map { row in
             var document = row.document
-            if try fill(&document, scope: row.scope, verified: row.verified) { verified.append(document.id) }
+            if try fill(&document, scope: row.scope, route: row.route, verified: row.verified) {
+                verified.append(document.id)
+            }
             return document
         }
         return (documents, verified, sequence)
     }
 
     /// Puts in body, form and objects; true if a look showed a suspicious document to be the newest.
-    private func fill(_ document: inout StoredDocument, scope: Int64, verified: Int64) throws -> Bool {
+    private func fill(
+        _ document: inout StoredDocument,
+        scope: Int64,
+        route: Int64,
+        verified: Int64
+    ) throws -> Bool {
         let stored = try StoredBody(document: document.id, in: database)
         let payloads = try stored.payloads(in: database)
         let pinned = Set(stored.pins.map(\.object))
@@ -82,7 +90,7 @@ struct DocumentReader {
             document.form = .outdated(reason: "the body cannot be put together from its objects")
             return false
         }
-        let composition = try models.composer.compose(skeleton: skeleton, pins: payloads) { name in
+        let composition = try models.composer.compose(skeleton: skeleton, pins: payloads, route: route) { name in
             try state(of: name, scope: scope)
         }
         switch composition {
@@ -134,7 +142,7 @@ struct DocumentReader {
                 let found = try Query(
                     database,
                     """
-                    SELECT o.start, o.finish, o.kind, v.payload, v.declared FROM _observations o, _versions v
+                    SELECT o.start, o.finish, o.kind, v.payload, v.declared, o.route FROM _observations o, _versions v
                     WHERE o.id = ? AND v.id = ?
                     """
                 ).first(.integer(entry.observation), .integer(entry.version)) { row in
@@ -143,7 +151,8 @@ struct DocumentReader {
                             sequence: entry.observation,
                             start: row.integer(0),
                             end: row.integer(1),
-                            kind: Observation.Kind(rawValue: UInt8(truncatingIfNeeded: row.integer(2))) ?? .list
+                            kind: Observation.Kind(rawValue: UInt8(truncatingIfNeeded: row.integer(2))) ?? .list,
+                            route: row.integer(5)
                         ),
                         version: entry.version,
                         payload: models?.migrate(row.bytes(3), of: model, from: Int(row.integer(4))) ?? row.bytes(3)

@@ -57,6 +57,8 @@ public struct ReceivedDocument: Sendable {
     public var rule: BodyRule?
     /// What surrounds the body, for identities and keys that are not in it.
     public var surroundings: MappingContext
+    /// The path pattern of the route that it fell under; empty: none.
+    public var route: String
 
     /// Makes a document; without `sent`, the request was sent at `start`.
     public init(
@@ -72,8 +74,10 @@ public struct ReceivedDocument: Sendable {
         sent: Int64? = nil,
         kind: Observation.Kind = .detail,
         rule: BodyRule? = nil,
-        surroundings: MappingContext = .none
+        surroundings: MappingContext = .none,
+        route: String = ""
     ) {
+        self.route = route
         self.key = key
         self.variant = variant
         self.selectedBy = selectedBy
@@ -188,7 +192,7 @@ public struct StoredDocument: Sendable {
     public var objects: [ObjectID]
     /// The moment from which on the answer speaks.
     public var start: Int64
-    /// The moment its last byte arrived.
+    /// The moment its last byte arrived, minus `Age`: it does not speak of what happened since.
     public var end: Int64
     /// The commit sequence at which this holds; compare with `Store.mayHaveChanged`.
     public var sequence: Int64

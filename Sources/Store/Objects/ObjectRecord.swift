@@ -3,7 +3,9 @@ import Mapping
 /// What the writer knows of one object while a batch is under way: its row, decoded.
 ///
 /// Every version of the object that is kept at all has an entry: because it
-/// contributes to what is known, because documents pin it, or both.
+/// contributes to what is known, because documents pin it, or both. One that
+/// contributes with several observations has an entry for each, of which the
+/// first counts the documents.
 final class ObjectRecord {
     struct Entry: Equatable {
         var version: Int64
@@ -60,8 +62,7 @@ final class ObjectRecord {
 
     /// Whether this version alone is what is known of the object.
     func isKnownOnly(as version: Int64) -> Bool {
-        guard let first = entries.first, first.version == version, first.observation != 0 else { return false }
-        return entries.count == 1 || entries[1].observation == 0
+        !contributing.isEmpty && contributing.allSatisfy { $0.version == version }
     }
 
     func index(of version: Int64) -> Int? {

@@ -4,7 +4,8 @@ import Mapping
 struct UpstreamModels: Sendable {
     let models: Models
     let normaliser: Normaliser
-    let composer: Composer
+    /// Knows which members do not move between some routes.
+    var composer: Composer
 
     init(_ models: Models, lag: Int64) {
         self.models = models

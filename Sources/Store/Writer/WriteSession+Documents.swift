@@ -30,7 +30,14 @@ extension WriteSession {
         let digest = hasher.digest(key)
         let predecessors = try documents(under: digest, scope: scope, url: key.url, variant: document.variant)
         let isOvertaken = try predecessors.contains { try self.observation($0.observation).end > document.end }
-        let observation = newObservation(start: document.start, end: document.end, kind: document.kind)
+        // What an intermediary has kept for a while does not speak of what happened since (law 3).
+        let age = max(document.sent - document.start, 0)
+        let observation = newObservation(
+            start: document.start,
+            end: document.end - age,
+            kind: document.kind,
+            route: try names.route(document.route, in: database)
+        )
         let intake = try take(
             preparation,
             scope: scope,
@@ -40,20 +47,24 @@ extension WriteSession {
             pinning: !isOvertaken && !preparation.isSecret
         )
         receipt.objects = intake.objects
+        receipt.warnings += intake.warnings
         if isOvertaken { return receipt }
         if preparation.isSecret {
             // What it takes the place of goes; memory, which keeps the answer itself, is told nothing.
             for predecessor in predecessors { try delete(predecessor.id) }
             receipt.isSecret = true
             receipt.isDirty =
-                try !intake.isAllThereIs && isDirty(preparation, intake, scope: scope, upstream: key.upstream)
+                try !intake.isAllThereIs
+                && isDirty(preparation, scope: scope, upstream: key.upstream, route: observation.route)
             return receipt
         }
 
         // Pinned first and unpinned then: a version that both show is never gone in between.
         for predecessor in predecessors { try delete(predecessor.id) }
         if predecessors.isEmpty { try displaceVariants(of: key, under: digest) }
-        receipt.isDirty = try !intake.isAllThereIs && isDirty(preparation, intake, scope: scope, upstream: key.upstream)
+        receipt.isDirty =
+            try !intake.isAllThereIs
+            && isDirty(preparation, scope: scope, upstream: key.upstream, route: observation.route)
         numbers.document += 1
         receipt.document = numbers.document
         try use(observation.sequence, by: 1)
@@ -103,21 +114,22 @@ extension WriteSession {
             objects: intake.objects,
             isDirty: false,
             sequence: sequence,
-            warnings: preparation.warnings
+            warnings: preparation.warnings + intake.warnings
         )
     }
 
     /// Whether something newer is known than a document just taken in shows.
     private func isDirty(
         _ preparation: Preparation,
-        _ intake: Intake,
         scope: Int64,
-        upstream: String
+        upstream: String,
+        route: Int64
     ) throws -> Bool {
         guard let decomposed = preparation.decomposed, let models = models[upstream] else { return false }
         let composition = try models.composer.compose(
             skeleton: decomposed.skeleton,
-            pins: decomposed.occurrences.map(\.payload)
+            pins: decomposed.occurrences.map(\.payload),
+            route: route
         ) { name in try state(of: name, scope: scope) }
         return composition != .unchanged
     }
@@ -144,7 +156,10 @@ extension WriteSession {
         guard let found else { return .gone }
         let scope = try names.scope(found.scope, in: database)
         let stored = try StoredBody(document: id, in: database)
-        if try isDirty(stored, scope: found.scope, upstream: scope.upstream, since: found.verified) { return .dirty }
+        let route = try observation(found.observation).route
+        if try isDirty(stored, scope: found.scope, upstream: scope.upstream, route: route, since: found.verified) {
+            return .dirty
+        }
         let sequence = nextSequence()
         try renew(found.observation, start: start, end: end)
         if let models = models[scope.upstream] {
@@ -171,11 +186,19 @@ extension WriteSession {
             let contributions = try versions.map { version in
                 Contribution(observation: observation, version: version, payload: try known(version, of: record))
             }
-            try merge(contributions, into: record, models: models)
+            // The same answer as before changes nothing that a route had not shown already.
+            var changes: [MemberChange] = []
+            try merge(contributions, into: record, models: models, changes: &changes)
         }
     }
 
-    private func isDirty(_ stored: StoredBody, scope: Int64, upstream: String, since verified: Int64) throws -> Bool {
+    private func isDirty(
+        _ stored: StoredBody,
+        scope: Int64,
+        upstream: String,
+        route: Int64,
+        since verified: Int64
+    ) throws -> Bool {
         let changed = try Set(stored.pins.map(\.object)).contains { id in
             guard let record = try record(id) else { return false }
             return record.changed > verified
@@ -183,7 +206,8 @@ extension WriteSession {
         guard changed, let skeleton = stored.skeleton, let models = models[upstream] else { return changed }
         let composition = try models.composer.compose(
             skeleton: skeleton,
-            pins: try stored.pins.map { try payload(of: $0.version) }
+            pins: try stored.pins.map { try payload(of: $0.version) },
+            route: route
         ) { name in try state(of: name, scope: scope) }
         return composition != .unchanged
     }

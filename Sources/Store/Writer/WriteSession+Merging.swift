@@ -4,10 +4,19 @@ import Mapping
 /// What is known of objects: merged, reassigned, no longer shown.
 extension WriteSession {
     /// Adds what one answer says of an object to what is known of it (law 3).
-    func merge(_ new: [Contribution], into record: ObjectRecord, models: UpstreamModels) throws {
+    ///
+    /// - Parameter changes: which members known before have other values now.
+    func merge(
+        _ new: [Contribution],
+        into record: ObjectRecord,
+        models: UpstreamModels,
+        changes: inout [MemberChange]
+    ) throws {
         let contributing = record.contributing
         let model = try names.collection(record.collection, in: database).model
-        guard models.models.isSimple(model) else { return try mergeByRules(new, into: record, of: model, models) }
+        guard models.models.isSimple(model) else {
+            return try mergeByRules(new, into: record, of: model, models, changes: &changes)
+        }
         if new.count == 1, contributing.isEmpty {
             if record.entries.count == 1 {
                 record.entries[0].observation = new[0].observation.sequence
@@ -22,13 +31,13 @@ extension WriteSession {
         if new.count == 1, contributing.count == 1, contributing[0].version == new[0].version {
             // Seen again as it was: only the time can be newer.
             let old = try observation(contributing[0].observation)
-            if supersedes(new[0].observation, old) {
-                try assign([(new[0].version, new[0].observation.sequence)], to: record)
+            if ObjectState.isNeedless(old, beside: new[0].observation, lag: lag) {
+                return try assign([(new[0].version, new[0].observation.sequence)], to: record)
             }
-            return
+            if ObjectState.isNeedless(new[0].observation, beside: old, lag: lag) { return }
         }
         var state = try state(of: record)
-        let isChanged = state.merge(new, model: model, models: models.models, lag: lag)
+        let isChanged = state.merge(new, model: model, models: models.models, lag: lag, changes: &changes)
         try assign(state.contributions.map { ($0.version, $0.observation.sequence) }, to: record)
         record.merged = .some(state.mergedPayload(model: model, models: models.models, lag: lag))
         if isChanged { markChanged(record, wasKnown: !contributing.isEmpty) }
@@ -39,11 +48,12 @@ extension WriteSession {
         _ new: [Contribution],
         into record: ObjectRecord,
         of model: String,
-        _ models: UpstreamModels
+        _ models: UpstreamModels,
+        changes: inout [MemberChange]
     ) throws {
         var state = try state(of: record)
         let wasKnown = !state.contributions.isEmpty
-        let isChanged = state.merge(new, model: model, models: models.models, lag: lag)
+        let isChanged = state.merge(new, model: model, models: models.models, lag: lag, changes: &changes)
         try assign(state.contributions.map { ($0.version, $0.observation.sequence) }, to: record)
         try settle(record, as: state, of: model, models: models.models)
         if isChanged { markChanged(record, wasKnown: wasKnown) }
@@ -66,12 +76,6 @@ extension WriteSession {
         return try payload(of: first.version) == first.payload ? nil : first.payload
     }
 
-    /// Whether an observation of the very same version tells more than the one there is.
-    private func supersedes(_ new: Observation, _ old: Observation) -> Bool {
-        if new.kind == .list, old.kind != .list, new.start < old.end &+ lag { return false }
-        return new.end > old.end
-    }
-
     /// - Parameter wasKnown: whether an answer has shown the object before.
     private func markChanged(_ record: ObjectRecord, wasKnown: Bool) {
         record.changed = numbers.sequence
@@ -84,12 +88,23 @@ extension WriteSession {
 
     /// Makes these versions, newest first, the ones that contribute, each with its observation.
     func assign(_ contributions: [(version: Int64, observation: Int64)], to record: ObjectRecord) throws {
-        var rest = record.entries
-        for entry in rest where entry.observation != 0 { try use(entry.observation, by: -1) }
+        var rest: [ObjectRecord.Entry] = []
+        for entry in record.entries {
+            if entry.observation != 0 { try use(entry.observation, by: -1) }
+            // The first entry of a version is the one that counts its documents.
+            if !rest.contains(where: { $0.version == entry.version }) { rest.append(entry) }
+        }
         var first: [ObjectRecord.Entry] = []
         for contribution in contributions {
-            guard let index = rest.firstIndex(where: { $0.version == contribution.version }) else { continue }
-            var entry = rest.remove(at: index)
+            var entry: ObjectRecord.Entry
+            if let index = rest.firstIndex(where: { $0.version == contribution.version }) {
+                entry = rest.remove(at: index)
+            } else if let again = first.first(where: { $0.version == contribution.version }) {
+                entry = again
+                entry.uses = 0
+            } else {
+                continue
+            }
             entry.observation = contribution.observation
             try use(entry.observation, by: 1)
             first.append(entry)

@@ -107,6 +107,8 @@ extension WriteSession {
         var objects: [ObjectID] = []
         /// Whether all there is to know of every object shown is what is shown here.
         var isAllThereIs = true
+        /// What there is to say of the objects.
+        var warnings: [MappingWarning] = []
     }
 
     /// Takes in the objects of one answer; pinned for a document, or only observed.
@@ -152,7 +154,12 @@ extension WriteSession {
             intake.objects.append(record.id)
             let fresh = record.fresh
             record.fresh = []
-            try merge(fresh, into: record, models: models)
+            if fresh.count > 1 {
+                try warn(of: fresh, showing: record, in: decomposed, models: models.models, &intake)
+            }
+            var changes: [MemberChange] = []
+            try merge(fresh, into: record, models: models, changes: &changes)
+            if !changes.isEmpty { intake.warnings += try note(changes, of: record, upstream: upstream) }
         }
         intake.isAllThereIs = intake.pins.allSatisfy { records[$0.object]?.isKnownOnly(as: $0.version) == true }
         return intake

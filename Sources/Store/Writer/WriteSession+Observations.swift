@@ -4,21 +4,28 @@ import Mapping
 /// Observations: one row for each answer, for as long as something names it.
 extension WriteSession {
     /// A new answer's observation, used by nothing yet.
-    func newObservation(start: Int64, end: Int64, kind: Observation.Kind) -> Observation {
+    func newObservation(start: Int64, end: Int64, kind: Observation.Kind, route: Int64 = 0) -> Observation {
         numbers.observation += 1
         observations[numbers.observation] = ObservationRecord(
             start: start,
             end: end,
             kind: kind,
+            route: route,
             uses: 0,
             isStored: false
         )
-        return Observation(sequence: numbers.observation, start: start, end: end, kind: kind)
+        return Observation(sequence: numbers.observation, start: start, end: end, kind: kind, route: route)
     }
 
     func observation(_ id: Int64) throws -> Observation {
         let record = try observationRecord(id)
-        return Observation(sequence: id, start: record.start, end: record.end, kind: record.kind)
+        return Observation(
+            sequence: id,
+            start: record.start,
+            end: record.end,
+            kind: record.kind,
+            route: record.route
+        )
     }
 
     /// Counts something that names an observation, or does so no longer.
@@ -38,12 +45,13 @@ extension WriteSession {
 
     private func observationRecord(_ id: Int64) throws -> ObservationRecord {
         if let known = observations[id] { return known }
-        let found = try query("SELECT start, finish, kind, uses FROM _observations WHERE id = ?")
+        let found = try query("SELECT start, finish, kind, uses, route FROM _observations WHERE id = ?")
             .first(.integer(id)) { row in
                 ObservationRecord(
                     start: row.integer(0),
                     end: row.integer(1),
                     kind: Observation.Kind(rawValue: UInt8(truncatingIfNeeded: row.integer(2))) ?? .list,
+                    route: row.integer(4),
                     uses: row.integer(3),
                     isStored: true
                 )
@@ -63,12 +71,13 @@ extension WriteSession {
                 try query("UPDATE _observations SET start = ?, finish = ?, uses = ? WHERE id = ?")
                     .run(.integer(record.start), .integer(record.end), .integer(record.uses), .integer(id))
             } else {
-                try query("INSERT INTO _observations VALUES (?, ?, ?, ?, ?)").run(
+                try query("INSERT INTO _observations VALUES (?, ?, ?, ?, ?, ?)").run(
                     .integer(id),
                     .integer(record.start),
                     .integer(record.end),
                     .integer(Int64(record.kind.rawValue)),
-                    .integer(record.uses)
+                    .integer(record.uses),
+                    record.route == 0 ? .null : .integer(record.route)
                 )
             }
         }

@@ -24,6 +24,8 @@ final class WriteSession {
     struct Outcome {
         var changed: [ObjectID] = []
         var removed: [Digest128] = []
+        /// Members that no longer move between two routes, by upstream.
+        var separations: [(upstream: String, separation: Separations.Separation)] = []
         /// Whether anything at all is known otherwise than before, objects that are new included.
         var isChange = false
     }
@@ -32,14 +34,16 @@ final class WriteSession {
         var start: Int64
         var end: Int64
         var kind: Observation.Kind
+        let route: Int64
         var uses: Int64
         let isStored: Bool
         var isModified: Bool
 
-        init(start: Int64, end: Int64, kind: Observation.Kind, uses: Int64, isStored: Bool) {
+        init(start: Int64, end: Int64, kind: Observation.Kind, route: Int64, uses: Int64, isStored: Bool) {
             self.start = start
             self.end = end
             self.kind = kind
+            self.route = route
             self.uses = uses
             self.isStored = isStored
             isModified = !isStored
@@ -60,6 +64,8 @@ final class WriteSession {
     var numbers: Numbers
     var barriers = Barriers()
     var names: NameTable
+    /// Values that came and went again.
+    var flipFlops = FlipFlops()
     private var queries = QueryCache()
 
     // The batch.
@@ -141,6 +147,9 @@ final class WriteSession {
 
     /// Forgets a batch that was rolled back; names it introduced are gone with it.
     private func discard() {
+        for (upstream, separation) in outcome.separations {
+            models[upstream]?.composer.separations.remove(separation)
+        }
         records.removeAll()
         recordOrder.removeAll()
         recordIDs.removeAll()
