@@ -15,6 +15,7 @@ import Testing
         #expect(rest("X-B, X-A", ("X-A", "1"), ("X-B", "2")) == "x-a=1\nx-b=2")
         #expect(rest("X-Units, Accept-Encoding", ("Accept-Encoding", "gzip")) == "")
         // In the key already.
-        #expect(rest("Accept, Accept-Language, Foo-Version", ("Accept", "application/json"), ("Foo-Version", "1")) == "")
+        let known = rest("Accept, Accept-Language, Foo-Version", ("Accept", "application/json"), ("Foo-Version", "1"))
+        #expect(known == "")
     }
 }

@@ -132,8 +132,9 @@ indirect enum SpelledTree {
         return text
     }
 
-    /// Equal for values that JSON has as equal: exact decimals, code points, members in any order. An object of a declared
-    /// model is known by its name.
+    /// Equal for values that JSON has as equal: exact decimals, code points, members in any order.
+    ///
+    /// An object of a declared model is known by its name.
     var canonical: String {
         switch self {
         case .scalar(let literal):
