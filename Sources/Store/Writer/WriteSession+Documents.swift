@@ -28,7 +28,7 @@ extension WriteSession {
             in: database
         )
         let digest = hasher.digest(key)
-        let predecessors = try documents(under: digest, scope: scope, url: key.url, variant: document.variant)
+        let predecessors = try documents(of: key, under: digest, variant: document.variant)
         let isOvertaken = try predecessors.contains { try self.observation($0.observation).end > document.end }
         // What an intermediary has kept for a while does not speak of what happened since (law 3).
         let age = max(document.sent - document.start, 0)
@@ -215,21 +215,18 @@ extension WriteSession {
     // MARK: Rows
 
     private func documents(
+        of key: DocumentKey,
         under digest: Digest128,
-        scope: Int64,
-        url: String,
         variant: [UInt8]
     ) throws -> [(id: DocumentID, observation: Int64)] {
-        var found: [(id: DocumentID, observation: Int64)] = []
-        try query(
-            "SELECT id, observation FROM _documents WHERE low = ? AND scope = ? AND url = ? AND variant = ?"
-        ).each(
+        var found: [(id: DocumentID, observation: Int64, scope: Int64)] = []
+        try query("SELECT id, observation, scope FROM _documents WHERE low = ? AND url = ? AND variant = ?").each(
             .integer(Int64(bitPattern: digest.low)),
-            .integer(scope),
-            .string(url),
+            .string(key.url),
             .blob(variant)
-        ) { found.append(($0.integer(0), $0.integer(1))) }
-        return found
+        ) { found.append(($0.integer(0), $0.integer(1), $0.integer(2))) }
+        return try found.filter { try names.scope($0.scope, in: database).isOfKey(key) }
+            .map { ($0.id, $0.observation) }
     }
 
     /// Deletes the oldest variants of a key, so that one more has a place.
