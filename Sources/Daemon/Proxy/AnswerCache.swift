@@ -92,6 +92,7 @@ final class AnswerCache: Sendable {
         let document = ReceivedDocument(
             key: ready.key,
             variant: ready.answer.selection.bytes,
+            selectedBy: ready.upstream.context.rest(of: ready.answer.selection),
             status: ready.answer.status,
             head: StoredHead.encode(ready.upstream.storable(ready.answer.fields)),
             policy: ready.answer.policy.bytes,

@@ -102,6 +102,11 @@ actor Proxy {
     // MARK: Retrievals
 
     private func retrieve(_ demand: Demand, _ reply: Reply) async {
+        // The upstream, which alone evaluates such a condition, would say so of a tag that it does not know.
+        if demand.request.fields.contains("if-match"), demand.conditions.matchesOwnTag, modes.current == .online {
+            await expire(demand)
+            return refuse(.ownTagInCondition, reply)
+        }
         // An origin's own conditions are the origin's to evaluate; where it cannot be asked, a cache may ignore them
         // (RFC 9110 §13.1.1).
         if demand.isForOrigin, modes.current == .online { return pass(demand.passed, reply) }

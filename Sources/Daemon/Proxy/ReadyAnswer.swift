@@ -79,6 +79,8 @@ final class ReadyAnswer: MemoryResident {
         var stored = Preconditions.Stored(fields: rendering.fields, policy: answer.policy)
         // Other bytes than the upstream's have no date of their last change; nobody may patch them together by it.
         if !rendering.fields.contains("last-modified") { stored.lastModified = nil }
+        // Its `Date` is that of the bytes received, which a client may have had before these.
+        if answer.form == .composed { stored.date = nil }
         preconditions = stored
         head = Self.head(answer.status, rendering.fields, length: body.count)
         notModifiedHead = Self.head(304, StoredFields.notModified(rendering.fields), length: nil)

@@ -48,7 +48,7 @@ struct Rendering {
         }
         if isChanged {
             for name in Self.spokenOfBytes { fields.remove(named: name) }
-            fields.set("ETag", OwnEntityTag.make(body: body, base: dependsOnBase ? base : nil))
+            fields.set("ETag", OwnEntityTag.make(body: body, view: view, base: dependsOnBase ? base : nil))
         }
         fields.remove("content-length")
         // What came without a date is given that of its arrival (RFC 9110 §6.6.1).

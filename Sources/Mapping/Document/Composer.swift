@@ -14,6 +14,11 @@ public struct Composer: Sendable {
     private let lag: Int64
     /// What does not move between some routes.
     public var separations: Separations
+    /// How many bytes may be looked at or written for each byte of the document, and how many for any document: enough
+    /// for every object at its newest several times over, and for lists that grow; not for what multiplies.
+    private static let effort = (perByte: 16, atLeast: 8 << 20)
+    /// How far a document may outgrow what was received.
+    private static let growth = (factor: 4, atLeast: 1 << 20)
 
     /// A composer for the models of one upstream; `lag` in microseconds as given to `ObjectState.merge`.
     public init(models: Models, lag: Int64, separations: Separations = Separations()) {
@@ -40,6 +45,8 @@ public struct Composer: Sendable {
         }
         var known: [ObjectName: KnownObject] = [:]
         var wanted = tree.names
+        let received = pins.reduce(skeleton.count) { $0 + $1.count }
+        var effort = max(received * Self.effort.perByte, Self.effort.atLeast)
         while true {
             for name in wanted {
                 known[name] = KnownObject(
@@ -55,16 +62,21 @@ public struct Composer: Sendable {
                 models: models,
                 known: known,
                 observation: observation,
-                lag: lag
+                lag: lag,
+                effort: effort
             )
             attempt.run()
+            effort = attempt.effort
             // An object that a reference newly points to is met only while composing; each round goes one deeper.
-            guard attempt.missing.isEmpty else {
+            guard attempt.missing.isEmpty || attempt.reason != nil else {
                 wanted = attempt.missing
                 continue
             }
             if let reason = attempt.reason { return .unknown(reason: reason) }
             guard attempt.isChanged else { return .unchanged }
+            guard attempt.output.count <= max(received * Self.growth.factor, Self.growth.atLeast) else {
+                return .unknown(reason: "the document would grow out of all proportion")
+            }
             return .composed(body: attempt.output, objects: attempt.objects)
         }
     }

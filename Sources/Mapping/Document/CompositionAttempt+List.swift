@@ -9,6 +9,7 @@ extension CompositionAttempt {
         guard shape.value.kind == .array || elements.isEmpty else {
             return fail("a relation is now a list, and the document does not say in which shape")
         }
+        guard spend(shape.value.range.count + newest.value.range.count) else { return }
         isChanged = true
         let pinned = shape.value.elements
         guard !elements.isEmpty, let first = pinned.first, let last = pinned.last else {
@@ -25,10 +26,12 @@ extension CompositionAttempt {
             guard reason == nil else { return }
             // A lone element does not show what stands between two; what stands before it comes closest.
             if index > 0 { output.append(contentsOf: separator ?? [UInt8(ascii: ",")] + text[opening]) }
-            if let kept = keepers.take(element) {
+            let (kept, effort) = keepers.take(element)
+            guard spend(effort) else { return }
+            if let kept {
                 copy(shape.text, pinned[kept].range)
             } else {
-                writeNew(element, link, siblings: pinned.map(shape.at))
+                writeNew(element, link, styleOfNew(in: shape, pinned))
             }
         }
         output.append(contentsOf: text[last.range.upperBound..<shape.value.range.upperBound])
@@ -39,81 +42,126 @@ extension CompositionAttempt {
         guard value.kind != .object, !value.containsReference else {
             return fail("a list of objects is now a single object")
         }
-        isChanged = true
-        output.append(contentsOf: value.bytes)
+        writeLiteral(value)
     }
 
-    /// Writes an object that the pinned value does not hold, in the shape of those that it does.
-    mutating func writeNew(_ element: JSONSlice, _ link: ObservedMember.Link, siblings: [Shape]) {
+    /// How what stands at a place shows objects that it does not hold yet, found once.
+    mutating func styleOfNew(in container: Shape, _ pinned: @autoclosure () -> [JSONSlice]) -> NewElementStyle {
+        let spot = Spot(container)
+        if let known = styles[spot] { return known }
+        let found = style(of: pinned().map(container.at))
+        styles[spot] = found
+        return found
+    }
+
+    /// What elements have in common, so that another may look like them.
+    mutating func style(of siblings: [Shape]) -> NewElementStyle {
+        // Null says nothing of the style.
+        let siblings = siblings.filter { $0.value.target() != nil || $0.value.kind == .object }
+        if let first = siblings.first, siblings.allSatisfy({ $0.value.target()?.isBare == true }) {
+            return .bare(like: first.value)
+        }
+        return commonShape(of: siblings).map { .object($0) } ?? .unknown
+    }
+
+    /// Writes an object that the pinned value does not hold, in the style of those that it does.
+    mutating func writeNew(_ element: JSONSlice, _ link: ObservedMember.Link, _ style: NewElementStyle) {
         let target = element.target(isStrict: link.isStrict)
         guard target != nil || element.kind == .object else {
             guard element.kind != .array else { return fail("a list of objects now holds a list") }
-            return output.append(contentsOf: element.bytes)
+            return writeLiteral(element)
         }
-        // Null says nothing of the style.
-        let siblings = siblings.filter { $0.value.target() != nil || $0.value.kind == .object }
-        if !siblings.isEmpty, siblings.allSatisfy({ $0.value.target()?.isBare == true }) {
+        switch style {
+        case .bare(let pinned):
             guard let target else {
                 return fail("a list of bare identities now holds an object without one")
             }
-            return appendBare(element, target.identity.text, link, like: siblings[0].value)
-        }
-        guard let shape = commonShape(of: siblings) else {
-            return fail("a list has a new element, and its siblings do not share one shape")
-        }
-        if let target {
-            expand(name(of: target, link), in: shape)
-        } else {
+            guard spend(element.range.count) else { return }
+            appendBare(element, target.identity.text, link, like: pinned)
+        case .object(let shape):
+            if let target { return expand(name(of: target, link), in: shape) }
+            guard spend(element.range.count) else { return }
             let shown = ResolvedObject(element, model: link.model, models: models)
             write(shape, showing: shown, name: nil, isStrict: true)
+        case .unknown:
+            fail("a list has a new element, and its siblings do not share one shape")
         }
     }
 
     /// The shape that all elements show their objects in; nil if they differ or are no objects.
-    private func commonShape(of siblings: [Shape]) -> Shape? {
+    private mutating func commonShape(of siblings: [Shape]) -> Shape? {
         let shapes = siblings.compactMap(objectShape)
         guard shapes.count == siblings.count, let first = shapes.first else { return nil }
-        let signature = signature(of: first)
-        return shapes.dropFirst().allSatisfy { self.signature(of: $0) == signature } ? first : nil
+        let common = signature(of: first)
+        return shapes.dropFirst().allSatisfy { signature(of: $0) == common } ? first : nil
     }
 
     /// The names of the members in order, those of inner objects included.
-    private func signature(of shape: Shape) -> String {
-        shape.value.members.map { member in
+    private mutating func signature(of shape: Shape) -> String {
+        guard spend(shape.value.range.count) else { return "" }
+        return shape.value.members.map { member in
             guard let inner = objectShape(shape.at(member.value)) else { return member.name.text }
             return member.name.text + "{" + signature(of: inner) + "}"
         }.joined(separator: ",")
     }
 }
 
+/// How a container shows an object that it does not hold yet.
+enum NewElementStyle {
+    /// By its identity alone, spelled like this one.
+    case bare(like: JSONSlice)
+    /// With the members of this one.
+    case object(CompositionAttempt.Shape)
+    /// What it holds does not tell.
+    case unknown
+}
+
 /// The pinned elements of a list, each to be kept at most once.
 private struct PinnedElements {
+    private let elements: [JSONSlice]
     private let isStrict: Bool
+    // The first one is last.
     private var byTarget: [ObjectIdentity: [(index: Int, target: JSONSlice.Target)]] = [:]
-    private var literals: [(index: Int, value: JSONSlice)] = []
+    private var bySpelling: [ArraySlice<UInt8>: [Int]] = [:]
+    private var literals: [Int] = []
+    private var isTaken: [Bool]
 
     init(_ elements: [JSONSlice], isStrict: Bool) {
+        self.elements = elements
         self.isStrict = isStrict
+        isTaken = Array(repeating: false, count: elements.count)
         for (index, element) in elements.enumerated().reversed() {
             if let target = element.target(isStrict: isStrict) {
                 byTarget[target.identity, default: []].append((index, target))
             } else {
-                literals.append((index, element))
+                bySpelling[element.bytes, default: []].append(index)
+                literals.append(index)
             }
         }
         literals.reverse()
     }
 
-    /// The first pinned element not yet taken that shows this one.
-    mutating func take(_ element: JSONSlice) -> Int? {
+    /// The first pinned element not yet taken that shows this one, and how many bytes were looked at in vain.
+    mutating func take(_ element: JSONSlice) -> (index: Int?, effort: Int) {
         if let target = element.target(isStrict: isStrict) {
-            // The first one is last.
             guard let found = byTarget[target.identity]?.lastIndex(where: { $0.target.isSame(as: target) }) else {
-                return nil
+                return (nil, 0)
             }
-            return byTarget[target.identity]?.remove(at: found).index
+            return (byTarget[target.identity]?.remove(at: found).index, 0)
         }
-        guard let found = literals.firstIndex(where: { $0.value.isEqual(to: element) }) else { return nil }
-        return literals.remove(at: found).index
+        while let index = bySpelling[element.bytes]?.popLast() {
+            if !isTaken[index] { return take(index, effort: 0) }
+        }
+        var effort = 0
+        for index in literals where !isTaken[index] {
+            effort += elements[index].range.count
+            if elements[index].isEqual(to: element) { return take(index, effort: effort) }
+        }
+        return (nil, effort)
+    }
+
+    private mutating func take(_ index: Int, effort: Int) -> (index: Int?, effort: Int) {
+        isTaken[index] = true
+        return (index, effort)
     }
 }

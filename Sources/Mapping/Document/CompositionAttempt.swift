@@ -24,6 +24,10 @@ struct CompositionAttempt {
     private(set) var missing: Set<ObjectName> = []
     /// Why the result is not wholly known; the first reason found.
     private(set) var reason: String?
+    /// How many bytes may still be looked at or written.
+    private(set) var effort: Int
+    /// The style of each list that has been asked for it, by where it stands.
+    var styles: [Spot: NewElementStyle] = [:]
 
     /// A value within a pinned text, which gives the shape.
     struct Shape {
@@ -33,18 +37,32 @@ struct CompositionAttempt {
         func at(_ value: JSONSlice) -> Shape { Shape(text: text, value: value) }
     }
 
+    /// Where a value stands.
+    struct Spot: Hashable {
+        var text: Int
+        var start: Int
+
+        init(_ shape: Shape) {
+            text = shape.text
+            start = shape.value.range.lowerBound
+        }
+    }
+
+    /// - Parameter effort: how many bytes may be looked at or written, all in all.
     init(
         tree: PinTree,
         models: Models,
         known: [ObjectName: KnownObject],
-        observation: Observation? = nil,
-        lag: Int64 = 0
+        observation: Observation?,
+        lag: Int64,
+        effort: Int
     ) {
         self.tree = tree
         self.models = models
         self.known = known
         self.observation = observation
         self.lag = lag
+        self.effort = effort
         mayRemove = observation != nil && known.values.contains(where: \.isGone)
     }
 
@@ -55,6 +73,16 @@ struct CompositionAttempt {
 
     mutating func fail(_ reason: String) {
         if self.reason == nil { self.reason = reason }
+    }
+
+    /// Accounts for bytes to be looked at or written; false, and the attempt has failed, when that is too much.
+    ///
+    /// Objects that refer to themselves, shown nested, would multiply at each level; a list of many new elements has each
+    /// of them written in a shape of any size.
+    mutating func spend(_ bytes: Int) -> Bool {
+        effort -= bytes
+        if effort < 0 { fail("the document would grow out of all proportion") }
+        return reason == nil
     }
 
     // MARK: Pinned bytes
@@ -86,6 +114,7 @@ struct CompositionAttempt {
     private mutating func writePin(_ place: PinTree.Place) {
         objects.insert(place.name)
         let payload = tree.pins[place.pin]
+        guard spend(payload.count) else { return }
         switch fate(of: place.name, shownAs: payload) {
         case .shown: break
         case .stale: return fail("a write may have changed \(place.name) since the document was observed")
@@ -120,6 +149,7 @@ struct CompositionAttempt {
         isStrict: Bool,
         at prefix: MemberPath = .root
     ) {
+        guard spend(shape.value.range.count) else { return }
         let members = shape.value.members
         var repeated: Set<MemberPath> = []
         var seen: Set<MemberPath> = []
@@ -173,9 +203,15 @@ struct CompositionAttempt {
         } else if newest.value.containsReference {
             fail("\(path.text) of \(describe(name)) now holds objects that no model relates to it")
         } else {
-            isChanged = true
-            output.append(contentsOf: newest.value.bytes)
+            writeLiteral(newest.value)
         }
+    }
+
+    /// Writes a value that holds no objects in place of the pinned one.
+    mutating func writeLiteral(_ value: JSONSlice) {
+        guard spend(value.range.count) else { return }
+        isChanged = true
+        output.append(contentsOf: value.bytes)
     }
 
     /// Shared members move; an identity is shown wherever its object is.
@@ -246,8 +282,7 @@ struct CompositionAttempt {
             guard !value.containsReference, value.kind != .array, value.kind != .object else {
                 return fail("a relation to one object now holds something else")
             }
-            isChanged = true
-            return output.append(contentsOf: value.bytes)
+            return writeLiteral(value)
         }
         if let inner = objectShape(shape) {
             expand(name(of: target, link), in: inner)

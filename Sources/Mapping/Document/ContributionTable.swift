@@ -29,7 +29,43 @@ struct ContributionTable {
                 side: ObservationOrder.Side(observation: contribution.observation, modified: modified)
             )
         }
+        thinOut()
         setAsideContradictions()
+        setAsideReplaced()
+    }
+
+    /// From how many versions on they are looked at more closely, and how many of one answer are kept then.
+    private static let manyVersions = (looked: 32, kept: 64)
+
+    /// Of very many versions that one answer shows, drops those that say nothing that the others do not.
+    private mutating func thinOut() {
+        guard rows.count > Self.manyVersions.looked else { return }
+        var shown: [Int64: [MemberPath: [ObservedMember]]] = [:]
+        var kept: [Int64: Int] = [:]
+        rows = rows.filter { row in
+            let sequence = row.side.observation.sequence
+            var isTelling = false
+            for (path, member) in row.members {
+                let known = shown[sequence]?[path] ?? []
+                // Two that differ say already that the answer contradicts itself.
+                guard let first = known.first, known.allSatisfy(first.agrees) else {
+                    if known.isEmpty {
+                        shown[sequence, default: [:]][path] = [member]
+                        isTelling = true
+                    }
+                    continue
+                }
+                let isContradiction = !first.agrees(with: member)
+                if isContradiction
+                    || known.count < 4 && !known.contains(where: { $0.value.bytes == member.value.bytes })
+                {
+                    shown[sequence]?[path]?.append(member)
+                    isTelling = true
+                }
+            }
+            if isTelling { kept[sequence, default: 0] += 1 }
+            return isTelling && kept[sequence, default: 0] <= Self.manyVersions.kept
+        }
     }
 
     /// Versions of one answer that disagree on a member do not observe it (law 6): its order of arrival says nothing.
@@ -58,6 +94,26 @@ struct ContributionTable {
                 for inner in rows[index].members.keys where inner.isWithin(path) { rows[index].members[inner] = nil }
             }
         }
+    }
+
+    /// What stood in an object is no longer known once something else was seen in that object's place: another object that
+    /// comes there later is another one.
+    private mutating func setAsideReplaced() {
+        guard rows.count > 1 else { return }
+        for older in rows.indices {
+            for (path, member) in rows[older].members where member.isContainer {
+                let isReplaced = rows.indices.contains { newer in
+                    replaces(newer, path) && order.overrides(rows[newer].side, rows[older].side)
+                }
+                guard isReplaced else { continue }
+                for inner in rows[older].members.keys where inner.isWithin(path) { rows[older].members[inner] = nil }
+            }
+        }
+    }
+
+    /// Whether a row shows something else than an object with members of its own at a place.
+    private func replaces(_ index: Int, _ path: MemberPath) -> Bool {
+        rows[index].members[path].map { !$0.isContainer } ?? false
     }
 
     // MARK: The newest
@@ -179,6 +235,11 @@ struct ContributionTable {
         decided.insert(Array(rows.indices))
         for path in Set(rows.flatMap(\.members.keys)) {
             let candidates = rows.indices.filter { rows[$0].members[path] != nil }
+            if decided.insert(candidates).inserted { needed.formUnion(order.needed(candidates, of: sides)) }
+        }
+        // Without what once stood in the place of an object, what it replaced would be known again.
+        for path in Set(rows.flatMap { row in row.members.filter(\.value.isContainer).map(\.key) }) {
+            let candidates = rows.indices.filter { replaces($0, path) }
             if decided.insert(candidates).inserted { needed.formUnion(order.needed(candidates, of: sides)) }
         }
         return needed

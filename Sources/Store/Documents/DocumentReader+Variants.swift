@@ -11,7 +11,7 @@ extension DocumentReader {
             FROM _documents d
             JOIN _scopes s ON s.id = d.scope AND s.principal = ?3
             JOIN _names u ON u.id = s.upstream AND u.text = ?4
-            JOIN _names x ON x.id = s.context AND x.text = ?5
+            JOIN _names x ON x.id = s.context AND \(ObjectContext.isOfKey("x.text", "?5"))
             WHERE d.low = ?1 AND d.url = ?2 ORDER BY d.id DESC LIMIT ?6
             """
         ).each(

@@ -35,6 +35,8 @@ public struct ReceivedDocument: Sendable {
     public var key: DocumentKey
     /// Opaque bytes that name the `Vary` selection; equal bytes replace.
     public var variant: [UInt8]
+    /// What the answer varies by besides the context of its key, as lines of text: its objects are not those of others.
+    public var selectedBy: String
     /// The status code.
     public var status: Int
     /// The fields to be replayed, in the caller's own form.
@@ -62,6 +64,7 @@ public struct ReceivedDocument: Sendable {
     public init(
         key: DocumentKey,
         variant: [UInt8] = [],
+        selectedBy: String = "",
         status: Int = 200,
         head: [UInt8] = [],
         policy: [UInt8] = [],
@@ -77,6 +80,7 @@ public struct ReceivedDocument: Sendable {
         self.route = route
         self.key = key
         self.variant = variant
+        self.selectedBy = selectedBy
         self.status = status
         self.head = head
         self.policy = policy

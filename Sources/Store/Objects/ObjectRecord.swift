@@ -79,8 +79,19 @@ final class ObjectRecord {
     }
 
     func index(of version: Int64) -> Int? {
-        entries.firstIndex { $0.version == version }
+        guard entries.count > Self.many else { return entries.firstIndex { $0.version == version } }
+        return finder.index(of: version, in: entries)
     }
+
+    /// The entry of a content: the digest of a payload and of what it was declared as.
+    func index(ofContent content: UInt64) -> Int? {
+        guard entries.count > Self.many else { return entries.firstIndex { $0.content == content } }
+        return finder.index(ofContent: content, in: entries)
+    }
+
+    /// More versions of one object than this are not looked through one by one.
+    private static let many = 32
+    private var finder = EntryFinder()
 
     // MARK: As bytes
 

@@ -6,6 +6,12 @@ struct NameTable {
         var upstream: String
         var principal: PrincipalID
         var context: String
+
+        /// Whether answers under a key, whatever else they vary by, are in it.
+        func isOfKey(_ key: DocumentKey) -> Bool {
+            upstream == key.upstream && principal == key.principal
+                && ObjectContext.key(of: context).utf8.elementsEqual(key.context.utf8)
+        }
     }
 
     private struct Collection: Hashable {

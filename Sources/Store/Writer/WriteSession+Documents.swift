@@ -20,11 +20,15 @@ extension WriteSession {
 
         receipt.sequence = nextSequence()
         let scope = try names.scope(
-            .init(upstream: key.upstream, principal: key.principal, context: key.context),
+            .init(
+                upstream: key.upstream,
+                principal: key.principal,
+                context: ObjectContext(key: key.context, selectedBy: document.selectedBy).text
+            ),
             in: database
         )
         let digest = hasher.digest(key)
-        let predecessors = try documents(under: digest, scope: scope, url: key.url, variant: document.variant)
+        let predecessors = try documents(of: key, under: digest, variant: document.variant)
         let isOvertaken = try predecessors.contains { try self.observation($0.observation).end > document.end }
         // What an intermediary has kept for a while does not speak of what happened since (law 3).
         let age = max(document.sent - document.start, 0)
@@ -62,7 +66,7 @@ extension WriteSession {
 
         // Pinned first and unpinned then: a version that both show is never gone in between.
         for predecessor in predecessors { try delete(predecessor.id) }
-        if predecessors.isEmpty { try displaceVariants(under: digest, scope: scope, url: key.url) }
+        if predecessors.isEmpty { try displaceVariants(of: key, under: digest) }
         receipt.isDirty =
             try !intake.isAllThereIs && isDirty(preparation, observation, scope: scope, upstream: key.upstream)
         numbers.document += 1
@@ -174,9 +178,8 @@ extension WriteSession {
     /// Sees the versions of a clean document again, at its renewed observation.
     private func confirm(_ pins: [Pin], observation: Observation, models: UpstreamModels) throws {
         var seen: [ObjectID: [Int64]] = [:]
-        for pin in pins where seen[pin.object]?.contains(pin.version) != true {
-            seen[pin.object, default: []].append(pin.version)
-        }
+        var taken: Set<Int64> = []
+        for pin in pins where taken.insert(pin.version).inserted { seen[pin.object, default: []].append(pin.version) }
         for (id, versions) in seen {
             guard let record = try record(id) else { continue }
             let contributing = record.contributing
@@ -217,36 +220,35 @@ extension WriteSession {
     // MARK: Rows
 
     private func documents(
+        of key: DocumentKey,
         under digest: Digest128,
-        scope: Int64,
-        url: String,
         variant: [UInt8]
     ) throws -> [(id: DocumentID, observation: Int64)] {
-        var found: [(id: DocumentID, observation: Int64)] = []
-        try query(
-            "SELECT id, observation FROM _documents WHERE low = ? AND scope = ? AND url = ? AND variant = ?"
-        ).each(
+        var found: [(id: DocumentID, observation: Int64, scope: Int64)] = []
+        try query("SELECT id, observation, scope FROM _documents WHERE low = ? AND url = ? AND variant = ?").each(
             .integer(Int64(bitPattern: digest.low)),
-            .integer(scope),
-            .string(url),
+            .string(key.url),
             .blob(variant)
-        ) { found.append(($0.integer(0), $0.integer(1))) }
-        return found
+        ) { found.append(($0.integer(0), $0.integer(1), $0.integer(2))) }
+        return try found.filter { try names.scope($0.scope, in: database).isOfKey(key) }
+            .map { ($0.id, $0.observation) }
     }
 
     /// Deletes the oldest variants of a key, so that one more has a place.
-    private func displaceVariants(under digest: Digest128, scope: Int64, url: String) throws {
-        var surplus: [DocumentID] = []
-        try query(
-            "SELECT id FROM _documents WHERE low = ? AND scope = ? AND url = ? ORDER BY id DESC LIMIT -1 OFFSET ?"
-        ).each(
-            .integer(Int64(bitPattern: digest.low)),
-            .integer(scope),
-            .string(url),
-            .integer(Int64(Store.variantLimit - 1))
-        ) { surplus.append($0.integer(0)) }
+    private func displaceVariants(of key: DocumentKey, under digest: Digest128) throws {
+        let surplus = try documents(at: key, under: digest).dropFirst(Store.variantLimit - 1)
         // Without a word to memory, which would forget the other variants with them.
         for id in surplus { try delete(id) }
+    }
+
+    /// The documents under a key, the newest first.
+    private func documents(at key: DocumentKey, under digest: Digest128) throws -> [DocumentID] {
+        var found: [(id: DocumentID, scope: Int64)] = []
+        try query("SELECT id, scope FROM _documents WHERE low = ? AND url = ? ORDER BY id DESC").each(
+            .integer(Int64(bitPattern: digest.low)),
+            .string(key.url)
+        ) { found.append(($0.integer(0), $0.integer(1))) }
+        return try found.filter { try names.scope($0.scope, in: database).isOfKey(key) }.map(\.id)
     }
 
     /// Whether there are documents under a key, or under one that shares half its digest.
@@ -309,7 +311,7 @@ extension WriteSession {
             DocumentKey(
                 upstream: scope.upstream,
                 principal: scope.principal,
-                context: scope.context,
+                context: ObjectContext.key(of: scope.context),
                 url: found.url
             )
         )
@@ -323,17 +325,7 @@ extension WriteSession {
 
     /// Deletes the documents under a key for good and lets the listener know.
     func remove(at key: DocumentKey) throws {
-        let scope = try names.scope(
-            .init(upstream: key.upstream, principal: key.principal, context: key.context),
-            in: database
-        )
-        var found: [DocumentID] = []
-        try query("SELECT id FROM _documents WHERE low = ? AND scope = ? AND url = ?").each(
-            .integer(Int64(bitPattern: hasher.digest(key).low)),
-            .integer(scope),
-            .string(key.url)
-        ) { found.append($0.integer(0)) }
-        for id in found { try remove(id) }
+        for id in try documents(at: key, under: hasher.digest(key)) { try remove(id) }
     }
 
     /// Removes every document of a URL, and keeps out those already asked for.

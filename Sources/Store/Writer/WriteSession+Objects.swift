@@ -126,6 +126,7 @@ extension WriteSession {
         guard let decomposed = preparation.decomposed, let models = models[upstream] else { return Intake() }
         var intake = Intake()
         var shown: [ObjectRecord] = []
+        var taken: Set<Int64> = []
         // Neighbours are mostly of one model.
         var (model, collection, declared) = ("", Int64(0), 0)
         let mayBeMarked = recentMarks.mayConcern(observation, lag: lag)
@@ -153,12 +154,8 @@ extension WriteSession {
                 payload: occurrence.payload,
                 origin: origin
             )
-            if record.fresh.isEmpty {
-                shown.append(record)
-                record.fresh.append(contribution)
-            } else if !record.fresh.contains(where: { $0.version == version }) {
-                record.fresh.append(contribution)
-            }
+            if record.fresh.isEmpty { shown.append(record) }
+            if taken.insert(version).inserted { record.fresh.append(contribution) }
         }
         for record in shown {
             intake.objects.append(record.id)
@@ -185,7 +182,7 @@ extension WriteSession {
         declared: Int
     ) throws -> Int64 {
         let content = payload ^ UInt64(truncatingIfNeeded: declared) &* 0x9E37_79B9_7F4A_7C15
-        if let known = record.entries.first(where: { $0.content == content }) { return known.version }
+        if let known = record.index(ofContent: content) { return record.entries[known].version }
         numbers.version += 1
         try query("INSERT INTO _versions (id, payload, declared) VALUES (?, ?, ?)").run(
             .integer(numbers.version),

@@ -78,6 +78,17 @@ struct ContextFields: Sendable, Equatable {
         }.joined(separator: "\n")
     }
 
+    /// What a selection by `Vary` says that a context does not say already, one `name=value` a line.
+    ///
+    /// Fields that the request did not have say nothing: lists and details seldom name the same ones.
+    func rest(of selection: VarySelection) -> String {
+        selection.lines.compactMap { line in
+            let isKnown = Array(line.name.utf8).withUnsafeBytes { name in matchers.contains { $0.matches(name) } }
+            guard !isKnown, let value = line.value else { return nil }
+            return line.name + "=" + String(decoding: value, as: UTF8.self)
+        }.joined(separator: "\n")
+    }
+
     /// Whether the `Accept` asks for nothing but JSON, or for anything: absent, `*/*`, `application/json`, with or without
     /// a charset and weights, alone or together, and `text/plain` behind them, as some clients add by default.
     static func isPlainJSONAccept(_ value: UnsafeRawBufferPointer) -> Bool {

@@ -22,7 +22,9 @@ enum Freshening {
         _ candidates: [Preconditions.Stored],
         where matches: (Preconditions.Stored) -> Bool
     ) -> [Int] {
-        candidates.indices.filter { matches(candidates[$0]) }.max { candidates[$0].date < candidates[$1].date }.map {
+        candidates.indices.filter { matches(candidates[$0]) }.max {
+            (candidates[$0].date ?? .min) < (candidates[$1].date ?? .min)
+        }.map {
             [$0]
         }
             ?? []

@@ -13,9 +13,11 @@ struct Preconditions: Sendable, Equatable {
         /// Unix seconds.
         var lastModified: Int64?
         /// The value of `Date`, or the time of arrival: it stands in for a missing `Last-Modified`.
-        var date: Int64
+        ///
+        /// Nil for what has changed since by Larder's own work: no date speaks of that.
+        var date: Int64?
 
-        init(status: Int, entityTag: EntityTag?, lastModified: Int64?, date: Int64) {
+        init(status: Int, entityTag: EntityTag?, lastModified: Int64?, date: Int64?) {
             self.status = status
             self.entityTag = entityTag
             self.lastModified = lastModified
@@ -83,7 +85,7 @@ struct Preconditions: Sendable, Equatable {
         if let ifMatch {
             if !ifMatch.matchesStrongly(stored.entityTag) { return .failed }
         } else if let ifUnmodifiedSince {
-            if (stored.lastModified ?? stored.date) > ifUnmodifiedSince { return .failed }
+            if (stored.lastModified ?? stored.date ?? .max) > ifUnmodifiedSince { return .failed }
         }
         return evaluateForCache(method: method, against: stored)
     }
@@ -97,7 +99,7 @@ struct Preconditions: Sendable, Equatable {
             return isRead ? .notModified : .failed
         }
         guard isRead, let ifModifiedSince else { return .proceed }
-        return (stored.lastModified ?? stored.date) <= ifModifiedSince ? .notModified : .proceed
+        return (stored.lastModified ?? stored.date ?? .max) <= ifModifiedSince ? .notModified : .proceed
     }
 
     /// Whether `If-Match` names a tag of Larder's own, which no upstream can match: answered 412, and the target goes

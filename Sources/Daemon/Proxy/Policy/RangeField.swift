@@ -135,6 +135,6 @@ struct RangeField: Sendable, Equatable {
             return stored.entityTag.map { tag.matchesStrongly($0) } ?? false
         }
         guard let date = HTTPDate.parse(value, now: now), let lastModified = stored.lastModified else { return false }
-        return date == lastModified && stored.date > lastModified
+        return date == lastModified && (stored.date ?? .min) > lastModified
     }
 }

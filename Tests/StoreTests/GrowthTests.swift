@@ -1,0 +1,75 @@
+import Foundation
+import Mapping
+import Store
+import Testing
+
+/// An upstream that answers each request with something else makes the store no larger.
+@Suite struct GrowthTests {
+    private func count(_ table: String, _ bench: Bench) -> Int {
+        Int(sqlite(bench.folder.file(), "SELECT count(*) FROM \(table)")) ?? -1
+    }
+
+    @Test(arguments: ["title", "undeclared"])
+    func `values that differ each time leave one version for each document that shows one`(member: String) async throws
+    {
+        let bench = try Bench()
+        for round in 0..<120 {
+            for number in 0..<4 {
+                let objects = (0..<5).map { #"{"id":\#($0),"\#(member)":"\#(round)-\#(number)-\#($0)"}"# }
+                // At once, one after the other, and lagging: as it comes.
+                if round % 3 == 0 { bench.time.advance(60_000_000) }
+                try await bench.receive("/lists/\(number)", "[\(objects.joined(separator: ","))]", issues)
+            }
+            try await bench.receive("/issues/1", #"{"id":1,"\#(member)":"\#(round)"}"#, issue)
+        }
+        await bench.store.flush()
+        #expect(count("_documents", bench) == 5)
+        #expect(count("_objects", bench) == 5)
+        // Those pinned, and the few that still contribute.
+        #expect(count("_versions", bench) <= 5 * 5 + 5 * ObjectState.maximumContributions)
+        #expect(count("_observations", bench) <= 5 + 5 * ObjectState.maximumContributions)
+        #expect(Int(sqlite(bench.folder.file(), "SELECT max(length(state)) FROM _objects")) ?? .max < 600)
+        await bench.store.close()
+    }
+
+    @Test func `one object in thousands of shapes within one answer, and in as many documents`() async throws {
+        let bench = try Bench()
+        let body = "[" + (0..<4_000).map { #"{"id":1,"x\#($0)":0,"title":"a"}"# }.joined(separator: ",") + "]"
+        try await bench.receive("/shapes", body, issues)
+        try await bench.receive("/issues/1", #"{"id":1,"title":"b"}"#, issue)
+        #expect(try await bench.body("/shapes") == body.replacing(#""a""#, with: #""b""#))
+        try await bench.receive("/shapes", "[]", issues)
+        await bench.store.flush()
+        #expect(count("_versions", bench) == 1)
+        for number in 0..<300 {
+            try await bench.receive("/one/\(number)", #"{"id":1,"x\#(number)":0,"title":"c"}"#, issue)
+        }
+        bench.time.advance(60_000_000)
+        try await bench.receive("/issues/1", #"{"id":1,"title":"d"}"#, issue)
+        #expect(try await bench.body("/one/7") == #"{"id":1,"x7":0,"title":"d"}"#)
+        await bench.store.flush()
+        #expect(count("_versions", bench) == 301)
+        await bench.store.close()
+    }
+
+    @Test func `a document of very many objects is taken in, found dirty, and composed`() async throws {
+        let bench = try Bench()
+        let count = 4_000
+        let body = { (name: String) in
+            "["
+                + (0..<count).map { #"{"id":\#($0),"title":"\#($0 == count - 1 ? name : "t")"}"# }.joined(
+                    separator: ","
+                ) + "]"
+        }
+        let slow = bench.answer("/late", body("older"), issues)
+        bench.time.advance(60_000_000)
+        try await bench.receive("/all", body("old"), issues)
+        // Older than what is known: it is looked at while it is taken in.
+        #expect(try await bench.store.receive(slow).isDirty)
+        bench.time.advance(60_000_000)
+        try await bench.receive("/issues/\(count - 1)", #"{"id":\#(count - 1),"title":"new"}"#, issue)
+        #expect(try await bench.body("/all") == body("new"))
+        #expect(try await bench.body("/late") == body("new"))
+        await bench.store.close()
+    }
+}
