@@ -133,7 +133,7 @@ struct StoreFileTests {
         #expect(sqlite(bench.folder.file(), "INSERT INTO grdb_migrations VALUES ('9999')") == "")
         let configuration = try configuration(bench.folder)
         #expect(
-            throws: StoreError.newerSchema(path: bench.folder.file(), found: "9999", known: "0002")
+            throws: StoreError.newerSchema(path: bench.folder.file(), found: "9999", known: "0006")
         ) { _ = try Store.open(configuration) }
         #expect(!bench.folder.names.contains { $0.contains("corrupt") })
         #expect(sqlite(bench.folder.file(), "SELECT count(*) FROM _documents") == "1")
