@@ -162,7 +162,7 @@ private struct PlainLaw {
         ) {
             guard arrived == Array(history.indices) else { return }
             var again = state
-            for (index, sight) in history.enumerated() {
+            for (index, sight) in history.enumerated() where !overlap(history) {
                 let sight = sight.contribution(Int64(index + 1))
                 if again.merge(sight, model: "Dated", models: models, lag: lag) || self.known(again) != known {
                     failures.append("\(history): taken in twice, \(history[index]) changes something")

@@ -1,5 +1,3 @@
-import Mapping
-
 /// Values that come and go: which members of objects two routes disagree about, and how often.
 ///
 /// A value that an object really changes to and fro is seen to change by one and the same route. Where each of two routes
