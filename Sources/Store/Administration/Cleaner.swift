@@ -25,6 +25,7 @@ struct Cleaner {
 
     mutating func run() throws -> CleanResult {
         session.barriers.cleaned(filter, at: core.clock.now())
+        _ = try session.transaction { try session.forgetAllTold() }
         let before = try FileBudget.used(in: session.database)
         let keeper = FileKeeper(core: core)
         var isMore = true

@@ -12,6 +12,7 @@ enum Schema {
             try database.execute(sql: first)
         }
         migrator.registerMigration("0002") { try $0.execute(sql: second) }
+        migrator.registerMigration("0007", migrate: addTold)
         return migrator
     }
 
