@@ -8,6 +8,8 @@ import Synchronization
 final class Metrics: Sendable {
     private let workers: [WorkerMetrics]
     private let upstreams = Mutex<[String: UpstreamMetrics]>([:])
+    /// What streams that stay open do.
+    let live = LiveMetrics()
     /// When the process came up, in seconds since 1970.
     let startTime: Double
 
@@ -140,6 +142,18 @@ extension WorkerMetrics: HTTPMeter {
     func sent(bytes: Int) {
         bytesSent.add(UInt64(bytes))
     }
+}
+
+/// What is counted of streams that stay open, from any thread.
+final class LiveMetrics: Sendable {
+    /// Streams that are open.
+    let streams = Gauge()
+    /// Documents that they follow.
+    let documents = Gauge()
+    /// Events written, each to one client.
+    let events = Counter()
+    /// Streams whose client did not read.
+    let cutOff = Counter()
 }
 
 /// What is counted of one upstream, from any thread.

@@ -25,9 +25,10 @@ actor Proxy {
     private let upstreams: [Upstream]
     /// Counts what is answered here, as a worker's counts what is answered there.
     let outcomes: WorkerMetrics
-    private let log: Logger
+    let log: Logger
     private var flights: Flights?
     let liveExchanges = LiveExchanges()
+    private var followed: LiveDocuments?
     /// Counts invalidations and cleanings: what was read from disk before one is not to be trusted after it.
     private var invalidations = 0
     /// Writes whose invalidations are being committed, by a number of their own.
@@ -72,9 +73,11 @@ actor Proxy {
                 quick: arrival.quickDigest,
                 of: arrival.upstream
             )
-            let request = arrival.live == nil ? exchange.request : exchange.request.plain
+            let request = exchange.request.asking(arrival.live)
             let demand = Demand(request, arrival, principal: principal, hasher: hasher)
-            if arrival.live != nil {
+            if case .on(let number) = arrival.live {
+                follow(demand, exchange.reply, after: number)
+            } else if arrival.live != nil {
                 await live(demand, exchange.reply)
             } else if MethodFacts.isAnswerable(demand.request.method), demand.request.body == nil {
                 await retrieve(demand, exchange.reply)
@@ -302,6 +305,7 @@ actor Proxy {
         }
         // Once more: what was read from disk before the commit may have come back meanwhile.
         forget(targets, of: demand.upstream)
+        liveDocuments.settled()
     }
 
     /// Forgets the target of a condition that names a tag of Larder's own, so that the next GET brings the upstream's.
@@ -314,6 +318,7 @@ actor Proxy {
             log.error("an invalidation could not be stored", metadata: ["error": "\(error)"])
         }
         forget([path], of: demand.upstream)
+        liveDocuments.settled()
     }
 
     private func forget(_ paths: [String], of upstream: Upstream) {
@@ -321,6 +326,7 @@ actor Proxy {
         for number in settlingWrites.keys { settlingWrites[number]?.noteForgotten(paths, of: upstream) }
         for path in paths { cache.memory.remove(upstream: upstream.name, path: path) }
         runningFlights.writeAnswered(upstream: upstream, invalidated: paths)
+        liveDocuments.forget(paths, of: upstream)
     }
 
     // MARK: Administration
@@ -331,6 +337,8 @@ actor Proxy {
         invalidations += 1
         settlingWrites.removeAll()
         runningFlights.cleaned()
+        liveDocuments.forgetAll()
+        defer { liveDocuments.settled() }
         await cache.store.flush()
         cache.memory.removeAll()
         let result = try await cache.store.clean(filter, dryRun: false)
@@ -350,6 +358,25 @@ actor Proxy {
             outcomes: outcomes,
             log: log
         )
+        followed = LiveDocuments(
+            settings: settings,
+            loop: loop,
+            watch: cache.watch,
+            metrics: metrics.live,
+            proxy: self
+        )
+        cache.watch.onChange { [self] in loop.enqueue { self.assumeIsolated { $0.liveDocuments.wake() } } }
+        modes.onChange { [self] _ in loop.enqueue { self.assumeIsolated { $0.liveDocuments.lookAtAll() } } }
+    }
+
+    /// Ends the streams that are open, lest those who wait for the end of answers wait for them; any thread.
+    nonisolated func endStreams() {
+        loop.enqueue { self.assumeIsolated { $0.liveDocuments.end() } }
+    }
+
+    var liveDocuments: LiveDocuments {
+        guard let followed else { preconditionFailure("the proxy was not started") }
+        return followed
     }
 
     var runningFlights: Flights {
