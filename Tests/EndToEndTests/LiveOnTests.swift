@@ -164,10 +164,10 @@ import Testing
         let larder = try Larder(origin)
         let follower = try Follower(larder, "/x")
         #expect(follower.wait(for: 1))
-        #expect(try larder.command("clean", "--all").end == .exited(0))
+        _ = try CleanTests.clean(larder, #"{"all":true}"#)
         #expect(origin.waitForRequests(2))
         origin.always(.json(Self.new, Fresh.minute))
-        #expect(try larder.command("clean", "--all").end == .exited(0))
+        _ = try CleanTests.clean(larder, #"{"all":true}"#)
         #expect(follower.wait(for: Self.new))
         #expect(follower.names == ["fresh", "changed"])
     }

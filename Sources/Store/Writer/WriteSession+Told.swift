@@ -19,15 +19,18 @@ extension WriteSession {
 
     /// Forgets the oldest when there are too many; a quarter at once, since it takes a look at all of them.
     private func forgetTold() throws {
-        let count = try query("SELECT count(*) FROM _told").first { $0.integer(0) } ?? 0
+        let count = try told ?? (query("SELECT count(*) FROM _told").first { $0.integer(0) } ?? 0)
+        told = count + 1
         guard count > Self.toldLimit else { return }
         try query(
             "DELETE FROM _told WHERE subject IN (SELECT subject FROM _told ORDER BY sequence LIMIT ?)"
         ).run(.integer(count - Self.toldLimit * 3 / 4))
+        told = nil
     }
 
     /// Forgets all that was told, as a cleaning must.
     func forgetAllTold() throws {
         try query("DELETE FROM _told").run()
+        told = nil
     }
 }

@@ -60,6 +60,8 @@ final class WriteSession {
     var numbers: Numbers
     var barriers = Barriers()
     var names: NameTable
+    /// How many rows `_told` has, about; nil: not counted yet.
+    var told: Int64?
     private var queries = QueryCache()
 
     // The batch.
