@@ -127,13 +127,17 @@ import Testing
     }
 
     /// Writes through Larder and changes that only the upstream knows of, while streams are open on all documents.
-    @Test(arguments: [1, 2, 3] as [UInt64]) func `after any changes each stream ends with what a GET is given`(seed: UInt64) throws {
+    @Test(arguments: [1, 2, 3] as [UInt64]) func `after any changes each stream ends with what a GET is given`(
+        seed: UInt64
+    ) throws {
         let blog = try Blog()
         let larder = try Larder(
             config: Configs.blog(blog.origin, top: ["live: { interval: 100ms }"])
         )
         var random = Seeded(seed: seed)
-        let targets = ["/users", "/users/1", "/users/2", "/users/3", "/posts", "/posts/1", "/posts/2", "/search/users?q=1"]
+        let targets = [
+            "/users", "/users/1", "/users/2", "/users/3", "/posts", "/posts/1", "/posts/2", "/search/users?q=1",
+        ]
         let followers = try targets.flatMap { target in
             try ["wire", "mapped"].map { (target, $0, try Follower(larder, target, ["Larder-View": $0])) }
         }

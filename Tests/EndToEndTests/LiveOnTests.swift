@@ -174,7 +174,9 @@ import Testing
 
     @Test func `what gets stale is asked for, and told where it is new`() throws {
         let number = Monitor(0)
-        let origin = try Origin { _ in .json(#"{"n":\#(number.next() / 3)}"#, ["Cache-Control": "max-age=1", "Age": "1"]) }
+        let origin = try Origin { _ in
+            .json(#"{"n":\#(number.next() / 3)}"#, ["Cache-Control": "max-age=1", "Age": "1"])
+        }
         let larder = try Larder(config: Configs.plain(origin, top: Self.quick()))
         let follower = try Follower(larder, "/x")
         #expect(follower.wait(for: 3))
@@ -252,7 +254,9 @@ import Testing
         #expect(again.wait(for: 2))
         #expect(again.names == ["cached", "unchanged"])
         #expect(again.text == one.text)
-        for secret in ["aaa", "bbb"] { #expect(larder.storeBytes.firstRange(of: Array("Bearer \(secret)".utf8)) == nil) }
+        for secret in ["aaa", "bbb"] {
+            #expect(larder.storeBytes.firstRange(of: Array("Bearer \(secret)".utf8)) == nil)
+        }
     }
 
     @Test func `a browser's no-cache does not make it ask all the time`() throws {

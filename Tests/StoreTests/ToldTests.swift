@@ -7,7 +7,8 @@ struct ToldTests {
     private static let subject = Digest128(low: 1, high: 2)
     private static let (one, other) = (Digest128(low: 3, high: 4), Digest128(low: 5, high: 6))
 
-    @Test func `the same content has the same number, also after a restart, until something else is told`() async throws {
+    @Test func `the same content has the same number, also after a restart, until something else is told`() async throws
+    {
         let folder = TemporaryFolder()
         var bench = try Bench(folder: folder)
         let first = try await bench.store.tell(Self.subject, content: Self.one)

@@ -47,8 +47,8 @@ final class LiveDocument {
     private(set) var state: State?
     /// Counts the states that it has had.
     private(set) var edition = 0
-    /// The kind of failure that was told last; nil: none, or it has passed.
-    private var failure: String?
+    /// The status of the failure that was told last; nil: none, or it has passed.
+    private var failure: Int?
 
     // What has happened since it was looked at.
     private var causes: LiveWatch.Causes = []
@@ -162,7 +162,9 @@ final class LiveDocument {
     // MARK: Asking
 
     /// Whether the upstream has to be asked at once: for those who came, or because of a write.
-    var mustAsk: Bool { !isSettling && (isInvalid || readers.contains { $0.phase != .following && $0.awaited > begun }) }
+    var mustAsk: Bool {
+        !isSettling && (isInvalid || readers.contains { $0.phase != .following && $0.awaited > begun })
+    }
 
     /// Begins a question, in the place of one that a write has overtaken.
     func ask(_ flights: Flights, about stored: ReadyAnswer?) -> LiveInquiry {
@@ -261,8 +263,8 @@ final class LiveDocument {
         if let telling, !isNew(telling) { state?.policy = telling.policy }
         var messages = Messages(self, telling, memory: memory)
         let hasRecovered = hasWord && problem == nil && failure != nil
-        let fails = problem.map { failure != $0.kind } ?? false
-        if hasWord { failure = problem?.kind }
+        let fails = problem.map { failure != $0.status } ?? false
+        if hasWord { failure = problem?.status }
         for reader in readers {
             if reader.phase == .joining { join(reader, telling, opening, &messages) }
             let isUpToDate = reader.edition == edition
@@ -322,11 +324,6 @@ final class LiveDocument {
         memory.keep(made)
         return made
     }
-}
-
-extension ProblemDocument {
-    /// What makes two failures the same.
-    fileprivate var kind: String { "\(type) \(status)" }
 }
 
 /// The messages of one round of telling, each made when the first reader needs it.

@@ -22,6 +22,9 @@ final class LiveReader {
     /// Which edition of the document it was sent last; nil: none.
     var edition: Int?
 
+    /// Who takes nothing for less than this, in ns, may just be busy.
+    private static let patience: UInt64 = 1_000_000_000
+
     private let reply: Reply
     private let loop: EventLoop
     private let metrics: LiveMetrics
@@ -33,8 +36,8 @@ final class LiveReader {
     private var isResting = false
     /// Bytes given to the connection so far.
     private var written = 0
-    /// Bytes that came while the client took nothing, and how many it had taken before.
-    private var missed: (bytes: Int, taken: Int)?
+    /// Bytes that came while the client took nothing, how many it had taken before, and since when.
+    private var missed: (bytes: Int, taken: Int, since: UInt64)?
     /// When something was last written, in ns of the loop's clock.
     private var lastWrite: UInt64 = 0
     private(set) var isOver = false
@@ -90,11 +93,12 @@ final class LiveReader {
         }
         let taken = written - reply.backlog
         guard let before = missed, before.taken == taken else {
-            missed = (0, taken)
+            missed = (0, taken, loop.now)
             return true
         }
-        missed = (before.bytes + message.count, taken)
-        guard before.bytes + message.count > window / 2 else { return true }
+        missed?.bytes += message.count
+        let isTooMuch = before.bytes + message.count > window / 2
+        guard isTooMuch, loop.now >= before.since + Self.patience else { return true }
         cutOff()
         return false
     }
