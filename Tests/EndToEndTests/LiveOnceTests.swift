@@ -314,7 +314,7 @@ import Testing
             ("GET", "always", 400, "bad-live"), ("GET", "", 400, "bad-live"), ("GET", "once, once", 400, "bad-live"),
             ("HEAD", "once", 400, "live-needs-get"), ("POST", "once", 400, "live-needs-get"),
             ("DELETE", "once", 400, "live-needs-get"), ("POST", "on", 400, "live-needs-get"),
-            ("GET", "on", 501, "live-on"),
+            ("HEAD", "on", 400, "live-needs-get"), ("GET", "on, once", 400, "bad-live"),
         ]
     )
     func `what cannot be met is refused with what to do`(method: String, value: String, status: Int, kind: String)

@@ -12,6 +12,8 @@ final class Metrics: Sendable {
     let changeStreams = Gauge()
     /// Streams of `/changes` that were cut off because their clients did not keep up.
     let changeStreamsCut = Counter()
+    /// What streams that stay open do.
+    let live = LiveMetrics()
     /// When the process came up, in seconds since 1970.
     let startTime: Double
 
@@ -144,6 +146,18 @@ extension WorkerMetrics: HTTPMeter {
     func sent(bytes: Int) {
         bytesSent.add(UInt64(bytes))
     }
+}
+
+/// What is counted of streams that stay open, from any thread.
+final class LiveMetrics: Sendable {
+    /// Streams that are open.
+    let streams = Gauge()
+    /// Documents that they follow.
+    let documents = Gauge()
+    /// Events written, each to one client.
+    let events = Counter()
+    /// Streams whose client did not read.
+    let cutOff = Counter()
 }
 
 /// What is counted of one upstream, from any thread.

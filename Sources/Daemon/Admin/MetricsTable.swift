@@ -39,7 +39,7 @@ struct Metric: Sendable {
 
 extension Metric {
     /// Every metric of the daemon, in the order in which `/metrics` shows them.
-    static let all: [Metric] = requests + upstreams + store + process
+    static let all: [Metric] = requests + live + upstreams + store + process
 
     private static let requests: [Metric] = [
         Metric(
@@ -88,6 +88,33 @@ extension Metric {
                     Sample(labels: [Label(name: "mode", value: $0.rawValue)], value: $0 == reading.mode ? 1 : 0)
                 }
             }
+        ),
+    ]
+
+    private static let live: [Metric] = [
+        Metric(
+            name: "larder_live_streams",
+            kind: .gauge,
+            sentence: "Streams of live answers that are open.",
+            samples: { value($0.metrics.live.streams.value) }
+        ),
+        Metric(
+            name: "larder_live_documents",
+            kind: .gauge,
+            sentence: "Documents that open streams follow.",
+            samples: { value($0.metrics.live.documents.value) }
+        ),
+        Metric(
+            name: "larder_live_events_total",
+            kind: .counter,
+            sentence: "Events of live answers, counted once for each stream.",
+            samples: { value($0.metrics.live.events.value) }
+        ),
+        Metric(
+            name: "larder_live_cut_off_total",
+            kind: .counter,
+            sentence: "Streams of live answers that were cut off because their client did not read.",
+            samples: { value($0.metrics.live.cutOff.value) }
         ),
     ]
 

@@ -53,6 +53,7 @@ extension ConfigDraft: ConfigSection {
             "Bounds on what clients and upstreams may send. What is over one is refused with the status named."
         ),
         .section("timeouts", \.settings.timeouts, "How long Larder waits for whom."),
+        .section("live", \.settings.live, "Answers that are told as they change: Larder-Live: on."),
         .section("log", \.settings.log, "What is written to standard error, and so to the journal."),
         .upstreams,
         .models(\.models),
@@ -159,6 +160,33 @@ extension Settings.Timeouts: ConfigSection {
             \.drain,
             in: .zero ... .seconds(3600),
             "For requests in flight when the daemon is told to stop."
+        ),
+    ]
+}
+
+extension Settings.Live: ConfigSection {
+    static let keys: [ConfigKey<Settings.Live>] = [
+        .integer("streams", \.streams, in: 0...1_000_000, "Streams at a time. More: 503."),
+        .duration(
+            "interval",
+            \.interval,
+            in: .milliseconds(10) ... .seconds(86_400),
+            """
+            A document that is followed is asked for when it gets stale, but never sooner than this after it was asked for \
+            last, however short it is fresh.
+            """
+        ),
+        .duration(
+            "heartbeat",
+            \.heartbeat,
+            in: .milliseconds(10) ... .seconds(3600),
+            "The longest silence of a stream. Then it sends an empty comment, by which clients that are gone are found."
+        ),
+        .duration(
+            "retry",
+            \.retry,
+            in: .milliseconds(1) ... .seconds(3600),
+            "How long clients are told to wait before they come back after a break."
         ),
     ]
 }

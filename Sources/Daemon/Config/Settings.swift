@@ -13,6 +13,7 @@ struct Settings: Sendable, Equatable {
     var memory = Memory()
     var limits = Limits()
     var timeouts = Timeouts()
+    var live = Live()
     var log = Log()
     /// In the order of the file.
     var upstreams: [Upstream] = []
@@ -55,7 +56,7 @@ struct Settings: Sendable, Equatable {
         /// Request body; 413 above.
         var body = 1 << 30
         /// Client connections at a time; 503 above.
-        var connections = 1024
+        var connections = 4096
         /// Decoded body of an answer that may be stored; longer ones are passed on only.
         var document = 16 << 20
         /// How far a client may fall behind the answer it shares before it is cut off.
@@ -84,6 +85,18 @@ struct Settings: Sendable, Equatable {
         var writeStall: Duration = .seconds(60)
         /// Requests in flight when the daemon is told to stop.
         var drain: Duration = .seconds(10)
+    }
+
+    /// Streams of events that stay open.
+    struct Live: Sendable, Equatable {
+        /// Streams at a time; 503 above.
+        var streams = 2048
+        /// The least time between two requests for one document that nobody made but a stream which follows it.
+        var interval: Duration = .seconds(15)
+        /// The longest silence.
+        var heartbeat: Duration = .seconds(15)
+        /// What a client is told to wait before it comes back after a break.
+        var retry: Duration = .seconds(2)
     }
 
     /// What is written to standard error.

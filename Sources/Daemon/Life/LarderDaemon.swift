@@ -147,6 +147,7 @@ final class LarderDaemon {
         log.notice("stopping: finishing what is in flight")
         parts.readinessSwitch.set(.notReady("the daemon is stopping"))
         notifier.send(.stopping)
+        parts.proxy.endStreams()
         let (data, admin, parts, loops) = (data, admin, parts, loops)
         let (limit, log, ending) = (settings.timeouts.drain, log, ending)
         Task {

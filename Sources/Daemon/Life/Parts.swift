@@ -42,8 +42,10 @@ final class Parts: Sendable {
         self.token = token
 
         let memory = MemoryTier<ReadyAnswer>(capacity: settings.memory.maximumSize)
-        store.setListener(memory)
-        cache = AnswerCache(store: store, memory: memory, log: log)
+        let watch = LiveWatch()
+        // First what is served, then who is told of it.
+        store.setListener(ChangeListeners(memory, watch))
+        cache = AnswerCache(store: store, memory: memory, watch: watch, log: log)
         modes = ModeSwitch(settings.mode)
         // One more for what the upstream loop answers.
         metrics = Metrics(workers: workers + 1)

@@ -10,6 +10,8 @@ import Synchronization
 final class AnswerCache: Sendable {
     let store: Store
     let memory: MemoryTier<ReadyAnswer>
+    /// Tells those who follow a document of what is kept, renewed or dropped.
+    let watch: LiveWatch
     private let log: Logger
     /// Documents that were dropped, of which a reader of the store may still find some.
     private let dropped = Mutex(DroppedDocuments())
@@ -18,9 +20,10 @@ final class AnswerCache: Sendable {
     /// Past this, answers are not kept: the store cannot follow.
     private static let uncommittedLimit = 128 << 20
 
-    init(store: Store, memory: MemoryTier<ReadyAnswer>, log: Logger) {
+    init(store: Store, memory: MemoryTier<ReadyAnswer>, watch: LiveWatch, log: Logger) {
         self.store = store
         self.memory = memory
+        self.watch = watch
         self.log = log
     }
 
@@ -122,6 +125,7 @@ final class AnswerCache: Sendable {
         mayLag: Bool
     ) {
         let digest = ready.residence.digest
+        defer { watch.documentChanged(digest) }
         switch result {
         case .success(let receipt):
             guard let id = receipt.document else {
@@ -168,6 +172,7 @@ final class AnswerCache: Sendable {
     func drop(_ ready: ReadyAnswer) {
         let digest = ready.residence.digest
         memory.remove(ready, at: digest)
+        defer { watch.documentChanged(digest) }
         guard let (document, _) = ready.stored else { return }
         // By name: what is kept in its place from now on lies under the same digest.
         for answer in memory.answers(at: digest) ?? [] where answer.stored?.document == document {
@@ -207,6 +212,7 @@ final class AnswerCache: Sendable {
                 )
                 if outcome == .dirty { ready.residence.isDirty.store(true, ordering: .relaxed) }
                 if outcome == .gone { memory.remove(ready, at: ready.residence.digest) }
+                watch.documentChanged(ready.residence.digest)
             } catch {
                 log.error("a renewal could not be stored", metadata: ["error": "\(error)", "url": "\(ready.key.url)"])
             }

@@ -261,7 +261,7 @@ final class Flight: TransferDelegate {
 
     private func begin(_ relay: Relay, _ head: UpstreamHead) {
         relay.begin(head, storedOn: storing.map { Terms($0, demand, now: flights.now) }, now: flights.now)
-        flights.outcomes.count(demand.isShareable || demand.isForParts ? .miss : .bypass)
+        flights.count(demand.isShareable || demand.isForParts ? .miss : .bypass, for: relay)
     }
 
     /// The body is larger than what is kept, or all together are: it goes on as a mere relay.

@@ -12,7 +12,7 @@ extension Flights {
         if let stored, stored.maySubstitute(at: now, for: demand) {
             serve(stored, to: [relay], as: { _ in .heldBack })
         } else {
-            outcomes.count(.error)
+            count(.error, for: relay)
             let seconds = pause.secondsLeft(at: loop.now)
             let problem = ProblemDocument.heldBack(pause.status, seconds: seconds, upstream: demand.upstream.name)
             relay.reply.refuse(problem, nil)

@@ -434,12 +434,17 @@ final class Flights {
                 substitute(stored, forStatus: nil, error: error, to: [relay])
                 continue
             }
-            outcomes.count(.error)
+            count(.error, for: relay)
             relay.reply.refuse(
                 .upstreamFailed(error, upstream: upstream, isValidation: flight.stored != nil),
                 relay.demand.failed(error)
             )
         }
+    }
+
+    /// Counts how a client was answered; what Larder asks for itself is no request.
+    func count(_ outcome: Outcome, for relay: Relay) {
+        if relay.reply.isRequest { outcomes.count(outcome) }
     }
 
     /// Answers clients from a ready answer, each in its own view and for its own address.
@@ -454,7 +459,7 @@ final class Flights {
     ) {
         for relay in relays {
             let manner = manner(relay.demand)
-            outcomes.count(manner.outcome(of: ready))
+            count(manner.outcome(of: ready), for: relay)
             relay.reply.serve(
                 cache.shown(ready, to: relay.demand),
                 for: relay.demand,

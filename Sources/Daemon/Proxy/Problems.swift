@@ -123,7 +123,7 @@ extension ProblemDocument {
     // MARK: Larder-Live
 
     static func badLive(_ value: String) -> ProblemDocument {
-        make(400, "bad-live", "No such stream", "Larder-Live is `once`; it was \"\(value)\".")
+        make(400, "bad-live", "No such stream", "Larder-Live is `once` or `on`; it was \"\(value)\".")
     }
 
     static func liveNeedsGet(_ method: String) -> ProblemDocument {
@@ -136,11 +136,20 @@ extension ProblemDocument {
         )
     }
 
-    static let liveOnUnknown = make(
-        501,
-        "live-on",
-        "Streams that stay open are not there yet",
-        "This version of Larder knows `Larder-Live: once`, whose stream ends with the upstream's answer."
+    static func liveTooMany(limit: Int) -> ProblemDocument {
+        make(
+            503,
+            "live-too-many",
+            "Too many streams are open",
+            "Larder keeps \(limit) streams open at a time (`live.streams`). Ask again later, or without Larder-Live."
+        )
+    }
+
+    static let stopping = make(
+        503,
+        "stopping",
+        "Larder is stopping",
+        "It opens no more streams. Ask again in a moment, when it may have been started again."
     )
 
     static func liveEventStream(upstream: String) -> ProblemDocument {

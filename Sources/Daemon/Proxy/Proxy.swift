@@ -28,6 +28,7 @@ actor Proxy {
     let log: Logger
     private var flights: Flights?
     let liveExchanges = LiveExchanges()
+    private var followed: LiveDocuments?
     /// Counts invalidations and cleanings: what was read from disk before one is not to be trusted after it.
     private(set) var invalidations = 0
     /// Look-ups on disk that are under way (`Proxy+LookUp`).
@@ -77,9 +78,11 @@ actor Proxy {
                 quick: arrival.quickDigest,
                 of: arrival.upstream
             )
-            let request = arrival.live == nil ? exchange.request : exchange.request.plain
+            let request = exchange.request.asking(arrival.live)
             let demand = Demand(request, arrival, principal: principal, hasher: hasher)
-            if arrival.live != nil {
+            if case .on(let number) = arrival.live {
+                follow(demand, exchange.reply, after: number)
+            } else if arrival.live != nil {
                 await live(demand, exchange.reply)
             } else if MethodFacts.isAnswerable(demand.request.method), demand.request.body == nil {
                 await retrieve(demand, exchange.reply)
@@ -288,6 +291,7 @@ actor Proxy {
         }
         // Once more: what was read from disk before the commit may have come back meanwhile.
         forget(paths, matching: write.patterns, of: upstream, at: cache.now)
+        liveDocuments.settled()
     }
 
     /// Forgets the target of a condition that names a tag of Larder's own, so that the next GET brings the upstream's.
@@ -300,6 +304,7 @@ actor Proxy {
             log.error("an invalidation could not be stored", metadata: ["error": "\(error)"])
         }
         forget([path], of: demand.upstream, at: cache.now)
+        liveDocuments.settled()
     }
 
     private func forget(
@@ -315,6 +320,7 @@ actor Proxy {
             cache.memory.remove(upstream: upstream.name) { path in patterns.contains { $0.matches(url: path) } }
         }
         runningFlights.writeAnswered(upstream: upstream, invalidated: paths, matching: patterns, at: time)
+        liveDocuments.forget(paths, of: upstream)
     }
 
     // MARK: Administration
@@ -325,6 +331,8 @@ actor Proxy {
         invalidations += 1
         settlingWrites.removeAll()
         runningFlights.cleaned()
+        liveDocuments.forgetAll()
+        defer { liveDocuments.settled() }
         await cache.store.flush()
         cache.memory.removeAll()
         let result = try await cache.store.clean(filter, dryRun: false)
@@ -344,6 +352,25 @@ actor Proxy {
             outcomes: outcomes,
             log: log
         )
+        followed = LiveDocuments(
+            settings: settings,
+            loop: loop,
+            watch: cache.watch,
+            metrics: metrics.live,
+            proxy: self
+        )
+        cache.watch.onChange { [self] in loop.enqueue { self.assumeIsolated { $0.liveDocuments.wake() } } }
+        modes.onChange { [self] _ in loop.enqueue { self.assumeIsolated { $0.liveDocuments.lookAtAll() } } }
+    }
+
+    /// Ends the streams that are open, lest those who wait for the end of answers wait for them; any thread.
+    nonisolated func endStreams() {
+        loop.enqueue { self.assumeIsolated { $0.liveDocuments.end() } }
+    }
+
+    var liveDocuments: LiveDocuments {
+        guard let followed else { preconditionFailure("the proxy was not started") }
+        return followed
     }
 
     var runningFlights: Flights {

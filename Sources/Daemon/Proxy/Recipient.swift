@@ -45,9 +45,14 @@ protocol Recipient: AnyObject {
 
     /// Calls back once if nobody waits for the answer any more before it is finished.
     func onDisconnect(_ callback: @escaping @Sendable () -> Void)
+
+    /// Whether it stands for a request of a client's, to be counted as one.
+    var isRequest: Bool { get }
 }
 
 extension Reply: Recipient {
+    var isRequest: Bool { true }
+
     /// What was written is with the connection, which counts it itself.
     func keptNoLonger() {}
 

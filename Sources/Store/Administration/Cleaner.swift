@@ -21,6 +21,7 @@ struct Cleaner {
         let (time, last) = try await core.write(.prompt) { session in
             let time = core.clock.now()
             session.barriers.cleaned(filter, at: time)
+            try session.forgetAllTold()
             let selection = try CleanSelection(filter, in: session.database, now: time)
             if !selection.isOfURLs { try session.eraseNames(of: selection.collections, identity: selection.identity) }
             return (time, session.numbers.document)

@@ -45,6 +45,15 @@ public struct KeyHasher: Sendable {
         }
     }
 
+    /// The digest of anything else: of its description, and of its body, however that comes in pieces.
+    public func digest(_ description: [UInt8], body: [[UInt8]] = []) -> Digest128 {
+        var hash = SipHash(key: secret)
+        hash.feed(UInt64(description.count))
+        description.withUnsafeBytes { hash.feed($0) }
+        for piece in body { piece.withUnsafeBytes { hash.feed($0) } }
+        return hash.finish()
+    }
+
     /// Names an upstream's path, whoever asked for it and with whatever query: what invalidation looks for.
     func place(upstream: String, url: String) -> Int64 {
         var upstream = upstream

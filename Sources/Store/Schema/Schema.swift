@@ -16,6 +16,7 @@ enum Schema {
         migrator.registerMigration("0004") { try $0.execute(sql: changes) }
         migrator.registerMigration("0005") { try $0.execute(sql: provenance) }
         migrator.registerMigration("0006") { try $0.execute(sql: flipFlop) }
+        migrator.registerMigration("0007", migrate: addTold)
         return migrator
     }
 

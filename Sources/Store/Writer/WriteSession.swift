@@ -72,6 +72,8 @@ final class WriteSession {
     var names: NameTable
     /// Values that came and went again.
     var flipFlops = FlipFlops()
+    /// How many rows `_told` has, about; nil: not counted yet.
+    var told: Int64?
     private var queries = QueryCache()
 
     // The batch.

@@ -4,23 +4,24 @@ import Foundation
 struct ServerSentEvent: Sendable, Equatable {
     var name = "message"
     var data = ""
+    /// The `id` that came with it.
+    var id: String?
 
     /// All complete events of a stream.
     static func parse(_ bytes: [UInt8]) -> [ServerSentEvent] {
         let text = String(decoding: bytes, as: UTF8.self)
         var events: [ServerSentEvent] = []
-        var (name, data): (String, [String]) = ("", [])
+        var (name, data, id): (String, [String], String?) = ("", [], nil)
         // A CRLF is one character to Swift, as it is one line end to the standard.
         var lines = text.split(omittingEmptySubsequences: false) { $0 == "\n" || $0 == "\r" || $0 == "\r\n" }
         lines.removeLast()
         for line in lines {
             if line.isEmpty {
                 if !data.isEmpty {
-                    events.append(
-                        ServerSentEvent(name: name.isEmpty ? "message" : name, data: data.joined(separator: "\n"))
-                    )
+                    let text = data.joined(separator: "\n")
+                    events.append(ServerSentEvent(name: name.isEmpty ? "message" : name, data: text, id: id))
                 }
-                (name, data) = ("", [])
+                (name, data, id) = ("", [], nil)
                 continue
             }
             let parts = line.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
@@ -29,6 +30,7 @@ struct ServerSentEvent: Sendable, Equatable {
             switch parts[0] {
             case "event": name = String(value)
             case "data": data.append(String(value))
+            case "id": id = String(value)
             default: break
             }
         }
@@ -39,6 +41,7 @@ struct ServerSentEvent: Sendable, Equatable {
 /// What an event of a `Larder-Live` stream tells.
 struct LiveEvent: Sendable {
     let name: String
+    let id: String?
     let status: Int?
     let age: Int?
     let headers: [String: String]
@@ -55,6 +58,7 @@ struct LiveEvent: Sendable {
     init(_ event: ServerSentEvent) throws {
         let members = try JSONSerialization.jsonObject(with: Data(event.data.utf8)) as? [String: Any] ?? [:]
         name = event.name
+        id = event.id
         status = members["status"] as? Int
         age = members["age"] as? Int
         headers = members["headers"] as? [String: String] ?? [:]

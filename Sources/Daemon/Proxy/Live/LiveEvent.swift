@@ -17,8 +17,11 @@ struct LiveEvent: Sendable {
         case cached
         /// What the upstream says, where it differs from what was shown or nothing was: the same members.
         case fresh
-        /// The upstream says what was shown already: `status`, `age` and `headers` as they are now.
+        /// The upstream says what was shown already, or nothing has changed since the event that the client had last: `status`,
+        /// `age` and `headers` as they are now.
         case unchanged
+        /// From now on the answer is another one: the same members as of `cached`.
+        case changed
         /// What the upstream says could not be had: `problem`, a problem document (RFC 9457), and the `age` of what was shown,
         /// if anything was. Where the upstream answered with an error, `status`, `headers` and the body are that answer's.
         case error
@@ -55,6 +58,13 @@ struct LiveEvent: Sendable {
     private static let ofTheRepresentation = [
         "content-type", "content-language", "content-location", "location", "link",
     ]
+
+    /// Stands for all that makes two events tell the same, but for the body.
+    var description: [UInt8] {
+        var text = Array("\(problem.map { "\($0.type) \($0.status)" } ?? "") \(status ?? 0)\n".utf8)
+        for name in Self.ofTheRepresentation { text += Array("\(fields?.combined(named: name) ?? "")\n".utf8) }
+        return text
+    }
 
     /// The fields as one string for each name, in lower case.
     ///

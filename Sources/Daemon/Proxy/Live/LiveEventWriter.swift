@@ -6,21 +6,37 @@ struct LiveEventWriter {
     /// How much of the body goes into one piece, in bytes before encoding; for base64 a multiple of three.
     private static let portion = 48 << 10
 
-    private enum Form { case text, base64, none }
+    /// How a body is told.
+    enum Form { case text, base64, none }
 
-    private let head: [UInt8]
-    private let form: Form
+    private var head: [UInt8]
+    let form: Form
     private let pieces: [[UInt8]]
     /// The piece that is being written, and how far.
     private var position = (piece: 0, offset: 0)
-    private var phase = Phase.head
+    private var phase: Phase
 
     private enum Phase { case head, body, over }
 
     init(_ event: LiveEvent) {
+        self.init(bodyOf: event)
+        head = Self.head(of: event, as: form)
+        phase = .head
+    }
+
+    /// Writes what follows the head, to the end of the event: the same for all events that tell one body.
+    init(bodyOf event: LiveEvent) {
         pieces = event.body?.pieces ?? []
         form = event.body.map { $0.isText ? .text : .base64 } ?? .none
-        var head = Array("event: \(event.kind.rawValue)\ndata: ".utf8)
+        head = []
+        phase = .body
+    }
+
+    /// The event up to its body.
+    ///
+    /// - Parameter number: what the client gives back as `Last-Event-ID`; an empty one makes it forget what it had.
+    static func head(of event: LiveEvent, as form: Form, number: String? = nil) -> [UInt8] {
+        var head = Array("\(number.map { "id: \($0)\n" } ?? "")event: \(event.kind.rawValue)\ndata: ".utf8)
         head += JSONText.object(event.members).bytes
         switch form {
         case .none: break
@@ -28,7 +44,7 @@ struct LiveEventWriter {
         case .text: head.replaceSubrange((head.count - 1)..., with: #","body":""#.utf8)
         case .base64: head.replaceSubrange((head.count - 1)..., with: #","base64":""#.utf8)
         }
-        self.head = head
+        return head
     }
 
     /// The next bytes of the event; nil when all have been given.

@@ -2,6 +2,11 @@
 enum LiveMode: Sendable {
     /// What is stored, then what the upstream says, then the end.
     case once
+    /// The same, and from then on each change, until the client leaves.
+    ///
+    /// `after` is the number of the last event that the client has, from `Last-Event-ID`; nil where there is none, or none
+    /// that Larder could have given.
+    case on(after: Int64?)
 
     /// Reads the field; nil where a request has none, and throws what it is to be answered instead where it cannot be met.
     init?(_ request: borrowing RequestHead, _ fields: Fields) throws(ArrivalError) {
@@ -10,8 +15,7 @@ enum LiveMode: Sendable {
         guard request.method == .get, !request.hasBody else {
             throw ArrivalError(problem: .liveNeedsGet(String(decoding: request.methodBytes, as: UTF8.self)))
         }
-        guard value == "once" else { throw ArrivalError(problem: .liveOnUnknown) }
-        self = .once
+        self = value == "once" ? .once : .on(after: fields.combined("last-event-id").flatMap { Int64($0) })
     }
 
     /// What speaks of the stream rather than of the answers that its events tell of.
@@ -50,10 +54,33 @@ enum LiveMode: Sendable {
 }
 
 extension Request {
+    /// The request whose answers are told.
+    func asking(_ mode: LiveMode?) -> Request {
+        switch mode {
+        case nil: self
+        case .once: plain
+        case .on: followed
+        }
+    }
+
     /// The plain request whose answers the events of a live one tell of.
     var plain: Request {
         var request = self
         request.fields = LiveMode.plain(fields)
+        return request
+    }
+
+    /// The plain request whose answers a stream that stays open follows.
+    ///
+    /// Browsers put `Cache-Control: no-cache` on every stream, by which nobody means that it shall ask all the time; and how
+    /// old an answer may be says nothing where each is told once it is known. What forbids to store or to ask remains.
+    var followed: Request {
+        var request = plain
+        let directives = RequestDirectives(fields: request.fields)
+        request.fields.remove("cache-control")
+        request.fields.remove("pragma")
+        if directives.noStore { request.fields.append("Cache-Control", "no-store") }
+        if directives.onlyIfCached { request.fields.append("Cache-Control", "only-if-cached") }
         return request
     }
 }

@@ -29,11 +29,7 @@ final class LiveStream {
     ///
     /// - Parameter fields: what is added to those of every stream.
     func open(_ fields: Fields) {
-        var all = Fields()
-        all.append("Content-Type", "text/event-stream")
-        all.append("Cache-Control", "no-store")
-        all.lines += fields.lines
-        reply.start(status: 200, fields: all, framing: .chunked)
+        reply.startEvents(fields)
         let stream = LoopReference(self, on: loop)
         reply.onDisconnect { stream.enqueue { $0.close() } }
     }
@@ -88,5 +84,18 @@ final class LiveStream {
         let work = over
         over = {}
         work()
+    }
+}
+
+extension Reply {
+    /// Begins an answer of events.
+    ///
+    /// - Parameter fields: what is added to those of every stream.
+    func startEvents(_ fields: Fields) {
+        var all = Fields()
+        all.append("Content-Type", "text/event-stream")
+        all.append("Cache-Control", "no-store")
+        all.lines += fields.lines
+        start(status: 200, fields: all, framing: .chunked)
     }
 }

@@ -23,7 +23,7 @@ extension Proxy {
         switch course {
         case .ask(let reason):
             // Counted by the flight.
-            return runningFlights.ask(demand.asking(because: reason), exchange, stored: found)
+            return runningFlights.ask(demand.asking(because: reason), exchange.ask(), stored: found)
         case .end: exchange.end()
         case .refuse(let problem): exchange.refuse(problem)
         }

@@ -1,0 +1,67 @@
+/// Events made of answers.
+extension LiveEvent {
+    /// What a ready answer has to tell, as it is served now.
+    ///
+    /// - Parameter cookies: those for the one client that is told.
+    init(
+        _ kind: Kind,
+        _ ready: ReadyAnswer,
+        as manner: Manner,
+        isCollapsed: Bool = false,
+        cookies: [Field] = [],
+        now: Int64
+    ) {
+        var fields = ready.fields
+        ready.addHistory(to: &fields, as: manner, sent: ready.answer.status, isCollapsed: isCollapsed, now: now)
+        fields.lines += cookies
+        self.init(
+            kind: kind,
+            status: ready.answer.status,
+            age: max(0, ready.policy.age(at: now)),
+            fields: Self.told(fields),
+            body: LiveBody(ready.body)
+        )
+    }
+
+    /// What the upstream says, in fields that are the client's already.
+    init(fresh status: Int, _ fields: Fields, _ body: LiveBody) {
+        self.init(
+            kind: .fresh,
+            status: status,
+            age: AgeField.parse(fields) ?? 0,
+            fields: Self.told(fields),
+            body: body
+        )
+    }
+
+    /// Why there is no answer.
+    ///
+    /// - Parameters:
+    ///   - age: of what was shown.
+    ///   - answer: the upstream's error.
+    init(failure problem: ProblemDocument, age: Int64?, _ answer: LiveEvent? = nil) {
+        self.init(
+            kind: .error,
+            problem: problem,
+            status: answer?.status,
+            age: age,
+            fields: answer?.fields,
+            body: answer?.body
+        )
+    }
+
+    /// The same without the body.
+    func unchanged() -> LiveEvent {
+        var event = self
+        event.kind = .unchanged
+        event.body = nil
+        return event
+    }
+
+    /// The fields that an event tells: not those that speak to a browser of the exchange as such.
+    private static func told(_ fields: Fields) -> Fields {
+        var told = fields
+        CORS.removeFields(from: &told)
+        return told
+    }
+}

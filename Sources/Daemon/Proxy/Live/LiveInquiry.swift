@@ -1,0 +1,172 @@
+/// What the upstream is asked for the sake of events: it takes the whole answer before anything of it is told, since whether
+/// it differs is known at the end.
+///
+/// To the flight it is a recipient like any other, so it joins, coalesces and is stored as a plain request is.
+/// The upstream loop only.
+final class LiveInquiry: Recipient {
+    /// How it came out.
+    enum Outcome {
+        /// An answer as the upstream sent it; whether it is stored by now.
+        case answered(LiveEvent, isKept: Bool)
+        /// An answer that is stored, or might be.
+        case served(ReadyAnswer, Manner, isCollapsed: Bool, cookies: [Field])
+        /// No answer, or an error, which is the event then.
+        case failed(ProblemDocument, LiveEvent?)
+    }
+
+    /// Whether it stands for a request of a client's, to be counted as one.
+    let isRequest: Bool
+    private let upstream: Upstream
+    private let flights: Flights
+    private var conclude: (Outcome) -> Void
+    /// The answer as far as it has come.
+    private var arriving: LiveEvent?
+    /// Whether the upstream's word has been given: what still comes is of no interest.
+    private(set) var isSettled = false
+    private var isReleased = false
+    /// Bytes of the body that came.
+    private var count = 0
+    /// Bytes gathered that nobody else keeps, and that count as held.
+    private var charge = 0
+    private var isKept = true
+    private var departures: [@Sendable () -> Void] = []
+    private var drains: [@Sendable () -> Void] = []
+
+    /// - Parameter conclude: called once, unless it is released before.
+    init(_ upstream: Upstream, flights: Flights, isRequest: Bool, conclude: @escaping (Outcome) -> Void) {
+        self.upstream = upstream
+        self.flights = flights
+        self.isRequest = isRequest
+        self.conclude = conclude
+    }
+
+    /// Whoever asked is done with the answer, or wants it no more: nothing is held for it.
+    func release() {
+        guard !isReleased else { return }
+        (isSettled, isReleased) = (true, true)
+        arriving = nil
+        conclude = { _ in }
+        leave()
+        flights.release(charge)
+        charge = 0
+        let waiting = drains
+        drains = []
+        for callback in waiting { callback() }
+    }
+
+    // MARK: The upstream's answer
+
+    func informational(status: Int, fields: Fields) {}
+
+    func begin(status: Int, reason: String?, fields: Fields, framing: ReplyFraming, isKept: Bool) {
+        guard !isSettled else { return }
+        if fields.isEventStream { return give(up: .liveEventStream(upstream: upstream.name)) }
+        self.isKept = isKept
+        isStored = isKept
+        arriving = LiveEvent(fresh: status, fields, LiveBody())
+    }
+
+    /// Whether the answer was to be stored when it began.
+    private var isStored = false
+
+    func write(_ piece: [UInt8]) {
+        guard !isSettled, arriving != nil else { return }
+        guard count + piece.count <= flights.settings.limits.document else {
+            return give(up: .liveTooLarge(limit: flights.settings.limits.document))
+        }
+        arriving?.body?.append(piece)
+        count += piece.count
+        if !isKept { charge(piece.count) }
+    }
+
+    func keptNoLonger() {
+        guard !isSettled, isKept, arriving != nil else { return }
+        (isKept, isStored) = (false, false)
+        charge(count)
+    }
+
+    private func charge(_ bytes: Int) {
+        charge += bytes
+        if !flights.hold(bytes) { give(up: .liveTooMuch) }
+    }
+
+    func finish() {
+        guard !isSettled, let answer = arriving, let fields = answer.fields, let status = answer.status else { return }
+        arriving = nil
+        if upstream.isFailure(status: status, fields: fields) {
+            settle(.failed(.upstreamAnswered(status, upstream: upstream.name), answer))
+        } else {
+            settle(.answered(answer, isKept: isStored))
+        }
+    }
+
+    func abort() {
+        settle(.failed(.answerBrokeOff(upstream: upstream.name), nil))
+    }
+
+    func respond(status: Int, fields: Fields, body: [UInt8]) {
+        settle(.answered(LiveEvent(fresh: status, fields, LiveBody(body)), isKept: false))
+    }
+
+    func serve(
+        _ ready: ReadyAnswer,
+        for demand: Demand,
+        as manner: Manner,
+        isCollapsed: Bool,
+        cookies: [Field],
+        now: Int64
+    ) {
+        guard case .substituted(_, let status, let error) = manner else {
+            return settle(.served(ready, manner, isCollapsed: isCollapsed, cookies: cookies))
+        }
+        let problem: ProblemDocument =
+            if let status {
+                .upstreamAnswered(status, upstream: upstream.name)
+            } else {
+                .upstreamFailed(error ?? .cancelled, upstream: upstream.name)
+            }
+        settle(.failed(problem, nil))
+    }
+
+    func refuse(_ problem: ProblemDocument, _ status: CacheStatus? = nil) {
+        settle(.failed(problem, nil))
+    }
+
+    // MARK: The flow
+
+    /// Nothing while the answer is gathered, lest the flight wait for this reader; then what keeps the pieces in use.
+    var backlog: Int { isSettled && !isReleased ? count : 0 }
+
+    func onDrain(below limit: Int, _ callback: @escaping @Sendable () -> Void) {
+        if isReleased { callback() } else { drains.append(callback) }
+    }
+
+    func onDisconnect(_ callback: @escaping @Sendable () -> Void) {
+        if isSettled { callback() } else { departures.append(callback) }
+    }
+
+    // MARK: -
+
+    /// Leaves the flight with this problem.
+    private func give(up problem: ProblemDocument) {
+        arriving = nil
+        settle(.failed(problem, nil))
+        leave()
+    }
+
+    private func settle(_ outcome: Outcome) {
+        guard !isSettled else { return }
+        isSettled = true
+        arriving = nil
+        let tell = conclude
+        conclude = { _ in }
+        tell(outcome)
+    }
+
+    /// Tells the flight that nobody waits here any more.
+    private func leave() {
+        let leaving = departures
+        departures = []
+        for callback in leaving { callback() }
+    }
+}

@@ -1,0 +1,186 @@
+/// One client's stream that stays open: what it was told, and what waits for it.
+///
+/// It is written no faster than the client reads. While it waits, newer states take the place of older ones, so that what
+/// waits is at most one state and one notice, however many come. A client that takes nothing is cut off.
+/// The upstream loop only.
+final class LiveReader {
+    /// How far the opening has come.
+    enum Phase {
+        /// Nothing was told.
+        case joining
+        /// What is known was told, and the upstream's word is to come.
+        case opening
+        /// Each change is told.
+        case following
+    }
+
+    /// The number of the last event that the client had before.
+    let resumed: Int64?
+    var phase = Phase.joining
+    /// The inquiry whose answer is the upstream's word for this stream.
+    var awaited = 0
+    /// Which edition of the document it was sent last; nil: none.
+    var edition: Int?
+
+    /// Who takes nothing for less than this, in ns, may just be busy.
+    private static let patience: UInt64 = 1_000_000_000
+
+    private let reply: Reply
+    private let loop: EventLoop
+    private let metrics: LiveMetrics
+    /// Bytes that may wait for the client.
+    private let window: Int
+    private var current: (message: LiveMessage, next: Int)?
+    private var waitingState: LiveMessage?
+    private var waitingNotice: LiveMessage?
+    private var isResting = false
+    /// Bytes given to the connection so far.
+    private var written = 0
+    /// Bytes that came while the client took nothing, how many it had taken before, and since when.
+    private var missed: (bytes: Int, taken: Int, since: UInt64)?
+    /// When something was last written, in ns of the loop's clock.
+    private var lastWrite: UInt64 = 0
+    private(set) var isOver = false
+    private var over: (LiveReader) -> Void = { _ in }
+
+    init(_ reply: Reply, resumed: Int64?, loop: EventLoop, window: Int, metrics: LiveMetrics) {
+        self.reply = reply
+        self.resumed = resumed
+        self.loop = loop
+        self.window = window
+        self.metrics = metrics
+        metrics.streams.add()
+    }
+
+    /// Has this done once, when the stream is over; and watches for the client's leaving.
+    func whenOver(_ work: @escaping (LiveReader) -> Void) {
+        over = work
+        let reader = LoopReference(self, on: loop)
+        reply.onDisconnect { reader.enqueue { $0.close() } }
+    }
+
+    /// Begins the answer.
+    func open(_ fields: Fields, retry: Duration) {
+        reply.startEvents(fields)
+        put(Array("retry: \(retry.nanoseconds / 1_000_000)\n\n".utf8))
+    }
+
+    // MARK: Events
+
+    /// Sends a state of the document; one that still waits is of no interest any more.
+    func send(state: LiveMessage, edition: Int) {
+        self.edition = edition
+        guard !isOver, mayWait(state) else { return }
+        (waitingState, waitingNotice) = (state, nil)
+        write()
+    }
+
+    /// Sends what leaves the state as it is.
+    func send(notice: LiveMessage) {
+        guard !isOver, mayWait(notice) else { return }
+        waitingNotice = notice
+        write()
+    }
+
+    /// Whether something waits for the client to read.
+    var isBehind: Bool { current != nil }
+
+    /// Counts what the client misses; false, and the stream is over, where that is too much.
+    private func mayWait(_ message: LiveMessage) -> Bool {
+        guard current != nil else {
+            missed = nil
+            return true
+        }
+        let taken = written - reply.backlog
+        guard let before = missed, before.taken == taken else {
+            missed = (0, taken, loop.now)
+            return true
+        }
+        missed?.bytes += message.count
+        let isTooMuch = before.bytes + message.count > window / 2
+        guard isTooMuch, loop.now >= before.since + Self.patience else { return true }
+        cutOff()
+        return false
+    }
+
+    private func write() {
+        while !isOver, !isResting {
+            if current == nil {
+                guard let message = waitingState ?? waitingNotice else { return }
+                if waitingState == nil { waitingNotice = nil }
+                waitingState = nil
+                current = (message, 0)
+                metrics.events.add()
+            }
+            guard let (message, next) = current, let piece = message.piece(next) else {
+                current = nil
+                continue
+            }
+            current = (message, next + 1)
+            put(piece)
+            if reply.backlog > window / 2 { rest() }
+        }
+    }
+
+    private func put(_ bytes: [UInt8]) {
+        written += bytes.count
+        lastWrite = loop.now
+        reply.write(bytes)
+    }
+
+    private func rest() {
+        isResting = true
+        let reader = LoopReference(self, on: loop)
+        reply.onDrain(below: window / 4) {
+            reader.enqueue {
+                $0.isResting = false
+                $0.write()
+            }
+        }
+    }
+
+    /// Breaks a silence with an empty comment, by which a client that is gone is found.
+    func beat(_ heartbeat: Duration) {
+        guard !isOver, phase != .joining, current == nil, reply.backlog == 0,
+            loop.now >= lastWrite + heartbeat.nanoseconds
+        else { return }
+        put(Array(":\n\n".utf8))
+    }
+
+    // MARK: The end
+
+    /// Refuses the stream before it has begun.
+    func refuse(_ problem: ProblemDocument) {
+        reply.refuse(problem)
+        close()
+    }
+
+    /// Whether all that was sent has been taken.
+    var isUpToDate: Bool { current == nil && reply.backlog == 0 }
+
+    /// Ends the stream after what was sent.
+    func end() {
+        guard !isOver else { return }
+        guard phase != .joining else { return refuse(.stopping) }
+        reply.finish()
+        close()
+    }
+
+    /// Ends the stream of a client that does not read.
+    func cutOff() {
+        guard !isOver else { return }
+        metrics.cutOff.add()
+        reply.abort()
+        close()
+    }
+
+    private func close() {
+        guard !isOver else { return }
+        isOver = true
+        (current, waitingState, waitingNotice) = (nil, nil, nil)
+        metrics.streams.subtract()
+        let work = over
+        over = { _ in }
+        work(self)
+    }
+}

@@ -1,0 +1,291 @@
+import Logging
+import Store
+
+/// Streams that stay open: how a followed document is looked at, and when the upstream is asked about it.
+///
+/// ```
+/// something happens ─► look up ─► what a GET would be answered now ─► other than told? ─► number it, tell it
+///        ▲                                                       └─► stale, gone, awaited? ─► ask, now or later
+///        └────────────────────────── the upstream's word ◄─────────────────────────────────────────┘
+/// ```
+extension Proxy {
+    /// Opens a stream that stays open.
+    func follow(_ demand: Demand, _ reply: Reply, after number: Int64?) {
+        if let problem = liveDocuments.refusal { return refuse(problem, reply) }
+        liveDocuments.open(demand, reply, resumed: number)
+    }
+
+    /// Has the document of a number looked at, once for all that happens until then.
+    func look(atNumber number: Int) {
+        guard liveDocuments[number]?.beginLook() == true else { return }
+        Task(executorPreference: loop.taskExecutor) { await self.lookAtNews(ofNumber: number) }
+    }
+
+    private func lookAtNews(ofNumber number: Int) async {
+        guard let document = liveDocuments[number] else { return }
+        while let (causes, outcome) = document.takeNews() { await look(at: document, causes, outcome) }
+    }
+
+    private func look(
+        at document: LiveDocument,
+        _ before: LiveWatch.Causes,
+        _ outcome: LiveInquiry.Outcome?
+    ) async {
+        var (causes, outcome) = (before, outcome)
+        if outcome != nil {
+            // What is told has to be committed: who comes back after a crash must find what he was told.
+            await cache.store.flush()
+            liveDocuments.deliver()
+            // Of its own answer there is nothing to conclude.
+            causes = []
+            document.forgetCauses()
+        }
+        // What was shown is no longer what there is, though nothing may be kept in its place.
+        if case .answered(_, isKept: false) = outcome, let stored = document.askedAbout,
+            !document.demand.directives.noStore
+        {
+            cache.drop(stored)
+        }
+        let found = await newest(of: document)
+        let mode = modes.current
+        let asks = mode == .online && !document.demand.directives.onlyIfCached
+        if !asks { document.asksNobody() }
+        let decision = Decision(document.demand, found, mode: mode, now: now)
+        let shown = await shown(by: decision, found, to: document)
+        guard !document.isOver else { return }
+        // A write has overtaken the question: its answer may be older than what readers know.
+        if document.isInvalid { outcome = nil }
+        let failure = outcome.flatMap { problem(in: $0, for: document) }
+        if let outcome { document.concluded(failure.map { .failed($0, nil) } ?? outcome, now: loop.now) }
+
+        let telling = telling(decision, shown, outcome, failure: failure, of: document)
+        if let telling, document.isNew(telling) {
+            let number = await number(for: telling, of: document)
+            guard !document.isOver else { return }
+            document.move(to: telling, number: number)
+        }
+        document.tell(
+            telling,
+            problem: failure,
+            hasWord: outcome != nil,
+            opening: opening(of: document, decision, shown, asks: asks),
+            memory: liveDocuments.memory,
+            now: now
+        )
+        document.releaseOutcome()
+        if !document.isOver { plan(document, decision, found, causes, asks: asks) }
+    }
+
+    // MARK: What is known
+
+    /// What is known of a document; from here on every change of it is noticed.
+    private func newest(of document: LiveDocument) async -> ReadyAnswer? {
+        while true {
+            let found = await lookUp(document.demand)
+            guard !document.isOver, let found else { return nil }
+            let objects = found.stored?.objects ?? []
+            let shown = Array(Set(objects + cache.memory.showings.objects(of: found.residence) + found.answer.objects))
+            // What was read before its objects were watched may have changed meanwhile.
+            if liveDocuments.watches(shown, for: document) {
+                liveDocuments.watchOnly(shown, for: document)
+                return found
+            }
+        }
+    }
+
+    /// What is stored and shown, in the view that is asked for; nil where there is nothing that may be.
+    private func shown(
+        by decision: Decision,
+        _ found: ReadyAnswer?,
+        to document: LiveDocument
+    ) async -> Shown? {
+        guard let found else { return nil }
+        found.residence.noteUse()
+        let manner: Manner
+        switch decision {
+        case .answer(_, let how), .answerAndRefresh(_, let how): manner = how
+        case .ask, .refuse:
+            guard found.answer.form != .outdated, found.mayBeShown(at: now) else { return nil }
+            manner = .hit(isStale: true)
+        }
+        // What is told has to be committed, so that it can be known again after a restart.
+        if found.stored == nil { await cache.store.flush() }
+        do {
+            guard let ready = try await inView(of: document.demand, found) else { return nil }
+            return Shown(ready: ready, manner: manner, isCommitted: found.stored != nil)
+        } catch {
+            log.error("a followed document could not be read", metadata: ["error": "\(error)"])
+            return nil
+        }
+    }
+
+    private struct Shown {
+        let ready: ReadyAnswer
+        let manner: Manner
+        /// Whether it is on disk.
+        let isCommitted: Bool
+    }
+
+    /// What streams begin with that have just come; counts them.
+    private func opening(
+        of document: LiveDocument,
+        _ decision: Decision,
+        _ shown: Shown?,
+        asks: Bool
+    ) -> LiveDocument.Opening {
+        var refusal: ProblemDocument?
+        if !asks {
+            refusal = if case .refuse(let problem) = decision { problem } else { .notCached(document.demand) }
+        }
+        let status: String
+        if let shown, refusal != nil {
+            let sent = shown.ready.answer.status
+            status = shown.manner.cacheStatus(of: shown.ready, sent: sent, isCollapsed: false, now: now).text
+        } else {
+            status = refusal?.cacheStatus ?? CacheStatus.forwarded(shown == nil ? .uriMiss : .request).text
+        }
+        let outcome = shown.map { $0.manner.outcome(of: $0.ready) } ?? (asks ? .miss : .error)
+        for _ in 0..<document.joining { outcomes.count(outcome) }
+        return LiveDocument.Opening(cacheStatus: status, refusal: refusal, retry: settings.live.retry)
+    }
+
+    // MARK: What is told
+
+    /// What a GET would be answered, as far as that is known.
+    private func telling(
+        _ decision: Decision,
+        _ shown: Shown?,
+        _ outcome: LiveInquiry.Outcome?,
+        failure: ProblemDocument?,
+        of document: LiveDocument
+    ) -> LiveDocument.Telling? {
+        let isFresh = if case .answer = decision { true } else { false }
+        if let shown, isFresh || !(outcome?.isUnkept ?? false) {
+            // What a write brought to nothing is nothing to tell, even if it is still there.
+            guard !document.isInvalid else { return nil }
+            return telling(LiveEvent(.changed, shown.ready, as: shown.manner, now: now), shown)
+        }
+        switch outcome {
+        case nil: return nil
+        case .failed(let problem, let answer): return telling(LiveEvent(failure: problem, age: nil, answer))
+        case .answered(var event, let isKept):
+            // Something newer is known than it says.
+            if isKept, isOutdated(decision) { return nil }
+            if document.demand.upstream.settings.cookies != .replay { event.fields?.remove("set-cookie") }
+            return telling(event)
+        case .served(let ready, let manner, _, _):
+            if let failure { return telling(LiveEvent(failure: failure, age: nil)) }
+            if outcome?.isUnkept != true, isOutdated(decision) { return nil }
+            return telling(LiveEvent(.changed, ready, as: manner, now: now))
+        }
+    }
+
+    private func isOutdated(_ decision: Decision) -> Bool {
+        if case .ask(_, let stored?) = decision { stored.answer.form == .outdated } else { false }
+    }
+
+    private func telling(_ event: LiveEvent, _ shown: Shown? = nil) -> LiveDocument.Telling {
+        // The body of an error says when and where it happened; that is no other error.
+        let body = event.problem == nil ? event.body?.pieces ?? [] : []
+        return LiveDocument.Telling(
+            event: event,
+            content: cache.store.hasher.digest(event.description, body: body),
+            isStored: shown != nil,
+            isCommitted: shown?.isCommitted ?? false,
+            policy: shown?.ready.policy,
+            variant: shown?.ready.answer.selection.bytes ?? []
+        )
+    }
+
+    /// The number that a state is told under; nil where the store can give none.
+    private func number(for telling: LiveDocument.Telling, of document: LiveDocument) async -> Int64? {
+        let store = cache.store
+        let digest = document.demand.digest
+        var subject = Array("\(digest.low) \(digest.high) \(document.demand.view) ".utf8)
+        subject += telling.variant
+        do {
+            let sequence = try await store.tell(
+                store.hasher.digest(subject),
+                // Of what the store does not keep, it keeps no trace either.
+                content: telling.isCommitted ? telling.content : nil
+            )
+            return store.publicSequence(sequence)
+        } catch {
+            log.error("an event could not be numbered", metadata: ["error": "\(error)"])
+            return nil
+        }
+    }
+
+    /// Why the outcome of a question is not the upstream's word.
+    private func problem(in outcome: LiveInquiry.Outcome, for document: LiveDocument) -> ProblemDocument? {
+        switch outcome {
+        case .failed(let problem, _): return problem
+        case .served(_, .heldBack, _, _):
+            let pause = runningFlights.pauses.pause(for: document.demand, now: loop.now)
+            let upstream = document.demand.upstream.name
+            return .heldBack(pause?.status ?? 503, seconds: pause?.secondsLeft(at: loop.now) ?? 1, upstream: upstream)
+        case .served, .answered: return nil
+        }
+    }
+
+    // MARK: What is asked
+
+    /// Asks the upstream now, or notes when it is to be asked.
+    private func plan(
+        _ document: LiveDocument,
+        _ decision: Decision,
+        _ found: ReadyAnswer?,
+        _ causes: LiveWatch.Causes,
+        asks: Bool
+    ) {
+        guard asks else { return }
+        if document.mustAsk { return ask(document, found) }
+        guard document.inquiry == nil else { return }
+        let need = need(of: document, decision, found, causes)
+        let now = loop.now
+        var due = document.rhythm.due(need, now: now)
+        if let pause = runningFlights.pauses.pause(for: document.demand, now: now) { due = max(due, pause.until) }
+        // What was due already is, unless something has made it fresh.
+        if due <= now {
+            document.rhythm.asked(need)
+            ask(document, found)
+        } else {
+            document.due = due
+        }
+    }
+
+    private func need(
+        of document: LiveDocument,
+        _ decision: Decision,
+        _ found: ReadyAnswer?,
+        _ causes: LiveWatch.Causes
+    ) -> LiveRhythm.Need {
+        switch decision {
+        case .answer(let ready, _):
+            if ready.answer.form == .outdated { return .displaced }
+            return .expiry(ready.policy.timeToLive(at: now))
+        case .answerAndRefresh, .refuse: return .stale
+        case .ask(_, let stored):
+            guard let stored else { return document.isKept ? .displaced : .stale }
+            return stored.answer.form == .outdated || causes.contains(.objects) ? .displaced : .stale
+        }
+    }
+
+    private func ask(_ document: LiveDocument, _ found: ReadyAnswer?) {
+        let reason: CacheStatus.Forward =
+            found.map { $0.policy.timeToLive(at: now) > 0 ? .request : .stale } ?? .uriMiss
+        let inquiry = document.ask(runningFlights, about: found)
+        runningFlights.ask(document.demand.asking(because: reason), inquiry, stored: found)
+    }
+}
+
+extension LiveInquiry.Outcome {
+    /// Whether it is an answer of which nothing is kept.
+    var isUnkept: Bool {
+        switch self {
+        case .answered(_, let isKept): !isKept
+        case .served(_, .unkept, _, _), .served(_, .revalidated(_, isStored: false), _, _): true
+        case .served, .failed: false
+        }
+    }
+}

@@ -1,0 +1,376 @@
+import Foundation
+import Testing
+
+/// `Larder-Live: on`: the same as `once`, and from then on each change.
+@Suite(.scripts) struct LiveOnTests {
+    private static let old = #"{"id":1,"name":"old"}"#
+    private static let new = #"{"id":1,"name":"new"}"#
+    private static let detail = #"{"id":1,"login":"ada","name":"Ada L."}"#
+
+    /// Asks as often as tests have patience for.
+    private static func quick(_ interval: String = "50ms") -> [String] { ["live: { interval: \(interval) }"] }
+
+    /// What the list of `CoherenceTests` is once Ada's name is another.
+    private static func list(_ name: String) -> String {
+        CoherenceTests.list.replacingOccurrences(of: #""Ada""#, with: "\"\(name)\"")
+    }
+
+    // MARK: The beginning
+
+    @Test func `it begins as once does, and stays open`() throws {
+        let origin = try Origin { _ in .json(Self.old, Fresh.tagged("a")) }
+        let larder = try Larder(origin)
+        let first = try Follower(larder, "/x")
+        #expect(first.wait(for: 1))
+        #expect(first.names == ["fresh"])
+        #expect(first.text == Self.old)
+        let state = first.state.current
+        #expect(state.status == 200)
+        #expect(state.fields["Content-Type"] == "text/event-stream")
+        #expect(state.fields["Cache-Control"] == "no-store")
+        #expect(state.fields["Cache-Status"]?.contains("fwd=uri-miss") == true)
+        #expect(state.retry == 2000)
+        let second = try Follower(larder, "/x")
+        #expect(second.wait(for: 2))
+        #expect(second.names == ["cached", "unchanged"])
+        #expect(second.text == Self.old)
+        #expect(second.events[0].headers["etag"] == #""a""#)
+        #expect(second.events[1].body == nil)
+        // The same state has the same number, for everybody.
+        #expect(Set((first.events + second.events).map(\.id)).count == 1)
+        #expect(first.id.flatMap { Int64($0) }.map { $0 > 1_000_000_000_000_000 } == true)
+        origin.always(.json(Self.new, Fresh.tagged("b")))
+        let third = try Follower(larder, "/x")
+        #expect(third.wait(for: 2))
+        #expect(third.names == ["cached", "fresh"])
+        #expect(third.text == Self.new)
+        // Those who were there hear of it as of a change.
+        for follower in [first, second] {
+            #expect(follower.wait(for: Self.new))
+            #expect(follower.names.last == "changed")
+            #expect(follower.id == third.id)
+            #expect(!follower.state.current.isOver)
+        }
+        #expect(try larder.get("/x").text == Self.new)
+    }
+
+    @Test func `an upstream that is away is told once, and so is its return`() throws {
+        let origin = try Origin { _ in .json(Self.old, Fresh.minute) }
+        let larder = try Larder(config: Configs.plain(origin, top: Self.quick()))
+        _ = try larder.get("/x")
+        origin.stop()
+        let follower = try Follower(larder, "/x")
+        #expect(follower.wait(for: 2))
+        #expect(follower.names == ["cached", "error"])
+        #expect(follower.events[1].problemType == "urn:larder:upstream-failed")
+        #expect(follower.events[1].age != nil)
+        #expect(follower.events[1].id == follower.events[0].id)
+        try origin.restart()
+        #expect(follower.wait(for: 3))
+        #expect(follower.names == ["cached", "error", "unchanged"])
+    }
+
+    @Test func `errors are told where nothing is known, and again only when they are others`() throws {
+        let number = Monitor(0)
+        let origin = try Origin { _ in .json(#"{"request":\#(number.next())}"#, status: 500) }
+        let larder = try Larder(config: Configs.plain(origin, top: Self.quick()))
+        let follower = try Follower(larder, "/x")
+        #expect(follower.wait(for: 1))
+        #expect(follower.names == ["error"])
+        #expect(follower.events[0].status == 500)
+        #expect(follower.events[0].problemStatus == 500)
+        #expect(follower.events[0].text == #"{"request":0}"#)
+        #expect(origin.waitForRequests(2))
+        origin.always(.json(#"{"other":1}"#, status: 503))
+        #expect(follower.wait(for: 2))
+        #expect(follower.events.map(\.problemStatus) == [500, 503])
+        origin.always(.json(Self.old, Fresh.minute))
+        #expect(follower.wait(for: Self.old))
+        #expect(follower.names == ["error", "error", "changed"])
+    }
+
+    // MARK: Changes
+
+    @Test func `an object that changes is told in every document that shows it, as a GET would show it`() throws {
+        let blog = try CoherenceTests.Changing(["/users": CoherenceTests.list, "/users/1": Self.detail])
+        let larder = try Larder(config: Configs.blog(blog.origin))
+        let list = try Follower(larder, "/users")
+        let raw = try Follower(larder, "/users", ["Larder-View": "raw"])
+        let mapped = try Follower(larder, "/users", ["Larder-View": "mapped"])
+        #expect(list.wait(for: 1) && raw.wait(for: 1) && mapped.wait(for: 1))
+        #expect(try larder.waitForObjects(2, of: "User"))
+        #expect(mapped.text?.contains(#""name":"Ada""#) == true)
+        _ = try larder.get("/users/1")
+        #expect(list.wait(for: Self.list("Ada L.")))
+        #expect(list.names == ["fresh", "changed"])
+        let event = try #require(list.events.last)
+        #expect(event.status == 200)
+        #expect(event.headers["etag"]?.hasPrefix("\"larder-") == true)
+        #expect(event.headers["cache-status"]?.contains("detail=composed") == true)
+        #expect(event.id != list.events[0].id)
+        #expect(mapped.wait(for: 2))
+        #expect(mapped.text == (try larder.get("/users", ["Larder-View": "mapped"]).text))
+        #expect(mapped.text?.contains(#""name":"Ada L.""#) == true)
+        // What was received is what it was.
+        #expect(raw.names.filter { $0 != "unchanged" } == ["fresh"])
+    }
+
+    @Test func `who writes sees it in the lists that are open`() throws {
+        let name = Monitor("Ada")
+        let origin = try Origin { request in
+            if request.method == "PATCH" {
+                name.withLock { $0 = String(decoding: request.body, as: UTF8.self) }
+                return .json(#"{"id":1,"login":"ada","name":"\#(name.current)"}"#)
+            }
+            let text = Self.list(name.current)
+            return .json(request.path == "/users" ? text : #"{"id":1,"name":"\#(name.current)"}"#, Fresh.minute)
+        }
+        let larder = try Larder(config: Configs.blog(origin))
+        let (list, user) = (try Follower(larder, "/users"), try Follower(larder, "/users/1"))
+        #expect(list.wait(for: 1) && user.wait(for: 1))
+        for number in 1...5 {
+            #expect(try larder.request("PATCH", "/users/1", body: "Ada \(number)").status == 200)
+            #expect(list.wait(for: Self.list("Ada \(number)")))
+            // What the write has invalidated was asked for.
+            #expect(user.wait(for: #"{"id":1,"name":"Ada \#(number)"}"#))
+        }
+        #expect(origin.count("/users") == 1)
+        #expect(origin.count("/users/1", method: "GET") <= 11)
+        #expect(!user.names.contains("error"))
+    }
+
+    @Test func `what another request brings is told`() throws {
+        let origin = try Origin { _ in .json(Self.old, Fresh.minute) }
+        let larder = try Larder(origin)
+        let follower = try Follower(larder, "/x")
+        #expect(follower.wait(for: 1))
+        origin.always(.json(Self.new, Fresh.minute))
+        #expect(try larder.get("/x", ["Cache-Control": "no-cache"]).text == Self.new)
+        #expect(follower.wait(for: Self.new))
+        #expect(follower.names == ["fresh", "changed"])
+        #expect(origin.count() == 2)
+        // The same again is no event.
+        _ = try larder.get("/x", ["Cache-Control": "no-cache"])
+        _ = try larder.get("/x", ["Cache-Control": "no-cache"])
+        origin.always(.json(Self.old, Fresh.minute))
+        _ = try larder.get("/x", ["Cache-Control": "no-cache"])
+        #expect(follower.wait(for: Self.old))
+        #expect(follower.names == ["fresh", "changed", "changed"])
+        #expect(Set(follower.events.map(\.id)).count == 3)
+    }
+
+    @Test func `a cleaning has the upstream asked, and changes nothing if that says the same`() throws {
+        let origin = try Origin { _ in .json(Self.old, Fresh.minute) }
+        let larder = try Larder(origin)
+        let follower = try Follower(larder, "/x")
+        #expect(follower.wait(for: 1))
+        _ = try CleanTests.clean(larder, #"{"all":true}"#)
+        #expect(origin.waitForRequests(2))
+        origin.always(.json(Self.new, Fresh.minute))
+        _ = try CleanTests.clean(larder, #"{"all":true}"#)
+        #expect(follower.wait(for: Self.new))
+        #expect(follower.names == ["fresh", "changed"])
+    }
+
+    @Test func `what gets stale is asked for, and told where it is new`() throws {
+        let number = Monitor(0)
+        let origin = try Origin { _ in
+            .json(#"{"n":\#(number.next() / 3)}"#, ["Cache-Control": "max-age=1", "Age": "1"])
+        }
+        let larder = try Larder(config: Configs.plain(origin, top: Self.quick()))
+        let follower = try Follower(larder, "/x")
+        #expect(follower.wait(for: 3))
+        #expect(follower.names.prefix(3) == ["fresh", "changed", "changed"])
+        #expect(follower.events.prefix(3).map(\.text) == (0..<3).map { #"{"n":\#($0)}"# })
+    }
+
+    @Test(arguments: ["no-store", "max-age=0", "no-cache"])
+    func `what may not be kept is asked for at the interval, and never in a loop`(directive: String) throws {
+        let origin = try Origin { _ in .json(Self.old, ["Cache-Control": directive]) }
+        let larder = try Larder(config: Configs.plain(origin, top: Self.quick("1h")))
+        let follower = try Follower(larder, "/x")
+        #expect(follower.wait(for: 1))
+        pause(.milliseconds(500))
+        #expect(origin.count() == 1)
+        let quick = try Larder(config: Configs.plain(origin, top: Self.quick()))
+        let other = try Follower(quick, "/x")
+        #expect(other.wait(for: 1))
+        origin.always(.json(Self.new, ["Cache-Control": directive]))
+        #expect(other.wait(for: Self.new))
+        #expect(other.names == ["fresh", "changed"])
+        #expect(follower.names == ["fresh"])
+    }
+
+    @Test func `an upstream that asks to be spared is spared`() throws {
+        let origin = try Origin { _ in .json(Self.old, ["Cache-Control": "max-age=1", "Age": "1"]) }
+        let larder = try Larder(config: Configs.plain(origin, top: Self.quick()))
+        let follower = try Follower(larder, "/x")
+        #expect(follower.wait(for: 1))
+        origin.always(.json("{}", ["Retry-After": "3600"], status: 429))
+        #expect(follower.wait(for: 2))
+        #expect(follower.names == ["fresh", "error"])
+        let count = origin.count()
+        pause(.milliseconds(500))
+        #expect(origin.count() == count)
+        let second = try Follower(larder, "/x")
+        #expect(second.wait(for: 2))
+        #expect(second.names == ["cached", "error"])
+        #expect(origin.count() == count)
+    }
+
+    @Test(arguments: [404, 410]) func `what is deleted is told with its status`(status: Int) throws {
+        let isGone = Monitor(false)
+        let origin = try Origin { request in
+            if request.method == "DELETE" {
+                isGone.withLock { $0 = true }
+                return .empty(204)
+            }
+            return isGone.current ? .json(#"{"message":"gone"}"#, status: status) : .json(Self.old, Fresh.minute)
+        }
+        let larder = try Larder(origin)
+        let follower = try Follower(larder, "/x")
+        #expect(follower.wait(for: 1))
+        #expect(try larder.request("DELETE", "/x").status == 204)
+        #expect(follower.wait(for: 2))
+        #expect(follower.names == ["fresh", "changed"])
+        #expect(follower.events.map(\.status) == [200, status])
+        #expect(follower.text == #"{"message":"gone"}"#)
+        isGone.withLock { $0 = false }
+        #expect(try larder.request("PUT", "/x", body: "{}").status == 200)
+        #expect(follower.wait(for: Self.old))
+        #expect(follower.events.last?.status == 200)
+    }
+
+    // MARK: Whose it is
+
+    @Test func `streams belong to a principal, and so do their changes`() throws {
+        let origin = try PrincipalTests.personal()
+        let larder = try Larder(origin)
+        let one = try Follower(larder, "/x", ["Authorization": "Bearer aaa"])
+        let other = try Follower(larder, "/x", ["Authorization": "Bearer bbb"])
+        #expect(one.wait(for: 1) && other.wait(for: 1))
+        #expect(one.text != other.text)
+        let again = try Follower(larder, "/x", ["Authorization": "Bearer aaa"], after: other.id)
+        #expect(again.wait(for: 2))
+        #expect(again.names == ["cached", "unchanged"])
+        #expect(again.text == one.text)
+        for secret in ["aaa", "bbb"] {
+            #expect(larder.storeBytes.firstRange(of: Array("Bearer \(secret)".utf8)) == nil)
+        }
+    }
+
+    @Test func `a browser's no-cache does not make it ask all the time`() throws {
+        let origin = try Origin { _ in .json(Self.old, Fresh.tagged("a")) }
+        let larder = try Larder(origin)
+        let follower = try Follower(
+            larder,
+            "/x",
+            ["Cache-Control": "no-cache", "Pragma": "no-cache", "Accept": "text/event-stream"]
+        )
+        #expect(follower.wait(for: 1))
+        origin.always(.json(Self.new, Fresh.tagged("b")))
+        _ = try larder.get("/x", ["Accept": "*/*", "Cache-Control": "no-cache"])
+        #expect(follower.wait(for: Self.new))
+        #expect(origin.count() == 2)
+        for name in ["Larder-Live", "Last-Event-ID"] { #expect(origin.requests.allSatisfy { $0[name] == nil }) }
+    }
+
+    // MARK: Modes
+
+    @Test func `offline it shows what is known, and follows its objects`() throws {
+        let blog = try CoherenceTests.Changing(["/users": CoherenceTests.list, "/users/1": Self.detail])
+        let larder = try Larder(config: Configs.blog(blog.origin))
+        _ = try larder.get("/users")
+        #expect(try larder.waitForObjects(2, of: "User"))
+        #expect(try larder.admin("PUT", "/mode", body: #"{"mode":"offline"}"#).status == 200)
+        let (list, nothing) = (try Follower(larder, "/users"), try Follower(larder, "/users/1"))
+        #expect(list.wait(for: 1) && nothing.wait(for: 1))
+        #expect(list.names == ["cached"])
+        #expect(nothing.events.map(\.problemType) == ["urn:larder:offline"])
+        #expect(blog.origin.count() == 1)
+        #expect(try larder.admin("PUT", "/mode", body: #"{"mode":"online"}"#).status == 200)
+        // Back online, what is not known is asked for, and all who show it hear of it.
+        #expect(nothing.wait(for: Self.detail))
+        #expect(list.wait(for: Self.list("Ada L.")))
+        #expect(list.names == ["cached", "changed"])
+    }
+
+    @Test func `only-if-cached asks nobody, and hears of what others bring`() throws {
+        let origin = try Origin { _ in .json(Self.old, Fresh.minute) }
+        let larder = try Larder(origin)
+        let follower = try Follower(larder, "/x", ["Cache-Control": "only-if-cached"])
+        #expect(follower.wait(for: 1))
+        #expect(follower.events.map(\.problemType) == ["urn:larder:only-if-cached"])
+        _ = try larder.get("/x")
+        #expect(follower.wait(for: Self.old))
+        #expect(follower.names == ["error", "changed"])
+        #expect(origin.count() == 1)
+    }
+
+    // MARK: Going on
+
+    @Test(arguments: ["leave", "kill", "restart"])
+    func `who comes back is told unchanged if nothing has changed`(how: String) throws {
+        let origin = try Origin { _ in .json(Self.old, Fresh.tagged("a")) }
+        let larder = try Larder(origin)
+        let before = try Follower(larder, "/x")
+        #expect(before.wait(for: 1))
+        let id = try #require(before.id)
+        switch how {
+        case "kill":
+            larder.kill()
+            try larder.start()
+        case "restart": try larder.restart()
+        default: before.leave()
+        }
+        let after = try Follower(larder, "/x", after: id)
+        #expect(after.wait(for: 2))
+        #expect(after.names == ["unchanged", "unchanged"])
+        #expect(after.events.map(\.id) == [id, id])
+        #expect(after.events[0].status == 200)
+        // Numbers of another store, or of nobody, are no reason to be silent.
+        for other in ["1", "\(Int64.max)", "x", "\((Int64(id) ?? 0) + 1)"] {
+            let stranger = try Follower(larder, "/x", after: other)
+            #expect(stranger.wait(for: 2))
+            #expect(stranger.names == ["cached", "unchanged"])
+        }
+    }
+
+    @Test(arguments: [false, true]) func `who comes back after a change is shown the newest`(kills: Bool) throws {
+        let blog = try CoherenceTests.Changing(["/users": CoherenceTests.list, "/users/1": Self.detail])
+        let larder = try Larder(config: Configs.blog(blog.origin))
+        let before = try Follower(larder, "/users")
+        #expect(before.wait(for: 1))
+        let id = try #require(before.id)
+        before.leave()
+        _ = try larder.get("/users/1")
+        #expect(try eventually { try larder.get("/users").text == Self.list("Ada L.") })
+        if kills {
+            larder.kill()
+            try larder.start()
+        }
+        let after = try Follower(larder, "/users", after: id)
+        #expect(after.wait(for: 2))
+        #expect(after.names == ["cached", "unchanged"])
+        #expect(after.text == Self.list("Ada L."))
+        #expect(after.id != id)
+    }
+
+    @Test func `an object that changed in what a document does not show is no change of it`() throws {
+        let list = #"[{"id":1,"login":"ada"}]"#
+        let blog = try CoherenceTests.Changing(["/users": list, "/users/1": #"{"id":1,"login":"ada","name":"A"}"#])
+        let larder = try Larder(config: Configs.blog(blog.origin))
+        let before = try Follower(larder, "/users")
+        #expect(before.wait(for: 1))
+        for name in ["B", "C"] {
+            blog["/users/1"] = #"{"id":1,"login":"ada","name":"\#(name)"}"#
+            _ = try larder.get("/users/1", ["Cache-Control": "no-cache"])
+        }
+        larder.kill()
+        try larder.start()
+        let after = try Follower(larder, "/users", after: before.id)
+        #expect(after.wait(for: 2))
+        #expect(after.names == ["unchanged", "unchanged"])
+        #expect(before.names == ["fresh"])
+    }
+}

@@ -1,0 +1,57 @@
+import Foundation
+import Store
+import Testing
+
+/// What readers of live answers were told.
+struct ToldTests {
+    private static let subject = Digest128(low: 1, high: 2)
+    private static let (one, other) = (Digest128(low: 3, high: 4), Digest128(low: 5, high: 6))
+
+    @Test func `the same content has the same number, also after a restart, until something else is told`() async throws
+    {
+        let folder = TemporaryFolder()
+        var bench = try Bench(folder: folder)
+        let first = try await bench.store.tell(Self.subject, content: Self.one)
+        let number = bench.store.publicSequence(first)
+        #expect(try await bench.store.tell(Self.subject, content: Self.one) == first)
+        await bench.store.close()
+        bench = try Bench(folder: folder)
+        #expect(try await bench.store.tell(Self.subject, content: Self.one) == first)
+        #expect(bench.store.publicSequence(first) == number)
+        let second = try await bench.store.tell(Self.subject, content: Self.other)
+        #expect(second > first)
+        #expect(try await bench.store.tell(Self.subject, content: Self.one) > second)
+        await bench.store.close()
+    }
+
+    @Test func `of what leaves no trace each telling is a new one`() async throws {
+        let bench = try Bench()
+        let first = try await bench.store.tell(Self.subject, content: nil)
+        let second = try await bench.store.tell(Self.subject, content: nil)
+        #expect(second > first)
+        #expect(try await bench.store.tell(Self.subject, content: Self.one) > second)
+        await bench.store.close()
+    }
+
+    @Test func `a cleaning forgets what was told`() async throws {
+        let bench = try Bench()
+        let first = try await bench.store.tell(Self.subject, content: Self.one)
+        _ = try await bench.store.clean(CleanFilter())
+        #expect(try await bench.store.tell(Self.subject, content: Self.one) > first)
+        await bench.store.close()
+    }
+
+    @Test func `what is remembered is bounded, and the latest is`() async throws {
+        let bench = try Bench()
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for low in 0..<17_000 as Range<UInt64> {
+                group.addTask { _ = try await bench.store.tell(Digest128(low: low, high: 0), content: Self.one) }
+            }
+            try await group.waitForAll()
+        }
+        let last = try await bench.store.tell(Self.subject, content: Self.other)
+        #expect(try await bench.store.tell(Self.subject, content: Self.other) == last)
+        #expect((Int(sqlite(bench.folder.file(), "SELECT count(*) FROM _told")) ?? .max) <= 16_386)
+        await bench.store.close()
+    }
+}
