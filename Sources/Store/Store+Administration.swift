@@ -10,8 +10,10 @@ extension Store {
     /// What was asked for before the clean and arrives after it is not stored.
     public func clean(_ filter: CleanFilter, dryRun: Bool = false) async throws(StoreError) -> CleanResult {
         if dryRun {
-            let now = core.clock.now()
-            let count = try await core.read { try CleanPreview(filter, in: $0, now: now).count() }
+            let (now, models, lag) = (core.clock.now(), core.models, core.lag)
+            let count = try await core.read {
+                try CleanPreview(filter, in: $0, now: now, models: models, lag: lag).count()
+            }
             return CleanResult(removed: count, erasure: .notAsked)
         }
         return try await core.write(.prompt, alone: true) { [core] session in

@@ -60,11 +60,15 @@ public final class Store: Sendable {
                 return (settled, migrated)
             }
             notices += migrated
+            let erased = try core.pool.read { try SecretErasure.pending(core.models, in: $0) }
+            // An empty file has nothing to erase, and nobody need be told.
+            if file.numbers.document > 0 { notices += erased.map { .secretsErased(upstream: $0) } }
             if settled > 0 { notices.append(.suspectsSettled(documents: settled)) }
         } catch {
             throw StoreError(error)
         }
         Writer.start(core, numbers: numbers)
+        core.eraseSecrets()
         core.modernise(after: 0)
         KeyLoader.start(core)
         return (Store(core: core), notices)
@@ -90,6 +94,7 @@ public final class Store: Sendable {
             try Views(models: models).install(in: session.database, hasher: hasher)
             _ = try versions.record(in: session.database)
         }
+        core.eraseSecrets()
         core.modernise(after: 0)
     }
 

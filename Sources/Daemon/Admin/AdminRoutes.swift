@@ -72,9 +72,10 @@ extension AdminRoute {
             query: ObjectView.parameters + Paging.parameters + Ownership.parameters,
             answer: { request, context throws(Problem) in
                 let view = try ObjectView(request)
-                let page = try await objects(request, context)
+                try view.check(request.captures["model"] ?? "", context.models)
+                let page = try await objects(request, view, context)
                 if page.rows.isEmpty, let problem = unknownModel(request, context) { throw problem }
-                return .json(page.document("objects") { view.document($0, context.models) })
+                return .json(page.document("objects") { view.document($0) })
             }
         ),
         AdminRoute(
@@ -85,12 +86,13 @@ extension AdminRoute {
             query: ObjectView.parameters + Paging.parameters + Ownership.parameters,
             answer: { request, context throws(Problem) in
                 let view = try ObjectView(request)
-                let page = try await objects(request, context)
+                try view.check(request.captures["model"] ?? "", context.models)
+                let page = try await objects(request, view, context)
                 if page.rows.isEmpty {
                     let (model, id) = (request.captures["model"] ?? "", request.captures["id"] ?? "")
                     throw unknownModel(request, context) ?? .notFound("no \(model) is known as \(id)")
                 }
-                return .json(page.document("objects") { view.document($0, context.models) })
+                return .json(page.document("objects") { view.document($0) })
             }
         ),
         AdminRoute(
@@ -196,11 +198,13 @@ extension AdminRoute {
         )
     }
 
-    private static func objects(_ request: AdminRequest, _ context: any AdminContext) async throws(Problem)
-        -> Page<ObjectRow>
-    {
+    private static func objects(
+        _ request: AdminRequest,
+        _ view: ObjectView,
+        _ context: any AdminContext
+    ) async throws(Problem) -> Page<ObjectRow> {
         let paging = try Paging(request)
-        let query = ObjectQuery(
+        var query = ObjectQuery(
             model: request.captures["model"],
             identity: request.captures["id"],
             upstream: request.value("upstream"),
@@ -208,7 +212,9 @@ extension AdminRoute {
             limit: paging.limit,
             after: paging.after
         )
-        return try await asked { () throws(StoreError) in try await context.lookup.objects(query) }
+        query.view = view.query
+        let wanted = query
+        return try await asked { () throws(StoreError) in try await context.lookup.objects(wanted) }
     }
 
     private static func unknownModel(_ request: AdminRequest, _ context: any AdminContext) -> Problem? {

@@ -272,7 +272,7 @@ actor Proxy {
     }
 
     private func settle(_ outcome: WriteOutcome, of demand: Demand, suspect: SuspectID, since start: Int64) async {
-        guard outcome.mayHaveChanged else {
+        guard outcome.mayHaveChanged || outcome.isGone(for: demand) else {
             try? await cache.store.settle(suspect)
             return
         }

@@ -5,9 +5,15 @@ struct CleanPreview {
     let database: Database
     let selection: CleanSelection
 
-    init(_ filter: CleanFilter, in database: Database, now: Int64) throws {
+    init(
+        _ filter: CleanFilter,
+        in database: Database,
+        now: Int64,
+        models: [String: UpstreamModels],
+        lag: Int64
+    ) throws {
         self.database = database
-        selection = try CleanSelection(filter, in: database, now: now)
+        selection = try CleanSelection(filter, in: database, now: now, models: models, lag: lag)
     }
 
     /// The count; its bytes are those of bodies and versions, without what the file needs around them.

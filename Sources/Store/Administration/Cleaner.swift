@@ -20,11 +20,20 @@ struct Cleaner {
         self.core = core
         self.session = session
         self.filter = filter
-        selection = try CleanSelection(filter, in: session.database, now: core.clock.now())
+        selection = try CleanSelection(
+            filter,
+            in: session.database,
+            now: core.clock.now(),
+            models: session.models,
+            lag: core.lag
+        )
     }
 
     mutating func run() throws -> CleanResult {
-        session.barriers.cleaned(filter, at: core.clock.now())
+        // Of answers under way nobody knows yet which model of a cluster they show.
+        var barred = filter
+        if let base = selection.base { barred.model = base }
+        session.barriers.cleaned(barred, at: core.clock.now())
         let before = try FileBudget.used(in: session.database)
         let keeper = FileKeeper(core: core)
         var isMore = true
