@@ -76,8 +76,8 @@ struct MappingMistakesTests {
             2:50: model A, keys: "x..y" is no key path; write member names separated by dots, \. for a dot within a name
             2:74: model A, property a: "sum" adds numbers, which its "type" rules out
             2:116: model A, property b: "union" joins lists, which its "type" rules out
-            2:181: models.A.properties.c.type: no type is allowed; name at least one
-            2:212: models.A.properties.d.pattern: "a)|(b" is no regular expression
+            2:182: models.A.properties.c.type: no type is allowed; name at least one
+            2:211: models.A.properties.d.pattern: "a)|(b" is no regular expression
             """#
         ),
         Mistaken(
