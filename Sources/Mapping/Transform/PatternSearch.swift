@@ -41,7 +41,7 @@ struct PatternSearch: Sendable {
         }
         if isFound { return nil }
         return isGivenUp
-            ? "a string that the pattern \(pattern) is matched with sooner is expected"
+            ? "a string of the pattern \(pattern), and found to be one without a long search, is expected"
             : "a string of the pattern \(pattern) is expected"
     }
 }
