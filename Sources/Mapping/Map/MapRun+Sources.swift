@@ -50,7 +50,9 @@ extension MapRun {
                 read(value, at: child, document: document, index, model, &members)
             } else if index.isNull(value) {
                 fill(child, with: Value(document: document, node: value), model.sources, &members)
-            } else if let object = referred(by: Value(document: document, node: value)) {
+            } else if let name = reference(Value(document: document, node: value)) {
+                // Of what is not known nothing is shown, and nothing is wrong.
+                guard let object = referred(by: name, at: Value(document: document, node: value)) else { return }
                 let index = documents[object.document].index
                 read(object.node, at: child, document: object.document, index, model, &members)
             } else if !isBare(Value(document: document, node: value), place) {
@@ -84,14 +86,16 @@ extension MapRun {
         }
     }
 
+    /// The object that a value names; nil for what is no reference.
+    private func reference(_ value: Value) -> ObjectName? {
+        guard resolve != nil, kind(value) == .string else { return nil }
+        return withBytes(value) { Reference.isReference($0, at: 0) ? Reference.name(at: 0..<$0.count, in: $0) : nil }
+    }
+
     /// The object that a reference on the way of a key path names, if it is known.
-    private mutating func referred(by value: Value) -> Value? {
-        guard let resolve, kind(value) == .string, expansions < Self.maximumExpansions,
-            let name = withBytes(
-                value,
-                { Reference.isReference($0, at: 0) ? Reference.name(at: 0..<$0.count, in: $0) : nil }
-            ),
-            let payload = resolve(name), let object = make(payload, of: value), kind(object) == .object
+    private mutating func referred(by name: ObjectName, at value: Value) -> Value? {
+        guard expansions < Self.maximumExpansions, let payload = resolve?(name), let object = make(payload, of: value),
+            kind(object) == .object
         else { return nil }
         expansions += 1
         return object

@@ -19,6 +19,10 @@ struct SecretErasure {
 
     /// Erases and notes what is secret now.
     func run(core: StoreCore) throws {
+        let isNews = try session.models.contains { upstream, models in
+            try Self.secrets(of: models) != Self.recorded(upstream, in: session.database)
+        }
+        guard isNews else { return }
         for upstream in try Self.pending(session.models, in: session.database) {
             var cleaner = try Cleaner(core: core, session: session, filter: CleanFilter(upstream: upstream))
             _ = try cleaner.run()

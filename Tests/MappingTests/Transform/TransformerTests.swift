@@ -307,7 +307,9 @@ struct TransformerLawTests {
                     Issue.record("seed \(seed): \(declaration) \(wire) has no way back")
                     continue
                 }
-                #expect(transformer.forward(back) == .value(mapped), "seed \(seed): \(declaration) \(wire)")
+                let again = try #require(transformer.forward(back).json.flatMap { JSONSlice($0) })
+                let first = try #require(JSONSlice(mapped))
+                #expect(again.isEqual(to: first), "seed \(seed): \(declaration) \(wire)")
                 let (was, returned) = (try #require(JSONSlice(Array(wire.utf8))), try #require(JSONSlice(back)))
                 let isKept = was.isEqual(to: returned) || Self.isOtherSpelling(was, returned, declaration)
                 #expect(
