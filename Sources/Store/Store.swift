@@ -66,12 +66,16 @@ public final class Store: Sendable {
             }
             core.models = models
             notices += migrated
+            let erased = try core.pool.read { try SecretErasure.pending(core.models, in: $0) }
+            // An empty file has nothing to erase, and nobody need be told.
+            if file.numbers.document > 0 { notices += erased.map { .secretsErased(upstream: $0) } }
             if settled > 0 { notices.append(.suspectsSettled(documents: settled)) }
         } catch {
             throw StoreError(error)
         }
         core.publicNumbers.advance(to: numbers.sequence)
         Writer.start(core, numbers: numbers, journal: journal)
+        core.eraseSecrets()
         core.modernise(after: 0)
         KeyLoader.start(core)
         return (Store(core: core), notices)
@@ -99,6 +103,7 @@ public final class Store: Sendable {
             _ = try versions.record(in: session.database)
             return session.models
         }
+        core.eraseSecrets()
         core.modernise(after: 0)
     }
 

@@ -79,6 +79,9 @@ public enum StoreNotice: Sendable, Equatable, CustomStringConvertible {
     /// A model has a newer version than its objects in the file were stored under; its migrations are applied to them.
     case modelMigrated(upstream: String, model: String, from: Int, to: Int)
 
+    /// Members that may have been stored are declared secret since; all that came from the upstream is erased.
+    case secretsErased(upstream: String)
+
     /// The notice as a sentence.
     public var description: String {
         switch self {
@@ -89,6 +92,8 @@ public enum StoreNotice: Sendable, Equatable, CustomStringConvertible {
         case .modelMigrated(let upstream, let model, let from, let to):
             "objects of model \(model) of upstream \(upstream) were stored at version \(from); "
                 + "they are read as of version \(to) from now on"
+        case .secretsErased(let upstream):
+            "members of upstream \(upstream) are declared secret since its answers were stored; these are erased"
         }
     }
 }

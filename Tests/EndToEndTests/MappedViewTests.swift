@@ -7,6 +7,8 @@ import Testing
     private static let user = #"{"id":7,"login":"ada","name":{"full":"Ada"},"extra":1}"#
     private static let shown = #"{"id":7,"login":"ada","fullName":"Ada"}"#
 
+    private static let json: FieldLines = ["Content-Type": "application/json"]
+
     private static func config(_ origin: Origin) -> String {
         """
         upstreams: { api: { url: "\(origin.url)" } }
@@ -19,7 +21,11 @@ import Testing
               kind: { from: kind, one_of: [a, b] }
           Post:
             identity: id
-            properties: { title: title, state: { from: state, default: open }, author: { from: author, model: User } }
+            properties:
+              title: title
+              state: { from: state, default: open }
+              author: { from: author, model: User }
+              authorName: author.name.full
           Problem: { identity: [], properties: { text: message } }
         routes:
           - { path: "users/{id:#}", model: User }
@@ -147,6 +153,26 @@ import Testing
         #expect(try larder.get("/posts/1")["Larder-Synthetic"] == nil)
     }
 
+    @Test(arguments: ["PATCH", "PUT", "POST"])
+    func `the answer to a write has a mapped view, too, and so has a refusal`(method: String) throws {
+        let (origin, larder) = try Self.daemon { _ in .json(Self.user, Fresh.tagged("a")) }
+        #expect(try larder.get("/users/7", Self.mapped).text == Self.shown)
+        let changed = Self.user.replacing("ada", with: "countess")
+        let body = Array(changed.utf8)
+        origin.behave { _ in .chunked([Array(body[..<20]), Array(body[20...])], Fresh.tagged("b") + Self.json) }
+        let answer = try larder.request(method, "/users/7", Self.mapped, body: "{}")
+        #expect(answer.status == 200)
+        #expect(answer.text == #"{"id":7,"login":"countess","fullName":"Ada"}"#)
+        #expect(answer["Content-Length"] == "\(answer.body.count)")
+        #expect(answer["ETag"] == nil)
+        #expect(try larder.request(method, "/users/7", body: "{}").text == changed)
+        #expect(try larder.request(method, "/other", Self.mapped, body: "{}").text == changed)
+        origin.behave { _ in .json(#"{"message":"no","code":3}"#, status: 422) }
+        let refusal = try larder.request(method, "/users/7", Self.mapped, body: "{}")
+        #expect(refusal.status == 422)
+        #expect(refusal.text == #"{"text":"no"}"#)
+    }
+
     @Test func `a view that is none is refused with those that are`() throws {
         let (_, larder) = try Self.daemon { _ in .json(Self.user) }
         let answer = try larder.get("/users/7", ["Larder-View": "maped"])
@@ -166,7 +192,9 @@ import Testing
         #expect(try larder.admin("GET", "/objects/User/7?view=mapped").text.contains(#""object":\#(Self.shown)"#))
         let post = try larder.admin("GET", "/objects/Post/1?view=mapped").text
         #expect(
-            post.contains(#""object":{"id":1,"title":"x","state":"open","author":7},"synthetic":["/state"]"#),
+            post.contains(
+                #""object":{"id":1,"title":"x","state":"open","author":7,"authorName":"Ada"},"synthetic":["/state"]"#
+            ),
             "\(post)"
         )
         let some = try larder.admin("GET", "/objects/User/7?view=mapped&members=fullName")
@@ -175,6 +203,10 @@ import Testing
         #expect(try !larder.admin("GET", "/objects/User/7").text.contains("fullName"))
         #expect(try larder.admin("GET", "/objects/User/7?view=odd").status == 400)
         #expect(try larder.admin("GET", "/objects/User/7?members=login").status == 400)
+        for members in ["Login", "login,,kind", "login.x"] {
+            #expect(try larder.admin("GET", "/objects/User/7?view=mapped&members=\(members)").status == 400)
+        }
+        #expect(try larder.admin("GET", "/objects/Post?view=mapped&members=author.login").status == 200)
 
         let command = try larder.command("objects", "User", "7", "--mapped", "--members", "fullName")
         #expect(command.end == .exited(0))

@@ -72,9 +72,10 @@ extension AdminRoute {
             query: ObjectView.parameters + Paging.parameters + Ownership.parameters,
             answer: { request, context throws(Problem) in
                 let view = try ObjectView(request)
-                let page = try await objects(request, context)
+                try view.check(request.captures["model"] ?? "", context.models)
+                let page = try await objects(request, view, context)
                 if page.rows.isEmpty, let problem = unknownModel(request, context) { throw problem }
-                return .json(page.document("objects") { view.document($0, context.models) })
+                return .json(page.document("objects") { view.document($0) })
             }
         ),
         AdminRoute(
@@ -85,16 +86,17 @@ extension AdminRoute {
             query: ObjectView.parameters + Paging.parameters + Ownership.parameters,
             answer: { request, context throws(Problem) in
                 let view = try ObjectView(request)
-                let page = try await objects(request, context)
+                try view.check(request.captures["model"] ?? "", context.models)
+                let page = try await objects(request, view, context)
                 if page.rows.isEmpty {
                     let (model, id) = (request.captures["model"] ?? "", request.captures["id"] ?? "")
-                    let deleted = try await objects(request, context, areDeleted: true)
+                    let deleted = try await objects(request, view, context, areDeleted: true)
                     if !deleted.rows.isEmpty {
                         throw .gone("the \(model) known as \(id) is deleted")
                     }
                     throw unknownModel(request, context) ?? .notFound("no \(model) is known as \(id)")
                 }
-                return .json(page.document("objects") { view.document($0, context.models) })
+                return .json(page.document("objects") { view.document($0) })
             }
         ),
         AdminRoute(
@@ -201,6 +203,7 @@ extension AdminRoute {
 
     private static func objects(
         _ request: AdminRequest,
+        _ view: ObjectView,
         _ context: any AdminContext,
         areDeleted: Bool = false
     ) async throws(Problem) -> Page<ObjectRow> {
@@ -214,7 +217,9 @@ extension AdminRoute {
             after: paging.after
         )
         query.areDeleted = areDeleted
-        return try await asked { () throws(StoreError) in try await context.lookup.objects(query) }
+        query.view = view.query
+        let wanted = query
+        return try await asked { () throws(StoreError) in try await context.lookup.objects(wanted) }
     }
 
     private static func unknownModel(_ request: AdminRequest, _ context: any AdminContext) -> Problem? {

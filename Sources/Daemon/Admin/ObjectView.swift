@@ -15,30 +15,63 @@ struct ObjectView: Sendable {
         ),
     ]
 
-    private let isMapped: Bool
-    private let members: [String]?
+    /// What the store is asked for.
+    let query: ObjectQuery.View
 
     init(_ request: AdminRequest) throws(Problem) {
+        let members = try request.value("members").map { (text) throws(Problem) in try Self.names(text) }
         switch request.value("view") {
-        case nil, "wire": isMapped = false
-        case "mapped": isMapped = true
+        case nil, "wire":
+            query = .wire
+            if members != nil { throw .badRequest("members goes with view=mapped") }
+        case "mapped": query = .mapped(members: members)
         case let other?: throw .badRequest("view is wire or mapped; it was \"\(other)\"")
         }
-        members = request.value("members").map { $0.split(separator: ",").map(String.init) }
-        guard isMapped || members == nil else { throw .badRequest("members goes with view=mapped") }
+    }
+
+    private static func names(_ text: String) throws(Problem) -> [String] {
+        guard let names = MemberNames.split(text) else {
+            throw .badRequest("members names properties, separated by commas; it was \"\(text)\"")
+        }
+        return names
+    }
+
+    /// Fails for names that no property of a model has, in any upstream.
+    func check(_ model: String, _ models: [String: Models]) throws(Problem) {
+        guard case .mapped(let members?) = query else { return }
+        let unknown = models.values.filter { $0.declarations.contains { $0.name == model } }
+            .map { DocumentMapper(models: $0).unknownMembers(among: members, of: [model]) }
+        guard let first = unknown.first, unknown.allSatisfy({ !$0.isEmpty }) else { return }
+        throw .badRequest("\(model) has no property \(first[0])")
     }
 
     /// A row with its object in this view; related objects are shown by their identities.
-    ///
-    /// - Parameter models: by upstream.
-    func document(_ row: ObjectRow, _ models: [String: Models]) -> JSONText {
-        guard isMapped, let models = models[row.upstream] else { return row.document }
-        let mapped = DocumentMapper(models: models).mapObject(row.json, model: row.model, members: members)
+    func document(_ row: ObjectRow) -> JSONText {
+        guard let mapped = row.mapped else { return row.document }
         let notes: [(name: String, value: JSONText)] = [
             ("object", .raw(mapped.body)), ("synthetic", .array(mapped.synthetic.map { .string($0) })),
             ("warnings", .array(mapped.warnings.map(\.document))),
         ]
         return .object(row.ownMembers + notes)
+    }
+}
+
+/// Names of properties as people write them, separated by commas.
+enum MemberNames {
+    /// The names; nil where one is empty.
+    static func split(_ text: String) -> [String]? {
+        let names = text.split(separator: ",", omittingEmptySubsequences: false).map { $0.trimming(" ") }
+        let isGood = names.allSatisfy { name in
+            name.split(separator: ".", omittingEmptySubsequences: false).allSatisfy { !$0.isEmpty }
+        }
+        return isGood ? names.map(String.init) : nil
+    }
+}
+
+extension Substring {
+    fileprivate func trimming(_ blank: Character) -> Substring {
+        let start = drop { $0 == blank }
+        return start.lastIndex { $0 != blank }.map { start[...$0] } ?? ""
     }
 }
 

@@ -11,10 +11,13 @@ extension ExitCode {
 /// Writing for people and programs, past the buffers that hold lines back.
 enum Terminal {
     /// A line for whoever reads the result.
-    static func out(_ text: String) { write(text + "\n", to: 1) }
+    static func out(_ text: String) { out(Array(text.utf8)) }
+
+    /// The same as bytes, which need not be Unicode.
+    static func out(_ bytes: [UInt8]) { write(bytes + [UInt8(ascii: "\n")], to: 1) }
 
     /// A line about what happened.
-    static func complain(_ text: String) { write(text + "\n", to: 2) }
+    static func complain(_ text: String) { write(Array(text.utf8) + [UInt8(ascii: "\n")], to: 2) }
 
     static var isInteractive: Bool { isatty(1) == 1 }
 
@@ -24,8 +27,8 @@ enum Terminal {
         return poll(&output, 1, 0) == 1 && output.revents & Int16(POLLERR) != 0
     }
 
-    private static func write(_ text: String, to descriptor: Int32) {
-        var bytes = Array(text.utf8)[...]
+    private static func write(_ bytes: [UInt8], to descriptor: Int32) {
+        var bytes = bytes[...]
         while !bytes.isEmpty {
             let count = bytes.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
             if count < 0, errno == EINTR { continue }

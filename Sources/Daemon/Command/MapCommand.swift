@@ -57,7 +57,7 @@ struct MapCommand: ParsableCommand {
         }
         let (upstream, rule, context) = try reading(upstreams, settings)
         let body = try input()
-        let names = members.map { $0.split(separator: ",").map(String.init) }
+        let names = try names(rule, upstream.mapper)
         if reverse {
             do throws(UnmapError) {
                 let result = try upstream.mapper.unmap(body, as: rule, members: names)
@@ -68,7 +68,8 @@ struct MapCommand: ParsableCommand {
             }
         } else {
             let result = upstream.mapper.map(body, as: rule, in: context, members: names)
-            show(result.body, result.warnings, synthetic: result.synthetic)
+            let others = identityWarnings(of: body, rule, context, upstream)
+            show(result.body, result.warnings + others, synthetic: result.synthetic)
             if !result.isMapped { throw ExitCode.failed }
         }
     }
@@ -117,6 +118,35 @@ struct MapCommand: ParsableCommand {
         }
     }
 
+    /// The members asked for; each must be one that the rule's models have.
+    private func names(_ rule: BodyRule, _ mapper: DocumentMapper) throws -> [String]? {
+        guard let members else { return nil }
+        guard let names = MemberNames.split(members) else {
+            throw ValidationError("--members names properties, separated by commas; it was \"\(members)\"")
+        }
+        let models = [rule.model] + rule.also.map(\.model)
+        if let unknown = mapper.unknownMembers(among: names, of: models).first {
+            throw ValidationError("\(rule.model) has no property \"\(unknown)\"")
+        }
+        return names
+    }
+
+    /// What the daemon would say of identities, which the view shows whatever they are.
+    private func identityWarnings(
+        of body: [UInt8],
+        _ rule: BodyRule,
+        _ context: MappingContext,
+        _ upstream: Upstream
+    ) -> [MappingWarning] {
+        let kinds: Set<MappingWarning.Kind> = [.identityMissing, .identityUnusable, .identityRepeated]
+        let found: [MappingWarning] =
+            switch Normaliser(models: upstream.rules.models).decompose(body, as: rule, in: context) {
+            case .objects(let parts): parts.warnings
+            case .opaque(let warning): warning.map { [$0] } ?? []
+            }
+        return found.filter { kinds.contains($0.kind) }
+    }
+
     private func input() throws -> [UInt8] {
         do {
             return file == "-"
@@ -133,7 +163,7 @@ struct MapCommand: ParsableCommand {
 
     private func show(_ body: [UInt8], _ warnings: [MappingWarning], synthetic: [String]) {
         guard json else {
-            Terminal.out(String(decoding: body, as: UTF8.self))
+            Terminal.out(body)
             for warning in warnings { Terminal.complain(Self.line(warning)) }
             for pointer in synthetic { Terminal.complain("default: \(pointer)") }
             return

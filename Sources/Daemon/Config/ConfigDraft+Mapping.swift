@@ -73,6 +73,7 @@ extension ConfigDraft {
         where !names.contains(name) {
             reader.once(place, Self.unknownModel(name, names))
         }
+        warnOfTwins(in: rule, &reader)
         guard let name = rule.model?.name else { return }
         guard let model = models.first(where: { $0.declaration.name == name }) else {
             return reader.once(rule.model?.place, Self.unknownModel(name, names))
@@ -88,6 +89,20 @@ extension ConfigDraft {
         for (binding, place) in zip(rule.route.object, rule.objectPlaces) where !known.contains(binding.key) {
             let list = known.isEmpty ? "" : "; known are \(known.joined(separator: ", "))"
             reader.once(place, "\"\(binding.key)\" is no identity, key or property of model \"\(name)\"\(list)")
+        }
+    }
+
+    /// One model under two keys of a body, as a list and alone: where both are there, both are taken.
+    private func warnOfTwins(in rule: RouteDraft, _ reader: inout ConfigReader) {
+        guard let main = rule.model else { return }
+        for other in rule.also
+        where other.model.name == main.name && (other.model.shape == .one) != (main.shape == .one) {
+            reader.once(
+                other.model.place,
+                "\"\(main.name)\" is the answer's own content already, in another shape; of a body that has both, "
+                    + "both are taken",
+                .warning
+            )
         }
     }
 

@@ -210,7 +210,9 @@ extension ConfigReader {
     }
 
     mutating func unknown(_ name: String, at place: Place?, among known: [String]) {
-        if let meant = Suggestion.nearest(to: name, among: known) {
+        if name == "<<" {
+            errorHere(place, "merge keys are not read; write the keys out, use \"base\" for models, or \"include\"")
+        } else if let meant = Suggestion.nearest(to: name, among: known) {
             errorHere(place, "unknown key \"\(name)\"; did you mean \"\(meant)\"?")
         } else if let home = ConfigReference.home(of: name) {
             errorHere(place, "unknown key \"\(name)\" here; it belongs under \(home)")

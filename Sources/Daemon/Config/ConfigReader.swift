@@ -31,9 +31,10 @@ struct ConfigReader {
 
     mutating func warning(_ place: Place?, _ message: String) { say(.warning, place, message) }
 
-    /// An error that several upstreams may come upon, told once.
-    mutating func once(_ place: Place?, _ message: String) {
-        if !found.contains(where: { $0.place == place && $0.diagnostic.message == message }) { error(place, message) }
+    /// What several upstreams may come upon, told once.
+    mutating func once(_ place: Place?, _ message: String, _ severity: Diagnostic.Severity = .error) {
+        guard !found.contains(where: { $0.place == place && $0.diagnostic.message == message }) else { return }
+        say(severity, place, message)
     }
 
     private mutating func say(_ severity: Diagnostic.Severity, _ place: Place?, _ message: String) {

@@ -15,7 +15,10 @@ extension PropertyDraft {
             let types = reader.list(node, wanted: "a type, or a list of them")?.compactMap { element in
                 reader.choice(element, of: words).flatMap(ValueCheck.JSONType.init)
             }
-            if let types, !types.isEmpty { draft.add(.type(types), node.place, &reader) }
+            // Words that are none have been told of.
+            if let types, !types.isEmpty || node.sequence?.isEmpty == true {
+                draft.add(.type(types), node.place, &reader)
+            }
         },
         ConfigKey(
             "range",

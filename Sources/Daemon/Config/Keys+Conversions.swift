@@ -61,7 +61,18 @@ extension ConfigReader {
     private mutating func transform(_ form: String, _ value: Node, _ keys: [String: Node]) -> TransformDeclaration? {
         switch form {
         case "enum":
-            return enumeration(value).map {
+            let cases = enumeration(value)
+            // With null for a default it is a map of values like any other.
+            if let node = keys["default"], node.isNothing {
+                return cases.map { cases in
+                    .values(
+                        cases.map { .init(wire: Self.json($0.wire), mapped: Self.json($0.mapped)) },
+                        fallback: Array("null".utf8),
+                        reverseFallback: fallback("reverse_default", keys).map(Self.json)
+                    )
+                }
+            }
+            return cases.map {
                 .enumeration(
                     $0,
                     fallback: fallback("default", keys),
@@ -103,6 +114,8 @@ extension ConfigReader {
             return transform(value).map { .oneWay($0, back: back ?? .drop) }
         }
     }
+
+    private static func json(_ text: String) -> [UInt8] { Array(JSONText.string(text).text.utf8) }
 
     private mutating func fallback(_ key: String, _ keys: [String: Node]) -> String? {
         keys[key].flatMap { text($0, wanted: "a name") }

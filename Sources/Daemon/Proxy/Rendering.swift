@@ -24,6 +24,14 @@ struct Rendering {
         return list
     }
 
+    /// Makes an answer's fields those of its mapped view; those of a write's answer have no tag of their own.
+    static func speak(of mapped: MappedBody, in fields: inout Fields) {
+        for name in spokenOfBytes { fields.remove(named: name) }
+        fields.remove("etag")
+        fields.set("Content-Type", "application/json")
+        if !mapped.synthetic.isEmpty { fields.set("Larder-Synthetic", list(mapped.synthetic)) }
+    }
+
     init(_ answer: Answer, upstream: Upstream, base: LinkBase, view: View) {
         let received = answer.fields
         fields = received
@@ -42,8 +50,7 @@ struct Rendering {
         }
         if view == .mapped, let mapped = upstream.mapped(answer, body: body) {
             body = mapped.body
-            fields.set("Content-Type", "application/json")
-            if !mapped.synthetic.isEmpty { fields.set("Larder-Synthetic", Self.list(mapped.synthetic)) }
+            Self.speak(of: mapped, in: &fields)
             isChanged = true
         }
         if isChanged {

@@ -53,10 +53,19 @@ final class WriteFlight: TransferDelegate {
             }
             return .pause
         }
-        passOnHeld()
-        held = [UInt8](bytes)
-        body.append(held)
+        if !isMappedWhole {
+            passOnHeld()
+            held = []
+        }
+        let piece = [UInt8](bytes)
+        held += piece
+        body.append(piece)
         return .proceed
+    }
+
+    /// Whether the client waits for the mapped view, which is made of the whole answer.
+    private var isMappedWhole: Bool {
+        demand.view == .mapped && body.isWhole && head.map { demand.upstream.isJSON($0.fields) } ?? false
     }
 
     func completed(_ result: Result<TransferSummary, UpstreamError>) {

@@ -33,6 +33,9 @@ extension WriteOutcome {
             write.targets = paths.map { InvalidationTarget(upstream: upstream.name, path: $0) }
             write.collections = collections.map { InvalidationTarget(upstream: upstream.name, path: $0) }
             write.patterns = further.patterns
+        } else {
+            // What is stored at its URL is as good as deleted, whether or not it shows an object.
+            write.targets = [InvalidationTarget(upstream: upstream.name, path: TargetNormaliser.keyPath(of: demand.target))]
         }
         if let (rule, body, surroundings) = observed(by: demand) {
             write.observation = ReceivedObservation(

@@ -37,7 +37,7 @@ struct WriteOutcome: Sendable {
     /// collection that the target is in.
     func invalidated(by demand: Demand) -> [String] {
         var targets = [demand.target]
-        if let head, error == nil {
+        if let head, error == nil, effect(of: demand) != .absent {
             targets = InvalidationTargets.find(
                 method: demand.request.method,
                 url: demand.upstream.url(of: demand.target),
@@ -83,11 +83,25 @@ struct WriteOutcome: Sendable {
 
     // MARK: The rest of the answer
 
+    /// The mapped view of the answer; nil where it was not asked for, or nothing is said of the body.
+    private func mapped(for demand: Demand) -> MappedBody? {
+        guard demand.view == .mapped, let head, let body, demand.upstream.isJSON(head.fields) else { return nil }
+        let reading = demand.upstream.reading(demand, status: head.status, fields: head.fields)
+        guard let rule = reading.rule else { return nil }
+        let context = reading.surroundings(url: demand.key.url, fields: head.fields)
+        let mapped = demand.upstream.mapper.map(body, as: rule, in: context)
+        return mapped.isMapped ? mapped : nil
+    }
+
     /// Sends the head of a write's answer.
-    static func begin(_ head: UpstreamHead, _ demand: Demand, _ reply: Reply) {
+    static func begin(_ head: UpstreamHead, _ demand: Demand, _ reply: Reply, mapped: MappedBody? = nil) {
         var fields = head.fields
-        let length = fields.text("content-length").flatMap(Int.init)
+        var length = fields.text("content-length").flatMap(Int.init)
         fields.remove("content-length")
+        if let mapped {
+            Rendering.speak(of: mapped, in: &fields)
+            length = mapped.body.count
+        }
         demand.decorate(&fields, with: .forwarded(demand.reason))
         reply.start(
             status: head.status,
@@ -102,6 +116,11 @@ struct WriteOutcome: Sendable {
         guard let head, error == nil || isBegun || !held.isEmpty else {
             let error = error ?? .cancelled
             return reply.refuse(.upstreamFailed(error, upstream: demand.upstream.name), demand.failed(error))
+        }
+        if !isBegun, error == nil, let mapped = mapped(for: demand) {
+            Self.begin(head, demand, reply, mapped: mapped)
+            reply.write(mapped.body)
+            return reply.finish()
         }
         if !isBegun { Self.begin(head, demand, reply) }
         reply.write(held)

@@ -82,6 +82,35 @@ public struct Accumulation: Sendable, Equatable {
         items[path] = known.sorted { $0.origin < $1.origin }
     }
 
+    // MARK: Versions
+
+    /// The same under the name that a member has since a version of its model; what is there under that name stays.
+    mutating func rename(_ from: MemberPath, to: MemberPath) {
+        for (path, gathered) in items {
+            guard let renamed = path.moved(from: from, to: to), items[renamed] == nil else { continue }
+            items[path] = nil
+            items[renamed] = gathered
+        }
+    }
+
+    /// Converts each value gathered of a member; what the conversion does not know stays as it is.
+    mutating func convert(_ path: MemberPath, _ transformer: Transformer) {
+        guard let gathered = items[path] else { return }
+        items[path] = gathered.map { item in
+            guard !item.value.containsReference,
+                case .value(let json) = transformer.forward(Array(item.value.bytes)), let value = JSONSlice(json)
+            else { return item }
+            var converted = item
+            converted.value = value
+            return converted
+        }
+    }
+
+    /// Forgets what was gathered of a member.
+    mutating func remove(_ path: MemberPath) {
+        for known in items.keys where known.moved(from: path, to: path) != nil { items[known] = nil }
+    }
+
     // MARK: Showing
 
     /// What each member comes to.
@@ -162,5 +191,15 @@ public struct Accumulation: Sendable, Equatable {
 
     private static func integer(_ value: JSONSlice) -> Int64? {
         Int64(String(decoding: value.bytes, as: UTF8.self))
+    }
+}
+
+extension MemberPath {
+    /// The path with its beginning replaced; nil if it begins otherwise.
+    fileprivate func moved(from: MemberPath, to: MemberPath) -> MemberPath? {
+        guard text.utf8.starts(with: from.text.utf8) else { return nil }
+        let rest = text.utf8.dropFirst(from.text.utf8.count)
+        guard rest.isEmpty || rest.first == UInt8(ascii: "/") else { return nil }
+        return MemberPath(pointer: to.text + String(decoding: rest, as: UTF8.self))
     }
 }

@@ -142,6 +142,11 @@ public struct ObjectState: Sendable, Equatable {
         return writer.output == first.payload ? nil : writer.output
     }
 
+    /// The newest known members, references as such; nil when nothing is known.
+    public func newestPayload(model: String, models: Models, lag: Int64) -> [UInt8]? {
+        mergedPayload(model: model, models: models, lag: lag) ?? contributions.first?.payload
+    }
+
     /// What the members with a policy of their own come to.
     private func accumulated(model: Int, models: Models) -> [MemberPath: [UInt8]] {
         guard !accumulation.isEmpty else { return [:] }

@@ -79,6 +79,8 @@ public struct UnmapError: Error, Sendable, Equatable {
     public var property: String?
     /// The model concerned.
     public var model: String?
+    /// The mapped value that has no way back, as JSON; no part of the description.
+    public var value: [UInt8]?
 }
 
 extension UnmapError: CustomStringConvertible {

@@ -5,14 +5,12 @@
 /// envelope's properties and of each content under the last name of its `root`.
 public struct DocumentMapper: Sendable {
     let plan: MappingPlan
+    private let strictModels: Set<String>
 
     /// A mapper for the models of one upstream.
     public init(models: Models) {
         plan = models.plan
-    }
-
-    init(plan: MappingPlan) {
-        self.plan = plan
+        strictModels = Set(models.declarations.lazy.filter(\.distinguishesTypes).map { models.objectName(of: $0.name) })
     }
 
     /// The mapped view of one body.
@@ -54,12 +52,15 @@ public struct DocumentMapper: Sendable {
     ///   - model: the name of its model, or of its cluster's base.
     ///   - context: what surrounded it.
     ///   - members: the properties that are asked for; nil: all.
+    ///   - expandsRelations: whether related objects are shown whole where `resolve` knows them; else by their bare
+    ///     identities, and only key paths lead through references.
     ///   - resolve: the payload of an object by its name.
     public func mapObject(
         _ payload: [UInt8],
         model: String,
         in context: MappingContext = .none,
         members: [String]? = nil,
+        expandsRelations: Bool = true,
         resolve: (ObjectName) -> [UInt8]? = { _ in nil }
     ) -> MappedBody {
         let index: JSONIndex
@@ -75,7 +76,14 @@ public struct DocumentMapper: Sendable {
             return MappedBody(unmapped: payload, [.noObject(plan.models[model].name)])
         }
         return withoutActuallyEscaping(resolve) { resolve in
-            var run = MapRun(plan, body: index, context: context, resolve: resolve)
+            var run = MapRun(
+                plan,
+                body: index,
+                context: context,
+                resolve: resolve,
+                expandsRelations: expandsRelations,
+                strictModels: strictModels
+            )
             run.object(MapRun.Value(document: 0, node: 0), as: model, mask: MemberMask(members))
             return MappedBody(run)
         }
@@ -88,7 +96,11 @@ public struct DocumentMapper: Sendable {
         case .malformed:
             // An empty body is regular: 204, HEAD.
             guard body.contains(where: { $0 > 0x20 }) else { return nil }
-            return MappingWarning(.notJSON, "The body is not JSON.")
+            let hasMark = body.starts(with: [0xEF, 0xBB, 0xBF])
+            return MappingWarning(
+                .notJSON,
+                hasMark ? "The body is not JSON: it begins with a byte order mark." : "The body is not JSON."
+            )
         }
     }
 }

@@ -34,6 +34,8 @@ extension MapRun {
         let model = plan.models[chosen]
         frames.append(Frame(object: object, position: position, key: key))
         defer { frames.removeLast() }
+        let madeAround = documents.count
+        defer { documents.removeLast(documents.count - madeAround) }
         let members = members(of: object, model)
         append("{")
         let start = output.count

@@ -196,7 +196,8 @@ extension MapRun {
     /// Writes the object that a reference names, or its bare identity if it is unknown or being written already.
     private mutating func expand(_ value: Value, as index: Int, position: Int?, key: Value?, mask: MemberMask) {
         guard let name = withBytes(value, { Reference.name(at: 0..<$0.count, in: $0) }) else { return append("null") }
-        if !expanding.contains(name), expansions < Self.maximumExpansions, frames.count < Self.maximumNesting,
+        if expandsRelations, !expanding.contains(name), expansions < Self.maximumExpansions,
+            frames.count < Self.maximumNesting,
             let payload = resolve?(name), let object = make(payload, of: nil), kind(object) == .object
         {
             expansions += 1

@@ -1,19 +1,19 @@
 extension MapRun {
     /// What one pass over an object's members finds.
     struct Members {
-        /// The node of each slot's value, else -1.
-        var values: [Int]
+        /// The value of each slot: of the object itself, or of one that a key path leads to by a reference.
+        var values: [Value?]
         /// Members that no property reads, if they are to be shown: names and values.
         var undeclared: [(name: Int, value: Int)] = []
         /// Whether a key path was blocked, so that something was found after all.
         var isBlocked = false
 
-        var isEmpty: Bool { !isBlocked && values.allSatisfy { $0 < 0 } }
+        var isEmpty: Bool { !isBlocked && values.allSatisfy { $0 == nil } }
     }
 
     /// Reads an object along its model's sources.
     mutating func members(of object: Value?, _ model: ModelPlan) -> Members {
-        var members = Members(values: [Int](repeating: -1, count: model.sources.slotCount))
+        var members = Members(values: [Value?](repeating: nil, count: model.sources.slotCount))
         guard let object, kind(object) == .object else { return members }
         let index = documents[object.document].index
         read(object.node, at: 0, document: object.document, index, model, &members)
@@ -35,7 +35,7 @@ extension MapRun {
             }
             let place = model.sources.nodes[child]
             if place.slot >= 0 {
-                if members.values[place.slot] >= 0 {
+                if members.values[place.slot] != nil {
                     warn(
                         .keyCollision,
                         "A member occurs twice in one object; the last counts.",
@@ -43,13 +43,18 @@ extension MapRun {
                         model: model.name
                     )
                 }
-                members.values[place.slot] = value
+                members.values[place.slot] = Value(document: document, node: value)
             }
             guard !place.children.isEmpty else { return }
             if index.kind(value) == .object {
                 read(value, at: child, document: document, index, model, &members)
             } else if index.isNull(value) {
-                fill(child, with: value, model.sources, &members)
+                fill(child, with: Value(document: document, node: value), model.sources, &members)
+            } else if let name = reference(Value(document: document, node: value)) {
+                // Of what is not known nothing is shown, and nothing is wrong.
+                guard let object = referred(by: name, at: Value(document: document, node: value)) else { return }
+                let index = documents[object.document].index
+                read(object.node, at: child, document: object.document, index, model, &members)
             } else if !isBare(Value(document: document, node: value), place) {
                 members.isBlocked = true
                 warn(
@@ -73,12 +78,27 @@ extension MapRun {
     }
 
     /// Null on the way is null at the end of it: that there is nothing was said.
-    private func fill(_ node: Int, with null: Int, _ sources: SourceTree, _ members: inout Members) {
+    private func fill(_ node: Int, with null: Value, _ sources: SourceTree, _ members: inout Members) {
         for child in sources.nodes[node].children {
             let slot = sources.nodes[child.node].slot
-            if slot >= 0, members.values[slot] < 0 { members.values[slot] = null }
+            if slot >= 0, members.values[slot] == nil { members.values[slot] = null }
             fill(child.node, with: null, sources, &members)
         }
+    }
+
+    /// The object that a value names; nil for what is no reference.
+    private func reference(_ value: Value) -> ObjectName? {
+        guard resolve != nil, kind(value) == .string else { return nil }
+        return withBytes(value) { Reference.isReference($0, at: 0) ? Reference.name(at: 0..<$0.count, in: $0) : nil }
+    }
+
+    /// The object that a reference on the way of a key path names, if it is known.
+    private mutating func referred(by name: ObjectName, at value: Value) -> Value? {
+        guard expansions < Self.maximumExpansions, let payload = resolve?(name), let object = make(payload, of: value),
+            kind(object) == .object
+        else { return nil }
+        expansions += 1
+        return object
     }
 
     private func isBare(_ value: Value, _ place: SourceTree.Node) -> Bool {
@@ -109,10 +129,9 @@ extension MapRun {
         _ members: Members,
         _ model: String
     ) -> Value? {
-        guard let object = frames.last?.object else { return nil }
         var first: Value?
-        for slot in slots where members.values[slot] >= 0 {
-            let value = Value(document: object.document, node: members.values[slot])
+        for slot in slots {
+            guard let value = members.values[slot] else { continue }
             if first == nil {
                 first = value
             } else {

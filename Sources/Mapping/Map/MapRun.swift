@@ -52,6 +52,10 @@ struct MapRun {
     let context: MappingContext
     /// What is known of the objects that references name; nil: the text holds no references.
     let resolve: ((ObjectName) -> [UInt8]?)?
+    /// Whether related objects are put in for references; else only key paths lead through them.
+    let expandsRelations: Bool
+    /// Names of models whose identities tell numbers and strings apart.
+    let strictModels: Set<String>
     /// Whether the body is an envelope, and so the parent of the outermost objects.
     var isEnveloped = false
     var documents: [Document]
@@ -71,8 +75,11 @@ struct MapRun {
         _ plan: MappingPlan,
         body: JSONIndex,
         context: MappingContext,
-        resolve: ((ObjectName) -> [UInt8]?)? = nil
+        resolve: ((ObjectName) -> [UInt8]?)? = nil,
+        expandsRelations: Bool = true,
+        strictModels: Set<String> = []
     ) {
+        (self.expandsRelations, self.strictModels) = (expandsRelations, strictModels)
         self.plan = plan
         self.context = context
         self.resolve = resolve
@@ -107,7 +114,14 @@ struct MapRun {
         if resolve == nil {
             output.append(contentsOf: literal)
         } else {
-            output.append(contentsOf: Reference.plain(Array(literal)))
+            output.append(
+                contentsOf: Reference.plain(Array(literal)) { name in
+                    guard strictModels.contains(name.model) else { return nil }
+                    var bare: [UInt8] = []
+                    Reference.appendStrict(name.identity, to: &bare)
+                    return bare
+                }
+            )
         }
     }
 

@@ -59,8 +59,27 @@ extension PlanCompiler {
                 throw contradiction("\"@self\" needs a model: it is a child made of its parent's members")
             }
         }
+        if let value = declaration.defaultValue, let fault = try fault(inDefault: value, of: declaration) {
+            throw contradiction("its own default does not pass: \(fault)")
+        }
         if declaration.isRequired, declaration.defaultValue != nil {
             throw contradiction("a property with a default is never missing; drop \"required\" or \"default\"")
+        }
+    }
+
+    /// Why a default is none of the values that the property itself lets through; nil if it is one.
+    private func fault(
+        inDefault json: [UInt8],
+        of declaration: PropertyDeclaration
+    ) throws(MappingError) -> String? {
+        guard let value = JSONSlice(json) else { return nil }
+        if value.isNull { return declaration.checks.contains(.notNull) ? "null is not allowed" : nil }
+        switch declaration.relation {
+        case .one?: return value.kind == .object ? nil : "an object is expected"
+        case .many?: return value.kind == .array ? nil : "a list is expected"
+        case .keyed?: return value.kind == .object ? nil : "an object of objects is expected"
+        // Checks speak of the upstream's values, a default is what a conversion shows.
+        case nil: return declaration.transform == nil ? try ValueChecker(declaration.checks).fault(in: value) : nil
         }
     }
 

@@ -52,13 +52,20 @@ struct PlanCompiler {
                 report(.unknownModel(base, property: "base", model: declarations[chain[0]].name), model: chain[0])
                 break
             }
-            guard !chain.contains(index) else {
-                report(.circularCluster(chain.reversed().map { declarations[$0].name }), model: model)
+            if let end = chain.firstIndex(of: index) {
+                reportCircle(chain[...end].reversed())
                 break
             }
             chain.insert(index, at: 0)
         }
         return chain
+    }
+
+    /// Tells once of models each of which is the next one's base, beginning with the first declared.
+    private mutating func reportCircle(_ circle: [Int]) {
+        guard let first = circle.min(), let start = circle.firstIndex(of: first) else { return }
+        let names = (circle[start...] + circle[..<start]).map { declarations[$0].name }
+        report(.circularCluster(names), model: first)
     }
 
     private mutating func planIndex(of chain: [Int]) -> Int {
@@ -78,12 +85,14 @@ struct PlanCompiler {
     /// The properties of a chain in the order in which they are shown.
     func members(of chain: [Int]) -> [Member] {
         var members: [Member] = []
+        var places: [String: Int] = [:]
         for model in chain {
             for (index, declaration) in declarations[model].properties.enumerated() {
                 let member = Member(model: model, index: index, declaration: declaration)
-                if let place = members.firstIndex(where: { $0.declaration.name == declaration.name }) {
+                if let place = places[declaration.name] {
                     members[place] = member
                 } else {
+                    places[declaration.name] = members.count
                     members.append(member)
                 }
             }
@@ -98,7 +107,8 @@ struct PlanCompiler {
             let isShown = members.contains {
                 ($0.declaration.name == entry || $0.declaration.from == entry) && $0.declaration.parts.isEmpty
             }
-            guard !isShown, let last = chain.last, let name = Self.name(forIdentity: entry),
+            guard !isShown, !hidden.contains(where: { $0.declaration.from == entry }), let last = chain.last,
+                let name = Self.name(forIdentity: entry),
                 !members.contains(where: { $0.declaration.name == name })
             else { continue }
             hidden.append(Member(model: last, index: nil, declaration: PropertyDeclaration(name: name, from: entry)))
@@ -170,27 +180,59 @@ struct PlanCompiler {
             case .none, .itself: break
             }
         }
-        for (position, output) in outputs.enumerated() {
-            guard let other = outputs[..<position].first(where: { $0.path == output.path }) else { continue }
-            let (first, second) = (places[other.property], places[output.property])
-            let names = [first.declaration.name, second.declaration.name]
-            let model = declarations[second.model].name
-            let text = Self.text(of: output.path)
-            // Where both are only written back to where they are read, that is where they meet.
-            let isDerived = first.declaration.output == .derived && second.declaration.output == .derived
-            let error: MappingError =
-                isDerived
-                ? .sameKeyPath(text, properties: names, model: model)
-                : .sameOutput(text, properties: names, model: model)
-            report(error, model: second.model, property: second.index)
-        }
-        let isDerived = plan.properties.indices.map { index in
-            outputs.contains { inner in
-                inner.property == index && outputs.contains { $0.property != index && $0.path.leads(to: inner.path) }
+        var writers: [ValuePath: [Int]] = [:]
+        for output in outputs {
+            if let other = writers[output.path]?.first {
+                reportSameOutput(output.path, places[other], places[output.property])
             }
+            writers[output.path, default: []].append(output.property)
+        }
+        checkWithin(outputs, writers, of: plan, places)
+        var derived: Set<Int> = []
+        for output in outputs {
+            let lies = output.path.outer.contains { writers[$0]?.contains { $0 != output.property } ?? false }
+            if lies { derived.insert(output.property) }
         }
         plan.writingOrder =
-            plan.properties.indices.filter { !isDerived[$0] } + plan.properties.indices.filter { isDerived[$0] }
+            plan.properties.indices.filter { !derived.contains($0) } + plan.properties.indices.filter(derived.contains)
+    }
+
+    private mutating func reportSameOutput(_ path: ValuePath, _ first: Member, _ second: Member) {
+        let names = [first.declaration.name, second.declaration.name]
+        let model = declarations[second.model].name
+        // Where both are only written back to where they are read, that is where they meet.
+        let isDerived = first.declaration.output == .derived && second.declaration.output == .derived
+        let error: MappingError =
+            isDerived
+            ? .sameKeyPath(Self.text(of: path), properties: names, model: model)
+            : .sameOutput(Self.text(of: path), properties: names, model: model)
+        report(error, model: second.model, property: second.index)
+    }
+
+    /// What is written by `to:` into a value that another property writes whole has no place there.
+    private mutating func checkWithin(
+        _ outputs: [(property: Int, path: ValuePath)],
+        _ writers: [ValuePath: [Int]],
+        of plan: ModelPlan,
+        _ places: [Member]
+    ) {
+        for inner in outputs {
+            let candidates = inner.path.outer.flatMap { path in (writers[path] ?? []).map { (property: $0, path: path) }
+            }
+            let outer = candidates.first { outer in
+                outer.property != inner.property && plan.properties[outer.property].relation == nil
+                    && [outer.property, inner.property].contains { places[$0].declaration.output != .derived }
+            }
+            guard let outer else { continue }
+            let (first, second) = (places[outer.property], places[inner.property])
+            let error = MappingError.outputWithin(
+                Self.text(of: inner.path),
+                outer: Self.text(of: outer.path),
+                properties: [second.declaration.name, first.declaration.name],
+                model: declarations[second.model].name
+            )
+            report(error, model: second.model, property: second.index)
+        }
     }
 
     private static func text(of path: ValuePath) -> String {

@@ -170,7 +170,13 @@ struct UnmapRun {
                 warn(.transformFailed, "Property \(property.name): \(fault.reason).", at: value, model: model)
             }
         case .failed(let reason):
-            throw UnmapError(reason: reason, pointer: pointer(value), property: property.name, model: model)
+            throw UnmapError(
+                reason: reason,
+                pointer: pointer(value),
+                property: property.name,
+                model: model,
+                value: bytes(value)
+            )
         case .dropped:
             return nil
         }
@@ -203,10 +209,20 @@ struct UnmapRun {
                     reason: "a list is expected, whose elements go to the elements of another",
                     pointer: pointer(value),
                     property: property.name,
-                    model: model
+                    model: model,
+                    value: bytes(value)
                 )
             }
             let values = documents[value.document].children(of: value.node)
+            // Of a list of objects elements may have been left out on the way in: then none knows its place.
+            if let count = builder.elementCount(of: node), count != values.count {
+                return warn(
+                    .undeclaredMember,
+                    "The list whose elements these belong to has another length; they are not written back.",
+                    at: value,
+                    model: model
+                )
+            }
             guard let elements = builder.elements(values.count, of: node) else { return }
             for (element, inner) in zip(elements, values) {
                 let inner = Value(document: value.document, node: inner)

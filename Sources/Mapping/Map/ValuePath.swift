@@ -1,7 +1,7 @@
 /// The way to a value within an object, ready to be compared with JSON byte by byte.
-struct ValuePath: Sendable, Equatable {
+struct ValuePath: Sendable, Hashable {
     /// One step.
-    enum Step: Sendable, Equatable {
+    enum Step: Sendable, Hashable {
         /// To the member with this name, as UTF-8: names that are canonically equivalent differ in JSON.
         case member([UInt8])
         /// To each element.
@@ -34,10 +34,8 @@ struct ValuePath: Sendable, Equatable {
     /// What comes behind the leading names.
     var tail: ArraySlice<Step> { steps.drop { $0 != .each } }
 
-    /// Whether the other path begins with this one and goes on.
-    func leads(to other: ValuePath) -> Bool {
-        steps.count < other.steps.count && other.steps.starts(with: steps)
-    }
+    /// The paths that lead to this one, the outermost first.
+    var outer: [ValuePath] { steps.indices.dropFirst().map { ValuePath(Array(steps[..<$0])) } }
 }
 
 extension JSONIndex {

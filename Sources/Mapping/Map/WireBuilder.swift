@@ -72,6 +72,11 @@ struct WireBuilder {
         return elements
     }
 
+    /// How many elements a value has that is an array already; nil for others.
+    func elementCount(of node: Int) -> Int? {
+        if case .array(let elements) = nodes[node] { elements.count } else { nil }
+    }
+
     /// Makes a value an object, even one without members, if nothing else is known of it; says whether it is one.
     @discardableResult
     mutating func openObject(_ node: Int) -> Bool {

@@ -56,6 +56,17 @@ struct CompiledMigration: Sendable {
     }
 }
 
+extension CompiledMigration {
+    /// The same of what members with a policy of their own have come to.
+    func apply(to accumulation: Accumulation) -> Accumulation {
+        var edited = accumulation
+        for (from, to) in renamed { edited.rename(MemberPath(from), to: MemberPath(to)) }
+        for (path, transformer) in converted { edited.convert(MemberPath(path), transformer) }
+        for path in removed { edited.remove(MemberPath(path)) }
+        return edited
+    }
+}
+
 /// Changes of single members of a JSON text, everything else staying as it is spelled.
 enum JSONEdit {
     /// The object without the member at a path; unchanged if there is none.

@@ -38,6 +38,12 @@ public enum MappingError: Error, Sendable, Equatable {
     case writesIntoNothing(String, model: String)
     /// Two properties that are written back to one place.
     case sameOutput(String, properties: [String], model: String)
+    /// A property that is written back into what another one writes whole.
+    case outputWithin(String, outer: String, properties: [String], model: String)
+    /// A member that identifies or finds an object, and must not reach the disk.
+    case secretIdentity(String, usedBy: String, model: String)
+    /// A version or migrations of a model whose objects are its base's.
+    case versionWithinCluster(model: String, base: String)
     /// Declarations of one property that exclude each other.
     case contradiction(String, property: String, model: String)
     /// Models that refer to each other in a circle that has no end; `use` says by what.
@@ -71,6 +77,8 @@ extension MappingError: CustomStringConvertible {
             "model \(model): identity \"\(path)\" is a list of objects; an identity is one string or number"
         case .namedTwice(let path, let use, let model):
             "model \(model), \(use): \"\(path)\" is named twice"
+        case .circularCluster(let models) where models.count == 1:
+            "model \(models[0]) is its own base or its own choice; name another, or none"
         case .circularCluster(let models):
             "models \(models.joined(separator: ", ")) are each other's base; one of them must have none"
         case .invalidMerge(let reason, let property, let model):
@@ -88,6 +96,12 @@ extension MappingError: CustomStringConvertible {
             "model \(model): \"\(path)\" completes nothing; its beginning names a relation to one object, its end a property of that object's model"
         case .sameOutput(let path, let properties, let model):
             "model \(model) writes \(properties.joined(separator: " and ")) back to \"\(path)\"; say \"to: none\" of those that are only read"
+        case .outputWithin(let path, let outer, let properties, let model):
+            "model \(model) writes \(properties[0]) back to \"\(path)\", which lies within \"\(outer)\", where \(properties[1]) is written; say \"to: none\" of one of them"
+        case .secretIdentity(let path, let use, let model):
+            "model \(model): \"\(path)\" is secret and belongs to its \(use), by which objects are stored; take it out of one of them"
+        case .versionWithinCluster(let model, let base):
+            "model \(model): its objects are \(base)'s and have \(base)'s version; declare \"version\" and \"migrations\" there"
         case .contradiction(let reason, let property, let model):
             "model \(model), property \(property): \(reason)"
         case .circle(let models, let use):

@@ -35,6 +35,7 @@ struct ModelCompiler {
         }
         for path in try resolve(declaration.local, as: "local") { root.update(path[...]) { $0.isLocal = true } }
         for path in try resolve(declaration.secret, as: "secret") { addRule(at: path) { $0.isSecret = true } }
+        try checkSecrets(identity, keys)
         var captures = (identity + keys).compactMap(Self.path)
         if let modified { captures.append(modified) }
         // Sixty-four captures are more than any model has; a key beyond them is not looked up.
@@ -85,6 +86,20 @@ struct ModelCompiler {
         )
     }
 
+    /// What names an object is stored with it, so that it cannot be secret.
+    private func checkSecrets(_ identity: [CompiledModel.Part], _ keys: [CompiledModel.Part]) throws(MappingError) {
+        let secret = try resolve(declaration.secret, as: "secret")
+        let uses = [("identity", declaration.identity, identity), ("keys", declaration.keys, keys)]
+        for (use, names, parts) in uses {
+            for (name, part) in zip(names, parts) {
+                guard let path = Self.path(of: part).map({ $0.map(PathStep.name) }) else { continue }
+                if secret.contains(where: { path.starts(with: $0) }) {
+                    throw .secretIdentity(name, usedBy: use, model: declaration.name)
+                }
+            }
+        }
+    }
+
     /// Fails for names of properties that are none, and for two that differ at most in case.
     static func checkNames(of declaration: ModelDeclaration) throws(MappingError) {
         var folded: [String: String] = [:]
@@ -101,6 +116,9 @@ struct ModelCompiler {
     }
 
     private func checkMigrations() throws(MappingError) {
+        if let base = declaration.base, declaration.version > 0 || !declaration.migrations.isEmpty {
+            throw .versionWithinCluster(model: declaration.name, base: base)
+        }
         var last = 0
         for migration in declaration.migrations {
             guard migration.to > last, migration.to <= declaration.version else {
@@ -177,6 +195,9 @@ struct ModelCompiler {
             case (.union, .one), (.union, .keyed):
                 "\"union\" joins lists, and this is \(property.relation.map(Self.text) ?? "none")"
             case (.sum, .some): "\"sum\" adds numbers, and this is a relation"
+            case (.sum, nil) where !property.mayBe([.number, .integer]):
+                "\"sum\" adds numbers, which its \"type\" rules out"
+            case (.union, nil) where !property.mayBe([.array]): "\"union\" joins lists, which its \"type\" rules out"
             default: nil
             }
         if let reason { throw .invalidMerge(reason, property: property.name, model: declaration.name) }
@@ -211,5 +232,15 @@ struct ModelCompiler {
         var rule = MemberRule(property: "")
         change(&rule)
         rules.append((path, rule))
+    }
+}
+
+extension PropertyDeclaration {
+    /// Whether the checks let a value of one of these types through.
+    fileprivate func mayBe(_ types: [ValueCheck.JSONType]) -> Bool {
+        checks.allSatisfy { check in
+            guard case .type(let allowed) = check else { return true }
+            return allowed.contains(where: types.contains)
+        }
     }
 }

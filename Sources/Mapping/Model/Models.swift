@@ -132,6 +132,14 @@ public struct Models: Sendable {
         }
     }
 
+    /// The same of what an object's members with a policy of their own had come to.
+    public func migrate(_ accumulation: Accumulation, of model: String, from version: Int) -> Accumulation {
+        guard let index = indexes[model], !accumulation.isEmpty else { return accumulation }
+        return migrations[index].reduce(accumulation) { accumulation, migration in
+            migration.to > version ? migration.apply(to: accumulation) : accumulation
+        }
+    }
+
     /// The keys by which an object can be looked up, out of its JSON: the entry of `keys` and the canonical text.
     public func keys(in json: [UInt8], of model: String) -> [(member: String, value: String)] {
         guard let index = indexes[model], let object = JSONSlice(json) else { return [] }

@@ -36,18 +36,37 @@ struct UnixTimeConversion: Conversion {
         guard let text = value.string, let timestamp = Timestamp(Array(text.utf8)) else {
             return .failed(reason: "a date as in RFC 3339 is expected")
         }
-        // As one integer of the fraction's last digit: before 1970 the fraction counts towards the future.
-        let scale = max(timestamp.fraction.count, digitsBelowSecond)
-        guard scale <= Self.maximumFraction else {
-            return .failed(reason: "a fraction of at most 9 digits is expected")
-        }
-        let fraction = timestamp.fraction + [UInt8](repeating: 0x30, count: scale - timestamp.fraction.count)
-        let units = timestamp.seconds * Self.powerOfTen(scale) + (Int(String(decoding: fraction, as: UTF8.self)) ?? 0)
-        return .value(Array(Self.decimal(units, digitsBehindPoint: scale - digitsBelowSecond).utf8))
+        return .value(number(timestamp))
     }
 
-    /// Nanoseconds of all writable years fit into an integer of 64 bits but for the outermost.
-    private static let maximumFraction = 9
+    /// The number that stands for a point in time, digit by digit: no integer holds every fraction of every year.
+    private func number(_ timestamp: Timestamp) -> [UInt8] {
+        var (whole, fraction) = (timestamp.seconds, timestamp.fraction)
+        let isNegative = whole < 0
+        if isNegative {
+            whole = -whole
+            // Before 1970 the fraction counts towards the future: 0.75 after the second -2 is -1.25.
+            if !fraction.isEmpty {
+                whole -= 1
+                fraction = Self.complement(of: fraction)
+            }
+        }
+        fraction += [UInt8](repeating: UInt8(ascii: "0"), count: max(0, digitsBelowSecond - fraction.count))
+        let digits = (Array(String(whole).utf8) + fraction.prefix(digitsBelowSecond)).drop { $0 == UInt8(ascii: "0") }
+        let rest = fraction.dropFirst(digitsBelowSecond)
+        return (isNegative ? [UInt8(ascii: "-")] : []) + (digits.isEmpty ? [UInt8(ascii: "0")] : digits)
+            + (rest.isEmpty ? [] : [UInt8(ascii: ".")] + rest)
+    }
+
+    /// What is missing to 1 of a fraction whose last digit is not 0.
+    private static func complement(of fraction: [UInt8]) -> [UInt8] {
+        fraction.enumerated().map { index, digit in
+            UInt8(ascii: "0") + (index == fraction.count - 1 ? 10 : 9) - (digit - UInt8(ascii: "0"))
+        }
+    }
+
+    /// Fractions of a second are read to so many digits.
+    private static let maximumFraction = 12
 
     /// A JSON number, or a string that is spelled like one.
     private func number(_ value: JSONSlice) -> JSONNumber? {
@@ -59,7 +78,7 @@ struct UnixTimeConversion: Conversion {
     private func timestamp(_ number: JSONNumber) -> Timestamp? {
         guard case .small(let exponent) = number.exponent, number.digits.count <= 24 else { return nil }
         let power = exponent - digitsBelowSecond
-        guard power >= -Self.maximumFraction - 3, power <= 12 else { return nil }
+        guard power >= -Self.maximumFraction, power <= 12 else { return nil }
         let digits = number.digits + [UInt8](repeating: 0x30, count: max(0, power))
         let wholeCount = max(0, digits.count + min(0, power))
         guard wholeCount <= 15, let whole = Int("0" + String(decoding: digits[..<wholeCount], as: UTF8.self)) else {
@@ -77,13 +96,6 @@ struct UnixTimeConversion: Conversion {
     }
 
     private static func powerOfTen(_ power: Int) -> Int { (0..<power).reduce(1) { product, _ in product * 10 } }
-
-    private static func decimal(_ units: Int, digitsBehindPoint count: Int) -> String {
-        guard count > 0 else { return String(units) }
-        let digits = String(units.magnitude)
-        let padded = String(repeating: "0", count: max(0, count + 1 - digits.count)) + digits
-        return (units < 0 ? "-" : "") + padded.dropLast(count) + "." + padded.suffix(count)
-    }
 }
 
 /// A declared pattern of Unicode's date fields to RFC 3339 in UTC, names of months and days in English.
@@ -91,11 +103,22 @@ final class DatePatternConversion: Conversion {
     private let pattern: String
     /// A formatter is no value; it is used by one thread at a time.
     private let formatter: Mutex<DateFormatter>
+    /// The seconds of 1583 to 9999: before, the formatter counts by another calendar than RFC 3339; after, years have
+    /// five digits.
+    private static let writable = -12_212_553_600..<253_402_300_800
+    /// The fields of a pattern that can be written and read again (Unicode TR 35).
+    private static let fields = "GyYuQqMLwWdDFgEecabBhHKkmsSAzZOvVXx"
 
     init(_ pattern: String, zone: String) throws(MappingError) {
         guard let timeZone = TimeZone(identifier: zone) else {
             throw .invalidTransform(
                 "there is no time zone \"\(zone)\"; write UTC or a name of the tz database such as America/Los_Angeles"
+            )
+        }
+        if let letter = try Self.letters(of: pattern).first(where: { !Self.fields.contains($0) }) {
+            throw .invalidTransform(
+                "\"\(pattern)\" is no date pattern: \"\(letter)\" is no field; write fields such as yyyy-MM-dd HH:mm:ss or "
+                    + "MMMM d, yyyy, and other letters between single quotes, as in yyyy-MM-dd'T'HH:mm"
             )
         }
         let formatter = DateFormatter()
@@ -115,10 +138,27 @@ final class DatePatternConversion: Conversion {
         self.formatter = Mutex(formatter)
     }
 
+    /// The letters of a pattern that do not stand between quotes.
+    private static func letters(of pattern: String) throws(MappingError) -> [Character] {
+        var letters: [Character] = []
+        var isQuoted = false
+        for character in pattern {
+            // Two quotes in a row are one that is meant; they change nothing here.
+            if character == "'" { isQuoted.toggle() }
+            if !isQuoted, character.isASCII, character.isLetter { letters.append(character) }
+        }
+        guard !isQuoted else {
+            throw .invalidTransform("\"\(pattern)\" is no date pattern: a quote in it is not closed")
+        }
+        return letters
+    }
+
     func forward(_ value: JSONSlice) -> TransformResult {
         if value.isNull { return .value(value.json) }
         let date = value.string.flatMap { text in formatter.withLock { $0.date(from: text)?.timeIntervalSince1970 } }
-        guard let date, let text = Self.timestamp(date)?.text else {
+        guard let date, let timestamp = Self.timestamp(date), Self.writable.contains(timestamp.seconds),
+            let text = timestamp.text
+        else {
             return .failed(reason: "a date in the form \(pattern) is expected")
         }
         return .string(text)
@@ -128,6 +168,9 @@ final class DatePatternConversion: Conversion {
         if value.isNull { return .value(value.json) }
         guard let text = value.string, let timestamp = Timestamp(Array(text.utf8)) else {
             return .failed(reason: "a date as in RFC 3339 is expected")
+        }
+        guard Self.writable.contains(timestamp.seconds) else {
+            return .failed(reason: "a date from 1583 to 9999 is expected")
         }
         let fraction = Double("0." + String(decoding: timestamp.fraction, as: UTF8.self) + "0") ?? 0
         let date = Date(timeIntervalSince1970: Double(timestamp.seconds) + fraction)

@@ -1,16 +1,12 @@
-import Foundation
-
 /// The checks of one property, compiled once.
 public struct ValueChecker: Sendable {
     private let checks: [Compiled]
-    /// Longer strings are not searched: a pattern's cost may grow faster than its text.
-    private static let longestSearched = 10_000
 
     private enum Compiled: Sendable {
         case type([ValueCheck.JSONType])
         case range(minimum: JSONNumber?, maximum: JSONNumber?)
         case length(ClosedRange<Int>)
-        case pattern(NSRegularExpression)
+        case pattern(PatternSearch)
         case oneOf([JSONSlice])
         case notNull
     }
@@ -34,10 +30,7 @@ public struct ValueChecker: Sendable {
             guard low >= 0, low <= high else { throw .invalidCheck("the lengths allowed end before they begin") }
             return .length(low...high)
         case .pattern(let pattern):
-            guard let expression = try? NSRegularExpression(pattern: "\\A(?:\(pattern))\\z") else {
-                throw .invalidCheck("\"\(pattern)\" is no regular expression")
-            }
-            return .pattern(expression)
+            return .pattern(try PatternSearch(pattern))
         case .oneOf(let values):
             guard !values.isEmpty else { throw .invalidCheck("no value is allowed; name at least one") }
             return .oneOf(
@@ -95,14 +88,9 @@ public struct ValueChecker: Sendable {
             guard let length = length(of: value) else { return "a string or a list is expected" }
             if length < allowed.lowerBound { return "a length of at least \(allowed.lowerBound) is expected" }
             return length > allowed.upperBound ? "a length of at most \(allowed.upperBound) is expected" : nil
-        case .pattern(let expression):
+        case .pattern(let search):
             guard let text = value.string else { return "a string is expected" }
-            guard text.utf8.count <= longestSearched else {
-                return "a string of at most \(longestSearched) bytes is expected"
-            }
-            let range = NSRange(location: 0, length: text.utf16.count)
-            return expression.firstMatch(in: text, range: range) == nil
-                ? "a string of the pattern \(expression.pattern.dropFirst(5).dropLast(3)) is expected" : nil
+            return search.fault(in: text)
         case .oneOf(let values):
             guard !values.contains(where: { $0.isEqual(to: value) }) else { return nil }
             let shown = values.prefix(8).map { String(decoding: $0.bytes, as: UTF8.self) }.joined(separator: ", ")

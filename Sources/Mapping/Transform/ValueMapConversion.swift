@@ -67,6 +67,8 @@ struct ValueMapConversion: Conversion {
         let shown = known.prefix(8).map(Self.text).joined(separator: ", ") + (known.count > 8 ? ", …" : "")
         let reason = "one of \(shown) is expected"
         guard let fallback else { return .failed(reason: reason) }
-        return .partial(fallback, faults: [TransformFault(pointer: "", reason: reason)])
+        let shownInstead = String(decoding: fallback.prefix(80), as: UTF8.self)
+        let fault = TransformFault(pointer: "", reason: "\(reason); the default \(shownInstead) stands for it")
+        return .partial(fallback, faults: [fault])
     }
 }

@@ -1,3 +1,5 @@
+public import Mapping
+
 /// Which part of the store is meant; conditions add up.
 public struct CleanFilter: Sendable {
     /// Objects of this model, and the documents that show them.
@@ -80,12 +82,22 @@ public struct ObjectQuery: Sendable {
     public var upstream: String?
     /// A principal's label; nil: all.
     public var principal: String?
+    /// Whether their mapped view is wanted as well.
+    public var view: View = .wire
     /// The page's size.
     public var limit: Int
     /// The `next` of the page before.
     public var after: Int64?
     /// Whether the objects meant are those that are deleted, which are left out otherwise.
     public var areDeleted = false
+
+    /// How objects are shown.
+    public enum View: Sendable {
+        /// With the members that the upstream gave.
+        case wire
+        /// Besides, as their models have them, all of it or only these members.
+        case mapped(members: [String]?)
+    }
 
     /// Makes a query.
     public init(
@@ -129,6 +141,9 @@ public struct ObjectRow: Sendable {
     public var observed: Int64
     /// Whether it was found by a key that a route's path gave it, and its members need not show.
     public var isBound = false
+    /// As its model has it, if that was asked for: related objects by their bare identities, and what key paths through
+    /// them lead to.
+    public var mapped: MappedBody?
 }
 
 /// Which documents to list.

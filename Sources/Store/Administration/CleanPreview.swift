@@ -15,12 +15,12 @@ struct CleanPreview {
 
     /// The count; its bytes are those of bodies and versions, without what the file needs around them.
     mutating func run() async throws(StoreError) -> StoreCount {
-        let (filter, now) = (filter, core.clock.now())
+        let (core, filter, now) = (core, filter, core.clock.now())
         var (position, isAtEnd) = (Int64(0), false)
         while !isAtEnd {
             let start = position
             let (slice, bytes, places) = try await core.scan { database, deadline in
-                let selection = try CleanSelection(filter, in: database, now: now)
+                let selection = try CleanSelection(filter, in: database, now: now, of: core)
                 let bounds = CleanSelection.Bounds(deadline: deadline)
                 let slice = try selection.documents(after: start, upTo: .max, bounds)
                 var (bytes, places) = (Int64(0), [ObjectID: Int64]())
@@ -39,7 +39,7 @@ struct CleanPreview {
         while !isAtEnd {
             let start = position
             let slice = try await core.scan { database, deadline in
-                try CleanSelection(filter, in: database, now: now)
+                try CleanSelection(filter, in: database, now: now, of: core)
                     .orphans(after: start, CleanSelection.Bounds(deadline: deadline))
             }
             for id in slice.found { unpinned[id] = 0 }

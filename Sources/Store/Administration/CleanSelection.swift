@@ -1,4 +1,5 @@
 import GRDB
+import Mapping
 
 /// What a filter means, in the order of ids, some at a time.
 struct CleanSelection {
@@ -8,6 +9,9 @@ struct CleanSelection {
     private let before: Int64?
     let collections: [Int64]
     let identity: Identity?
+    private let kin: Kin?
+    /// The model whose objects include those of the filter's, if that is another one.
+    var base: String? { kin?.base }
     /// Whether it speaks of URLs, and so of objects only as far as documents show them.
     var isOfURLs: Bool { filter.url != nil || filter.urlPrefix != nil }
 
@@ -28,9 +32,11 @@ struct CleanSelection {
     }
 
     /// - Parameter now: when the clean was asked for.
-    init(_ filter: CleanFilter, in database: Database, now: Int64) throws {
+    init(_ filter: CleanFilter, in database: Database, now: Int64, of core: StoreCore) throws {
+        let (models, lag) = (core.models, core.lag)
         self.database = database
         self.filter = filter
+        kin = filter.model.flatMap { Kin(of: $0, models, lag: lag) }
         before = filter.olderThan.map { now - $0 }
         identity = filter.identity.map { Identity($0) }
         var found: [Int64] = []
@@ -39,11 +45,11 @@ struct CleanSelection {
             """
             SELECT c.id FROM _collections c
             JOIN _scopes s ON s.id = c.scope
-            JOIN _names m ON m.id = c.model AND (?1 IS NULL OR m.text = ?1)
+            JOIN _names m ON m.id = c.model AND (?1 IS NULL OR m.text = ?1 OR m.text = ?4)
             JOIN _names u ON u.id = s.upstream AND (?2 IS NULL OR u.text = ?2)
             JOIN _principals p ON p.id = s.principal AND (?3 IS NULL OR p.label = ?3)
             """
-        ).each(SQLValue(filter.model), SQLValue(filter.upstream), SQLValue(filter.principal)) {
+        ).each(SQLValue(filter.model), SQLValue(filter.upstream), SQLValue(filter.principal), SQLValue(kin?.base)) {
             found.append($0.integer(0))
         }
         collections = found
@@ -118,7 +124,7 @@ struct CleanSelection {
                     .first(.integer(pin.object)) { row in
                         collections.contains(row.integer(0))
                             && (identity == nil || Identity(row, column: 1) == identity)
-                    } ?? false
+                    } == true && isOfModel(pin.object)
                 isMeant[pin.object] = known
             }
             if known { return true }
@@ -174,12 +180,51 @@ struct CleanSelection {
         guard collections.contains(row.integer(1)) else { return false }
         if let identity, Identity(row, column: 2) != identity { return false }
         if let before, try lastSeen(row.bytes(3)) >= before { return false }
-        return true
+        return try isOfModel(row.integer(0))
+    }
+
+    /// Whether an object of the base is one of the concrete model that the filter speaks of.
+    private func isOfModel(_ object: ObjectID) throws -> Bool {
+        try kin?.includes(object, in: database) ?? true
     }
 
     private func lastSeen(_ state: [UInt8]) throws -> Int64 {
         let query = try Query(database, "SELECT finish FROM _observations WHERE id = ?")
         return try ObjectRecord.decode(state).filter { $0.observation != 0 }
             .map { try query.first(.integer($0.observation)) { $0.integer(0) } ?? .min }.max() ?? .min
+    }
+}
+
+/// A cluster's concrete model: its objects lie among its base's, and their members tell them apart.
+private struct Kin {
+    let model: String
+    let base: String
+    let models: [String: UpstreamModels]
+    let lag: Int64
+
+    /// Nil for models whose objects go by their own name.
+    init?(of model: String, _ models: [String: UpstreamModels], lag: Int64) {
+        let base = models.values.lazy.map { $0.models.objectName(of: model) }.first { $0 != model }
+        guard let base else { return nil }
+        (self.model, self.base, self.models, self.lag) = (model, base, models, lag)
+    }
+
+    func includes(_ object: ObjectID, in database: Database) throws -> Bool {
+        let found = try Query(
+            database,
+            """
+            SELECT o.state, o.accumulated, m.text, u.text FROM _objects o JOIN _collections c ON c.id = o.collection
+            JOIN _names m ON m.id = c.model JOIN _scopes s ON s.id = c.scope JOIN _names u ON u.id = s.upstream
+            WHERE o.id = ?
+            """
+        ).first(.integer(object)) { row in
+            (state: row.bytes(0), accumulated: row.bytes(1), name: row.string(2), upstream: row.string(3))
+        }
+        guard let found, let declared = models[found.upstream]?.models else { return false }
+        guard found.name != model else { return true }
+        let state = try DocumentReader(database, models: models)
+            .state(in: found.state, accumulated: found.accumulated, of: found.name, upstream: found.upstream)
+        return state.newestPayload(model: found.name, models: declared, lag: lag)
+            .map { declared.isObject($0, of: model) } ?? false
     }
 }

@@ -20,9 +20,12 @@ struct Cleaner {
         let (core, filter) = (core, filter)
         let (time, last) = try await core.write(.prompt) { session in
             let time = core.clock.now()
-            session.barriers.cleaned(filter, at: time)
+            let selection = try CleanSelection(filter, in: session.database, now: time, of: core)
+            // Of answers under way nobody knows yet which model of a cluster they show.
+            var barred = filter
+            if let base = selection.base { barred.model = base }
+            session.barriers.cleaned(barred, at: time)
             try session.forgetAllTold()
-            let selection = try CleanSelection(filter, in: session.database, now: time)
             if !selection.isOfURLs { try session.eraseNames(of: selection.collections, identity: selection.identity) }
             return (time, session.numbers.document)
         }
@@ -30,7 +33,7 @@ struct Cleaner {
         while !isAtEnd {
             let start = position
             let slice = try await core.scan { database, deadline in
-                try CleanSelection(filter, in: database, now: time).documents(
+                try CleanSelection(filter, in: database, now: time, of: core).documents(
                     after: start,
                     upTo: last,
                     CleanSelection.Bounds(bytes: Int64(core.budget.batch), deadline: deadline)
@@ -43,7 +46,7 @@ struct Cleaner {
         while !isAtEnd {
             let start = position
             let slice = try await core.scan { database, deadline in
-                try CleanSelection(filter, in: database, now: time)
+                try CleanSelection(filter, in: database, now: time, of: core)
                     .orphans(after: start, CleanSelection.Bounds(deadline: deadline))
             }
             try await remove(orphans: slice.found, askedAt: time)
@@ -55,8 +58,8 @@ struct Cleaner {
     // MARK: Slices
 
     private mutating func remove(documents: [DocumentID], askedAt time: Int64) async throws(StoreError) {
-        try await remove(documents) { [filter] session in
-            let selection = try CleanSelection(filter, in: session.database, now: time)
+        try await remove(documents) { [core, filter] session in
+            let selection = try CleanSelection(filter, in: session.database, now: time, of: core)
             var (count, touched) = (0, Set<ObjectID>())
             for document in documents where try selection.isMeant(document) {
                 guard let objects = try Self.erase(document, in: session) else { continue }
@@ -68,8 +71,8 @@ struct Cleaner {
     }
 
     private mutating func remove(orphans: [ObjectID], askedAt time: Int64) async throws(StoreError) {
-        try await remove(orphans) { [filter] session in
-            let selection = try CleanSelection(filter, in: session.database, now: time)
+        try await remove(orphans) { [core, filter] session in
+            let selection = try CleanSelection(filter, in: session.database, now: time, of: core)
             let meant = try orphans.filter { try selection.isOrphan($0, knownBefore: time) }
             for id in meant { try session.forget(id) }
             return (0, Set(meant))

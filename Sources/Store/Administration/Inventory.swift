@@ -38,7 +38,7 @@ struct Inventory {
 
     func objects(_ query: ObjectQuery, models: [String: UpstreamModels], lag: Int64) throws -> Page<ObjectRow> {
         let reader = try DocumentReader(database, models: models)
-        var found: [(row: ObjectRow, state: [UInt8], accumulated: [UInt8])] = []
+        var found: [(row: ObjectRow, state: [UInt8], accumulated: [UInt8], scope: Int64)] = []
         let limit = max(query.limit, 1)
         // One identity is looked up by its index in each collection; all others in the order of their ids.
         let order = query.identity == nil && query.key == nil ? "o.id" : "+o.id"
@@ -54,7 +54,8 @@ struct Inventory {
         try Query(
             database,
             """
-            SELECT o.id, u.text, p.label, x.text, m.text, o.identity, o.changed, o.state, o.accumulated, k.bound
+            SELECT o.id, u.text, p.label, x.text, m.text, o.identity, o.changed, o.state, o.accumulated, k.bound,
+                c.scope
             FROM \(source)
             JOIN _collections c ON c.id = o.collection
             JOIN _scopes s ON s.id = c.scope
@@ -87,7 +88,7 @@ struct Inventory {
                 observed: 0,
                 isBound: row.integer(9) == 1
             )
-            found.append((object, row.bytes(7), row.bytes(8)))
+            found.append((object, row.bytes(7), row.bytes(8), row.integer(10)))
         }
         let next = found.count > limit ? found[limit - 1].row.id : nil
         let rows = try found.prefix(limit).map { entry in
@@ -104,6 +105,21 @@ struct Inventory {
             }
             if row.json.isEmpty, let newest = state.contributions.first {
                 row.json = Reference.plain(newest.payload)
+            }
+            if case .mapped(let members) = query.view, let models = models[row.upstream]?.models {
+                let payload = state.newestPayload(model: row.model, models: models, lag: lag) ?? row.json
+                row.mapped = DocumentMapper(models: models).mapObject(
+                    payload,
+                    model: row.model,
+                    members: members,
+                    expandsRelations: false
+                ) { name in
+                    // What cannot be read is shown as what is not known: by its bare identity.
+                    guard let state = try? reader.state(of: name, scope: entry.scope),
+                        !state.isDeleted(model: name.model, models: models, lag: lag)
+                    else { return nil }
+                    return state.newestPayload(model: name.model, models: models, lag: lag)
+                }
             }
             return row
         }

@@ -151,8 +151,9 @@ struct DocumentReader {
     func state(in bytes: [UInt8], accumulated: [UInt8] = [], of model: String, upstream: String) throws -> ObjectState {
         let models = models[upstream]?.models
         let contributing = try ObjectRecord.decode(bytes).prefix { $0.observation != 0 }
+        var declared = 0
         return ObjectState(
-            contributions: try contributing.map { entry in
+            contributions: try contributing.enumerated().map { index, entry in
                 let found = try Query(
                     database,
                     """
@@ -160,7 +161,8 @@ struct DocumentReader {
                     WHERE o.id = ? AND v.id = ?
                     """
                 ).first(.integer(entry.observation), .integer(entry.version)) { row in
-                    Contribution(
+                    if index == 0 { declared = Int(row.integer(4)) }
+                    return Contribution(
                         observation: Observation(
                             sequence: entry.observation,
                             start: row.integer(0),
@@ -175,7 +177,8 @@ struct DocumentReader {
                 guard let found else { throw StoreError.corrupt("version \(entry.version) is missing") }
                 return found
             },
-            accumulation: Accumulation(bytes: accumulated)
+            accumulation: models?.migrate(Accumulation(bytes: accumulated), of: model, from: declared)
+                ?? Accumulation(bytes: accumulated)
         )
     }
 }

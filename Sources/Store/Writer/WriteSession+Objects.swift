@@ -90,9 +90,26 @@ extension WriteSession {
                     payload: try known(entry.version, of: record)
                 )
             },
-            accumulation: Accumulation(bytes: try accumulated(of: record)),
+            accumulation: try accumulation(of: record),
             mark: record.mark
         )
+    }
+
+    /// What its members with a policy of their own come to, as the model is declared today.
+    ///
+    /// It was gathered under the version of the newest answer that tells of it.
+    private func accumulation(of record: ObjectRecord) throws -> Accumulation {
+        let gathered = Accumulation(bytes: try accumulated(of: record))
+        guard !gathered.isEmpty, record.accumulated == nil, let newest = record.contributing.first else {
+            return gathered
+        }
+        let (scope, model) = try names.collection(record.collection, in: database)
+        guard let models = models[try names.scope(scope, in: database).upstream]?.models,
+            models.version(of: model) > 0
+        else { return gathered }
+        let declared = try query("SELECT declared FROM _versions WHERE id = ?")
+            .first(.integer(newest.version)) { Int($0.integer(0)) }
+        return models.migrate(gathered, of: model, from: declared ?? 0)
     }
 
     private func accumulated(of record: ObjectRecord) throws -> [UInt8] {

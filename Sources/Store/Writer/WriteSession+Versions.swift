@@ -10,7 +10,7 @@ extension WriteSession {
         try query(
             """
             SELECT o.id, v.declared FROM _objects o JOIN _versions v ON v.id = o.version
-            WHERE o.id > ? AND o.merged IS NULL ORDER BY o.id LIMIT ?
+            WHERE o.id > ? ORDER BY o.id LIMIT ?
             """
         ).each(.integer(object), .integer(Int64(limit))) { found.append(($0.integer(0), Int($0.integer(1)))) }
         for (id, declared) in found {

@@ -27,6 +27,86 @@ struct MappingMistakesTests {
 
     private static let all = [
         Mistaken(
+            "a base of its own",
+            #"""
+            models: { A: { identity: id, base: A }, B: { identity: id, base: C }, C: { base: B } }
+            """#,
+            #"""
+            2:11: model A is its own base or its own choice; name another, or none
+            2:41: models B, C are each other's base; one of them must have none
+            """#
+        ),
+        Mistaken(
+            "a place within another one's",
+            #"""
+            models: { A: { identity: id, properties: { a: { from: a, to: b.c }, b: b } } }
+            """#,
+            #"""
+            2:44: model A writes a back to "b.c", which lies within "b", where b is written; say "to: none" of one of them
+            """#
+        ),
+        Mistaken(
+            "defaults that do not pass",
+            #"""
+            models: { A: { identity: id, properties: { a: { from: a, default: 5, type: string }, b: { from: b, default: ~, null: false }, c: { from: c, model: A, default: 5 }, d: { from: d, default: ok, pattern: "[a-z]+" } } } }
+            """#,
+            #"""
+            2:44: model A, property a: its own default does not pass: of type string is expected
+            2:86: model A, property b: its own default does not pass: null is not allowed
+            2:127: model A, property c: its own default does not pass: an object is expected
+            """#
+        ),
+        Mistaken(
+            "date patterns",
+            #"""
+            models: { A: { identity: id, properties: { a: { from: a, as: { date: { format: "yyyy-MM-ddTHH:mm" } } }, b: { from: b, as: { date: { format: "yyyy 'the" } } }, c: { from: c, as: { date: { format: "yyyy-MM-dd'T'HH:mm" } } } } } }
+            """#,
+            #"""
+            2:62: models.A.properties.a.as: "yyyy-MM-ddTHH:mm" is no date pattern: "T" is no field; write fields such as yyyy-MM-dd HH:mm:ss or MMMM d, yyyy, and other letters between single quotes, as in yyyy-MM-dd'T'HH:mm
+            2:124: models.A.properties.b.as: "yyyy 'the" is no date pattern: a quote in it is not closed
+            """#
+        ),
+        Mistaken(
+            "several of one model",
+            #"""
+            models: { A: { identity: id, secret: [id], keys: ["x..y"], properties: { a: { from: a, merge: sum, type: string }, b: { from: b, merge: union, type: [object] }, c: { from: c, type: [] }, d: { from: d, pattern: "a)|(b" } } } }
+            """#,
+            #"""
+            2:38: model A: "id" is secret and belongs to its identity, by which objects are stored; take it out of one of them
+            2:50: model A, keys: "x..y" is no key path; write member names separated by dots, \. for a dot within a name
+            2:74: model A, property a: "sum" adds numbers, which its "type" rules out
+            2:116: model A, property b: "union" joins lists, which its "type" rules out
+            2:182: models.A.properties.c.type: no type is allowed; name at least one
+            2:211: models.A.properties.d.pattern: "a)|(b" is no regular expression
+            """#
+        ),
+        Mistaken(
+            "versions within a cluster, and merge keys",
+            #"""
+            models:
+              A: { identity: id, version: 1 }
+              B: { base: A, version: 2 }
+              C: { <<: { identity: id } }
+            """#,
+            #"""
+            4:3: model B: its objects are A's and have A's version; declare "version" and "migrations" there
+            5:6: models.C: "identity" is missing; add it, for example `identity: id`
+            5:8: models.C: merge keys are not read; write the keys out, use "base" for models, or "include"
+            """#
+        ),
+        Mistaken(
+            "FJ-04: one model twice in a body, in two shapes",
+            #"""
+            models: { A: { identity: id } }
+            routes:
+              - { path: a, model: [A], root: list, also: [{ model: A, root: object }] }
+              - { path: b, model: [A], root: list, also: [{ model: [A], root: more }] }
+            """#,
+            #"""
+            4:56: "A" is the answer's own content already, in another shape; of a body that has both, both are taken
+            """#
+        ),
+        Mistaken(
             "an unknown conversion",
             #"""
             models: { User: { identity: id, properties: { login: { from: login, as: dat } } } }
@@ -117,7 +197,7 @@ struct MappingMistakesTests {
             models: { User: { identity: id, properties: { a: { from: a, model: User, merge: union }, b: { from: b, merge: sun } } } }
             """#,
             #"""
-            2:11: model User, property a: "union" joins lists, and this is one object
+            2:47: model User, property a: "union" joins lists, and this is one object
             2:111: models.User.properties.b.merge: "sun" is not one of latest, replace, keep, union, sum; did you mean "sum"?
             """#
         ),
@@ -137,7 +217,6 @@ struct MappingMistakesTests {
             """#,
             #"""
             2:11: models A, B are each other's base; one of them must have none
-            2:41: models B, A are each other's base; one of them must have none
             """#
         ),
         Mistaken(
@@ -371,8 +450,8 @@ struct MappingMistakesTests {
             models: { User: { identity: [id, id], keys: [login, login] } }
             """#,
             #"""
-            2:11: model User reads "id" into id and id; one property is enough
             2:29: model User, identity: "id" is named twice
+            2:45: model User, keys: "login" is named twice
             """#
         ),
         Mistaken(

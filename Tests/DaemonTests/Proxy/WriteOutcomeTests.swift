@@ -35,6 +35,9 @@ import Testing
 
     @Test func `the target, what the answer names, and the collection are invalidated`() throws {
         #expect(try invalidated("DELETE", "/posts/1?x=1", outcome(204)) == ["/posts/1", "/posts"])
+        for status in [404, 410] {
+            #expect(try invalidated("DELETE", "/posts/1", outcome(status)) == ["/posts/1", "/posts"])
+        }
         #expect(try invalidated("POST", "/posts", outcome(201, [("Location", "/posts/9")])) == ["/posts", "/posts/9"])
         #expect(
             try invalidated("PUT", "/a/b/c", outcome(200, [("Content-Location", "https://api.example.com/d")]))

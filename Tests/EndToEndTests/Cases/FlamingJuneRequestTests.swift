@@ -70,15 +70,62 @@ import Testing
         #expect(answer["Content-Type"] != "text/event-stream")
     }
 
-    @Test func `FJ-44: a write has one phase, and what is stored answers none`() throws {
-        let origin = try Origin { request in
-            .json(#"{"id":1}"#, Fresh.minute, status: request.method == "POST" ? 201 : 200)
+    @Test func `FJ-02: the raw and the wire view are what came, envelope included`() throws {
+        let body = #"{ "data" : [{"id":1,"title":"a","x":0}], "page":1.0 }"#
+        let origin = try Origin { _ in .json(body, Fresh.minute) }
+        let config = Configs.blog(origin, top: ["  - { path: \"wrapped\", model: [Post], root: data }"])
+        let larder = try Larder(config: config)
+        #expect(try larder.get("/wrapped").text == body)
+        for view in ["mapped", "raw", "wire"] {
+            let answer = try larder.get("/wrapped", ["Larder-View": view])
+            #expect(answer.text == (view == "mapped" ? #"[{"id":1,"title":"a"}]"# : body))
         }
+    }
+
+    @Test func `FJ-44: forced caching says nothing of writes`() throws {
+        let origin = try Origin { request in
+            .json(#"{"id":1}"#, ["Cache-Control": "no-store"], status: request.method == "POST" ? 201 : 200)
+        }
+        let config = Configs.plain(origin, top: ["routes:", #"  - { path: "posts", cache: force, fresh: 1h }"#])
+        let larder = try Larder(config: config)
+        for _ in 0..<2 { #expect(try larder.get("/posts").status == 200) }
+        #expect(origin.count(method: "GET") == 1)
+        for _ in 0..<2 { #expect(try larder.request("POST", "/posts", body: "{}").status == 201) }
+        #expect(origin.count(method: "POST") == 2)
+    }
+
+    @Test func `RK-30: what a list lacks, an empty list, an error and a broken body delete nothing`() throws {
+        let answers: [Answer] = [
+            .json(#"[{"id":1,"title":"a"}]"#, Fresh.never), .json("[]", Fresh.never),
+            .json(#"[{"id":9}]"#, Fresh.never, status: 500), .json(#"[{"id":1,"#, Fresh.never),
+        ]
+        let origin = try Origin { _ in .json(#"[{"id":1,"title":"a"},{"id":2,"title":"b"}]"#, Fresh.never) }
         let larder = try Larder(config: Configs.blog(origin))
         _ = try larder.get("/posts")
-        _ = try larder.request("POST", "/posts", body: "{}")
-        _ = try larder.request("POST", "/posts", body: "{}")
-        #expect(origin.count(method: "POST") == 2)
+        #expect(try larder.waitForObjects(2, of: "Post"))
+        for answer in answers {
+            origin.always(answer)
+            _ = try larder.get("/posts")
+            #expect(try larder.count()["models"] as? [String: Int] == ["Post": 2])
+        }
+        #expect(try larder.sql("SELECT title FROM Post ORDER BY id") == ["a", "b"])
+    }
+
+    @Test(arguments: [204, 404, 410]) func `RK-31: what a deletion was answered for is not served any more`(
+        status: Int
+    ) throws {
+        let origin = try Origin { _ in .json(#"{"id":1,"title":"a"}"#, Fresh.minute) }
+        let larder = try Larder(config: Configs.blog(origin))
+        _ = try larder.get("/posts/1")
+        #expect(try larder.waitForDocuments(1))
+        origin.behave { _ in .json(#"{"gone":true}"#, status: status == 204 ? 404 : status) }
+        if status == 204 {
+            origin.behave { $0.method == "DELETE" ? .empty(204) : .json(#"{"gone":true}"#, status: 404) }
+        }
+        #expect(try larder.request("DELETE", "/posts/1").status == status)
+        let after = try larder.get("/posts/1")
+        #expect(after.status == (status == 204 ? 404 : status))
+        #expect(after.text == #"{"gone":true}"#)
     }
 
     @Test func `FJ-45: paths that differ, and principals that differ, have answers of their own`() throws {
@@ -96,6 +143,15 @@ import Testing
             #expect(own.text == #"{"at":"/a/b","who":"Bearer x"}"#)
         }
         #expect(origin.count() == 3)
+        origin.behave { request in
+            .json(#""\#(request["Accept-Language"] ?? "")""#, Fresh.minute + ["Vary": "Accept-Language"])
+        }
+        for _ in 0..<2 {
+            for language in ["de", "fr"] {
+                #expect(try larder.get("/varied", ["Accept-Language": language]).text == "\"\(language)\"")
+            }
+        }
+        #expect(origin.count("/varied") == 2)
     }
 
     @Test func `FJ-46: how long a forced answer is good is said in the config`() throws {

@@ -32,6 +32,15 @@ import Testing
         #expect(try larder.get("/test", Self.mapped).text == #"{"id":1,"label":"a"}"#)
         // No path of a client's leads beside the base.
         #expect(try larder.get("/0/test", Self.mapped).text == #"{"at":"/api/v1/0/test"}"#)
+        // The upstream's own URLs: the base ends at a slash, and what is outside of it is nobody's.
+        let config = larder.folder.file("larder.yaml")
+        let text = String(decoding: larder.folder.bytes("larder.yaml"), as: UTF8.self)
+        let base = try #require(text.firstMatch(of: /url: "(.+)\/api\/v1"/)?.1)
+        for (path, isKnown) in [("/api/v1/test", true), ("/api/v10/test", false), ("/test", false), ("/api", false)] {
+            let process = try ChildProcess(Larder.binary, ["route", "GET", base + path, "--config", config])
+            #expect(process.waitForEnd() == .exited(isKnown ? 0 : 1))
+            #expect(process.output.contains(#""test" → Item"#) == isKnown)
+        }
     }
 
     @Test func `OV-22: the query makes no difference to a route, unless the route says so`() throws {
@@ -52,6 +61,27 @@ import Testing
         #expect(try larder.get("/x", Self.mapped).text == #"{"id":1,"label":"a"}"#)
         #expect(try larder.get("/x", Self.mapped + ["X-Status": "203"]).text == #"{"id":1,"label":"a"}"#)
         #expect(try larder.get("/x", Self.mapped + ["X-Status": "201"]).text == #"{"id":1,"title":"a"}"#)
+    }
+
+    @Test func `OV-31: a rule may ask for method, status, query and content type together, and others for the rest`()
+        throws
+    {
+        let larder = try Self.daemon([
+            #"{ path: "x", method: GET, status: 200, query: { full: "1" }, content_type: application/json, model: Item }"#,
+            #"{ path: "x", method: POST, status: 201, model: Item }"#, #"{ path: "x", status: 2xx, model: Other }"#,
+        ]) { request in
+            let type = request["X-Type"] ?? "application/json"
+            let fields: FieldLines = ["Content-Type": type]
+            let status = request["X-Status"].flatMap { Int($0) } ?? 200
+            return .body(Array(Self.item.utf8), fields, status: status)
+        }
+        let (item, other) = (#"{"id":1,"label":"a"}"#, #"{"id":1,"title":"a"}"#)
+        #expect(try larder.get("/x?full=1", Self.mapped).text == item)
+        #expect(try larder.get("/x?full=2", Self.mapped).text == other)
+        #expect(try larder.get("/x?full=1", Self.mapped + ["X-Status": "203"]).text == other)
+        #expect(try larder.get("/x?full=1&y=1", Self.mapped + ["X-Type": "application/hal+json"]).text == other)
+        #expect(try larder.request("POST", "/x", Self.mapped + ["X-Status": "201"], body: "{}").text == item)
+        #expect(try larder.request("POST", "/x", Self.mapped, body: "{}").text == other)
     }
 
     @Test func `OV-32: a redirect is passed on, and the URL that it leads to decides`() throws {

@@ -152,7 +152,22 @@ import Testing
         #expect(text(known.body) == #"[{"id":1,"name":"foobar"}]"#)
     }
 
-    @Test func `MT-11, MT-12: a value that its conversion does not know stays, and the object survives`() throws {
+    @Test func `MT-11: conversions of a base hold in the models upon it, beside their own`() throws {
+        let fixture = try MapperFixture(
+            ModelDeclaration("Page", Property("site", "url", as: .named("url"))),
+            ModelDeclaration("Article", Property("otherSite", "other_url", as: .named("url"))).with { $0.base = "Page" }
+        )
+        let body = #"{"url":"https://a.example/1","other_url":"https://b.example/2"}"#
+        let shown = fixture.one(body, "Article")
+        #expect(shown.body == #"{"site":"https://a.example/1","otherSite":"https://b.example/2"}"#)
+        #expect(shown.warnings.isEmpty)
+        #expect(try fixture.unmap(shown.body, "Article") == body)
+        let wrong = fixture.one(#"{"url":"a b","other_url":666}"#, "Article")
+        #expect(wrong.body == #"{"site":"a b","otherSite":666}"#)
+        #expect(wrong.kinds == [.transformFailed, .transformFailed] && wrong.pointers == ["/url", "/other_url"])
+    }
+
+    @Test func `MT-12: a value that its conversion does not know stays, and the object survives`() throws {
         let fixture = try MapperFixture(
             ModelDeclaration("User", Property("site", "url", as: .named("url")), Property("name"))
         )
@@ -174,6 +189,7 @@ import Testing
         #expect(shown.body == #"{"flag":"Potentially","name":666,"any":[1,{"a":null}]}"#)
         #expect(shown.pointers == ["/flag", "/name"])
         #expect(fixture.one(#"{"flag":1}"#, "User").body == #"{"flag":true}"#)
+        #expect(fixture.one(#"{"flag":0}"#, "User").body == #"{"flag":false}"#)
     }
 
     @Test func `MT-31, MT-32: null stays null, whatever would be made of a value`() throws {
@@ -189,7 +205,19 @@ import Testing
         #expect(try fixture.unmap(shown.body, "User") == shown.body)
     }
 
-    @Test func `MT-33, MT-34: an element that is not known keeps its place, and the warning points to it`() throws {
+    @Test func `MT-33: an element of which a conversion makes nothing is null in its place, and is told of`() throws {
+        let words = TransformDeclaration.values(
+            [.init(wire: json("1"), mapped: json(#""one""#))],
+            fallback: json("null"),
+            reverseFallback: nil
+        )
+        let fixture = try MapperFixture(ModelDeclaration("User", Property("words", "words", as: .arrayOf(words))))
+        let shown = fixture.one(#"{"words":[1,2,1]}"#, "User")
+        #expect(shown.body == #"{"words":["one",null,"one"]}"#)
+        #expect(shown.kinds == [.transformFailed] && shown.pointers == ["/words/1"])
+    }
+
+    @Test func `MT-34: an element that is not known keeps its place, and the warning points to it`() throws {
         let fixture = try MapperFixture(
             ModelDeclaration("User", Property("days", "days", as: .arrayOf(.date(.unixSeconds))))
         )
@@ -210,6 +238,7 @@ import Testing
             try fixture.unmap(#"[{"at":"1970-01-01T00:00:00Z"},{"at":"soon"}]"#, BodyRule(model: "User", shape: .many))
         }
         #expect(error?.pointer == "/1/at" && error?.property == "at" && error?.model == "User")
+        #expect(error?.value == json(#""soon""#))
     }
 
     @Test func `MT-41: a conversion of one way drops, writes or refuses, as declared`() throws {

@@ -144,6 +144,11 @@ import Testing
         shelf.take("a", #"{"id":1,"name":"x","score":1}"#, one, at: 1)
         shelf.take("b", #"{"id":1,"name":"x","score":2}"#, one, at: 2)
         #expect(shelf.shown("a") == "=")
+        // It is no change of the object; a new name is.
+        var counted = Shelf(models)
+        counted.receive("a", #"{"id":1,"name":"x","score":1}"#, "Thing")
+        #expect(counted.receive("b", #"{"id":1,"name":"x","score":2}"#, "Thing").isEmpty)
+        #expect(!counted.receive("c", #"{"id":1,"name":"y","score":2}"#, "Thing").isEmpty)
     }
 
     @Test func `MT-52: a secret is nowhere in what is to be stored`() throws {
@@ -281,6 +286,30 @@ import Testing
         shelf.take("a", #"{"id":1,"age":5,"child":{}}"#, one, at: 1)
         shelf.take("b", #"{"id":1,"age":-5,"child":7}"#, one, at: 2)
         #expect(shelf.known("Thing", "1") == #"{"id":1,"age":5,"child":{}}"#)
+    }
+
+    @Test func `MA-07: a child that is none is told of, its siblings and its parent stand`() throws {
+        let models = try Models([
+            ModelDeclaration(
+                name: "Thing",
+                identity: ["id"],
+                properties: [Wire.property("name"), Wire.property("children", nil, .many("Child"))]
+            ),
+            ModelDeclaration(
+                name: "Child",
+                identity: ["id"],
+                properties: [Wire.property("id"), Wire.property("n", checks: [.type([.number])])]
+            ),
+        ])
+        let body = #"{"id":1,"name":"p","children":[{"id":1,"n":"x"},{"id":true,"n":2},{"id":3,"n":3}]}"#
+        let parts = try Wire.parts(body, one, models)
+        #expect(parts.occurrences.map(\.name.description) == ["Thing:1", "Child:1", "Child:3"])
+        #expect(Set(parts.warnings.map(\.kind)) == [.quarantined, .identityUnusable])
+        var shelf = Shelf(models)
+        shelf.take("a", body, one, at: 1)
+        #expect(shelf.known("Thing", "1")?.contains(#""name":"p""#) == true)
+        #expect(shelf.known("Child", "1") == #"{"id":1}"#)
+        #expect(shelf.known("Child", "3") == #"{"id":3,"n":3}"#)
     }
 
     @Test func `MA-08 MA-09: a cycle of parent and children is walked once, in order`() throws {

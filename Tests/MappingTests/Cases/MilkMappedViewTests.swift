@@ -100,11 +100,6 @@ import Testing
         #expect(shown.kinds == [.nothingMapped])
     }
 
-    @Test func `MK-13: mapping needs nothing but the models and the JSON`() throws {
-        let body = #"{"cat_id":"1"}"#
-        #expect(try cats().one(body, "Cat").body == cats().one(body, "Cat").body)
-    }
-
     @Test func `MK-14: on the way back names are in snake case at every depth`() throws {
         let mapped = #"{"catID":"1","preferredName":"J","bestFriend":{"catID":"2","preferredName":"K"}}"#
         let wire = #"{"cat_id":"1","preferred_name":"J","best_friend":{"cat_id":"2","preferred_name":"K"}}"#

@@ -36,12 +36,26 @@ struct ValueCheckerTests {
     @Test(arguments: [
         ValueCheck.type([]), .range(minimum: json("2"), maximum: json("1")),
         .range(minimum: json("a"), maximum: nil),
-        .length(minimum: 2, maximum: 1), .length(minimum: -1, maximum: nil), .pattern("("), .oneOf([]),
+        .length(minimum: 2, maximum: 1), .length(minimum: -1, maximum: nil), .pattern("("), .pattern("a)|(b"),
+        .oneOf([]),
         .oneOf([json("{")]),
     ]
     )
     func `a check that nothing could pass is refused`(_ check: ValueCheck) {
         #expect(throws: MappingError.self) { try ValueChecker([check]) }
+    }
+
+    @Test(arguments: ["(a+)+b", "(a|aa)*b", "(.*a){20}", "([a-z]+)*="])
+    func `a pattern whose cost explodes is given up`(_ pattern: String) throws {
+        let checker = try ValueChecker([.pattern(pattern)])
+        for count in [25, 40, 400, 9_000] {
+            #expect(checker.fault(in: Self.json("\"\(String(repeating: "a", count: count))!\"")) != nil)
+        }
+    }
+
+    @Test func `a pattern without surprises is found in long texts`() throws {
+        let checker = try ValueChecker([.pattern("[a-z]+( [a-z]+)*")])
+        #expect(checker.fault(in: Self.json("\"\(String(repeating: "word ", count: 1_900))word\"")) == nil)
     }
 
     @Test

@@ -1,0 +1,66 @@
+import GRDB
+import Mapping
+
+/// Erases what was stored before a member was declared secret.
+///
+/// Which answers show it cannot be told from the file alone: routes say what a body holds, and a body that no route spoke of
+/// may hold it too. So everything that came from the upstream goes, as it does when it is cleaned: in slices, its bytes
+/// overwritten, once for each time that something becomes secret. A process that dies in the middle begins again.
+struct SecretErasure {
+    let core: StoreCore
+
+    /// The upstreams, by name, that have something secret which the file does not know to be.
+    static func pending(_ models: [String: UpstreamModels], in database: Database) throws -> [String] {
+        try models.keys.sorted().filter { upstream in
+            try models[upstream].map { !Self.secrets(of: $0).isSubset(of: try Self.recorded(upstream, in: database)) }
+                ?? false
+        }
+    }
+
+    /// Erases and notes what is secret now.
+    func run() async throws(StoreError) {
+        let core = core
+        let models = core.models
+        let (isNews, pending) = try await core.read { database in
+            let isNews = try models.contains { upstream, models in
+                try Self.secrets(of: models) != Self.recorded(upstream, in: database)
+            }
+            return (isNews, try Self.pending(models, in: database))
+        }
+        guard isNews else { return }
+        for upstream in pending {
+            var cleaner = Cleaner(core: core, filter: CleanFilter(upstream: upstream))
+            _ = try await cleaner.run()
+        }
+        try await core.write(.prompt) { session in
+            for (upstream, models) in models {
+                let secrets = Self.secrets(of: models)
+                // What is secret no more may be stored from now on, and would have to go if it were declared again.
+                guard try secrets != Self.recorded(upstream, in: session.database) else { continue }
+                try Query(session.database, "INSERT OR REPLACE INTO _meta VALUES (?, ?)")
+                    .run(.string(Self.key(upstream)), .string(secrets.sorted().joined(separator: "\n")))
+            }
+        }
+    }
+
+    /// Models and members; a name holds no line break that would be mistaken, for then the sets differ and more is erased.
+    private static func secrets(of models: UpstreamModels) -> Set<String> {
+        Set(models.models.declarations.flatMap { model in model.secret.map { "\(model.name) \($0)" } })
+    }
+
+    private static func recorded(_ upstream: String, in database: Database) throws -> Set<String> {
+        let text = try Query(database, "SELECT value FROM _meta WHERE key = ?").first(.string(key(upstream))) {
+            $0.string(0)
+        }
+        return Set((text ?? "").split(separator: "\n").map(String.init))
+    }
+
+    private static func key(_ upstream: String) -> String { "secrets \(upstream)" }
+}
+
+extension StoreCore {
+    /// Has erased what has become secret; what comes in from now on is stored without it anyway.
+    func eraseSecrets() {
+        Task { try? await SecretErasure(core: self).run() }
+    }
+}

@@ -1,0 +1,69 @@
+import Foundation
+import Testing
+
+/// `secret` members: shown to whoever asked, kept from everything that stays.
+@Suite(.scripts) struct SecretTests {
+    private static let value = "sEcReT-5c1f"
+    private static let body =
+        #"{"id":1,"name":"n","auth":{"token":"\#(value)"},"owner":{"id":2,"auth":{"token":"\#(value)"}}}"#
+
+    private static func config(_ origin: Origin, secret: String = "secret: [auth.token]") -> String {
+        """
+        upstreams: { api: { url: "\(origin.url)" } }
+        models:
+          Thing:
+            identity: id
+            \(secret)
+            properties: { name: { from: name, length: [2, 9] }, owner: { from: owner, model: Thing } }
+        routes:
+          - { path: "things/{id:#}", model: Thing }
+        """
+    }
+
+    /// Whether any file of the store, its log included, holds the secret.
+    private static func isOnDisk(_ larder: Larder) -> Bool {
+        larder.folder.names.filter { $0 != "larder.yaml" }.contains { larder.folder.bytes($0).contains(value) }
+    }
+
+    @Test func `a secret reaches the client and no file, no list and no log`() throws {
+        let origin = try Origin { _ in .json(Self.body, Fresh.tagged("a")) }
+        let larder = try Larder(origin, config: Self.config(origin))
+        for _ in 0..<2 { #expect(try larder.get("/things/1").text == Self.body) }
+        #expect(try larder.waitForObjects(2, of: "Thing"))
+        // From memory the second time, and the mapped view without it.
+        #expect(origin.count() == 1)
+        #expect(try larder.get("/things/1", ["Larder-View": "mapped"]).text == #"{"id":1,"owner":{"id":2}}"#)
+        for path in [
+            "/objects/Thing", "/objects/Thing/1?view=mapped", "/documents", "/warnings", "/explain?url=/things/1",
+        ] {
+            #expect(try !larder.admin("GET", path).text.contains(Self.value), "\(path)")
+        }
+        #expect(try !larder.sql("SELECT * FROM Thing").joined().contains(Self.value))
+        #expect(!Self.isOnDisk(larder))
+        // A body that cannot be read may hold one; it is passed on and not kept either.
+        origin.behave { _ in .json(String(Self.body.dropLast()), Fresh.minute) }
+        #expect(try larder.get("/things/3").text == String(Self.body.dropLast()))
+        larder.kill()
+        #expect(!Self.isOnDisk(larder))
+        #expect(!larder.log.contains(Self.value))
+    }
+
+    @Test func `what becomes secret is erased from the file at the next start`() throws {
+        let origin = try Origin { _ in .json(Self.body, Fresh.minute) }
+        let larder = try Larder(origin, config: Self.config(origin, secret: "local: [score]"))
+        _ = try larder.get("/things/1")
+        #expect(try larder.waitForObjects(2, of: "Thing"))
+        #expect(Self.isOnDisk(larder))
+        _ = try larder.folder.write(Self.config(origin), to: "larder.yaml")
+        try larder.restart()
+        #expect(try eventually { try larder.count()["objects"] as? Int == 0 })
+        #expect(eventually { !Self.isOnDisk(larder) })
+        #expect(larder.log.contains("are declared secret since"))
+        _ = try larder.get("/things/1")
+        #expect(try larder.waitForObjects(2, of: "Thing"))
+        // Once is enough: what is known without it stays.
+        try larder.restart()
+        #expect(try larder.count()["objects"] as? Int == 2)
+        #expect(!Self.isOnDisk(larder))
+    }
+}
