@@ -201,14 +201,8 @@ private struct HistoryAuthor {
             return Ask(number: nextNumber(), method: "DELETE", page: .issue(id), scope: scope, plan: plan, edit: edit)
         default:
             let edit = change(structure: random.once(in: 3))
-            let page: Page =
-                switch edit.ref.kind {
-                case .user: .user(edit.ref.id)
-                case .label: .label(edit.ref.id)
-                case .issue: .issue(edit.ref.id)
-                }
             let method = random.once(in: 4) ? "PUT" : "PATCH"
-            return Ask(number: nextNumber(), method: method, page: page, scope: scope, plan: plan, edit: edit)
+            return Ask(number: nextNumber(), method: method, page: Page(of: edit.ref), scope: scope, plan: plan, edit: edit)
         }
     }
 

@@ -40,7 +40,7 @@ extension ReferenceRun {
             return
         }
         let mayBeStale = (exchanges + others).contains { $0.status >= 500 || $0.ending == .lost || $0.ending == .cut }
-        let fitting = worlds.flatMap(\.possible).filter { isFromStore(&answer, in: $0, mayBeStale: mayBeStale) }
+        let fitting = World.possible(worlds).filter { isFromStore(&answer, in: $0, mayBeStale: mayBeStale) }
         guard !fitting.isEmpty else { throw Violation(explanation(of: answer, exchanges)) }
         worlds = fitting
         figures.hits += 1
@@ -65,7 +65,7 @@ extension ReferenceRun {
             if exchange.status == 304, let received = exchange.received, answer.response.status != 304 {
                 // The stored answer holds, if nothing newer is known than it shows.
                 let key = exchange.key
-                let fitting = worlds.flatMap(\.possible).filter { world in
+                let fitting = World.possible(worlds).filter { world in
                     guard let document = world.documents[key], document.received.etag == received.etag else { return false }
                     return world.isClean(document) && answer.fits([[document.received.body]])
                 }
@@ -78,7 +78,7 @@ extension ReferenceRun {
             if answer.isOf(exchange) { return true }
         }
         // Nobody answered: Larder says so itself.
-        return exchanges.last?.ending == .lost && answer.response.status == 502 && answer.response.isProblem
+        return exchanges.last?.ending == .lost && [502, 504].contains(answer.response.status) && answer.response.isProblem
     }
 
     /// Whether the answer is what a world has stored.
@@ -140,7 +140,7 @@ extension ReferenceRun {
         for exchange in exchanges {
             text += "  the upstream said \(exchange.status) \(exchange.received?.body ?? "")\n"
         }
-        for (index, world) in worlds.flatMap(\.possible).enumerated().prefix(4) {
+        for (index, world) in World.possible(worlds).enumerated().prefix(4) {
             guard let document = world.documents[answer.key] else {
                 text += "  nothing is stored\n"
                 continue

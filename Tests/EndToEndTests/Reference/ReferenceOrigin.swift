@@ -130,6 +130,15 @@ extension Scope {
 }
 
 extension Page {
+    /// The page about one object.
+    init(of ref: Ref) {
+        switch ref.kind {
+        case .user: self = .user(ref.id)
+        case .label: self = .label(ref.id)
+        case .issue: self = .issue(ref.id)
+        }
+    }
+
     /// Reads a request's target.
     init?(target: String) {
         guard let page = Page.known[target] else { return nil }
@@ -237,7 +246,7 @@ extension ReferenceOrigin.State {
     }
 
     private mutating func answerWrite(_ number: Int, _ edit: Edit, _ plan: Plan) -> Answer {
-        let subject: Page = edit.ref.kind == .issue ? .issue(edit.ref.id) : .user(edit.ref.id)
+        let subject = Page(of: edit.ref)
         let key = Key(page: subject, scope: exchanges[number].key.scope)
         switch plan.ending {
         case .error:

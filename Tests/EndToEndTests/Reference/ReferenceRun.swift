@@ -54,7 +54,6 @@ final class ReferenceRun {
         """
         store: { maximum_size: \(setting.disk) }
         memory: { maximum_size: \(setting.memory) }
-        log: { level: warning }
         upstreams:
           tracker:
             url: \(origin.url)
@@ -63,6 +62,7 @@ final class ReferenceRun {
           settling:
             url: \(origin.url)
             prefix: /settling
+            lag: \(setting.hasLag ? "1h" : "0s")
         models:
           User:
             identity: id
@@ -129,21 +129,13 @@ final class ReferenceRun {
     func settle() throws {
         let answer = try larder.request("POST", "/settling/now", body: "")
         guard answer.status == 204 else { throw Violation("a write that has nothing to do with it was answered \(answer.status)") }
-        worlds = worlds.map { world in
-            var world = world
-            world.settle()
-            return world
-        }
-        mergeWorlds()
+        for index in worlds.indices { worlds[index].settle() }
+        worlds = World.possible(worlds)
     }
 
-    /// What was told no longer tells these worlds apart, if they differ in nothing else.
-    private func mergeWorlds() { if !isForked, worlds.count > 1 { worlds = [worlds[0]] } }
-
-    /// Whether a crash has left open what Larder knows.
-    private var isForked = false
-
     private func kill() throws {
+        // Too many accounts of what there is would make anything allowed.
+        if worlds.count > 6 { try settle() }
         idle = nil
         larder.kill()
         let dead = open
@@ -151,9 +143,9 @@ final class ReferenceRun {
         for request in dead { abandon(request) }
         // What had not been stored yet may be lost, and in the order of its arrival.
         var survivors: [World] = []
-        for world in worlds.flatMap(\.possible) {
+        for (line, world) in World.possible(worlds).enumerated() {
             var world = world
-            isForked = isForked || !world.untold.isEmpty
+            world.line = line
             world.untold = []
             world.documents = world.onDisk
             survivors.append(world)
@@ -180,7 +172,6 @@ final class ReferenceRun {
         let answer = try larder.admin("POST", "/clean", body: #"{"all":true}"#)
         guard answer.status == 200 else { throw Violation("clean was answered \(answer.status): \(answer.text)") }
         worlds = [World(isDated: setting.isDated, lag: setting.lag)]
-        isForked = false
         reference.state.withLock { state in
             for index in state.exchanges.indices { state.exchanges[index].isInvalidated = true }
         }
@@ -234,9 +225,7 @@ final class ReferenceRun {
         var rest = limit ?? (isShared ? 5 : 20_000)
         while rest > 0 {
             if request.client.socket.isReadable(within: 1) { return true }
-            let hasArrived = reference.state.withLock { state in
-                state.exchanges.contains { $0.step == request.ask.number }
-            }
+            let hasArrived = hasArrived(request.ask)
             if hasArrived, request.ask.plan.isHeld { return false }
             if !hasArrived || limit != nil { rest -= 1 }
         }
@@ -247,8 +236,8 @@ final class ReferenceRun {
         guard let index = open.firstIndex(where: { $0.ask.number == number }) else { return }
         let leader = open.remove(at: index)
         reference.state.withLock { $0.gates[number] }?.open()
-        let isJoined = !reference.state.withLock { state in state.exchanges.contains { $0.step == number } }
-        if isJoined, open.contains(where: { $0.ask.key == leader.ask.key }), !leader.client.socket.isReadable(within: 5) {
+        let waitsForOther = !hasArrived(leader.ask) && open.contains { $0.ask.key == leader.ask.key && hasArrived($0.ask) }
+        if waitsForOther, !leader.client.socket.isReadable(within: 5) {
             // Waits for another one's answer, which is held itself.
             return open.append(leader)
         }
@@ -259,12 +248,9 @@ final class ReferenceRun {
     /// Those who waited for the same answer.
     private func concludeFollowers(of key: Key) throws {
         for follower in open where follower.ask.key == key {
-            let hasArrived = reference.state.withLock { state in
-                state.exchanges.contains { $0.step == follower.ask.number }
-            }
-            if hasArrived, follower.ask.plan.isHeld { continue }
+            if hasArrived(follower.ask), follower.ask.plan.isHeld { continue }
             let isLast = !open.contains {
-                $0.ask.key == key && $0.ask.number != follower.ask.number && $0.ask.plan.isHeld
+                $0.ask.key == key && $0.ask.number != follower.ask.number && hasArrived($0.ask)
             }
             if isLast {
                 reference.state.withLock { $0.gates[follower.ask.number] }?.open()
@@ -278,15 +264,21 @@ final class ReferenceRun {
 
     /// Lets all held answers go, in the order in which they were asked for.
     func finishAll() throws {
-        while let first = open.first {
+        while let next = open.first(where: { hasArrived($0.ask) }) ?? open.first {
             tick()
-            try finish(first.ask.number)
-            if let again = open.first, again.ask.number == first.ask.number {
-                open.removeFirst()
-                open.append(again)
-                if open.allSatisfy({ $0.ask.number == again.ask.number }) { try conclude(open.removeFirst()) }
+            if hasArrived(next.ask) {
+                try finish(next.ask.number)
+            } else {
+                open.removeAll { $0.ask.number == next.ask.number }
+                reference.state.withLock { $0.gates[next.ask.number] }?.open()
+                try conclude(next)
             }
         }
+    }
+
+    /// Whether a request has reached the upstream.
+    private func hasArrived(_ ask: Ask) -> Bool {
+        reference.state.withLock { state in state.exchanges.contains { $0.step == ask.number } }
     }
 
     /// Takes an answer, checks it, and notes what Larder was told with it.
@@ -332,7 +324,7 @@ final class ReferenceRun {
             worlds[index].documents = worlds[index].documents.filter { !paths.contains($0.key.page.path) }
             worlds[index].onDisk = worlds[index].onDisk.filter { !paths.contains($0.key.page.path) }
         }
-        mergeWorlds()
+        worlds = World.possible(worlds)
     }
 
     /// Notes an answer that came whole.

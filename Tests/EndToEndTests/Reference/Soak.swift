@@ -6,6 +6,8 @@ struct Soak {
     var length = 250
     var kinds = StepKind.enabled
     var figures = ReferenceRun.Figures()
+    /// For how many seconds a shorter history is looked for.
+    var patience = 60.0
 
     /// Runs the history of one seed.
     ///
@@ -19,6 +21,7 @@ struct Soak {
             var ignored = ReferenceRun.Figures()
             return Self.violation(in: candidate, &ignored)?.0
         }
+        shrinker.deadline = .now + .seconds(patience)
         let (shortest, reason) = shrinker.shrink(short, violation)
         return """
             What was answered is not allowed. Reproduce it with: make soak SEED=\(seed)

@@ -10,7 +10,7 @@ extension ReferenceRun {
         for kind in [Kind.user, .label, .issue] {
             for id in holdings.all(kind) {
                 number += 1
-                let page: Page = kind == .user ? .user(id) : kind == .label ? .label(id) : .issue(id)
+                let page = Page(of: Ref(kind: kind, id: id))
                 try perform(.ask(Ask(number: number, page: page, scope: scope, isForced: true)))
             }
         }

@@ -70,6 +70,9 @@ struct World {
     var knowledge: [Scope: Knowledge] = [:]
     var untold: [Telling] = []
 
+    /// Which of the accounts that crashes have left it is.
+    var line = 0
+
     let isDated: Bool
     let lag: Int
 
@@ -87,6 +90,12 @@ struct World {
             worlds.append(next)
         }
         return worlds
+    }
+
+    /// All that these may have become, each once: one line, with as much taken in, is one world.
+    static func possible(_ worlds: [World]) -> [World] {
+        var seen: Set<[Int]> = []
+        return worlds.flatMap(\.possible).filter { seen.insert([$0.line, $0.untold.count]).inserted }
     }
 
     /// Everything that was told is known.
