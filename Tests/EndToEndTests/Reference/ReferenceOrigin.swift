@@ -236,6 +236,8 @@ extension ReferenceOrigin.State {
         exchanges[number].received = received
         if let etag = received.etag, request["If-None-Match"]?.contains(etag) == true {
             exchanges[number].status = 304
+            // Nothing that could break off.
+            exchanges[number].ending = .whole
             return .notModified(fields(received, plan))
         }
         exchanges[number].status = 200
@@ -314,7 +316,9 @@ private struct UpstreamValues: ValueSource {
             return .number(ref.id + query)
         }
         let datum = holdings[ref]?[member] ?? .null
-        guard case .text(let text) = datum, Kind.translated.contains(member), !scope.language.isEmpty else { return datum }
+        guard case .text(let text) = datum, Kind.translated.contains(member), !scope.language.isEmpty else {
+            return datum
+        }
         return .text("\(text) (\(scope.language))")
     }
 

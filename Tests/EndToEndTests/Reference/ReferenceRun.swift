@@ -128,7 +128,9 @@ final class ReferenceRun {
     /// upstream is answered only when it is stored.
     func settle() throws {
         let answer = try larder.request("POST", "/settling/now", body: "")
-        guard answer.status == 204 else { throw Violation("a write that has nothing to do with it was answered \(answer.status)") }
+        guard answer.status == 204 else {
+            throw Violation("a write that has nothing to do with it was answered \(answer.status)")
+        }
         for index in worlds.indices { worlds[index].settle() }
         worlds = World.possible(worlds)
     }
@@ -236,7 +238,8 @@ final class ReferenceRun {
         guard let index = open.firstIndex(where: { $0.ask.number == number }) else { return }
         let leader = open.remove(at: index)
         reference.state.withLock { $0.gates[number] }?.open()
-        let waitsForOther = !hasArrived(leader.ask) && open.contains { $0.ask.key == leader.ask.key && hasArrived($0.ask) }
+        let waitsForOther =
+            !hasArrived(leader.ask) && open.contains { $0.ask.key == leader.ask.key && hasArrived($0.ask) }
         if waitsForOther, !leader.client.socket.isReadable(within: 5) {
             // Waits for another one's answer, which is held itself.
             return open.append(leader)
@@ -306,7 +309,9 @@ final class ReferenceRun {
         let end = now
         lastWrite = end
         var paths = [ask.page.path]
-        if told == nil || ask.method == "POST" || ask.method == "DELETE", let parent = ask.page.parent { paths.append(parent) }
+        if told == nil || ask.method == "POST" || ask.method == "DELETE", let parent = ask.page.parent {
+            paths.append(parent)
+        }
         if let location { paths.append(location) }
         let start = reference.state.withLock { state in
             for index in state.exchanges.indices where !state.exchanges[index].isOver {

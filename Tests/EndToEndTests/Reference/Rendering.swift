@@ -71,7 +71,9 @@ struct Renderer<Source: ValueSource> {
         case .users, .labels:
             list(refs, depth: 0) { $0.object($1, shape, isStranger: false, depth: 1) }
         default:
-            write("{" + line(1) + style.name("total") + colon + "\(listed.count)," + line(1) + style.name("items") + colon)
+            write(
+                "{" + line(1) + style.name("total") + colon + "\(listed.count)," + line(1) + style.name("items") + colon
+            )
             list(refs, depth: 1) { $0.object($1, shape, isStranger: false, depth: 2) }
             write(line(0) + "}")
         }

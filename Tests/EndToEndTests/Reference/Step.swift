@@ -49,7 +49,8 @@ extension Step: CustomStringConvertible {
         switch self {
         case .ask(let ask): ask.description
         case .finish(let number): "finish #\(number)"
-        case .change(let principal, let edit): "behind Larder's back, of \(principal.isEmpty ? "nobody" : principal): \(edit)"
+        case .change(let principal, let edit):
+            "behind Larder's back, of \(principal.isEmpty ? "nobody" : principal): \(edit)"
         case .settle: "settle"
         case .restart: "restart"
         case .kill: "kill -9"

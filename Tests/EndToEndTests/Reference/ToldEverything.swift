@@ -20,15 +20,25 @@ extension ReferenceRun {
             let ask = Ask(number: number, page: page, scope: scope)
             let before = worlds.compactMap { $0.documents[ask.key]?.received }
             let answer = try larder.get("/api\(page.target)", ["X-Step": "\(number)", "Authorization": "a"])
-            guard answer.isHit, let received = before.first, before.allSatisfy({ $0.number == received.number }) else { continue }
+            guard answer.isHit, let received = before.first, before.allSatisfy({ $0.number == received.number }) else {
+                continue
+            }
             let isThere = received.listed.allSatisfy { holdings[Ref(kind: page.kind, id: $0)] != nil }
             guard isThere else { continue }
             let source = ValuesNow(received: received, holdings: holdings)
-            var renderer = Renderer(page, received.style, isDated: setting.isDated, listed: received.listed, source: source)
+            var renderer = Renderer(
+                page,
+                received.style,
+                isDated: setting.isDated,
+                listed: received.listed,
+                source: source
+            )
             renderer.run()
             guard matches(answer.text[...].utf8, renderer.pieces[...]) else {
                 let expected = renderer.pieces.map { $0[0] }.joined()
-                throw Violation("Larder was told everything, and \(page.target) still shows\n  \(answer.text)\ninstead of\n  \(expected)")
+                throw Violation(
+                    "Larder was told everything, and \(page.target) still shows\n  \(answer.text)\ninstead of\n  \(expected)"
+                )
             }
         }
     }

@@ -61,7 +61,9 @@ enum Telling {
     case renewal(Key, Moment, isFresh: Bool)
 }
 
-/// One account of what Larder knows. Where the laws leave open what it knows, there are several.
+/// One account of what Larder knows.
+///
+/// Where the laws leave open what it knows, there are several.
 struct World {
     /// What it answers from.
     var documents: [Key: Document] = [:]
@@ -123,7 +125,8 @@ struct World {
 
     // MARK: What may be answered
 
-    /// The bodies that a stored answer may be served with: its own bytes, but for members that are known newer (law 7).
+    /// The bodies that a stored answer may be served with, which are its own but for members known newer (law 7).
+    ///
     /// Nil where not every byte is known (law 6).
     func composed(_ received: Received) -> [Alternatives]? {
         guard received.hasObjects else { return [[received.body]] }
@@ -152,9 +155,12 @@ struct NewestValues: ValueSource {
 
     func spellings(_ member: String, of ref: Ref, isStranger: Bool) -> Alternatives {
         if isStranger { return strange(member, of: ref) }
-        guard let own = received.shown[ref]?[member] else { preconditionFailure("\(received.page) never showed \(ref)") }
+        guard let own = received.shown[ref]?[member] else {
+            preconditionFailure("\(received.page) never showed \(ref)")
+        }
         // Only declared members move (law 5).
-        guard !Kind.undeclared.contains(member), case .value(let datum, let spellings)? = knowledge?.newest(member, of: ref)
+        guard !Kind.undeclared.contains(member),
+            case .value(let datum, let spellings)? = knowledge?.newest(member, of: ref)
         else { return [own.spelling] }
         // What is merely spelled differently changes nothing (law 7).
         return datum == own.datum ? [own.spelling] : spellings.sorted()
@@ -162,7 +168,8 @@ struct NewestValues: ValueSource {
 
     /// An object that the answer did not show there: all of it must be known (law 6).
     private func strange(_ member: String, of ref: Ref) -> Alternatives {
-        guard !Kind.undeclared.contains(member), case .value(_, let spellings)? = knowledge?.newest(member, of: ref) else {
+        guard !Kind.undeclared.contains(member), case .value(_, let spellings)? = knowledge?.newest(member, of: ref)
+        else {
             return []
         }
         return spellings.sorted()
