@@ -42,7 +42,8 @@ extension ReferenceRun {
         defer { note(response, request.ask) }
         var answer = CheckedAnswer(request: request, response: response, tagged: tagged[request.ask.key] ?? [:])
         try checkTag(response, request.ask)
-        if isForwarded(&answer, exchanges) || others.contains(where: { answer.isOf($0) }) {
+        let isJoined = !response.isHit && others.contains { answer.isOf($0) }
+        if isForwarded(&answer, exchanges) || isJoined {
             if response.isHit, answer.isFromUpstream {
                 throw Violation("called a hit, but the upstream was asked: \(answer.text)")
             }
@@ -77,10 +78,10 @@ extension ReferenceRun {
                 // The stored answer holds, if nothing newer is known than it shows.
                 let key = exchange.key
                 let fitting = World.possible(worlds).filter { world in
-                    guard let document = world.documents[key], document.received.etag == received.etag else {
-                        return false
+                    (world.documents[key]?.candidates ?? []).contains { document in
+                        document.received.etag == received.etag && world.isClean(document)
+                            && answer.fits([[document.received.body]])
                     }
-                    return world.isClean(document) && answer.fits([[document.received.body]])
                 }
                 guard !fitting.isEmpty else { continue }
                 worlds = fitting
@@ -97,14 +98,14 @@ extension ReferenceRun {
 
     /// Whether the answer is what a world has stored.
     private func isFromStore(_ answer: inout CheckedAnswer, in world: World, mayBeStale: Bool) -> Bool {
-        guard let document = world.documents[answer.key], document.isFresh && !answer.ask.isForced || mayBeStale else {
-            return false
+        (world.documents[answer.key]?.candidates ?? []).contains { document in
+            guard document.isFresh && !answer.ask.isForced || mayBeStale else { return false }
+            let own: [Alternatives] = [[document.received.body]]
+            if answer.ask.isRaw { return answer.fits(own) }
+            // Law 6: what cannot be composed is a miss, or, with the upstream away, served as received.
+            guard let composed = world.composed(document.received) ?? (mayBeStale ? own : nil) else { return false }
+            return answer.fits(composed)
         }
-        let own: [Alternatives] = [[document.received.body]]
-        if answer.ask.isRaw { return answer.fits(own) }
-        // Law 6: what cannot be composed is a miss, or, with the upstream away, served as received.
-        guard let composed = world.composed(document.received) ?? (mayBeStale ? own : nil) else { return false }
-        return answer.fits(composed)
     }
 
     /// What Larder was told with the answers to a request.
@@ -121,6 +122,11 @@ extension ReferenceRun {
         let moment = moment(of: exchange, age: 0)
         for index in worlds.indices {
             worlds[index].documents[exchange.key]?.isFresh = received.isFresh
+            if let rivals = worlds[index].documents[exchange.key]?.rivals {
+                worlds[index].documents[exchange.key]?.rivals = rivals.map {
+                    Document(received: $0.received, isFresh: received.isFresh || $0.isFresh)
+                }
+            }
             worlds[index].untold.append(.renewal(exchange.key, moment, isFresh: received.isFresh))
         }
     }

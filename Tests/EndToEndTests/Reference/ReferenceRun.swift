@@ -337,9 +337,15 @@ final class ReferenceRun {
         guard !exchange.isInvalidated else { return }
         let key = exchange.key
         let moment = moment(of: exchange, age: received.age)
+        let overlaps = reference.state.withLock { state in
+            state.exchanges.contains {
+                $0.key == key && $0.step != exchange.step && $0.endedAt ?? 0 > exchange.arrival
+            }
+        }
         for index in worlds.indices {
             worlds[index].documents[key] = Document(received: received, isFresh: received.isFresh)
-            worlds[index].untold.append(.answer(received, moment, isDocument: true))
+                .replacing(worlds[index].documents[key], overlaps: overlaps)
+            worlds[index].untold.append(.answer(received, moment, isDocument: true, overlaps: overlaps))
         }
     }
 

@@ -50,13 +50,24 @@ struct Key: Hashable, Sendable, CustomStringConvertible {
 struct Document {
     let received: Received
     var isFresh: Bool
+    /// Answers to the same question that were on their way together with this one: none is newer, any may have stayed.
+    var rivals: [Document] = []
+
+    var candidates: [Document] { [self] + rivals }
+
+    /// This one in the place of another, which it may have overlapped with.
+    func replacing(_ other: Document?, overlaps: Bool) -> Document {
+        var document = self
+        if overlaps, let other { document.rivals = other.candidates }
+        return document
+    }
 }
 
 /// Something told that Larder may not have taken in yet.
 ///
 /// An answer is passed on before its objects are stored; they are stored in the order in which the answers ended.
 enum Telling {
-    case answer(Received, Moment, isDocument: Bool)
+    case answer(Received, Moment, isDocument: Bool, overlaps: Bool = false)
     /// A 304: the document is as it was.
     case renewal(Key, Moment, isFresh: Bool)
 }
@@ -105,7 +116,7 @@ struct World {
 
     private mutating func takeNext() {
         switch untold.removeFirst() {
-        case .answer(let received, let moment, let isDocument):
+        case .answer(let received, let moment, let isDocument, let overlaps):
             if received.hasObjects {
                 knowledge[received.scope, default: Knowledge(isDated: isDated, lag: lag)]
                     .take(received.number, received.shown, at: moment, oldest: moment.start)
@@ -113,6 +124,7 @@ struct World {
             if isDocument {
                 let key = Key(page: received.page, scope: received.scope)
                 onDisk[key] = Document(received: received, isFresh: received.isFresh)
+                    .replacing(onDisk[key], overlaps: overlaps)
             }
         case .renewal(let key, let moment, let isFresh):
             guard let document = onDisk[key], isClean(document) else { return }
