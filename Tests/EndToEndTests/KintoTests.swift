@@ -196,7 +196,7 @@ import Testing
         let larder = try Larder(config: Self.config(kinto, ", cache: force, fresh: 1m"))
         let seed = SoakOptions.current?.seed ?? 1
         var load = KintoLoad(larder: larder, kinto: kinto.port, seed: seed)
-        try load.run(steps: SoakOptions.current == nil ? 200 : 5000)
+        try load.run(steps: SoakOptions.current == nil ? 150 : 5000)
         #expect(load.hits > 20, "seed \(seed)")
     }
 }

@@ -34,7 +34,8 @@ struct KintoLoad {
         case 4..<6: try write(user, id, number, through: false)
         case 6: try delete(user, id)
         case 7..<12: try compareList(user)
-        case 12..<18: try compareRecord(user, id)
+        case 12..<16: try compareRecord(user, id)
+        case 16..<18: try tellEverything(user)
         default: try readAnything(user, id)
         }
     }
@@ -62,6 +63,8 @@ struct KintoLoad {
         note("DELETE \(target) as \(user)")
         let answer = try larder.request("DELETE", target, Self.fields(user))
         guard answer.status < 500 else { throw violation("DELETE was answered \(answer.status)") }
+        // An error tells nothing of the list.
+        guard answer.status < 300 else { return }
         try compare(target, user, forced: false)
         try compare(Self.records, user, forced: false)
     }
@@ -72,7 +75,28 @@ struct KintoLoad {
         try compare("\(Self.records)/\(id)", user, forced: false)
     }
 
-    /// Larder is told of each record by itself; then a list that it has must show them all.
+    /// Larder is told of each record by itself; then a list that it has must show each as it is.
+    private mutating func tellEverything(_ user: String) throws {
+        var truth: [String: NSDictionary] = [:]
+        for number in 0..<6 {
+            let target = "\(Self.records)/t\(number)"
+            try compare(target, user, forced: true)
+            let record = try Client(port: kinto).get(target, Self.fields(user)).object["data"]
+            truth["t\(number)"] = record as? NSDictionary
+        }
+        try settle()
+        let list = try larder.get(Self.records, Self.fields(user))
+        if list.isHit { hits += 1 }
+        for case let shown as NSDictionary in list.object["data"] as? [Any] ?? [] {
+            // What is gone is another matter.
+            guard let id = shown["id"] as? String, let record = truth[id] else { continue }
+            guard shown == record else {
+                throw violation("Larder was told of \(record), and lists \(shown) [\(list.cacheStatus)]")
+            }
+        }
+    }
+
+    /// Larder is told of a list as a whole.
     private mutating func compareList(_ user: String) throws {
         let list = random.pick(Self.lists)
         try compare(list, user, forced: true)
