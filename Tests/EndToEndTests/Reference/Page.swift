@@ -100,3 +100,31 @@ extension Page {
         }
     }
 }
+
+extension Scope {
+    static let principals = ["", "a", "b"]
+    static let languages = ["", "de"]
+}
+
+extension Page {
+    /// The page about one object.
+    init(of ref: Ref) {
+        switch ref.kind {
+        case .user: self = .user(ref.id)
+        case .label: self = .label(ref.id)
+        case .issue: self = .issue(ref.id)
+        }
+    }
+
+    /// Reads a request's target.
+    init?(target: String) {
+        guard let page = Page.known[target] else { return nil }
+        self = page
+    }
+
+    private static let known: [String: Page] = {
+        var known: [String: Page] = [:]
+        for page in everything + (5...9).map({ .issue($0) }) { known[page.target] = page }
+        return known
+    }()
+}
