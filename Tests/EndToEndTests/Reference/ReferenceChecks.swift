@@ -102,6 +102,8 @@ extension ReferenceRun {
             guard document.isFresh && !answer.ask.isForced || mayBeStale else { return false }
             let own: [Alternatives] = [[document.received.body]]
             if answer.ask.isRaw { return answer.fits(own) }
+            // Served as it came while its objects are being taken apart.
+            if world.isUntold(document.received), answer.fits(own) { return true }
             // Law 6: what cannot be composed is a miss, or, with the upstream away, served as received.
             guard let composed = world.composed(document.received) ?? (mayBeStale ? own : nil) else { return false }
             return answer.fits(composed)

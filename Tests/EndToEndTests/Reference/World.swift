@@ -135,6 +135,14 @@ struct World {
         }
     }
 
+    /// Whether the objects of an answer have not been taken in yet.
+    func isUntold(_ received: Received) -> Bool {
+        untold.contains { telling in
+            guard case .answer(let answer, _, _, _) = telling else { return false }
+            return answer.number == received.number
+        }
+    }
+
     // MARK: What may be answered
 
     /// The bodies that a stored answer may be served with, which are its own but for members known newer (law 7).
