@@ -188,7 +188,8 @@ final class ReferenceRun {
             state.plans[ask.number] = (ask.plan, ask.edit)
             if ask.plan.isHeld { state.gates[ask.number] = gate }
         }
-        let isShared = open.contains { $0.ask.key == ask.key }
+        // A write joins nobody.
+        let isShared = !ask.isWrite && open.contains { $0.ask.key == ask.key }
         let mayWait = ask.plan.isHeld || isShared
         let client = try mayWait ? larder.client() : idle ?? larder.client()
         idle = nil
@@ -223,7 +224,7 @@ final class ReferenceRun {
     ///
     /// - Parameter limit: milliseconds, after which it is taken to wait for another one's answer.
     private func isAnswered(_ request: Open, waitsAtMost limit: Int?) -> Bool {
-        let isShared = open.contains { $0.ask.key == request.ask.key }
+        let isShared = !request.ask.isWrite && open.contains { $0.ask.key == request.ask.key }
         var rest = limit ?? (isShared ? 5 : 20_000)
         while rest > 0 {
             if request.client.socket.isReadable(within: 1) { return true }
