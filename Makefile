@@ -37,7 +37,7 @@ run: build ## run it before the bundled sample API, or before UPSTREAM=https://â
 test: dependencies ## run all tests, the whole daemon included
 	@scripts/dependencies test
 	$(SWIFT) build --build-tests $(if $(STRICT),$(strict))
-	$(SWIFT) test --skip-build --disable-xctest $(if $(STRICT),$(strict)) $(if $(FILTER),--filter '$(FILTER)')
+	@scripts/test $(SWIFT) test --skip-build --disable-xctest $(if $(STRICT),$(strict)) $(if $(FILTER),--filter '$(FILTER)')
 
 fuzz: dependencies ## try the parsers with generated fields: ROUNDS=100000 for each seed, SEED=â€¦ for that one alone
 	@scripts/dependencies test

@@ -170,9 +170,10 @@ extension Store {
         }
     }
 
-    /// Removes one document; soon, and without a word if it is gone already.
+    /// Removes one document; soon, and without a word: not if it is gone already, and not to the listener, who would forget
+    /// with it what has been received under the same key since.
     public func remove(_ id: DocumentID) {
-        core.post(.batched, { try $0.remove(id) }, done: { _ in })
+        core.post(.batched, { _ = try $0.delete(id) }, done: { _ in })
     }
 
     /// Removes what is stored under a key, all its variants; soon, and without a word if there is nothing.

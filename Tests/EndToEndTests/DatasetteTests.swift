@@ -16,13 +16,13 @@ import Testing
                 "CREATE TABLE trees (id INTEGER PRIMARY KEY, name TEXT, height REAL); INSERT INTO trees VALUES \(rows)",
             ]
         )
-        let port = try Socket.freePort()
-        let datasette = try ChildProcess(
-            Self.python.program("datasette"),
-            ["serve", folder.file("trees.db"), "--port", "\(port)", "--setting", "default_cache_ttl", "60"]
-        )
-        let isUp = eventually(within: .seconds(30)) { (try? Client(port: port).get("/-/versions.json").status) == 200 }
-        try #require(isUp, "Datasette did not start: \(datasette.errors)")
+        let server = try ForeignServer("Datasette", path: "/-/versions.json", mark: "\"datasette\"") { port in
+            try ChildProcess(
+                Self.python.program("datasette"),
+                ["serve", folder.file("trees.db"), "--port", "\(port)", "--setting", "default_cache_ttl", "60"]
+            )
+        }
+        let (datasette, port) = (server.process, server.port)
 
         let config = """
             upstreams: { trees: { url: "http://127.0.0.1:\(port)" } }

@@ -8,41 +8,43 @@ import Testing
 @Suite(.scripts, .serialized) struct KintoTests {
     /// Kinto on its in-memory backend.
     final class Kinto: Sendable {
-        let process: ChildProcess
-        let port: UInt16
+        private let server: ForeignServer
         private let folder: TemporaryFolder
 
+        var process: ChildProcess { server.process }
+        var port: UInt16 { server.port }
+
         init() throws {
-            folder = try TemporaryFolder()
-            port = try Socket.freePort()
-            try folder.write(
-                """
-                [server:main]
-                use = egg:waitress#main
-                host = 127.0.0.1
-                port = \(port)
-                threads = 8
-                [app:main]
-                use = egg:kinto
-                kinto.storage_backend = kinto.core.storage.memory
-                kinto.cache_backend = kinto.core.cache.memory
-                kinto.permission_backend = kinto.core.permission.memory
-                kinto.userid_hmac_secret = for-tests-only
-                kinto.includes = kinto.plugins.default_bucket kinto.plugins.accounts
-                kinto.account_create_principals = system.Everyone
-                multiauth.policies = account basicauth
-                multiauth.policy.account.use = kinto.plugins.accounts.authentication.AccountsAuthenticationPolicy
-                multiauth.policy.basicauth.use = kinto.core.authentication.BasicAuthAuthenticationPolicy
-                """,
-                to: "kinto.ini"
-            )
-            process = try ChildProcess(
-                KintoTests.python.program("kinto"),
-                ["start", "--ini", folder.file("kinto.ini")]
-            )
-            let port = port
-            let isUp = eventually(within: .seconds(30)) { (try? Client(port: port).get("/v1/").status) == 200 }
-            guard isUp else { throw ChildProcess.Failure(description: "Kinto did not start: \(process.errors)") }
+            let folder = try TemporaryFolder()
+            self.folder = folder
+            server = try ForeignServer("Kinto", path: "/v1/", mark: "\"project_name\"") { port in
+                try folder.write(Self.configuration(port: port), to: "kinto.ini")
+                return try ChildProcess(
+                    KintoTests.python.program("kinto"),
+                    ["start", "--ini", folder.file("kinto.ini")]
+                )
+            }
+        }
+
+        private static func configuration(port: UInt16) -> String {
+            """
+            [server:main]
+            use = egg:waitress#main
+            host = 127.0.0.1
+            port = \(port)
+            threads = 8
+            [app:main]
+            use = egg:kinto
+            kinto.storage_backend = kinto.core.storage.memory
+            kinto.cache_backend = kinto.core.cache.memory
+            kinto.permission_backend = kinto.core.permission.memory
+            kinto.userid_hmac_secret = for-tests-only
+            kinto.includes = kinto.plugins.default_bucket kinto.plugins.accounts
+            kinto.account_create_principals = system.Everyone
+            multiauth.policies = account basicauth
+            multiauth.policy.account.use = kinto.plugins.accounts.authentication.AccountsAuthenticationPolicy
+            multiauth.policy.basicauth.use = kinto.core.authentication.BasicAuthAuthenticationPolicy
+            """
         }
     }
 

@@ -163,9 +163,19 @@ func sqlite(_ path: String, _ sql: String) -> String {
     } catch {
         return "sqlite3 cannot be run: \(error)"
     }
-    let output = pipe.fileHandleForReading.readDataToEndOfFile()
+    let output = readToEnd(pipe.fileHandleForReading)
     process.waitUntilExit()
     return String(decoding: output, as: UTF8.self).trimmingCharacters(in: .newlines)
+}
+
+/// All that comes through a pipe; unlike `FileHandle`, undisturbed by signals that another test provokes.
+private func readToEnd(_ handle: FileHandle) -> [UInt8] {
+    var output: [UInt8] = []
+    var buffer = [UInt8](repeating: 0, count: 65_536)
+    while true {
+        let count = read(handle.fileDescriptor, &buffer, buffer.count)
+        if count > 0 { output += buffer[..<count] } else if count == 0 || errno != EINTR { return output }
+    }
 }
 
 /// Another process that reads the store in one long transaction, and so keeps its WAL from being reset.
@@ -183,7 +193,8 @@ final class ForeignReader {
         process.standardOutput = output
         try process.run()
         try input.fileHandleForWriting.write(contentsOf: Data("BEGIN; SELECT count(*) FROM _meta;\n".utf8))
-        _ = output.fileHandleForReading.availableData
+        var answer: UInt8 = 0
+        while read(output.fileHandleForReading.fileDescriptor, &answer, 1) < 0, errno == EINTR {}
     }
 
     func end() {

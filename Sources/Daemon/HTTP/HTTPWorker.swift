@@ -83,13 +83,23 @@ actor HTTPWorker {
     }
 
     private func hand(_ descriptor: Int32, from index: Int) {
+        // Counted here: what waits to be adopted by another worker's loop has its descriptor already.
+        let count = population.joined()
+        guard count <= limits.maxConnections + min(Self.refusedConnections, limits.maxConnections) else {
+            population.left()
+            close(descriptor)
+            return
+        }
+        let isRefused = count > limits.maxConnections
         let entrance = listeners[index].entrance
         let recipients = listeners[index].recipients
-        if recipients.isEmpty { return adopt(descriptor, entrance) }
+        if recipients.isEmpty { return adopt(descriptor, entrance, isRefused: isRefused) }
         let recipient = recipients[listeners[index].next % recipients.count]
         listeners[index].next += 1
-        if recipient === self { return adopt(descriptor, entrance) }
-        recipient.loop.enqueue { recipient.assumeIsolated { $0.adopt(descriptor, entrance) } }
+        if recipient === self { return adopt(descriptor, entrance, isRefused: isRefused) }
+        recipient.loop.enqueue {
+            recipient.assumeIsolated { $0.adopt(descriptor, entrance, isRefused: isRefused) }
+        }
     }
 
     /// The listener stays readable while there are no descriptors left: without a pause the loop would spin.
@@ -113,9 +123,8 @@ actor HTTPWorker {
     /// Connections beyond the limit that are told so; more than these are just closed.
     private static let refusedConnections = 64
 
-    private func adopt(_ descriptor: Int32, _ entrance: Entrance) {
-        let count = population.joined()
-        guard let host, count <= limits.maxConnections + min(Self.refusedConnections, limits.maxConnections) else {
+    private func adopt(_ descriptor: Int32, _ entrance: Entrance, isRefused: Bool) {
+        guard let host else {
             population.left()
             close(descriptor)
             return
@@ -129,7 +138,7 @@ actor HTTPWorker {
         host.connections[connection.id] = connection
         meter?.connectionOpened()
         connection.open()
-        if count > limits.maxConnections { connection.refuse(.tooManyConnections) }
+        if isRefused { connection.refuse(.tooManyConnections) }
     }
 
     // MARK: From replies and bodies

@@ -145,6 +145,8 @@ final class LarderDaemon {
         let (limit, log, ending) = (settings.timeouts.drain, log, ending)
         Task {
             await data.drain(within: limit)
+            // The last client has its answer, and perhaps a moment later the cache has it too.
+            await parts.proxy.finishTurn()
             await parts.cache.settle()
             await parts.store.close()
             await admin.drain(within: .milliseconds(200))

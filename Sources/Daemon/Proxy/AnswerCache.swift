@@ -172,8 +172,13 @@ final class AnswerCache: Sendable {
 
     /// Forgets an answer that is good for nothing any more, in memory and on disk.
     func drop(_ ready: ReadyAnswer) {
-        memory.remove(ready, at: ready.residence.digest)
+        let digest = ready.residence.digest
+        memory.remove(ready, at: digest)
         guard let (document, _) = ready.stored else { return }
+        // By name: what is kept in its place from now on lies under the same digest.
+        for answer in memory.answers(at: digest) ?? [] where answer.stored?.document == document {
+            memory.remove(answer, at: digest)
+        }
         dropped.withLock { $0.insert(document) }
         store.remove(document)
     }

@@ -273,7 +273,8 @@ final class Flights {
     func storage(of head: UpstreamHead, in flight: Flight) -> Flight.Storing? {
         let demand = flight.demand
         // A stream of events has no end to wait for, and no use as a document.
-        guard demand.isShareable || demand.isForParts, !flight.storesNothing, !head.isEventStream else { return nil }
+        guard demand.isShareable || demand.isForParts, !flight.storesNothing, !head.isEventStream, !head.isGarbled
+        else { return nil }
         let part = part(in: head, of: flight)
         // An answer to a request for a part is kept where it is the part, or the whole instead.
         if part == nil, head.status == 206 || flight.asksForRange && (head.status != 200 || head.isCoded) { return nil }

@@ -36,6 +36,9 @@ actor Proxy {
 
     nonisolated var unownedExecutor: UnownedSerialExecutor { loop.executor.asUnownedSerialExecutor() }
 
+    /// Returns once the loop is done with what it was at: an answer whose end its client has is kept in the same turn.
+    func finishTurn() {}
+
     init(
         loop: EventLoop,
         settings: Settings,

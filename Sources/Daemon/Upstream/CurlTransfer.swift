@@ -88,13 +88,6 @@ final class CurlTransfer {
         larder_easy_set_string(handle, option, value)
     }
 
-    /// Takes no content coding off the body that is about to come.
-    ///
-    /// While the head arrives, libcurl on the stack: it looks at the option when the body comes.
-    func leaveEncoded() {
-        set(CURLOPT_HTTP_CONTENT_DECODING, false)
-    }
-
     /// Adds a line to the request's fields; `line` has no NUL and no line end in it.
     func add(fieldLine line: [UInt8]) {
         (line + [0]).withUnsafeBufferPointer { bytes in

@@ -14,6 +14,10 @@ final class Transfer {
     /// The wire bytes when the watchdog last looked: a body that decodes to nothing for long is progress too.
     private var watchedBytes = 0
     private var stallTimeout: Duration?
+    /// Whether the answer's content codings are taken off.
+    private var decodes: Bool
+    /// The head of an answer that says it is coded, until its first decoded byte shows that it is.
+    private var withheldHead: UpstreamHead?
 
     init(client: UpstreamClient, request: UpstreamRequest, delegate: any TransferDelegate) {
         self.client = client
@@ -22,6 +26,7 @@ final class Transfer {
         timeouts = request.timeouts ?? client.options.timeouts
         stallTimeout = timeouts.stall
         state = TransferState(now: client.loop.now)
+        decodes = request.decodes
         head = AnswerHeadReader(limit: client.options.maxHeadBytes, decodes: request.decodes)
     }
 
@@ -55,6 +60,8 @@ final class Transfer {
         let curl = CurlTransfer(owner: self)
         let sendsBody = request.body != nil && request.body?.declaredLength != 0 && request.method != "HEAD"
         if body == nil { body = sendsBody ? request.body.map(RequestBodySender.init) : nil }
+        var request = request
+        request.decodes = decodes
         try curl.prepare(
             request,
             options: client.options,
@@ -103,9 +110,23 @@ final class Transfer {
         return true
     }
 
+    /// Whether the transfer, whose answer is not in the coding that it claims, asks for it again, to pass it on as it comes.
+    func asksAgainUndecoded(after result: CurlResult) -> Bool {
+        guard let curl, withheldHead != nil, case .decoding = error(of: result, curl), !state.isCancelled else {
+            return false
+        }
+        decodes = false
+        withheldHead = nil
+        head = AnswerHeadReader(limit: client.options.maxHeadBytes, decodes: false)
+        state.asksAgain(now: client.loop.now)
+        self.curl = nil
+        return true
+    }
+
     /// libcurl is done with the transfer.
     func ended(_ result: CurlResult) {
         guard let curl else { return }
+        passOnHead()
         if let error = error(of: result, curl) {
             end(.failure(error))
         } else {
@@ -144,7 +165,7 @@ final class Transfer {
             if result.isSuccess { return nil }
             // The answer was whole before the connection broke under the rest of the request's body.
             if result.isLostConnection, curl.announcedBytes == received { return nil }
-            return result.errorInBody(announced: curl.announcedBytes, received: received, isDecoded: request.decodes)
+            return result.errorInBody(announced: curl.announcedBytes, received: received, isDecoded: decodes)
         }
     }
 
@@ -223,14 +244,18 @@ extension Transfer: CurlTransfer.Owner {
             if status != 100 { delegate?.informational(status: status, fields: fields) }
         case .final(let answer):
             state.headArrived(now: client.loop.now)
-            // A coding that nobody here knows is the client's business, where libcurl would fail the answer; and one that an
-            // interim answer named is none of this one.
+            // A coding that nobody here knows is the client's business, where libcurl would refuse to pass the answer on; and
+            // one that an interim answer named is none of this one.
             if answer.decodedFrom == nil { curl?.keepContentCodings() }
             client.answered(request, version: answer.version)
             watch()
-            // What it cannot decode, libcurl would refuse to pass on.
-            if answer.fields.contains("content-encoding") { curl?.leaveEncoded() }
-            delegate?.received(head: answer)
+            if answer.decodedFrom != nil, request.method == "GET", !answer.isEventStream {
+                withheldHead = answer
+            } else {
+                var answer = answer
+                answer.isGarbled = request.decodes && !decodes
+                delegate?.received(head: answer)
+            }
         case .failed(let error):
             state.stop(because: error)
             return false
@@ -241,6 +266,7 @@ extension Transfer: CurlTransfer.Owner {
     func curlReceived(body bytes: UnsafeRawBufferPointer) -> CurlTransfer.Write {
         guard !state.isCancelled, let delegate else { return .abort }
         if bytes.isEmpty { return .taken }
+        passOnHead()
         let flow = delegate.received(body: bytes)
         if state.isCancelled { return .abort }
         switch flow {
@@ -251,6 +277,12 @@ extension Transfer: CurlTransfer.Owner {
             state.receivingPaused()
             return .pause
         }
+    }
+
+    private func passOnHead() {
+        guard let head = withheldHead else { return }
+        withheldHead = nil
+        delegate?.received(head: head)
     }
 
     func curlWantsBody(_ room: UnsafeMutableRawBufferPointer) -> CurlTransfer.Read {

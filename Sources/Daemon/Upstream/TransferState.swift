@@ -82,6 +82,16 @@ struct TransferState {
         return true
     }
 
+    /// The answer that has begun is of no use, and is asked for otherwise.
+    mutating func asksAgain(now: UInt64) {
+        phase = .waiting
+        // A request of its own, as it were.
+        attempts = 0
+        isReceivingPaused = false
+        hasFirstByte = false
+        lastProgress = now
+    }
+
     private static let maximumAttempts = 3
 
     mutating func firstByteArrived() {

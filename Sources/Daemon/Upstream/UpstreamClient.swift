@@ -123,7 +123,9 @@ final class UpstreamClient {
 
     private func completed(_ curl: CurlTransfer, _ result: CurlResult) {
         guard let transfer = curl.owner as? Transfer else { return }
-        if transfer.startsAgain(after: result) { return later(.add(transfer)) }
+        if transfer.startsAgain(after: result) || transfer.asksAgainUndecoded(after: result) {
+            return later(.add(transfer))
+        }
         active[ObjectIdentifier(transfer)] = nil
         transfer.ended(result)
     }

@@ -11,6 +11,8 @@ struct UpstreamHead: Sendable, Equatable {
     var fields: Fields
     /// The content codings that have been taken off the body, as the answer named them; nil when it came plain.
     var decodedFrom: String?
+    /// Whether the body is not in the coding that its fields claim: it goes on as it came, and is worth keeping to nobody.
+    var isGarbled = false
 
     /// The protocol's version in which the answer came.
     enum Version: Sendable, Equatable {

@@ -30,15 +30,18 @@ struct ServiceUnitsTests {
 
     private func run(_ arguments: [String]) throws -> String {
         let process = Process()
-        let output = Pipe()
+        // A file: reading from a pipe fails where a signal that another test provokes comes in between.
+        let folder = TemporaryFolder()
+        folder.write("", to: "report")
+        let report = URL(filePath: folder.path + "/report")
+        let output = try FileHandle(forWritingTo: report)
         process.executableURL = URL(filePath: analyzer)
         process.arguments = arguments
         process.environment = ["SYSTEMD_COLORS": "0", "LANG": "C.UTF-8", "PATH": "/usr/bin:/bin"]
         process.standardOutput = output
         process.standardError = output
         try process.run()
-        let text = try output.fileHandleForReading.readToEnd() ?? Data()
         process.waitUntilExit()
-        return String(decoding: text, as: UTF8.self)
+        return try String(contentsOf: report, encoding: .utf8)
     }
 }

@@ -175,7 +175,9 @@ import Testing
             drained.raise()
         }
         #expect(idle.read() == [])
-        #expect(throws: HTTPTestClient.Failed.self) { try server.connect() }
+        // The port may be another test's by now; this server has nobody new.
+        _ = try? server.connect()
+        #expect(server.server.connectionCount == 1)
         answer.raise()
         let last = try busy.answer()
         #expect(last.text == "done")

@@ -36,6 +36,13 @@ struct ChildProcess {
         self.identifier = identifier
     }
 
+    /// Whether it has not ended yet.
+    var isRunning: Bool {
+        var information = siginfo_t()
+        let found = waitid(P_PID, id_t(identifier), &information, WEXITED | WNOHANG | WNOWAIT)
+        return found == 0 && information.si_signo == 0
+    }
+
     /// Waits for its end; true when it went well.
     @discardableResult
     func wait() -> Bool {

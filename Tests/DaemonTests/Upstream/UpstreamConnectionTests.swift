@@ -201,7 +201,7 @@ import Testing
         }
         for _ in 0..<10 {
             let answer = await bench.get(server.url)
-            #expect(answer.error == nil || answer.error == .reset(afterBytes: 0))
+            #expect(answer.error == nil || answer.error == .reset(afterBytes: 0), "\(String(describing: answer.error))")
             #expect(answer.summary.map(\.attempts) ?? 1 <= 7)
         }
     }

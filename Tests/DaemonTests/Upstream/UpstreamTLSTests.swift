@@ -17,37 +17,36 @@ final class TLSServer {
     /// nil where nginx or openssl is missing.
     init?(http2: Bool, names: String = "DNS:localhost", daysValid: Int = 2) throws {
         guard access("/usr/sbin/nginx", X_OK) == 0, access("/usr/bin/openssl", X_OK) == 0 else { return nil }
-        port = Self.freePort()
         let folder = temporary.path
         try Self.makeCertificates(in: folder, names: names, days: daysValid)
-        try Self.configuration(folder: folder, port: port, http2: http2)
-            .write(toFile: folder + "/nginx.conf", atomically: true, encoding: .utf8)
         let arguments = ["/usr/sbin/nginx", "-p", folder, "-c", folder + "/nginx.conf", "-e", folder + "/error.log"]
-        process = try #require(ChildProcess(arguments))
-        try waitUntilListening()
+        // Another test may take a port between the moment it is named and the moment nginx binds it.
+        var attempts = 0
+        while true {
+            attempts += 1
+            let port = Self.freePort()
+            try Self.configuration(folder: folder, port: port, http2: http2)
+                .write(toFile: folder + "/nginx.conf", atomically: true, encoding: .utf8)
+            let process = try #require(ChildProcess(arguments))
+            // nginx writes its number there once it has bound its port.
+            if attempts == 5 || Self.comesUp(process, pidFile: folder + "/pid") {
+                (self.port, self.process) = (port, process)
+                return
+            }
+            process.end()
+        }
+    }
+
+    private static func comesUp(_ process: ChildProcess, pidFile: String) -> Bool {
+        for _ in 0..<1500 where process.isRunning {
+            if access(pidFile, F_OK) == 0 { return true }
+            usleep(20_000)
+        }
+        return false
     }
 
     func stop() {
         process.end()
-    }
-
-    private func waitUntilListening() throws {
-        for _ in 0..<500 {
-            let probe = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-            defer { close(probe) }
-            var address = sockaddr_in()
-            address.sin_family = sa_family_t(AF_INET)
-            address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-            address.sin_port = UInt16(port).bigEndian
-            let connected = withUnsafePointer(to: &address) {
-                $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                    connect(probe, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
-                }
-            }
-            if connected == 0 { return }
-            usleep(20_000)
-        }
-        Issue.record("nginx does not listen")
     }
 
     private static func freePort() -> Int {

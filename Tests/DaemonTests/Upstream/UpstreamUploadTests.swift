@@ -83,8 +83,8 @@ import Testing
         let body = TestBody(length: size, [UInt8](repeating: 7, count: size), ended: true)
         async let answer = bench.send(UpstreamRequest(method: "PUT", url: server.url, body: body))
         // Taken until the kernel's buffers are full, and no further.
-        var taken = -1
-        while taken != body.taken {
+        var taken = 0
+        while taken == 0 || taken != body.taken {
             taken = body.taken
             try await Task.sleep(for: .milliseconds(100))
         }

@@ -1,3 +1,5 @@
+import Testing
+
 /// What an ``Origin`` does with one request: bytes, waits and endings, in order.
 struct Answer: Sendable {
     enum Step: Sendable {
@@ -120,5 +122,13 @@ struct Answer: Sendable {
             }
         }
         return true
+    }
+}
+
+extension Answer: CustomTestStringConvertible {
+    /// The first line of what is sent and how much there is; the bytes themselves would fill the log.
+    var testDescription: String {
+        let bytes = steps.flatMap { step -> [UInt8] in if case .send(let bytes) = step { bytes } else { [] } }
+        return "\(String(decoding: bytes.prefix { $0 != 13 }, as: UTF8.self)) … (\(bytes.count) bytes)"
     }
 }

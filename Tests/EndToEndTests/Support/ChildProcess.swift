@@ -99,7 +99,7 @@ final class ChildProcess: Sendable {
 
     /// Waits for its end and the end of what it says; nil when it goes on longer than `limit`.
     @discardableResult
-    func waitForEnd(_ limit: Duration = .seconds(15)) -> End? {
+    func waitForEnd(_ limit: Duration = .seconds(60)) -> End? {
         guard state.wait(limit, until: { $0.end != nil }) else { return nil }
         // Grandchildren may hold the pipes for longer; what it said itself is there soon.
         state.wait(.seconds(1)) { $0.openPipes == 0 }
@@ -107,7 +107,7 @@ final class ChildProcess: Sendable {
     }
 
     /// Waits until a line of its standard error, or its end, satisfies the condition.
-    func waitForErrors(_ limit: Duration = .seconds(15), until condition: (String) -> Bool) -> Bool {
+    func waitForErrors(_ limit: Duration = .seconds(60), until condition: (String) -> Bool) -> Bool {
         state.wait(limit) { $0.end != nil || condition(String(decoding: $0.errors, as: UTF8.self)) }
             && condition(errors)
     }

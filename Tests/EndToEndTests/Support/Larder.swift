@@ -75,7 +75,7 @@ final class Larder: @unchecked Sendable {  // only the scenario's own thread sta
 
     /// Asks it to end and waits; nil when it did not within the limit.
     @discardableResult
-    func terminate(_ limit: Duration = .seconds(20)) -> ChildProcess.End? {
+    func terminate(_ limit: Duration = .seconds(60)) -> ChildProcess.End? {
         process.signal(SIGTERM)
         return process.waitForEnd(limit)
     }
@@ -103,7 +103,7 @@ final class Larder: @unchecked Sendable {  // only the scenario's own thread sta
     }
 
     private func awaitReady() throws {
-        let isUp = process.waitForErrors(.seconds(20)) {
+        let isUp = process.waitForErrors(.seconds(60)) {
             $0.port(after: "listening on http://127.0.0.1:") != nil
                 && $0.port(after: "admin on http://127.0.0.1:") != nil
         }
@@ -130,7 +130,7 @@ final class Larder: @unchecked Sendable {  // only the scenario's own thread sta
     var isRunning: Bool { process.end == nil }
 
     /// A connection to it.
-    func client(limit: Duration = .seconds(20)) throws -> Client { try Client(.port(port), limit: limit) }
+    func client(limit: Duration = .seconds(60)) throws -> Client { try Client(.port(port), limit: limit) }
 
     /// One request on a connection of its own.
     func request(

@@ -23,6 +23,8 @@ final class Origin: Sendable {
     typealias Handler = @Sendable (Request) -> Answer
 
     let port: UInt16
+    /// Keeps the port while nobody listens on it: another test would be given it.
+    private let place: Socket
     private let state: Monitor<State>
 
     private struct State {
@@ -36,10 +38,10 @@ final class Origin: Sendable {
     }
 
     init(_ handler: @escaping Handler) throws {
-        let listener = try Socket.listen()
-        port = listener.port
+        place = try Socket.bound()
+        port = place.port
         state = Monitor(State(handler: handler))
-        listen(on: listener)
+        listen(on: try Socket.listen(port: port))
     }
 
     /// An origin that answers every path of the table, and 404 for others.
@@ -68,7 +70,7 @@ final class Origin: Sendable {
 
     /// Waits until so many requests have come; false when they did not.
     @discardableResult
-    func waitForRequests(_ count: Int, _ path: String? = nil, limit: Duration = .seconds(15)) -> Bool {
+    func waitForRequests(_ count: Int, _ path: String? = nil, limit: Duration = .seconds(60)) -> Bool {
         state.wait(limit) { $0.requests.count { path == nil || $0.path == path } >= count }
     }
 

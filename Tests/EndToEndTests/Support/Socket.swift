@@ -31,12 +31,20 @@ final class Socket: Sendable {
 
     // MARK: Making one
 
-    /// Listens on 127.0.0.1; port 0 takes a free one.
-    static func listen(port: UInt16 = 0, backlog: Int32 = 512) throws(SocketError) -> Socket {
+    /// Takes a port of 127.0.0.1 without listening on it, 0 being any free one: whoever connects is refused, and nobody
+    /// else is given it. ``listen(port:backlog:)`` may have it as well.
+    static func bound(port: UInt16 = 0) throws(SocketError) -> Socket {
         let socket = try make(AF_INET)
         try socket.set(SOL_SOCKET, SO_REUSEADDR, 1)
+        try socket.set(SOL_SOCKET, SO_REUSEPORT, 1)
         let code = withLoopback(port) { bind(socket.descriptor, $0, $1) }
         guard code == 0 else { throw .system(call: "bind", code: errno) }
+        return socket
+    }
+
+    /// Listens on 127.0.0.1; port 0 takes a free one.
+    static func listen(port: UInt16 = 0, backlog: Int32 = 512) throws(SocketError) -> Socket {
+        let socket = try bound(port: port)
         guard Glibc.listen(socket.descriptor, backlog) == 0 else { throw .system(call: "listen", code: errno) }
         return socket
     }
