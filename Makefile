@@ -18,7 +18,7 @@ binary   = $(shell $(SWIFT) build $(RELEASE) --show-bin-path)/larder
 sources  = Package.swift Sources Tests
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test fuzz bench lint format install uninstall clean dependencies
+.PHONY: help build run test fuzz soak bench lint format install uninstall clean dependencies
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,6 +44,12 @@ fuzz: dependencies ## try the parsers with generated fields: ROUNDS=100000 for e
 	$(SWIFT) build --build-tests
 	LARDER_FUZZ_ROUNDS=$(or $(ROUNDS),100000) $(if $(SEED),LARDER_FUZZ_SEED=$(SEED)) \
 		$(SWIFT) test --skip-build --disable-xctest --filter 'FuzzTests'
+
+soak: dependencies ## random histories against the reference model: STEPS=1000000, MINUTES=…, SEED=… for one history alone
+	@scripts/dependencies test
+	$(SWIFT) build --build-tests
+	LARDER_SOAK=1 $(if $(STEPS),LARDER_SOAK_STEPS=$(STEPS)) $(if $(MINUTES),LARDER_SOAK_MINUTES=$(MINUTES)) \
+		$(if $(SEED),LARDER_SOAK_SEED=$(SEED)) $(SWIFT) test --skip-build --disable-xctest --filter 'SoakTests|KintoTests.*whatever'
 
 bench: build ## measure it against nginx, a bare epoll loop and bare SQLite, in one run
 	@scripts/dependencies bench

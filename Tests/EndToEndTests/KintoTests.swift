@@ -191,4 +191,14 @@ import Testing
         try larder.restart()
         #expect(try larder.get(records, basic).text.contains("Changed"))
     }
+
+    @Test(.enabled(if: python.isInstalled, "Kinto could not be installed from PyPI"))
+    func `whatever Larder was told, it answers as Kinto does`() throws {
+        let kinto = try Kinto()
+        let larder = try Larder(config: Self.config(kinto, ", cache: force, fresh: 1m"))
+        let seed = SoakOptions.current?.seed ?? 1
+        var load = KintoLoad(larder: larder, kinto: kinto.port, seed: seed)
+        try load.run(steps: SoakOptions.current == nil ? 150 : 5000)
+        #expect(load.hits > 20, "seed \(seed)")
+    }
 }

@@ -1,0 +1,241 @@
+/// A random history: how Larder is set up, and what happens.
+struct History: Sendable {
+    /// What the config says.
+    struct Setting: Hashable, Sendable, CustomStringConvertible {
+        /// Whether issues say when they were modified.
+        var isDated: Bool
+        /// Lists lag for the whole history, or not at all.
+        var hasLag: Bool
+        var memory: String
+        var disk: String
+
+        var description: String {
+            "modified: \(isDated), lag: \(hasLag ? "1h" : "0s"), memory: \(memory), store: \(disk)"
+        }
+
+        /// How much memory ready answers may take.
+        ///
+        /// With less, an answer that leaves memory before it is committed uncovers the one stored before it; `16KiB` and `0`
+        /// belong here as soon as it does not.
+        static let memories = ["64MiB"]
+
+        /// In microseconds.
+        var lag: Int { hasLag ? 3_600_000_000 : 0 }
+    }
+
+    let seed: UInt64
+    let setting: Setting
+    var steps: [Step]
+
+    /// The history that a seed stands for.
+    ///
+    /// - Parameter kinds: what may happen in it.
+    init(seed: UInt64, length: Int, kinds: Set<StepKind> = StepKind.enabled) {
+        var author = HistoryAuthor(seed: seed, kinds: kinds)
+        self.seed = seed
+        setting = author.setting()
+        steps = author.steps(length)
+    }
+}
+
+extension History: CustomStringConvertible {
+    var description: String {
+        "seed \(seed), \(setting)\n" + steps.map { "  \($0)\n" }.joined()
+    }
+}
+
+/// Makes histories up.
+private struct HistoryAuthor {
+    var random: SeededGenerator
+    let kinds: Set<StepKind>
+    /// Which answers are held at this point.
+    var held: [Int] = []
+    var number = 0
+
+    init(seed: UInt64, kinds: Set<StepKind>) {
+        random = SeededGenerator(seed: seed)
+        self.kinds = kinds
+    }
+
+    mutating func setting() -> History.Setting {
+        History.Setting(
+            isDated: random.once(in: 3),
+            hasLag: random.once(in: 2),
+            memory: random.pick(History.Setting.memories),
+            disk: random.pick(["1GiB", "4MiB"])
+        )
+    }
+
+    mutating func steps(_ length: Int) -> [Step] {
+        var steps: [Step] = []
+        while steps.count < length {
+            for step in next() {
+                if case .ask(let ask) = step, ask.plan.isHeld { held.append(ask.number) }
+                steps.append(step)
+            }
+            if !held.isEmpty, random.once(in: 4) { steps.append(.finish(held.remove(at: random.below(held.count)))) }
+            if kinds.contains(.settle), random.once(in: 3) { steps.append(.settle) }
+        }
+        return steps
+    }
+
+    private mutating func next() -> [Step] {
+        let kind = pickKind()
+        guard kinds.contains(kind) else { return [] }
+        switch kind {
+        case .read, .forcedRead, .conditionalRead, .head, .range, .raw, .heldRead, .brokenRead, .laggingList,
+            .agedAnswer,
+            .staleAnswer:
+            return [.ask(read(kind))]
+        case .write, .heldWrite, .silentWrite, .lostWrite, .failedWrite, .create, .delete: return [.ask(write(kind))]
+        case .change: return [.change(principal(), change(structure: false))]
+        case .changeOfStructure: return [.change(principal(), change(structure: true))]
+        case .creationBehind:
+            return [
+                .change(principal(), .create(Ref(kind: .issue, id: random.below(4) + 1), number: random.below(900)))
+            ]
+        case .deletionBehind: return [.change(principal(), .delete(Ref(kind: .issue, id: random.below(4) + 1)))]
+        case .settle: return [.settle]
+        case .kill:
+            held = []
+            return random.once(in: 2) ? [.settle, .kill] : [.kill]
+        case .restart, .clean: return [kind == .restart ? .restart : .clean]
+        }
+    }
+
+    /// Held answers are let go soon; restarts are dear, and rare.
+    private mutating func pickKind() -> StepKind {
+        let roll = random.below(1000)
+        switch roll {
+        case ..<380: return .read
+        case ..<430: return .forcedRead
+        case ..<470: return .conditionalRead
+        case ..<490: return .head
+        case ..<510: return .range
+        case ..<530: return .raw
+        case ..<600: return .heldRead
+        case ..<630: return .brokenRead
+        case ..<660: return .laggingList
+        case ..<680: return .agedAnswer
+        case ..<700: return .staleAnswer
+        case ..<760: return .write
+        case ..<785: return .heldWrite
+        case ..<800: return .silentWrite
+        case ..<815: return .lostWrite
+        case ..<825: return .failedWrite
+        case ..<835: return .create
+        case ..<845: return .delete
+        case ..<930: return .change
+        case ..<970: return .changeOfStructure
+        case ..<976: return .creationBehind
+        case ..<982: return .deletionBehind
+        case ..<984: return .restart
+        case ..<987: return .kill
+        case ..<989: return .clean
+        default: return .settle
+        }
+    }
+
+    // MARK: Parts
+
+    private mutating func principal() -> String { random.pick(["a", "a", "a", "b", ""]) }
+
+    private mutating func scope() -> Scope {
+        Scope(principal: principal(), language: random.once(in: 6) ? "de" : "")
+    }
+
+    private mutating func nextNumber() -> Int {
+        number += 1
+        return number
+    }
+
+    private mutating func plan() -> Plan {
+        var plan = Plan()
+        plan.style = random.once(in: 3) ? random.below(48) : 0
+        plan.tag = random.below(3)
+        return plan
+    }
+
+    private mutating func read(_ kind: StepKind) -> Ask {
+        let page = random.pick(Page.everything)
+        var ask = Ask(number: nextNumber(), page: page, scope: scope(), plan: plan())
+        switch kind {
+        case .forcedRead: ask.isForced = true
+        case .conditionalRead: ask.isConditional = true
+        case .head: ask.method = "HEAD"
+        case .range:
+            let start = random.below(60)
+            ask.range = start..<start + 1 + random.below(60)
+        case .raw: ask.isRaw = true
+        case .heldRead:
+            ask.plan.isHeld = true
+            ask.plan.isMadeLate = random.once(in: 2)
+            ask.isForced = random.once(in: 2)
+        case .brokenRead:
+            ask.plan.ending = random.pick([.error(isDone: false), .cut, .lost])
+            ask.isForced = random.once(in: 2)
+        case .laggingList:
+            ask.plan.behind = 1 + random.below(3)
+            ask.isForced = random.once(in: 2)
+        case .agedAnswer:
+            ask.plan.age = random.pick([1000, 4000])
+            ask.isForced = random.once(in: 2)
+        case .staleAnswer:
+            ask.plan.isFresh = false
+            ask.isForced = random.once(in: 2)
+        default: break
+        }
+        return ask
+    }
+
+    private mutating func write(_ kind: StepKind) -> Ask {
+        var plan = plan()
+        switch kind {
+        case .heldWrite:
+            plan.isHeld = true
+            plan.isMadeLate = random.once(in: 2)
+        case .silentWrite, .delete: plan.ending = .empty
+        case .lostWrite: plan.ending = .lost
+        case .failedWrite: plan.ending = .error(isDone: random.once(in: 2))
+        default: break
+        }
+        let scope = scope()
+        switch kind {
+        case .create:
+            let edit = Edit.create(Ref(kind: .issue, id: 1 + random.below(6)), number: random.below(900))
+            return Ask(number: nextNumber(), method: "POST", page: .issues(nil), scope: scope, plan: plan, edit: edit)
+        case .delete:
+            let id = 1 + random.below(4)
+            let edit = Edit.delete(Ref(kind: .issue, id: id))
+            return Ask(number: nextNumber(), method: "DELETE", page: .issue(id), scope: scope, plan: plan, edit: edit)
+        default:
+            let edit = change(structure: random.once(in: 3))
+            let method = random.once(in: 4) ? "PUT" : "PATCH"
+            return Ask(
+                number: nextNumber(),
+                method: method,
+                page: Page(of: edit.ref),
+                scope: scope,
+                plan: plan,
+                edit: edit
+            )
+        }
+    }
+
+    private mutating func change(structure: Bool) -> Edit {
+        if structure {
+            return .change(
+                Ref(kind: .issue, id: 1 + random.below(4)),
+                member: random.pick(["user", "labels", "watchers"]),
+                number: random.below(64)
+            )
+        }
+        let kind = random.pick([Kind.user, .label, .issue, .issue])
+        let members = kind.changeable.filter { !["user", "labels", "watchers"].contains($0) }
+        return .change(
+            Ref(kind: kind, id: 1 + random.below(3)),
+            member: random.pick(members),
+            number: random.below(500)
+        )
+    }
+}

@@ -1,0 +1,124 @@
+/// What one answer showed of one member: what it means and how it was spelled.
+struct Shown: Hashable, Sendable {
+    let datum: Datum
+    let spelling: String
+}
+
+/// When an answer was observed, in microseconds of the history's own clock, which counts events.
+struct Moment: Hashable, Sendable {
+    enum Kind: Hashable, Sendable {
+        case detail, list, write
+    }
+
+    /// When its request was sent, minus its `Age`.
+    var start: Int
+    /// When it was complete.
+    var end: Int
+    let kind: Kind
+
+    /// Law 3: a read is as old as the moment its request was sent, a write's answer as new as its completion.
+    var time: Int { kind == .write ? end : start }
+}
+
+/// What the laws say of a member.
+enum Known: Hashable {
+    /// This is its newest value, spelled in one of these ways.
+    case value(Datum, Set<String>)
+    /// Reads that overlapped in time disagree: each document keeps its own literal (law 3).
+    case disputed
+    case nothing
+}
+
+/// Everything that was told of the objects of one scope.
+struct Knowledge {
+    struct Observation {
+        let answer: Int
+        var moment: Moment
+        let members: [String: Shown]
+
+        /// What the object says of itself, where its model has `modified`.
+        func modified(_ isDated: Bool) -> Datum? { isDated ? members["updated"]?.datum : nil }
+    }
+
+    let isDated: Bool
+    /// For how long lists do not override details and writes, in microseconds.
+    let lag: Int
+    private(set) var observations: [Ref: [Observation]] = [:]
+    /// Every spelling of each value that was shown.
+    ///
+    /// A value that is merely spelled differently changes nothing (law 7), so that
+    /// the spelling known first may stay.
+    private var spellings: [Ref: [String: [Datum: Set<String>]]] = [:]
+
+    init(isDated: Bool, lag: Int) {
+        self.isDated = isDated
+        self.lag = lag
+    }
+
+    // MARK: Telling
+
+    /// Takes in an answer, whole (law 8); one that was told before has now been seen at another moment.
+    ///
+    /// - Parameter oldest: every answer still to come began after this; what can decide nothing any more is dropped.
+    mutating func take(_ answer: Int, _ shown: [Ref: [String: Shown]], at moment: Moment, oldest: Int) {
+        for (ref, members) in shown {
+            let members = members.filter { !Kind.undeclared.contains($0.key) }
+            for (member, value) in members {
+                spellings[ref, default: [:]][member, default: [:]][value.datum, default: []].insert(value.spelling)
+            }
+            observations[ref, default: []].removeAll { $0.answer == answer }
+            observations[ref, default: []].append(Observation(answer: answer, moment: moment, members: members))
+            prune(ref, oldest)
+        }
+    }
+
+    /// Keeps the list short: an observation goes when a later one says as much, and overrides all that this one does.
+    private mutating func prune(_ ref: Ref, _ oldest: Int) {
+        guard var all = observations[ref], all.count > 6 else { return }
+        var index = 0
+        while index < all.count {
+            let old = all[index]
+            let isReplaced =
+                old.moment.kind != .write && old.moment.end <= oldest
+                && all.contains { new in
+                    overrides(new, old) && (new.moment.kind != .list || old.moment.kind == .list)
+                        && new.moment.end <= oldest && old.members.keys.allSatisfy { new.members[$0] != nil }
+                        && all.allSatisfy { !overrides(old, $0) || overrides(new, $0) }
+                }
+            if isReplaced { all.remove(at: index) } else { index += 1 }
+        }
+        observations[ref] = all
+    }
+
+    // MARK: Law 3
+
+    /// Whether one observation is newer than another; neither need be.
+    func overrides(_ left: Observation, _ right: Observation) -> Bool {
+        // Where a model declares `modified`, that member decides before any clock.
+        if case .text(let mine)? = left.modified(isDated), case .text(let theirs)? = right.modified(isDated),
+            mine != theirs
+        {
+            return mine > theirs
+        }
+        // For `lag` after a write or a detail answer, an answer of a list does not override its members.
+        if isLagging(left.moment, behind: right.moment) { return false }
+        if isLagging(right.moment, behind: left.moment) { return true }
+        // Reads that overlapped have no order.
+        if left.moment.kind != .write, right.moment.kind != .write { return left.moment.start >= right.moment.end }
+        return left.moment.time > right.moment.time
+    }
+
+    private func isLagging(_ list: Moment, behind other: Moment) -> Bool {
+        list.kind == .list && other.kind != .list && list.start >= other.end && list.start - other.end < lag
+    }
+
+    /// What is known of a member: what all say whom nobody overrides.
+    func newest(_ member: String, of ref: Ref) -> Known {
+        let told = (observations[ref] ?? []).filter { $0.members[member] != nil }
+        guard !told.isEmpty else { return .nothing }
+        let undefeated = told.filter { one in !told.contains { overrides($0, one) } }
+        let values = undefeated.compactMap { $0.members[member] }
+        guard let first = values.first, values.allSatisfy({ $0.datum == first.datum }) else { return .disputed }
+        return .value(first.datum, spellings[ref]?[member]?[first.datum] ?? [])
+    }
+}

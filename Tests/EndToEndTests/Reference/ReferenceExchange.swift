@@ -1,0 +1,22 @@
+/// One request that reached the upstream, and what was said to it.
+struct ReferenceExchange: Sendable {
+    let step: Int
+    let method: String
+    let key: Key
+    /// The event during which it arrived.
+    let arrival: Int
+    var status = 0
+    /// What was sent, or would have been to a GET without conditions.
+    var received: Received?
+    var ending = Plan.Ending.whole
+    /// The first write that was answered while this was on its way (law 3).
+    var overtakenAt: Int?
+    /// Whether a write to the same path was answered while this was on its way (law 10).
+    var isInvalidated = false
+    /// Whether its answer has been made up.
+    var isMade = false
+    /// The event with which its client had the answer.
+    var endedAt: Int?
+
+    var isOver: Bool { endedAt != nil }
+}

@@ -1,0 +1,17 @@
+import Foundation
+import Testing
+
+/// Random histories against a plain account of what an upstream of linked objects answers, and of what the laws allow a
+/// cache to answer.
+@Suite(.scripts) struct ReferenceModelTests {
+    @Test(arguments: 1...4) func `whatever happens, every answer is one that the laws allow`(seed: UInt64) throws {
+        guard SoakOptions.current == nil else { return }
+        var soak = Soak()
+        let failure = soak.run(seed: seed)
+        #expect(failure == nil, "\(failure ?? "")")
+        guard failure == nil else { return }
+        // A history that shows nothing proves nothing.
+        #expect(soak.figures.hits > 20, "\(soak.figures)")
+        #expect(soak.figures.composed > 0, "\(soak.figures)")
+    }
+}

@@ -1,0 +1,148 @@
+extension ReferenceOrigin.State {
+    mutating func apply(_ edit: Edit, _ principal: String) {
+        guard var holdings = holdings[principal] else { return }
+        past[principal, default: []].append(holdings)
+        edit.apply(to: &holdings)
+        self.holdings[principal] = holdings
+    }
+
+    /// What the upstream has of a principal, or had so many changes ago.
+    func holdings(of principal: String, behind: Int) -> Holdings {
+        let past = past[principal] ?? []
+        if behind > 0, past.count >= behind { return past[past.count - behind] }
+        return holdings[principal] ?? Holdings(of: principal)
+    }
+
+    /// A page as the upstream shows it now; nil where there is none.
+    func page(_ key: Key, _ plan: Plan, number: Int) -> Received? {
+        let isList = key.page.subject == nil
+        let holdings = holdings(of: key.scope.principal, behind: isList ? plan.behind : 0)
+        if let subject = key.page.subject, holdings[subject] == nil { return nil }
+        let style = Style(number: plan.style)
+        let values = UpstreamValues(holdings: holdings, scope: key.scope, page: key.page, style: style)
+        let listed = key.page.listed(in: holdings)
+        var renderer = Renderer(key.page, style, isDated: isDated, listed: listed, source: values)
+        renderer.run()
+        let body = renderer.pieces.map { $0[0] }.joined()
+        var plain = Renderer(
+            key.page,
+            Style(number: 0),
+            isDated: isDated,
+            listed: listed,
+            source: UpstreamValues(holdings: holdings, scope: key.scope, page: key.page, style: Style(number: 0))
+        )
+        plain.run()
+        let meaning = plain.pieces.map { $0[0] }.joined()
+        let etag: String? =
+            switch plan.tag {
+            case 1: "\"s\(hash(body + key.description))\""
+            case 2: "W/\"w\(hash(meaning + key.description))\""
+            default: nil
+            }
+        return Received(
+            number: number,
+            page: key.page,
+            scope: key.scope,
+            style: style,
+            isDated: isDated,
+            listed: listed,
+            shown: values.everything(on: key.page, listed: listed, isDated: isDated),
+            body: body,
+            etag: etag,
+            isFresh: plan.isFresh && plan.age < 3600,
+            age: plan.age * 1_000_000
+        )
+    }
+
+    /// Answers a request, and does what it asks for.
+    mutating func make(_ number: Int, _ request: Origin.Request, _ plan: Plan) -> Answer {
+        exchanges[number].ending = plan.ending
+        exchanges[number].isMade = true
+        let key = exchanges[number].key
+        let isWrite = request.method != "GET" && request.method != "HEAD"
+        if isWrite, let edit = plans[exchanges[number].step]?.edit {
+            if plan.ending != .error(isDone: false) { apply(edit, key.scope.principal) }
+            return answerWrite(number, edit, plan)
+        }
+        switch plan.ending {
+        case .error:
+            exchanges[number].status = 500
+            return .json(#"{"message":"broken"}"#, ["Cache-Control": "no-store"], status: 500)
+        case .lost: return .reset
+        case .whole, .cut, .empty: break
+        }
+        guard let received = page(key, plan, number: number) else {
+            exchanges[number].status = 404
+            let body = #"{"message":"Not Found"}"#
+            exchanges[number].received = .absent(key, number: number, body: body)
+            return .json(body, ["Cache-Control": "max-age=0"], status: 404)
+        }
+        exchanges[number].received = received
+        if let etag = received.etag, request["If-None-Match"]?.contains(etag) == true {
+            exchanges[number].status = 304
+            // Nothing that could break off.
+            exchanges[number].ending = .whole
+            return .notModified(fields(received, plan))
+        }
+        exchanges[number].status = 200
+        let answer = Answer.json(received.body, fields(received, plan))
+        guard plan.ending == .cut, request.method == "GET" else { return answer }
+        guard case .send(let head) = answer.steps[0], case .send(let body) = answer.steps[1] else { return answer }
+        return Answer(steps: [.send(head), .send(Array(body.prefix(body.count / 2))), .reset])
+    }
+
+    private mutating func answerWrite(_ number: Int, _ edit: Edit, _ plan: Plan) -> Answer {
+        let subject = Page(of: edit.ref)
+        let key = Key(page: subject, scope: exchanges[number].key.scope)
+        switch plan.ending {
+        case .error:
+            exchanges[number].status = 500
+            return .json(#"{"message":"broken"}"#, status: 500)
+        case .lost: return .reset
+        case .whole, .cut, .empty: break
+        }
+        guard let received = page(key, plan, number: number), plan.ending == .whole else {
+            exchanges[number].status = 204
+            return .empty(204)
+        }
+        exchanges[number].received = received
+        let isNew = exchanges[number].method == "POST"
+        exchanges[number].status = isNew ? 201 : 200
+        return .json(received.body, isNew ? ["Location": subject.target] : [:], status: isNew ? 201 : 200)
+    }
+
+    private func fields(_ received: Received, _ plan: Plan) -> FieldLines {
+        var fields: FieldLines = [
+            "Cache-Control": plan.isFresh ? "max-age=3600" : "max-age=0", "Vary": "Accept-Language",
+        ]
+        if plan.age > 0 { fields.append("Age", "\(plan.age)") }
+        if let etag = received.etag { fields.append("ETag", etag) }
+        return fields
+    }
+
+    private func hash(_ text: String) -> String {
+        var hash: UInt64 = 0xCBF2_9CE4_8422_2325
+        for byte in text.utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01B3 }
+        return String(hash, radix: 16)
+    }
+}
+
+extension Received {
+    /// What is said of something that is not there.
+    static func absent(_ key: Key, number: Int, body: String) -> Received {
+        Received(
+            number: number,
+            page: key.page,
+            scope: key.scope,
+            style: Style(number: 0),
+            isDated: false,
+            listed: [],
+            shown: [:],
+            body: body,
+            etag: nil,
+            isFresh: false,
+            age: 0,
+            hasObjects: false
+        )
+    }
+}

@@ -1,0 +1,52 @@
+/// The upstream of the reference model, served by a real ``Origin``.
+final class ReferenceOrigin: Sendable {
+    struct State {
+        /// What there is now, by principal.
+        var holdings: [String: Holdings] = [:]
+        /// What there was after each change.
+        var past: [String: [Holdings]] = [:]
+        var plans: [Int: (plan: Plan, edit: Edit?)] = [:]
+        var gates: [Int: Gate] = [:]
+        var exchanges: [ReferenceExchange] = []
+        /// The event that is going on.
+        var now = 0
+        let isDated: Bool
+    }
+
+    let state: Monitor<State>
+    let origin: Origin
+
+    init(isDated: Bool) throws {
+        let state = Monitor(State(isDated: isDated))
+        for principal in Scope.principals {
+            state.withLock { $0.holdings[principal] = Holdings(of: principal) }
+        }
+        self.state = state
+        origin = try Origin { Self.answer($0, state) }
+    }
+
+    /// Changes something behind Larder's back.
+    func change(_ principal: String, _ edit: Edit) { state.withLock { $0.apply(edit, principal) } }
+
+    private static func answer(_ request: Origin.Request, _ state: Monitor<State>) -> Answer {
+        guard let step = request["X-Step"].flatMap({ Int($0) }), let page = Page(target: request.target) else {
+            return .empty(204)
+        }
+        let scope = Scope(principal: request["Authorization"] ?? "", language: request["Accept-Language"] ?? "")
+        let (number, plan, gate) = state.withLock { state in
+            state.exchanges.append(
+                ReferenceExchange(
+                    step: step,
+                    method: request.method,
+                    key: Key(page: page, scope: scope),
+                    arrival: state.now
+                )
+            )
+            return (state.exchanges.count - 1, state.plans[step]?.plan ?? Plan(), state.gates[step])
+        }
+        var made = plan.isMadeLate ? nil : state.withLock { $0.make(number, request, plan) }
+        if plan.isHeld { gate?.wait() }
+        made = made ?? state.withLock { $0.make(number, request, plan) }
+        return made ?? .reset
+    }
+}

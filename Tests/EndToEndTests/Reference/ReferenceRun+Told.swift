@@ -1,0 +1,55 @@
+/// What Larder was told with an answer.
+extension ReferenceRun {
+    /// Notes what a write has told, and what it has made worthless (law 10).
+    func wrote(_ ask: Ask, _ ending: Plan.Ending, _ told: Received? = nil, location: String? = nil) {
+        let end = now
+        lastWrite = end
+        var paths = [ask.page.path]
+        if told == nil || ask.method == "POST" || ask.method == "DELETE", let parent = ask.page.parent {
+            paths.append(parent)
+        }
+        if let location { paths.append(location) }
+        let start = reference.state.withLock { state in
+            for index in state.exchanges.indices where !state.exchanges[index].isOver {
+                if state.exchanges[index].overtakenAt == nil { state.exchanges[index].overtakenAt = end }
+                if paths.contains(state.exchanges[index].key.page.path) { state.exchanges[index].isInvalidated = true }
+            }
+            return state.exchanges.last { $0.step == ask.number }?.arrival ?? end
+        }
+        for index in worlds.indices {
+            worlds[index].settle()
+            if let told {
+                worlds[index].untold = [.answer(told, Moment(start: start, end: end, kind: .write), isDocument: false)]
+                worlds[index].settle()
+            }
+            worlds[index].documents = worlds[index].documents.filter { !paths.contains($0.key.page.path) }
+            worlds[index].onDisk = worlds[index].onDisk.filter { !paths.contains($0.key.page.path) }
+        }
+        worlds = World.possible(worlds)
+    }
+
+    /// Notes an answer that came whole.
+    func told(_ exchange: ReferenceExchange, _ received: Received) {
+        guard !exchange.isInvalidated else { return }
+        let key = exchange.key
+        let moment = moment(of: exchange, age: received.age)
+        let overlaps = reference.state.withLock { state in
+            state.exchanges.contains {
+                $0.key == key && $0.step != exchange.step && $0.endedAt ?? 0 > exchange.arrival
+            }
+        }
+        for index in worlds.indices {
+            worlds[index].documents[key] = Document(received: received, isFresh: received.isFresh)
+                .replacing(worlds[index].documents[key], overlaps: overlaps)
+            worlds[index].untold.append(.answer(received, moment, isDocument: true, overlaps: overlaps))
+        }
+    }
+
+    func moment(of exchange: ReferenceExchange, age: Int) -> Moment {
+        Moment(
+            start: exchange.arrival - age,
+            end: exchange.overtakenAt ?? now,
+            kind: exchange.key.page.subject == nil ? .list : .detail
+        )
+    }
+}

@@ -1,0 +1,182 @@
+/// How an answer spells what it says.
+struct Style: Hashable, Sendable {
+    var isIndented = false
+    /// 1 as `1`, `1.0` or `1.00e0`.
+    var numbers = 0
+    var escapes = false
+    /// By how many places the members are turned round.
+    var rotation = 0
+
+    init(number: Int) {
+        isIndented = number % 2 == 1
+        numbers = number / 2 % 3
+        escapes = number / 6 % 2 == 1
+        rotation = number / 12 % 4
+    }
+
+    func spell(_ datum: Datum) -> String {
+        switch datum {
+        case .null, .one(nil): return "null"
+        case .number(let number): return "\(number)" + ["", ".0", ".00e0"][numbers]
+        case .one(let id?): return "\(id)"
+        case .text(let text):
+            guard escapes else { return "\"\(text)\"" }
+            let escaped = text.replacing("é", with: #"\u00e9"#).replacing("/", with: #"\/"#)
+            return "\"\(escaped)\""
+        case .many, .keyed: preconditionFailure("a relation is written object by object")
+        }
+    }
+
+    func name(_ name: String) -> String { escapes && name == "state" ? #""st\u0061te""# : "\"\(name)\"" }
+}
+
+/// A piece of a body: one text, or any of several that mean the same.
+typealias Alternatives = [String]
+
+/// Where the values of a body come from.
+///
+/// The upstream writes its answers from what it has; what a cache may answer is written, by the same hand, from what the
+/// answer showed and what became known since.
+protocol ValueSource {
+    /// The spellings that a member may have; empty where it cannot be known (law 6).
+    func spellings(_ member: String, of ref: Ref, isStranger: Bool) -> Alternatives
+    /// Where a relation leads now.
+    func relation(_ member: String, of ref: Ref) -> Datum
+    /// Where it led in the answer that gave the shape.
+    func pinned(_ member: String, of ref: Ref) -> Datum
+}
+
+/// Writes a page in a style.
+struct Renderer<Source: ValueSource> {
+    let page: Page
+    let style: Style
+    let isDated: Bool
+    /// The objects that the page lists.
+    let listed: [Int]
+    let source: Source
+
+    private(set) var pieces: [Alternatives] = []
+    /// Whether every byte is known.
+    private(set) var isKnown = true
+
+    init(_ page: Page, _ style: Style, isDated: Bool, listed: [Int], source: Source) {
+        (self.page, self.style, self.isDated, self.listed, self.source) = (page, style, isDated, listed, source)
+    }
+
+    mutating func run() {
+        let shape = page.shape(dated: isDated)
+        if let subject = page.subject { return object(subject, shape, isStranger: false, depth: 0) }
+        let refs = listed.map { Ref(kind: page.kind, id: $0) }
+        switch page {
+        case .users, .labels:
+            list(refs, depth: 0) { $0.object($1, shape, isStranger: false, depth: 1) }
+        default:
+            write(
+                "{" + line(1) + style.name("total") + colon + "\(listed.count)," + line(1) + style.name("items") + colon
+            )
+            list(refs, depth: 1) { $0.object($1, shape, isStranger: false, depth: 2) }
+            write(line(0) + "}")
+        }
+    }
+
+    // MARK: Objects
+
+    private mutating func object(_ ref: Ref, _ shape: [Field], isStranger: Bool, depth: Int) {
+        let turn = style.rotation % shape.count
+        let fields = shape[turn...] + shape[..<turn]
+        write("{")
+        for (index, field) in fields.enumerated() {
+            write((index > 0 ? "," : "") + line(depth + 1) + style.name(field.name) + colon)
+            value(field, of: ref, isStranger: isStranger, depth: depth + 1)
+        }
+        write(line(depth) + "}")
+    }
+
+    private mutating func value(_ field: Field, of ref: Ref, isStranger: Bool, depth: Int) {
+        switch field {
+        case .id: write("\(ref.id)")
+        case .plain(let member): choose(source.spellings(member, of: ref, isStranger: isStranger))
+        case .bare(let member):
+            let (now, pinned) = (source.relation(member, of: ref), source.pinned(member, of: ref))
+            // Nothing says whether in the place of null an identity or an object would stand.
+            if pinned.one == nil, now.one != nil { isKnown = false }
+            write(style.spell(now))
+        case .one(let member, let shape):
+            let (now, pinned) = (source.relation(member, of: ref), source.pinned(member, of: ref))
+            guard let id = now.one else { return write("null") }
+            if pinned.one == nil { isKnown = false }
+            object(Ref(kind: .user, id: id), shape, isStranger: pinned.one != id, depth: depth)
+        case .many(let member, let shape):
+            let (now, pinned) = (source.relation(member, of: ref).many, source.pinned(member, of: ref).many)
+            if pinned.isEmpty, !now.isEmpty { isKnown = false }
+            list(now.map { Ref(kind: .label, id: $0) }, depth: depth) {
+                $0.object($1, shape, isStranger: !pinned.contains($1.id), depth: depth + 1)
+            }
+        case .keyed(let member, let shape):
+            keyed(source.relation(member, of: ref).keyed, pinned: source.pinned(member, of: ref).keyed, shape, depth)
+        }
+    }
+
+    private mutating func list(_ refs: [Ref], depth: Int, _ element: (inout Self, Ref) -> Void) {
+        guard !refs.isEmpty else { return write("[]") }
+        write("[")
+        for (index, ref) in refs.enumerated() {
+            write((index > 0 ? "," : "") + line(depth + 1))
+            element(&self, ref)
+        }
+        write(line(depth) + "]")
+    }
+
+    private mutating func keyed(_ now: [String: Int], pinned: [String: Int], _ shape: [Field], _ depth: Int) {
+        guard !now.isEmpty else { return write("{}") }
+        if pinned.isEmpty { isKnown = false }
+        write("{")
+        for (index, (key, id)) in now.sorted(by: { $0.key < $1.key }).enumerated() {
+            write((index > 0 ? "," : "") + line(depth + 1) + "\"\(key)\"" + colon)
+            object(Ref(kind: .user, id: id), shape, isStranger: pinned[key] != id, depth: depth + 1)
+        }
+        write(line(depth) + "}")
+    }
+
+    // MARK: Text
+
+    private var colon: String { style.isIndented ? ": " : ":" }
+
+    private func line(_ depth: Int) -> String {
+        style.isIndented ? "\n" + String(repeating: "  ", count: depth) : ""
+    }
+
+    private mutating func write(_ text: String) {
+        if pieces.last?.count == 1 {
+            pieces[pieces.count - 1][0] += text
+        } else {
+            pieces.append([text])
+        }
+    }
+
+    private mutating func choose(_ spellings: Alternatives) {
+        guard let first = spellings.first else {
+            isKnown = false
+            return
+        }
+        if spellings.count == 1 { write(first) } else { pieces.append(spellings) }
+    }
+}
+
+extension Field {
+    var name: String {
+        switch self {
+        case .id: "id"
+        case .plain(let name), .bare(let name), .one(let name, _), .many(let name, _), .keyed(let name, _): name
+        }
+    }
+}
+
+/// Whether a text is one of those that the pieces can be put together to.
+func matches(_ text: Substring.UTF8View, _ pieces: ArraySlice<Alternatives>) -> Bool {
+    guard let first = pieces.first else { return text.isEmpty }
+    return first.contains { piece in
+        text.starts(with: piece.utf8)
+            && matches(Substring(text.dropFirst(piece.utf8.count)).utf8, pieces.dropFirst())
+    }
+}

@@ -1,0 +1,101 @@
+/// What a client asks of Larder, and what the upstream does should it be asked.
+struct Ask: Hashable, Sendable {
+    /// Names the request upstream, and those steps that finish it.
+    let number: Int
+    var method = "GET"
+    let page: Page
+    let scope: Scope
+    var plan = Plan()
+    var edit: Edit?
+    var isForced = false
+    /// With the ETags that the clients have got for it.
+    var isConditional = false
+    var isRaw = false
+    var range: Range<Int>?
+
+    var key: Key { Key(page: page, scope: scope) }
+    var isWrite: Bool { edit != nil }
+}
+
+/// One step of a history.
+enum Step: Hashable, Sendable {
+    case ask(Ask)
+    /// Lets a held answer go.
+    case finish(Int)
+    /// Something changes behind Larder's back.
+    case change(String, Edit)
+    /// Larder takes in what it was told.
+    case settle
+    case restart
+    case kill
+    case clean
+}
+
+/// What can happen in a history.
+///
+/// What a law asks for that the daemon does not do yet stays out of `enabled`; whoever builds it puts it in.
+enum StepKind: String, CaseIterable, Sendable {
+    case read, forcedRead, conditionalRead, head, range, raw, heldRead
+    case brokenRead, laggingList, agedAnswer, staleAnswer
+    case write, heldWrite, silentWrite, lostWrite, failedWrite, create, delete
+    case change, changeOfStructure, creationBehind, deletionBehind
+    case settle, restart, kill, clean
+
+    static let enabled: Set<StepKind> = Set(allCases)
+}
+
+extension Step: CustomStringConvertible {
+    var description: String {
+        switch self {
+        case .ask(let ask): ask.description
+        case .finish(let number): "finish #\(number)"
+        case .change(let principal, let edit):
+            "behind Larder's back, of \(principal.isEmpty ? "nobody" : principal): \(edit)"
+        case .settle: "settle"
+        case .restart: "restart"
+        case .kill: "kill -9"
+        case .clean: "clean all"
+        }
+    }
+}
+
+extension Ask: CustomStringConvertible {
+    var description: String {
+        var text = "#\(number) \(method) \(page.target) as \(scope)"
+        if isForced { text += ", no-cache" }
+        if isConditional { text += ", If-None-Match" }
+        if isRaw { text += ", raw" }
+        if let range { text += ", bytes=\(range.lowerBound)-\(range.upperBound - 1)" }
+        if let edit { text += ": \(edit)" }
+        return text + "; if asked, the upstream \(plan)"
+    }
+}
+
+extension Edit: CustomStringConvertible {
+    var description: String {
+        switch self {
+        case .change(let ref, let member, let number): "\(member) of \(ref) becomes \(number)"
+        case .create(let ref, let number): "\(ref) is made (\(number))"
+        case .delete(let ref): "\(ref) is deleted"
+        }
+    }
+}
+
+extension Plan: CustomStringConvertible {
+    var description: String {
+        var parts: [String] = []
+        switch ending {
+        case .whole: parts.append("answers")
+        case .error(let isDone): parts.append(isDone ? "fails, having done it" : "fails")
+        case .cut: parts.append("breaks off")
+        case .lost: parts.append("resets the connection, having done it")
+        case .empty: parts.append("answers without a body")
+        }
+        if isHeld { parts.append(isMadeLate ? "when finished" : "later, with what is there now") }
+        if behind > 0 { parts.append("\(behind) changes behind") }
+        if !isFresh { parts.append("stale") }
+        if age > 0 { parts.append("Age \(age)") }
+        parts.append("style \(style), " + ["no ETag", "strong ETag", "weak ETag"][tag])
+        return parts.joined(separator: ", ")
+    }
+}

@@ -1,0 +1,204 @@
+/// An answer as the upstream gave it.
+final class Received: Sendable {
+    /// Its number among all answers of the history.
+    let number: Int
+    let page: Page
+    let scope: Scope
+    let style: Style
+    let isDated: Bool
+    let listed: [Int]
+    /// Every member of every object as it shows it.
+    let shown: [Ref: [String: Shown]]
+    let body: String
+    let etag: String?
+    /// Whether it may be used without asking for as long as the history takes.
+    let isFresh: Bool
+    /// How long before it was asked for it was made, in microseconds.
+    let age: Int
+    /// Whether it tells of objects at all.
+    let hasObjects: Bool
+
+    init(
+        number: Int,
+        page: Page,
+        scope: Scope,
+        style: Style,
+        isDated: Bool,
+        listed: [Int],
+        shown: [Ref: [String: Shown]],
+        body: String,
+        etag: String?,
+        isFresh: Bool,
+        age: Int,
+        hasObjects: Bool = true
+    ) {
+        (self.number, self.page, self.scope, self.style, self.isDated) = (number, page, scope, style, isDated)
+        (self.listed, self.shown, self.body, self.etag) = (listed, shown, body, etag)
+        (self.isFresh, self.age, self.hasObjects) = (isFresh, age, hasObjects)
+    }
+}
+
+/// One thing that Larder may know: a page, for one principal, in one representation.
+struct Key: Hashable, Sendable, CustomStringConvertible {
+    let page: Page
+    let scope: Scope
+
+    var description: String { "\(page.target) of \(scope)" }
+}
+
+/// A stored answer and what has become of it.
+struct Document {
+    let received: Received
+    var isFresh: Bool
+    /// Answers to the same question that were on their way together with this one: none is newer, any may have stayed.
+    var rivals: [Document] = []
+
+    var candidates: [Document] { [self] + rivals }
+
+    /// This one in the place of another, which it may have overlapped with.
+    func replacing(_ other: Document?, overlaps: Bool) -> Document {
+        var document = self
+        if overlaps, let other { document.rivals = other.candidates }
+        return document
+    }
+}
+
+/// Something told that Larder may not have taken in yet.
+///
+/// An answer is passed on before its objects are stored; they are stored in the order in which the answers ended.
+enum Telling {
+    case answer(Received, Moment, isDocument: Bool, overlaps: Bool = false)
+    /// A 304: the document is as it was.
+    case renewal(Key, Moment, isFresh: Bool)
+}
+
+/// One account of what Larder knows.
+///
+/// Where the laws leave open what it knows, there are several.
+struct World {
+    /// What it answers from.
+    var documents: [Key: Document] = [:]
+    /// What is left of that after a crash.
+    var onDisk: [Key: Document] = [:]
+    var knowledge: [Scope: Knowledge] = [:]
+    var untold: [Telling] = []
+
+    /// Which of the accounts that crashes have left it is.
+    var line = 0
+
+    let isDated: Bool
+    let lag: Int
+
+    init(isDated: Bool, lag: Int) {
+        self.isDated = isDated
+        self.lag = lag
+    }
+
+    /// This world, and those that differ from it in what has been taken in by now.
+    var possible: [World] {
+        var worlds = [self]
+        while let last = worlds.last, !last.untold.isEmpty {
+            var next = last
+            next.takeNext()
+            worlds.append(next)
+        }
+        return worlds
+    }
+
+    /// All that these may have become, each once: one line, with as much taken in, is one world.
+    static func possible(_ worlds: [World]) -> [World] {
+        var seen: Set<[Int]> = []
+        return worlds.flatMap(\.possible).filter { seen.insert([$0.line, $0.untold.count]).inserted }
+    }
+
+    /// Everything that was told is known.
+    mutating func settle() { while !untold.isEmpty { takeNext() } }
+
+    private mutating func takeNext() {
+        switch untold.removeFirst() {
+        case .answer(let received, let moment, let isDocument, let overlaps):
+            if received.hasObjects {
+                knowledge[received.scope, default: Knowledge(isDated: isDated, lag: lag)]
+                    .take(received.number, received.shown, at: moment, oldest: moment.start)
+            }
+            if isDocument {
+                let key = Key(page: received.page, scope: received.scope)
+                onDisk[key] = Document(received: received, isFresh: received.isFresh)
+                    .replacing(onDisk[key], overlaps: overlaps)
+            }
+        case .renewal(let key, let moment, let isFresh):
+            guard let document = onDisk[key], isClean(document) else { return }
+            onDisk[key]?.isFresh = isFresh
+            guard document.received.hasObjects else { return }
+            knowledge[key.scope, default: Knowledge(isDated: isDated, lag: lag)]
+                .take(document.received.number, document.received.shown, at: moment, oldest: moment.start)
+        }
+    }
+
+    /// Whether the objects of an answer have not been taken in yet.
+    func isUntold(_ received: Received) -> Bool {
+        untold.contains { telling in
+            guard case .answer(let answer, _, _, _) = telling else { return false }
+            return answer.number == received.number
+        }
+    }
+
+    // MARK: What may be answered
+
+    /// The bodies that a stored answer may be served with, which are its own but for members known newer (law 7).
+    ///
+    /// Nil where not every byte is known (law 6).
+    func composed(_ received: Received) -> [Alternatives]? {
+        guard received.hasObjects else { return [[received.body]] }
+        let source = NewestValues(received: received, knowledge: knowledge[received.scope])
+        var renderer = Renderer(
+            received.page,
+            received.style,
+            isDated: received.isDated,
+            listed: received.listed,
+            source: source
+        )
+        renderer.run()
+        return renderer.isKnown ? renderer.pieces : nil
+    }
+
+    /// Whether nothing newer is known than a document shows.
+    func isClean(_ document: Document) -> Bool {
+        composed(document.received) == [[document.received.body]]
+    }
+}
+
+/// The values of a stored answer, each at its newest.
+struct NewestValues: ValueSource {
+    let received: Received
+    let knowledge: Knowledge?
+
+    func spellings(_ member: String, of ref: Ref, isStranger: Bool) -> Alternatives {
+        if isStranger { return strange(member, of: ref) }
+        guard let own = received.shown[ref]?[member] else {
+            preconditionFailure("\(received.page) never showed \(ref)")
+        }
+        // Only declared members move (law 5).
+        guard !Kind.undeclared.contains(member),
+            case .value(let datum, let spellings)? = knowledge?.newest(member, of: ref)
+        else { return [own.spelling] }
+        // What is merely spelled differently changes nothing (law 7).
+        return datum == own.datum ? [own.spelling] : spellings.sorted()
+    }
+
+    /// An object that the answer did not show there: all of it must be known (law 6).
+    private func strange(_ member: String, of ref: Ref) -> Alternatives {
+        guard !Kind.undeclared.contains(member), case .value(_, let spellings)? = knowledge?.newest(member, of: ref)
+        else {
+            return []
+        }
+        return spellings.sorted()
+    }
+
+    func relation(_ member: String, of ref: Ref) -> Datum {
+        guard case .value(let datum, _)? = knowledge?.newest(member, of: ref) else { return pinned(member, of: ref) }
+        return datum
+    }
+
+    func pinned(_ member: String, of ref: Ref) -> Datum { received.shown[ref]?[member]?.datum ?? .null }
+}
