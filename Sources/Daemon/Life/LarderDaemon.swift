@@ -151,10 +151,10 @@ final class LarderDaemon {
         let (limit, log, ending) = (settings.timeouts.drain, log, ending)
         Task {
             await data.drain(within: limit)
+            // Clients come back with the last number they saw, and hear of the last commits then.
+            parts.changeStreams?.close()
             await parts.cache.settle()
             await parts.store.close()
-            // After the last commit has been told.
-            parts.changeStreams?.close()
             await admin.drain(within: .milliseconds(200))
             log.notice("stopped")
             ending.finish(code: 0)
