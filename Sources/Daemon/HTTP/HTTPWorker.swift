@@ -203,6 +203,8 @@ actor HTTPWorker {
     private func closeAll() {
         guard let host else { return }
         for connection in Array(host.connections.values) { connection.abort() }
+        // Where the last has left before anybody waited for that, nobody else would say so.
+        connectionClosed()
     }
 
     /// Closes everything at once.

@@ -154,10 +154,10 @@ final class LarderDaemon {
             await data.drain(within: limit)
             // The last client has its answer, and perhaps a moment later the cache has it too.
             await parts.proxy.finishTurn()
+            // Clients come back with the last number they saw, and hear of the last commits then.
+            parts.changeStreams?.close()
             await parts.cache.settle()
             await parts.store.close()
-            // After the last commit has been told.
-            parts.changeStreams?.close()
             await admin.drain(within: .milliseconds(200))
             log.notice("stopped")
             ending.finish(code: 0)
