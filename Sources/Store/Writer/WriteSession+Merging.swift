@@ -51,10 +51,12 @@ extension WriteSession {
     ) throws {
         var state = try state(of: record)
         let wasKnown = !state.contributions.isEmpty
+        let wasDeleted = state.isDeleted(model: model, models: models.models, lag: lag)
         let isChanged = state.merge(new, model: model, models: models.models, lag: lag)
         try assign(state.contributions.map { ($0.version, $0.observation.sequence) }, to: record)
         try settle(record, as: state, of: model, models: models.models)
-        if isChanged { markChanged(record, wasKnown: wasKnown) }
+        // What an object says of its own deletion shows in documents though no member of theirs differs.
+        if isChanged || record.isDeleted != wasDeleted { markChanged(record, wasKnown: wasKnown) }
     }
 
     /// Notes what is known of an object apart from its versions.
