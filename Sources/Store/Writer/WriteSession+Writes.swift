@@ -12,10 +12,11 @@ extension WriteSession {
         let owner = try ownership(upstream: write.upstream, principal: write.principal, context: write.context)
         let subjects = try subjects(of: write, preparation, owner)
         if let observation = write.observation, let preparation { _ = try observe(observation, preparation) }
-        // The observation may be the first of its scope.
-        let known =
-            owner.scope == nil
-            ? try ownership(upstream: write.upstream, principal: write.principal, context: write.context) : owner
+        // The observation may be the first of its scope; and what is deleted is remembered for answers on their way to it.
+        var known = owner
+        if owner.scope == nil, write.observation != nil || subjects.contains(where: { $0.own?.isTombstone == true }) {
+            known = try newOwnership(upstream: write.upstream, principal: write.principal, context: write.context)
+        }
         for subject in subjects {
             try mark(
                 subject.object,
@@ -126,6 +127,11 @@ extension WriteSession {
             """
         ).first(.string(upstream), .integer(principal), .string(context)) { $0.integer(0) }
         return Ownership(principal: principal, context: context, scope: scope)
+    }
+
+    private func newOwnership(upstream: String, principal: PrincipalID, context: String) throws -> Ownership {
+        let scope = NameTable.Scope(upstream: upstream, principal: principal, context: context)
+        return Ownership(principal: principal, context: context, scope: try names.scope(scope, in: database))
     }
 
     // MARK: Absence
