@@ -95,15 +95,15 @@ struct MappingMistakesTests {
             """#
         ),
         Mistaken(
-            "FJ-04: one model twice in a body, in two shapes",
+            "FJ-04: one model under a key and its plural",
             #"""
             models: { A: { identity: id } }
             routes:
-              - { path: a, model: [A], root: list, also: [{ model: A, root: object }] }
-              - { path: b, model: [A], root: list, also: [{ model: [A], root: more }] }
+              - { path: a, model: [A], root: posts, also: [{ model: A, root: post }] }
+              - { path: b, model: [A], root: posts, also: [{ model: A, root: first_post }] }
             """#,
             #"""
-            4:56: "A" is the answer's own content already, in another shape; of a body that has both, both are taken
+            4:57: "A" is the answer's own content already, in another shape; of a body that has both, both are taken
             """#
         ),
         Mistaken(
