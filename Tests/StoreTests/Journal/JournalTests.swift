@@ -100,7 +100,9 @@ struct JournalTests {
         let bench = try Bench()
         let receipt = try await bench.receive("/users/1", ada, user)
         try await bench.store.core.write(.prompt) { session in
-            for id in receipt.objects { try session.record(id).map { session.markChanged($0, wasKnown: true, as: .unknown) } }
+            for id in receipt.objects {
+                try session.record(id).map { session.markChanged($0, wasKnown: true, as: .unknown) }
+            }
         }
         #expect(try await bench.changes() == ["created User 1", "unknown User 1"])
         #expect(bench.store.mayHaveChanged(receipt.objects, since: receipt.sequence))
