@@ -108,6 +108,7 @@ final class ReferenceRun {
             try settle()
             idle = nil
             larder.terminate()
+            for index in worlds.indices { worlds[index].forgetUnknown() }
             try larder.start()
         case .kill: try kill()
         case .clean: try clean()
@@ -155,6 +156,7 @@ final class ReferenceRun {
         worlds = survivors
         // A write whose answer never came counts as one that happened (law 10).
         for request in dead where request.ask.isWrite { wrote(request.ask, .lost) }
+        for index in worlds.indices { worlds[index].forgetUnknown() }
         try larder.start()
     }
 
