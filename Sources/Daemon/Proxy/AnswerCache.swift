@@ -15,6 +15,8 @@ final class AnswerCache: Sendable {
     private let log: Logger
     /// Documents that were dropped, of which a reader of the store may still find some.
     private let dropped = Mutex(DroppedDocuments())
+    /// Where answers were kept whose commit is still to come: what the disk has there is older.
+    let awaited = AwaitedCommits()
     /// Bytes of bodies that are kept in memory only, because their commit is still to come.
     private let uncommitted = Atomic<Int>(0)
     /// Past this, answers are not kept: the store cannot follow.
@@ -53,8 +55,10 @@ final class AnswerCache: Sendable {
                 store.remove(document.id)
                 continue
             }
-            let ready = ReadyAnswer(answer, digest: demand.digest, upstream: demand.upstream, base: demand.base)
-            if answer.form != .outdated {
+            var ready = ReadyAnswer(answer, digest: demand.digest, upstream: demand.upstream, base: demand.base)
+            if let newer = kept(insteadOf: ready) {
+                ready = newer
+            } else if answer.form != .outdated, !awaited.contains(demand.digest) {
                 register(ready, under: document.objects, asOf: document.sequence)
                 memory.insert(ready, at: demand.digest)
             }
@@ -62,6 +66,12 @@ final class AnswerCache: Sendable {
             if found.map({ !$0.isPreferred(to: ready, for: demand.directives, now: now) }) ?? true { found = ready }
         }
         return found
+    }
+
+    /// What memory was given in the place of an answer while that was read: it is no older than what the disk had.
+    private func kept(insteadOf ready: ReadyAnswer) -> ReadyAnswer? {
+        memory.answers(at: ready.residence.digest)?
+            .first { $0.variant == ready.variant && $0.key == ready.key && $0.isClean }
     }
 
     /// Puts an answer among those that are flipped when one of its objects changes.
@@ -76,7 +86,8 @@ final class AnswerCache: Sendable {
     /// Keeps an answer that has just arrived whole: in memory now, in the store soon.
     ///
     /// One that a write has overtaken may show objects that are known newer: it is a hit once its commit has told whether
-    /// it does. One that shows none is a hit at once; what the write itself invalidated never comes here.
+    /// it does. One that shows none is a hit at once; what the write itself invalidated never comes here. Until the commit
+    /// the answer that it takes the place of is found nowhere: it is older than what has been passed on.
     ///
     /// - Parameters:
     ///   - sent: when its request was sent, on the store's clock.
@@ -86,11 +97,17 @@ final class AnswerCache: Sendable {
         guard uncommitted.load(ordering: .relaxed) + size <= Self.uncommittedLimit else {
             log.warning("the store cannot follow: an answer was not kept", metadata: ["url": "\(ready.key.url)"])
             memory.remove(ready.residence.digest)
+            store.remove(at: ready.key)
             return
         }
         let rule = ready.isJSON ? reading.rule : nil
         let mayLag = overtakenAt != nil && rule != nil
-        if !mayLag { memory.insert(ready, at: ready.residence.digest) }
+        awaited.insert(ready.residence.digest)
+        if mayLag {
+            memory.removeVariant(of: ready, at: ready.residence.digest)
+        } else {
+            memory.insert(ready, at: ready.residence.digest)
+        }
         uncommitted.add(size, ordering: .relaxed)
         let document = ReceivedDocument(
             key: ready.key,
@@ -113,6 +130,7 @@ final class AnswerCache: Sendable {
         // Handed over at once, so that the store takes it in before any write that is answered from now on.
         store.receive(document) { [self] result in
             committed(result, ready, hasRule: document.rule != nil, mayLag: mayLag)
+            awaited.remove(ready.residence.digest)
             uncommitted.subtract(size, ordering: .relaxed)
         }
     }
