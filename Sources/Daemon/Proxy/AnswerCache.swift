@@ -109,7 +109,7 @@ final class AnswerCache: Sendable {
             memory.insert(ready, at: ready.residence.digest)
         }
         uncommitted.add(size, ordering: .relaxed)
-        let document = ReceivedDocument(
+        var document = ReceivedDocument(
             key: ready.key,
             variant: ready.answer.selection.bytes,
             selectedBy: ready.upstream.context.rest(of: ready.answer.selection),
@@ -118,18 +118,17 @@ final class AnswerCache: Sendable {
             policy: ready.answer.policy.bytes,
             body: ready.answer.body,
             start: sent - age,
-            // A read that began after that write has not overlapped with this one, however long this one takes: the write
-            // lies between them (law 3).
-            end: overtakenAt ?? now,
+            end: now,
             sent: sent,
             kind: reading.kind,
             rule: rule,
             surroundings: reading.surroundings(url: ready.key.url, fields: ready.answer.fields),
             route: reading.route
         )
+        document.overtakenAt = overtakenAt
         // Handed over at once, so that the store takes it in before any write that is answered from now on.
         store.receive(document) { [self] result in
-            committed(result, ready, hasRule: document.rule != nil, mayLag: mayLag)
+            committed(result, ready, hasRule: rule != nil, mayLag: mayLag)
             awaited.remove(ready.residence.digest)
             uncommitted.subtract(size, ordering: .relaxed)
         }
@@ -202,10 +201,8 @@ final class AnswerCache: Sendable {
 
     /// Puts an answer that a 304 has renewed in the place of the one that was asked about.
     ///
-    /// - Parameters:
-    ///   - sent: when the request that the 304 answers was sent, on the store's clock.
-    ///   - overtakenAt: when a write was answered meanwhile.
-    func renew(_ stored: ReadyAnswer, with ready: ReadyAnswer, sent: Int64, overtakenAt: Int64?) {
+    /// - Parameter sent: when the request that the 304 answers was sent, on the store's clock.
+    func renew(_ stored: ReadyAnswer, with ready: ReadyAnswer, sent: Int64) {
         let document = ready.document.load(ordering: .relaxed)
         // Until the commit of what it renews, nobody knows whose changes it would have to follow.
         guard document != 0 else { return }
@@ -217,7 +214,7 @@ final class AnswerCache: Sendable {
         let age = max(0, ready.answer.policy.ageValue) * 1_000_000
         let (head, policy, end) = (
             StoredHead.encode(ready.upstream.storable(ready.answer.fields)), ready.answer.policy.bytes,
-            (overtakenAt ?? now) - age
+            now - age
         )
         Task { [self] in
             do {

@@ -55,7 +55,7 @@ extension Flights {
         let selection = selection(of: renewed, flight)
         if let selection, selection == answer.selection {
             let ready = ready(answer, flight)
-            cache.renew(stored, with: ready, sent: flight.start, overtakenAt: flight.overtakenAt)
+            cache.renew(stored, with: ready, sent: flight.start)
             return serve(ready, by: head, renewed, to: relays)
         }
         // From now on it varies by something else, or must not be kept.
@@ -171,6 +171,6 @@ extension Flights {
         (answer.document, answer.objects) = known
         answer.fields = renewed.fields
         answer.policy = renewed.policy.answer
-        cache.renew(stored, with: ready(answer, flight), sent: flight.start, overtakenAt: flight.overtakenAt)
+        cache.renew(stored, with: ready(answer, flight), sent: flight.start)
     }
 }

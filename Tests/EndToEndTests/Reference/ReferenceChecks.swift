@@ -122,7 +122,7 @@ extension ReferenceRun {
 
     private func renewed(_ exchange: ReferenceExchange, _ received: Received) {
         guard !exchange.isInvalidated else { return }
-        let moment = moment(of: exchange, age: 0)
+        let moment = moment(of: exchange, age: received.age)
         for index in worlds.indices {
             if var document = worlds[index].documents[exchange.key] {
                 document = document.renewed(at: moment, isFresh: received.isFresh)

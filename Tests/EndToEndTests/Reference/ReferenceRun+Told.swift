@@ -11,7 +11,6 @@ extension ReferenceRun {
         if let location { paths.append(location) }
         let start = reference.state.withLock { state in
             for index in state.exchanges.indices where !state.exchanges[index].isOver {
-                if state.exchanges[index].overtakenAt == nil { state.exchanges[index].overtakenAt = end }
                 if paths.contains(state.exchanges[index].key.page.path) { state.exchanges[index].isInvalidated = true }
             }
             return state.exchanges.last { $0.step == ask.number }?.arrival ?? end
@@ -65,7 +64,7 @@ extension ReferenceRun {
     func moment(of exchange: ReferenceExchange, age: Int) -> Moment {
         Moment(
             start: exchange.arrival - age,
-            end: exchange.overtakenAt ?? now,
+            end: now - age,
             kind: exchange.key.page.subject == nil ? .list : .detail
         )
     }

@@ -83,12 +83,12 @@ final class ReferenceRun {
             local: [score]
         routes:
           - { path: "users", model: [User] }
-          - { path: "users/{id:#}", model: User }
+          - { path: "users/{id:#}", model: User, object: { id: id } }
           - { path: "labels", model: [Label] }
-          - { path: "labels/{id:#}", model: Label }
+          - { path: "labels/{id:#}", model: Label, object: { id: id } }
           - { path: "issues", model: [Issue], root: items }
           - { path: "issues", method: POST, model: Issue }
-          - { path: "issues/{id:#}", model: Issue }
+          - { path: "issues/{id:#}", model: Issue, object: { id: id } }
           - { path: "search", model: [Issue], root: items }
         """
     }
