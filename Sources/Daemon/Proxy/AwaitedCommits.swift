@@ -1,7 +1,9 @@
 import Store
 import Synchronization
 
-/// Where answers were kept that are still to be committed, each counted. Any thread.
+/// Where answers were kept that are still to be committed, each counted.
+///
+/// Any thread.
 final class AwaitedCommits: Sendable {
     private let counts = Mutex<[Digest128: Int]>([:])
 
