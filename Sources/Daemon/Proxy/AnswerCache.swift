@@ -76,9 +76,18 @@ final class AnswerCache: Sendable {
 
     /// Puts an answer among those that are flipped when one of its objects changes.
     private func register(_ ready: ReadyAnswer, under objects: [ObjectID], asOf sequence: Int64) {
+        ready.asOf.store(sequence, ordering: .relaxed)
         memory.register(ready, under: objects)
         // A commit between the snapshot and the registration has told nobody of us.
         if store.mayHaveChanged(objects, since: sequence) { ready.residence.isDirty.store(true, ordering: .relaxed) }
+    }
+
+    /// Whether nothing newer is known than an answer shows that was looked up a while ago, and may have left memory since:
+    /// then nobody has flipped it.
+    func isStillClean(_ ready: ReadyAnswer) -> Bool {
+        guard ready.isClean else { return false }
+        guard !ready.residence.isFlipped, let (_, objects) = ready.stored else { return true }
+        return !store.mayHaveChanged(objects, since: ready.asOf.load(ordering: .relaxed))
     }
 
     // MARK: Keeping
@@ -206,9 +215,10 @@ final class AnswerCache: Sendable {
         let document = ready.document.load(ordering: .relaxed)
         // Until the commit of what it renews, nobody knows whose changes it would have to follow.
         guard document != 0 else { return }
+        ready.asOf.store(stored.asOf.load(ordering: .relaxed), ordering: .relaxed)
         memory.register(ready, under: ready.answer.objects)
         // Dirty in the meantime: so is its successor.
-        if !stored.isClean { ready.residence.isDirty.store(true, ordering: .relaxed) }
+        if !isStillClean(stored) { ready.residence.isDirty.store(true, ordering: .relaxed) }
         memory.insert(ready, at: ready.residence.digest)
         // A 304 out of a cache between us and the upstream is as old as that says.
         let age = max(0, ready.answer.policy.ageValue) * 1_000_000

@@ -44,7 +44,7 @@ extension Flights {
     /// The chosen answer is good for longer.
     private func renew(_ stored: ReadyAnswer, by head: UpstreamHead, _ flight: Flight, for relays: [Relay]) {
         // A document that became dirty meanwhile is not what the 304 spoke of.
-        guard stored.isClean, !flight.storesNothing else {
+        guard cache.isStillClean(stored), !flight.storesNothing else {
             return askAgain(relays, stored: flight.stored, insteadOf: flight)
         }
         let renewed = renewed(stored.answer, by: head, flight)
@@ -160,7 +160,7 @@ extension Flights {
     }
 
     private func refresh(_ stored: ReadyAnswer, by head: UpstreamHead, _ flight: Flight) {
-        guard stored.isClean, !flight.storesNothing, let known = stored.stored else { return }
+        guard cache.isStillClean(stored), !flight.storesNothing, let known = stored.stored else { return }
         // Without a validator it tells nothing about the objects in the body, whose times a renewal renews.
         guard known.objects.isEmpty || head.fields.contains("etag") || head.fields.contains("last-modified") else {
             return
