@@ -87,6 +87,28 @@ import Testing
         #expect(try larder.get("/search/users").text.contains(#""name":"second""#))
     }
 
+    @Test(arguments: ["64MiB", "0"])
+    func `a 304 does not count for what a write changed meanwhile, whether or not memory holds it`(memory: String)
+        throws
+    {
+        let gate = Gate()
+        let old = Answer.json(#"[{"id":1,"login":"ada","name":"old"}]"#, Fresh.tagged("l"))
+        let origin = try Origin { _ in old }
+        let larder = try Larder(config: "memory: { maximum_size: \(memory) }\n" + Configs.blog(origin))
+        _ = try larder.get("/users")
+        #expect(try larder.waitForDocuments(1))
+        origin.behave { request in
+            if request.method == "PATCH" { return .json(#"{"id":1,"login":"ada","name":"new"}"#) }
+            if request["If-None-Match"] != nil { return Answer.notModified(Fresh.tagged("l")).after(gate) }
+            return .json(#"[{"id":1,"login":"ada","name":"new"}]"#, Fresh.tagged("m"))
+        }
+        let list = Background { try larder.get("/users", ["Cache-Control": "no-cache"]) }
+        origin.waitForRequests(2)
+        #expect(try larder.request("PATCH", "/users/1", body: "{}").status == 200)
+        gate.open()
+        #expect(try list.value().text == #"[{"id":1,"login":"ada","name":"new"}]"#)
+    }
+
     @Test func `a list asked for before a write, and arriving after it, does not hide it`() throws {
         let gate = Gate()
         // So many that they are still being taken apart when the next request comes.
