@@ -19,9 +19,9 @@ extension Store {
 
     /// A page of objects, in the order of their ids.
     public func objects(_ query: ObjectQuery) async throws(StoreError) -> Page<ObjectRow> {
-        let (models, lag) = (core.models, core.lag)
+        let models = core.models
         return try await core.read { [hasher] in
-            try Inventory(database: $0, hasher: hasher).objects(query, models: models, lag: lag)
+            try Inventory(database: $0, hasher: hasher).objects(query, models: models)
         }
     }
 

@@ -14,9 +14,9 @@ extension Store {
     ///
     /// - Parameter values: whether each object's newest known members are wanted, as they are now.
     public func changes(after start: Int64, limit: Int, values: Bool = false) async throws(StoreError) -> ChangePage? {
-        let (models, lag) = (core.models, core.lag)
+        let models = core.models
         let page = try await core.read { database in
-            var reader = ChangeReader(database, models: models, lag: lag)
+            var reader = ChangeReader(database, models: models)
             return try reader.page(after: start, limit: max(limit, 1), values: values)
         }
         // The writer may have committed what it has not told yet; what is handed out must be known again.

@@ -15,7 +15,7 @@ extension Store {
         after: Int64? = nil,
         patience: Duration = .seconds(1)
     ) async throws(StoreError) -> Page<ShowingDocument> {
-        let (models, lag) = (core.models, core.lag)
+        let models = core.models
         let end = ContinuousClock.now + patience
         var scan = ShowingScan(object: object, position: after)
         var page = Page<ShowingDocument>(rows: [], next: nil)
@@ -30,7 +30,7 @@ extension Store {
             scan = next
             for id in found {
                 let read = try await core.scan { database, _ in
-                    try ShowingReader(database, models: models, lag: lag).document(id, showing: object)
+                    try ShowingReader(database, models: models).document(id, showing: object)
                 }
                 if let read {
                     page.rows.append(read)
@@ -60,9 +60,9 @@ extension Store {
         let page =
             limit > 0
             ? try await documents(showing: object, limit: limit, patience: patience) : Page(rows: [], next: nil)
-        let (models, lag) = (core.models, core.lag)
+        let models = core.models
         let found = try await core.read { database in
-            try ShowingReader(database, models: models, lag: lag).provenance(of: object, showing: page.rows)
+            try ShowingReader(database, models: models).provenance(of: object, showing: page.rows)
         }
         return found.map { ObjectWhy(members: $0.members, sources: $0.sources, documents: page) }
     }

@@ -48,7 +48,6 @@ public final class Store: Sendable {
                     database: database,
                     hasher: core.hasher,
                     clock: core.clock,
-                    lag: core.lag,
                     presence: core.presence,
                     models: core.models,
                     numbers: numbers,
@@ -91,8 +90,7 @@ public final class Store: Sendable {
     ///
     /// Fails with `.newerModel`, and changes nothing, if objects were stored under a newer version of one.
     public func replaceModels(_ models: [String: Models]) async throws(StoreError) {
-        let lag = core.lag
-        let compiled = models.mapValues { UpstreamModels($0, lag: lag) }
+        let compiled = core.compiled(models)
         let versions = ModelVersions(path: core.pool.path, models: models)
         try await core.read { try versions.check(in: $0) }
         core.models = compiled

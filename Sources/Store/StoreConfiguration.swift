@@ -16,6 +16,8 @@ public struct StoreConfiguration: Sendable {
     public var readers: Int
     /// For how long after a write or a detail answer lists do not count, in microseconds.
     public var lag: Int64
+    /// The same for upstreams of which something else holds.
+    public var lags: [String: Int64] = [:]
     /// What each upstream's objects are.
     public var models: [String: Models]
     /// Where time comes from.

@@ -9,7 +9,8 @@ final class StoreCore: Sendable {
     let budget: FileBudget
     let clock: StoreClock
     let hasher: KeyHasher
-    let lag: Int64
+    private let lag: Int64
+    private let lags: [String: Int64]
     let batchDelay: Int64
     let unusedPrincipals: Int64
     let changeLimit: Int64
@@ -43,6 +44,7 @@ final class StoreCore: Sendable {
         clock = StoreClock(source: configuration.time, persisted: file.clock)
         hasher = KeyHasher(secret: file.secret)
         lag = configuration.lag
+        lags = configuration.lags
         let delay = configuration.batchDelay.components
         batchDelay = delay.seconds * 1_000_000 + delay.attoseconds / 1_000_000_000_000
         unusedPrincipals = configuration.unusedPrincipals
@@ -50,8 +52,15 @@ final class StoreCore: Sendable {
         publicNumbers = file.publicNumbers
         recent = RecentChanges(since: file.numbers.sequence)
         admission = Admission(count: configuration.queueLimit, bytes: configuration.queueBytes)
-        let lag = configuration.lag
-        shared = Mutex(Shared(models: configuration.models.mapValues { UpstreamModels($0, lag: lag) }))
+        shared = Mutex(Shared(models: [:]))
+        models = compiled(configuration.models)
+    }
+
+    /// The models with the tools that work by them, each upstream's by its own lag.
+    func compiled(_ models: [String: Models]) -> [String: UpstreamModels] {
+        var compiled: [String: UpstreamModels] = [:]
+        for (upstream, models) in models { compiled[upstream] = UpstreamModels(models, lag: lags[upstream] ?? lag) }
+        return compiled
     }
 
     var models: [String: UpstreamModels] {

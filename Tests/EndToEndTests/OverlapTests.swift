@@ -59,6 +59,56 @@ import Testing
         #expect(try eventually { try larder.get("/users").text == #"[{"id":1,"login":"ada","name":"new"}]"# })
     }
 
+    @Test(arguments: ["64MiB", "0"])
+    func `behind an answer that a write overtook, the one before it is not served any more`(memory: String) throws {
+        let (write, read) = (Gate(), Gate())
+        // So many that they are still being taken apart when the next request comes.
+        let others = (2...20_000).map { #"{"id":\#($0),"login":"u\#($0)","name":"n"}"# }.joined(separator: ",")
+        func list(_ name: String) -> Answer {
+            .json(#"{"items":[{"id":1,"login":"ada","name":"\#(name)"},\#(others)]}"#, Fresh.minute)
+        }
+        let first = list("first")
+        let origin = try Origin { _ in first }
+        let larder = try Larder(config: "memory: { maximum_size: \(memory) }\n" + Configs.blog(origin))
+        _ = try larder.get("/search/users")
+        #expect(try larder.waitForDocuments(1))
+        let second = list("second")
+        origin.behave { request in
+            request.method == "PATCH" ? Answer.json(#"{"id":7}"#).after(write) : second.after(read)
+        }
+        let patch = Background { try larder.request("PATCH", "/posts/7", body: "{}") }
+        origin.waitForRequests(2)
+        let again = Background { try larder.get("/search/users", ["Cache-Control": "no-cache"]) }
+        origin.waitForRequests(3)
+        write.open()
+        #expect(try patch.value().status == 200)
+        read.open()
+        #expect(try again.value().text.contains(#""name":"second""#))
+        #expect(try larder.get("/search/users").text.contains(#""name":"second""#))
+    }
+
+    @Test(arguments: ["64MiB", "0"])
+    func `a 304 does not count for what a write changed meanwhile, whether or not memory holds it`(memory: String)
+        throws
+    {
+        let gate = Gate()
+        let old = Answer.json(#"[{"id":1,"login":"ada","name":"old"}]"#, Fresh.tagged("l"))
+        let origin = try Origin { _ in old }
+        let larder = try Larder(config: "memory: { maximum_size: \(memory) }\n" + Configs.blog(origin))
+        _ = try larder.get("/users")
+        #expect(try larder.waitForDocuments(1))
+        origin.behave { request in
+            if request.method == "PATCH" { return .json(#"{"id":1,"login":"ada","name":"new"}"#) }
+            if request["If-None-Match"] != nil { return Answer.notModified(Fresh.tagged("l")).after(gate) }
+            return .json(#"[{"id":1,"login":"ada","name":"new"}]"#, Fresh.tagged("m"))
+        }
+        let list = Background { try larder.get("/users", ["Cache-Control": "no-cache"]) }
+        origin.waitForRequests(2)
+        #expect(try larder.request("PATCH", "/users/1", body: "{}").status == 200)
+        gate.open()
+        #expect(try list.value().text == #"[{"id":1,"login":"ada","name":"new"}]"#)
+    }
+
     @Test func `a list asked for before a write, and arriving after it, does not hide it`() throws {
         let gate = Gate()
         // So many that they are still being taken apart when the next request comes.

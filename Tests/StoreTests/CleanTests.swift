@@ -101,6 +101,14 @@ struct CleanTests {
         #expect(result.removed.documents == 1)
         #expect(result.removed.objects == 0)
         #expect(!holds("marker-new", bench.folder))
+        // It is not shown with an older value than before as if that were the newest: it has to be asked for again.
+        let stored = try #require(try await bench.document("/issues"))
+        guard case .outdated = stored.form else {
+            Issue.record("served as \(stored.form)")
+            return
+        }
+        #expect(String(decoding: stored.body, as: UTF8.self) == list)
+        try await bench.receive("/issues", list, issues)
         #expect(try await bench.body("/issues") == list)
         await bench.store.close()
     }

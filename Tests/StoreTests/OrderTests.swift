@@ -21,6 +21,24 @@ import Testing
         )
     }
 
+    @Test(arguments: [nil, 0, 60_000_000] as [Int64?])
+    func `each upstream's lists lag by its own lag`(lag: Int64?) async throws {
+        let bench = try Bench { configuration in
+            configuration.lags["slow"] = 3_600_000_000
+            if let lag { configuration.lags["github"] = lag }
+        }
+        try await bench.receive("/issues/1", #"{"id":1,"title":"detail"}"#, issue)
+        try await bench.receive("/issues", #"[{"id":1,"title":"list"}]"#, issues)
+        let newest = lag == 0 ? "list" : "detail"
+        #expect(try await bench.body("/issues/1") == #"{"id":1,"title":"\#(newest)"}"#)
+        // Past half a minute, but not past a whole one.
+        bench.time.advance(40_000_000)
+        try await bench.receive("/more", #"[{"id":1,"title":"more"}]"#, issues)
+        let last = lag == 60_000_000 ? "detail" : "more"
+        #expect(try await bench.body("/issues/1") == #"{"id":1,"title":"\#(last)"}"#)
+        await bench.store.close()
+    }
+
     @Test func `a read sent before a write is older than it, also when reads have repeated what the write said`()
         async throws
     {

@@ -36,17 +36,16 @@ extension Settings {
     }
 
     func storeConfiguration(path: String, models: [String: Models]) -> StoreConfiguration {
-        let lag = upstreams.map(\.lag).max() ?? .zero
         var configuration = StoreConfiguration(
             path: path,
             maximumFileBytes: Int64(store.maximumSize),
             batchDelay: store.batchDelay,
             queueBytes: store.queueSize,
             readers: store.readers,
-            lag: lag.seconds * 1_000_000,
             models: models
         )
         configuration.changes = Int64(store.changes)
+        for upstream in upstreams { configuration.lags[upstream.name] = upstream.lag.seconds * 1_000_000 }
         return configuration
     }
 }

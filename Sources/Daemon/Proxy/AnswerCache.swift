@@ -15,6 +15,8 @@ final class AnswerCache: Sendable {
     private let log: Logger
     /// Documents that were dropped, of which a reader of the store may still find some.
     private let dropped = Mutex(DroppedDocuments())
+    /// Where answers were kept whose commit is still to come: what the disk has there is older.
+    let awaited = AwaitedCommits()
     /// Bytes of bodies that are kept in memory only, because their commit is still to come.
     private let uncommitted = Atomic<Int>(0)
     /// Past this, answers are not kept: the store cannot follow.
@@ -53,8 +55,10 @@ final class AnswerCache: Sendable {
                 store.remove(document.id)
                 continue
             }
-            let ready = ReadyAnswer(answer, digest: demand.digest, upstream: demand.upstream, base: demand.base)
-            if answer.form != .outdated {
+            var ready = ReadyAnswer(answer, digest: demand.digest, upstream: demand.upstream, base: demand.base)
+            if let newer = kept(insteadOf: ready) {
+                ready = newer
+            } else if answer.form != .outdated, !awaited.contains(demand.digest) {
                 register(ready, under: document.objects, asOf: document.sequence)
                 memory.insert(ready, at: demand.digest)
             }
@@ -64,11 +68,26 @@ final class AnswerCache: Sendable {
         return found
     }
 
+    /// What memory was given in the place of an answer while that was read: it is no older than what the disk had.
+    private func kept(insteadOf ready: ReadyAnswer) -> ReadyAnswer? {
+        memory.answers(at: ready.residence.digest)?
+            .first { $0.variant == ready.variant && $0.key == ready.key && $0.isClean }
+    }
+
     /// Puts an answer among those that are flipped when one of its objects changes.
     private func register(_ ready: ReadyAnswer, under objects: [ObjectID], asOf sequence: Int64) {
+        ready.asOf.store(sequence, ordering: .relaxed)
         memory.register(ready, under: objects)
         // A commit between the snapshot and the registration has told nobody of us.
         if store.mayHaveChanged(objects, since: sequence) { ready.residence.isDirty.store(true, ordering: .relaxed) }
+    }
+
+    /// Whether nothing newer is known than an answer shows that was looked up a while ago, and may have left memory since:
+    /// then nobody has flipped it.
+    func isStillClean(_ ready: ReadyAnswer) -> Bool {
+        guard ready.isClean else { return false }
+        guard !ready.residence.isFlipped, let (_, objects) = ready.stored else { return true }
+        return !store.mayHaveChanged(objects, since: ready.asOf.load(ordering: .relaxed))
     }
 
     // MARK: Keeping
@@ -76,7 +95,8 @@ final class AnswerCache: Sendable {
     /// Keeps an answer that has just arrived whole: in memory now, in the store soon.
     ///
     /// One that a write has overtaken may show objects that are known newer: it is a hit once its commit has told whether
-    /// it does. One that shows none is a hit at once; what the write itself invalidated never comes here.
+    /// it does. One that shows none is a hit at once; what the write itself invalidated never comes here. Until the commit
+    /// the answer that it takes the place of is found nowhere: it is older than what has been passed on.
     ///
     /// - Parameters:
     ///   - sent: when its request was sent, on the store's clock.
@@ -86,13 +106,19 @@ final class AnswerCache: Sendable {
         guard uncommitted.load(ordering: .relaxed) + size <= Self.uncommittedLimit else {
             log.warning("the store cannot follow: an answer was not kept", metadata: ["url": "\(ready.key.url)"])
             memory.remove(ready.residence.digest)
+            store.remove(at: ready.key)
             return
         }
         let rule = ready.isJSON ? reading.rule : nil
         let mayLag = overtakenAt != nil && rule != nil
-        if !mayLag { memory.insert(ready, at: ready.residence.digest) }
+        awaited.insert(ready.residence.digest)
+        if mayLag {
+            memory.removeVariant(of: ready, at: ready.residence.digest)
+        } else {
+            memory.insert(ready, at: ready.residence.digest)
+        }
         uncommitted.add(size, ordering: .relaxed)
-        let document = ReceivedDocument(
+        var document = ReceivedDocument(
             key: ready.key,
             variant: ready.answer.selection.bytes,
             selectedBy: ready.upstream.context.rest(of: ready.answer.selection),
@@ -101,18 +127,18 @@ final class AnswerCache: Sendable {
             policy: ready.answer.policy.bytes,
             body: ready.answer.body,
             start: sent - age,
-            // A read that began after that write has not overlapped with this one, however long this one takes: the write
-            // lies between them (law 3).
-            end: overtakenAt ?? now,
+            end: now,
             sent: sent,
             kind: reading.kind,
             rule: rule,
             surroundings: reading.surroundings(url: ready.key.url, fields: ready.answer.fields),
             route: reading.route
         )
+        document.overtakenAt = overtakenAt
         // Handed over at once, so that the store takes it in before any write that is answered from now on.
         store.receive(document) { [self] result in
-            committed(result, ready, hasRule: document.rule != nil, mayLag: mayLag)
+            committed(result, ready, hasRule: rule != nil, mayLag: mayLag)
+            awaited.remove(ready.residence.digest)
             uncommitted.subtract(size, ordering: .relaxed)
         }
     }
@@ -184,22 +210,21 @@ final class AnswerCache: Sendable {
 
     /// Puts an answer that a 304 has renewed in the place of the one that was asked about.
     ///
-    /// - Parameters:
-    ///   - sent: when the request that the 304 answers was sent, on the store's clock.
-    ///   - overtakenAt: when a write was answered meanwhile.
-    func renew(_ stored: ReadyAnswer, with ready: ReadyAnswer, sent: Int64, overtakenAt: Int64?) {
+    /// - Parameter sent: when the request that the 304 answers was sent, on the store's clock.
+    func renew(_ stored: ReadyAnswer, with ready: ReadyAnswer, sent: Int64) {
         let document = ready.document.load(ordering: .relaxed)
         // Until the commit of what it renews, nobody knows whose changes it would have to follow.
         guard document != 0 else { return }
+        ready.asOf.store(stored.asOf.load(ordering: .relaxed), ordering: .relaxed)
         memory.register(ready, under: ready.answer.objects)
         // Dirty in the meantime: so is its successor.
-        if !stored.isClean { ready.residence.isDirty.store(true, ordering: .relaxed) }
+        if !isStillClean(stored) { ready.residence.isDirty.store(true, ordering: .relaxed) }
         memory.insert(ready, at: ready.residence.digest)
         // A 304 out of a cache between us and the upstream is as old as that says.
         let age = max(0, ready.answer.policy.ageValue) * 1_000_000
         let (head, policy, end) = (
             StoredHead.encode(ready.upstream.storable(ready.answer.fields)), ready.answer.policy.bytes,
-            (overtakenAt ?? now) - age
+            now - age
         )
         Task { [self] in
             do {

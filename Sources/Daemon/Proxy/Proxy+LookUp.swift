@@ -10,9 +10,10 @@ extension Proxy {
     func lookUp(_ demand: Demand) async -> ReadyAnswer? {
         while true {
             if let ready = cache.inMemory(demand, now: now), ready.isClean { return ready }
-            guard cache.store.mayHave(demand.digest) else { return admit([], for: demand) }
+            let isAwaited = cache.awaited.contains(demand.digest)
+            guard isAwaited || cache.store.mayHave(demand.digest) else { return admit([], for: demand) }
             let before = invalidations
-            let (finding, isOwn) = await find(demand)
+            let (finding, isOwn) = await find(demand, isAwaited: isAwaited)
             // Not even for a moment may memory have what a write has made worthless: hits are answered on other threads.
             guard before == invalidations else { continue }
             if isOwn { return admit(finding.documents, for: demand) }
@@ -34,9 +35,11 @@ extension Proxy {
     }
 
     /// Reads, or waits for the one who is reading.
-    private func find(_ demand: Demand) async -> (DiskFinding, isOwn: Bool) {
+    ///
+    /// - Parameter isAwaited: whether something newer than what the disk has is still to be committed.
+    private func find(_ demand: Demand, isAwaited: Bool) async -> (DiskFinding, isOwn: Bool) {
         // Who comes after an invalidation must not be given what was read before it.
-        let lookUp = LookUp(key: demand.key, invalidations: invalidations)
+        let lookUp = LookUp(key: demand.key, invalidations: invalidations, isAwaited: isAwaited)
         if lookUps[lookUp] != nil {
             return (await withCheckedContinuation { lookUps[lookUp]?.append($0) }, false)
         }
@@ -57,4 +60,6 @@ struct LookUp: Hashable, Sendable {
     let key: DocumentKey
     /// How many invalidations there had been when it began.
     let invalidations: Int
+    /// Whether it waits for a commit first: who comes after an answer was kept is not given what was read before.
+    let isAwaited: Bool
 }

@@ -109,6 +109,9 @@ final class ReadyAnswer: MemoryResident {
     @inline(__always)
     var isClean: Bool { !residence.isDirty.load(ordering: .relaxed) }
 
+    /// The commit sequence up to which it shows what was known, when it was last looked up or committed.
+    let asOf = Atomic<Int64>(0)
+
     /// Notes what the store has made of it.
     func committed(as id: DocumentID, showing objects: [ObjectID]) {
         shown.withLock { $0 = objects }

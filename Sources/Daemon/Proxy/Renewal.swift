@@ -44,7 +44,7 @@ extension Flights {
     /// The chosen answer is good for longer.
     private func renew(_ stored: ReadyAnswer, by head: UpstreamHead, _ flight: Flight, for relays: [Relay]) {
         // A document that became dirty meanwhile is not what the 304 spoke of.
-        guard stored.isClean, !flight.storesNothing else {
+        guard cache.isStillClean(stored), !flight.storesNothing else {
             return askAgain(relays, stored: flight.stored, insteadOf: flight)
         }
         let renewed = renewed(stored.answer, by: head, flight)
@@ -55,7 +55,7 @@ extension Flights {
         let selection = selection(of: renewed, flight)
         if let selection, selection == answer.selection {
             let ready = ready(answer, flight)
-            cache.renew(stored, with: ready, sent: flight.start, overtakenAt: flight.overtakenAt)
+            cache.renew(stored, with: ready, sent: flight.start)
             return serve(ready, by: head, renewed, to: relays)
         }
         // From now on it varies by something else, or must not be kept.
@@ -160,7 +160,7 @@ extension Flights {
     }
 
     private func refresh(_ stored: ReadyAnswer, by head: UpstreamHead, _ flight: Flight) {
-        guard stored.isClean, !flight.storesNothing, let known = stored.stored else { return }
+        guard cache.isStillClean(stored), !flight.storesNothing, let known = stored.stored else { return }
         // Without a validator it tells nothing about the objects in the body, whose times a renewal renews.
         guard known.objects.isEmpty || head.fields.contains("etag") || head.fields.contains("last-modified") else {
             return
@@ -171,6 +171,6 @@ extension Flights {
         (answer.document, answer.objects) = known
         answer.fields = renewed.fields
         answer.policy = renewed.policy.answer
-        cache.renew(stored, with: ready(answer, flight), sent: flight.start, overtakenAt: flight.overtakenAt)
+        cache.renew(stored, with: ready(answer, flight), sent: flight.start)
     }
 }

@@ -33,10 +33,10 @@ struct CleanSelection {
 
     /// - Parameter now: when the clean was asked for.
     init(_ filter: CleanFilter, in database: Database, now: Int64, of core: StoreCore) throws {
-        let (models, lag) = (core.models, core.lag)
+        let models = core.models
         self.database = database
         self.filter = filter
-        kin = filter.model.flatMap { Kin(of: $0, models, lag: lag) }
+        kin = filter.model.flatMap { Kin(of: $0, models) }
         before = filter.olderThan.map { now - $0 }
         identity = filter.identity.map { Identity($0) }
         var found: [Int64] = []
@@ -200,13 +200,12 @@ private struct Kin {
     let model: String
     let base: String
     let models: [String: UpstreamModels]
-    let lag: Int64
 
     /// Nil for models whose objects go by their own name.
-    init?(of model: String, _ models: [String: UpstreamModels], lag: Int64) {
+    init?(of model: String, _ models: [String: UpstreamModels]) {
         let base = models.values.lazy.map { $0.models.objectName(of: model) }.first { $0 != model }
         guard let base else { return nil }
-        (self.model, self.base, self.models, self.lag) = (model, base, models, lag)
+        (self.model, self.base, self.models) = (model, base, models)
     }
 
     func includes(_ object: ObjectID, in database: Database) throws -> Bool {
@@ -220,11 +219,11 @@ private struct Kin {
         ).first(.integer(object)) { row in
             (state: row.bytes(0), accumulated: row.bytes(1), name: row.string(2), upstream: row.string(3))
         }
-        guard let found, let declared = models[found.upstream]?.models else { return false }
+        guard let found, let declared = models[found.upstream] else { return false }
         guard found.name != model else { return true }
         let state = try DocumentReader(database, models: models)
             .state(in: found.state, accumulated: found.accumulated, of: found.name, upstream: found.upstream)
-        return state.newestPayload(model: found.name, models: declared, lag: lag)
-            .map { declared.isObject($0, of: model) } ?? false
+        return state.newestPayload(model: found.name, models: declared.models, lag: declared.lag)
+            .map { declared.models.isObject($0, of: model) } ?? false
     }
 }

@@ -1,4 +1,5 @@
 import GRDB
+import Mapping
 
 /// Removes what a filter means: documents, their objects, and the bytes of both.
 ///
@@ -125,7 +126,10 @@ struct Cleaner {
             // Another document shows the very bytes, or another answer brought them.
             let kept = record.contributing.filter { $0.uses > 0 || $0.observation != observation }
             guard kept.count != record.contributing.count else { continue }
+            let known = try session.observation(observation)
             try session.reassign(kept.map { ($0.version, $0.observation) }, to: record)
+            // What is left is older, or in dispute with what went: it does not come back, but is asked for again.
+            try session.apply(.unobserved(known.kind == .write ? known.end : known.start), to: record)
         }
         return objects
     }

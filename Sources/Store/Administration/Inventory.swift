@@ -36,7 +36,7 @@ struct Inventory {
         return count
     }
 
-    func objects(_ query: ObjectQuery, models: [String: UpstreamModels], lag: Int64) throws -> Page<ObjectRow> {
+    func objects(_ query: ObjectQuery, models: [String: UpstreamModels]) throws -> Page<ObjectRow> {
         let reader = try DocumentReader(database, models: models)
         var found: [(row: ObjectRow, state: [UInt8], accumulated: [UInt8], scope: Int64)] = []
         let limit = max(query.limit, 1)
@@ -100,13 +100,14 @@ struct Inventory {
                 upstream: row.upstream
             )
             row.observed = state.contributions.map(\.observation.end).max() ?? 0
-            if let models = models[row.upstream]?.models {
-                row.json = state.plainJSON(model: row.model, models: models, lag: lag) ?? []
+            if let models = models[row.upstream] {
+                row.json = state.plainJSON(model: row.model, models: models.models, lag: models.lag) ?? []
             }
             if row.json.isEmpty, let newest = state.contributions.first {
                 row.json = Reference.plain(newest.payload)
             }
-            if case .mapped(let members) = query.view, let models = models[row.upstream]?.models {
+            if case .mapped(let members) = query.view, let known = models[row.upstream] {
+                let (models, lag) = (known.models, known.lag)
                 let payload = state.newestPayload(model: row.model, models: models, lag: lag) ?? row.json
                 row.mapped = DocumentMapper(models: models).mapObject(
                     payload,

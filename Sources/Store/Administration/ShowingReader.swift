@@ -5,12 +5,10 @@ import Mapping
 struct ShowingReader {
     private let database: Database
     private let models: [String: UpstreamModels]
-    private let lag: Int64
 
-    init(_ database: Database, models: [String: UpstreamModels], lag: Int64) {
+    init(_ database: Database, models: [String: UpstreamModels]) {
         self.database = database
         self.models = models
-        self.lag = lag
     }
 
     // MARK: Documents
@@ -138,7 +136,7 @@ struct ShowingReader {
         let provenance = state.provenance(
             model: found.model,
             models: models[found.upstream]?.models ?? .none,
-            lag: lag,
+            lag: models[found.upstream]?.lag ?? 0,
             others: try others(than: state, in: documents, of: found.model, upstream: found.upstream)
         )
         var sources: [Int64: ObservationSource] = [:]

@@ -49,6 +49,10 @@ public struct ReceivedDocument: Sendable {
     public var start: Int64
     /// The moment its last byte arrived.
     public var end: Int64
+    /// When a write to its upstream was answered first while it was on its way; nil: none was.
+    ///
+    /// An answer to the same question that was whole after that is the later one.
+    public var overtakenAt: Int64?
     /// The moment its request was sent: what began before a clean or an invalidation stores nothing of it.
     public var sent: Int64
     /// What kind of look at the objects it is.

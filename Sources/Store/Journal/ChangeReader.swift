@@ -15,14 +15,12 @@ struct ChangeReader {
 
     private let database: Database
     private let models: [String: UpstreamModels]
-    private let lag: Int64
     /// What collections stand for, as far as they were met.
     private var collections: [Int64: Names] = [:]
 
-    init(_ database: Database, models: [String: UpstreamModels], lag: Int64) {
+    init(_ database: Database, models: [String: UpstreamModels]) {
         self.database = database
         self.models = models
-        self.lag = lag
     }
 
     /// The changes after a sequence, so many at most; nil if no journal is kept.
@@ -73,7 +71,7 @@ struct ChangeReader {
     /// An entry with the names of its object; nil if nobody knows them any more.
     private mutating func change(_ entry: Journal.Entry, at time: Int64, values: Bool) throws -> ObjectChange? {
         guard let row = try row(of: entry.object), let names = try names(of: row.collection) else { return nil }
-        let models = models[names.upstream]?.models
+        let known = models[names.upstream]
         var change = ObjectChange(
             sequence: entry.sequence,
             kind: entry.kind,
@@ -83,12 +81,12 @@ struct ChangeReader {
             context: names.context,
             model: names.model,
             identity: row.identity.text,
-            id: Self.spelling(of: row, as: names.model, models)
+            id: Self.spelling(of: row, as: names.model, known?.models)
         )
-        if values, !row.isDeleted, let models {
-            let state = try DocumentReader(database, models: self.models)
+        if values, !row.isDeleted, let known {
+            let state = try DocumentReader(database, models: models)
                 .state(in: row.state, accumulated: row.accumulated, of: names.model, upstream: names.upstream)
-            change.json = state.plainJSON(model: names.model, models: models, lag: lag)
+            change.json = state.plainJSON(model: names.model, models: known.models, lag: known.lag)
         }
         return change
     }

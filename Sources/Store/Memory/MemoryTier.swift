@@ -126,6 +126,11 @@ public final class MemoryTier<Answer: MemoryResident>: Sendable {
         removeAnswers(at: digest) { $0 === answer }
     }
 
+    /// Removes what is held of an answer's variant.
+    public func removeVariant(of answer: Answer, at digest: Digest128) {
+        removeAnswers(at: digest) { $0.variant == answer.variant && $0.key == answer.key }
+    }
+
     /// Removes the answers of a path, for every query, principal, context and variant.
     public func remove(upstream: String, path: String) {
         let target = Target(upstream: upstream, url: path)
@@ -183,10 +188,6 @@ public final class MemoryTier<Answer: MemoryResident>: Sendable {
     @inlinable
     func shard(_ digest: Digest128) -> ShardBox {
         shards[Int(truncatingIfNeeded: digest.low &>> 32) & (Self.shardCount - 1)]
-    }
-
-    private func removeVariant(of answer: Answer, at digest: Digest128) {
-        removeAnswers(at: digest) { $0.variant == answer.variant && $0.key == answer.key }
     }
 
     private func removeAnswers(at digest: Digest128, where isRemoved: (Answer) -> Bool) {

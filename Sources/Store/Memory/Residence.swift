@@ -16,6 +16,8 @@ public final class Residence: Sendable {
     let isUsedSinceReport = Atomic<Bool>(false)
     /// No longer resident: its places in lists may be forgotten.
     let isRetired = Atomic<Bool>(false)
+    /// Whether changes of its objects flip it: not once it has left, or was too large to be taken.
+    public var isFlipped: Bool { !isRetired.load(ordering: .relaxed) }
     /// The objects it is registered under; written with the lock of `Showings` held.
     let objects = Mutex<[ObjectID]>([])
     /// Its place in its shard's ring; guarded by the shard's lock.

@@ -29,7 +29,9 @@ extension WriteSession {
         )
         let digest = hasher.digest(key)
         let predecessors = try documents(of: key, under: digest, variant: document.variant)
-        let isOvertaken = try predecessors.contains { try self.observation($0.observation).end > document.end }
+        let isOvertaken = try predecessors.contains {
+            try self.observation($0.observation).end > min(document.end, document.overtakenAt ?? .max)
+        }
         // What an intermediary has kept for a while does not speak of what happened since (law 3).
         let age = max(document.sent - document.start, 0)
         let observation = newObservation(

@@ -45,6 +45,7 @@ extension WriteSession {
     /// Marks one object, unless something newer is known of it.
     func apply(_ mark: ObjectMark, to record: ObjectRecord) throws {
         if let known = record.mark, known.time >= mark.time { return }
+        let lag = try lag(of: record)
         let contributing = Array(record.contributing)
         let newer = try contributing.filter {
             mark.isOverridden(by: try observation($0.observation), lag: lag)
@@ -61,6 +62,7 @@ extension WriteSession {
 
     /// What is newer than the mark takes the place of what was known before it; after a tombstone it is a new object.
     func supersede(_ mark: ObjectMark, of record: ObjectRecord) throws {
+        let lag = try lag(of: record)
         let contributing = Array(record.contributing)
         let kept = try contributing.filter {
             mark.isOverridden(by: try observation($0.observation), lag: lag)
@@ -73,15 +75,22 @@ extension WriteSession {
         record.setMark(.unobserved(mark.time))
     }
 
+    /// For how long lists of an object's upstream do not count; nothing is believed of an upstream without models.
+    private func lag(of record: ObjectRecord) throws -> Int64 {
+        let scope = try names.collection(record.collection, in: database).scope
+        return models[try names.scope(scope, in: database).upstream]?.lag ?? 0
+    }
+
     private func gatherAnew(_ record: ObjectRecord) throws {
         let (scope, model) = try names.collection(record.collection, in: database)
-        guard let models = models[try names.scope(scope, in: database).upstream]?.models else { return }
+        guard let models = models[try names.scope(scope, in: database).upstream] else { return }
         try settle(record, as: try state(of: record), of: model, models: models)
     }
 
     /// Whether all that is known of an object is newer than its mark.
     func isCounting(_ record: ObjectRecord) throws -> Bool {
         guard let mark = record.mark, !record.contributing.isEmpty else { return false }
+        let lag = try lag(of: record)
         return try record.contributing.allSatisfy {
             mark.isOverridden(by: try observation($0.observation), lag: lag)
         }
@@ -136,9 +145,11 @@ extension WriteSession {
 
     /// Whether an object has a key of this value today: the index also has those that it once had.
     private func isKnown(_ record: ObjectRecord, by key: String, model: String, upstream: String) throws -> Bool {
-        guard let models = models[upstream]?.models else { return false }
+        guard let models = models[upstream] else { return false }
         let state = try state(of: record)
-        let payload = state.mergedPayload(model: model, models: models, lag: lag) ?? state.contributions.first?.payload
-        return models.keys(in: payload ?? [], of: model).contains { $0.value.utf8.elementsEqual(key.utf8) }
+        let payload =
+            state.mergedPayload(model: model, models: models.models, lag: models.lag)
+            ?? state.contributions.first?.payload
+        return models.models.keys(in: payload ?? [], of: model).contains { $0.value.utf8.elementsEqual(key.utf8) }
     }
 }

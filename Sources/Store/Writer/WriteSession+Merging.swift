@@ -15,7 +15,7 @@ extension WriteSession {
         let model = try names.collection(record.collection, in: database).model
         var new = new
         if let mark = record.mark {
-            new = new.filter { mark.isOverridden(by: $0.observation, lag: lag) }
+            new = new.filter { mark.isOverridden(by: $0.observation, lag: models.lag) }
             if mark.isTombstone { new.removeAll { models.models.saysDeleted($0.payload, of: model) } }
             // What is older tells nothing of what there is now, nor does what says once more that it is gone.
             guard !new.isEmpty else { return }
@@ -39,15 +39,15 @@ extension WriteSession {
         if new.count == 1, contributing.count == 1, contributing[0].version == new[0].version {
             // Seen again as it was: only the time can be newer.
             let old = try observation(contributing[0].observation)
-            if ObjectState.isNeedless(old, beside: new[0].observation, lag: lag) {
+            if ObjectState.isNeedless(old, beside: new[0].observation, lag: models.lag) {
                 return try assign([(new[0].version, new[0].observation.sequence)], to: record)
             }
-            if ObjectState.isNeedless(new[0].observation, beside: old, lag: lag) { return }
+            if ObjectState.isNeedless(new[0].observation, beside: old, lag: models.lag) { return }
         }
         var state = try state(of: record)
-        let isChanged = state.merge(new, model: model, models: models.models, lag: lag, changes: &changes)
+        let isChanged = state.merge(new, model: model, models: models.models, lag: models.lag, changes: &changes)
         try assign(state.contributions.map { ($0.version, $0.observation.sequence) }, to: record)
-        record.merged = .some(state.mergedPayload(model: model, models: models.models, lag: lag))
+        record.merged = .some(state.mergedPayload(model: model, models: models.models, lag: models.lag))
         if isChanged { markChanged(record, wasKnown: !contributing.isEmpty) }
     }
 
@@ -61,10 +61,10 @@ extension WriteSession {
     ) throws {
         var state = try state(of: record)
         let wasKnown = !state.contributions.isEmpty
-        let wasDeleted = wasKnown && state.isDeleted(model: model, models: models.models, lag: lag)
-        let isChanged = state.merge(new, model: model, models: models.models, lag: lag, changes: &changes)
+        let wasDeleted = wasKnown && state.isDeleted(model: model, models: models.models, lag: models.lag)
+        let isChanged = state.merge(new, model: model, models: models.models, lag: models.lag, changes: &changes)
         try assign(state.contributions.map { ($0.version, $0.observation.sequence) }, to: record)
-        try settle(record, as: state, of: model, models: models.models)
+        try settle(record, as: state, of: model, models: models)
         let isDeleted = record.isDeleted == true
         if isDeleted != wasDeleted {
             // What decides of it need not be a property that documents share.
@@ -75,19 +75,19 @@ extension WriteSession {
     }
 
     /// Notes what is known of an object apart from its versions.
-    func settle(_ record: ObjectRecord, as state: ObjectState, of model: String, models: Models) throws {
+    func settle(_ record: ObjectRecord, as state: ObjectState, of model: String, models: UpstreamModels) throws {
         record.merged = .some(try merged(state, of: model, models: models))
-        if !models.isSimple(model) {
+        if !models.models.isSimple(model) {
             record.accumulated = state.accumulation.bytes
-            record.isDeleted = state.isDeleted(model: model, models: models, lag: lag)
+            record.isDeleted = state.isDeleted(model: model, models: models.models, lag: models.lag)
         }
         record.isModified = true
     }
 
     /// The newest members, where the first version does not have them all as they lie in the file.
-    private func merged(_ state: ObjectState, of model: String, models: Models) throws -> [UInt8]? {
-        if let merged = state.mergedPayload(model: model, models: models, lag: lag) { return merged }
-        guard models.version(of: model) > 0, let first = state.contributions.first else { return nil }
+    private func merged(_ state: ObjectState, of model: String, models: UpstreamModels) throws -> [UInt8]? {
+        if let merged = state.mergedPayload(model: model, models: models.models, lag: models.lag) { return merged }
+        guard models.models.version(of: model) > 0, let first = state.contributions.first else { return nil }
         return try payload(of: first.version) == first.payload ? nil : first.payload
     }
 
@@ -140,10 +140,10 @@ extension WriteSession {
         let (scope, model) = try names.collection(record.collection, in: database)
         let upstream = try names.scope(scope, in: database).upstream
         record.merged = .some(nil)
-        if let models = models[upstream]?.models, contributions.count > 1 || !models.isSimple(model) {
+        if let models = models[upstream], contributions.count > 1 || !models.models.isSimple(model) {
             var state = try state(of: record)
             // What the answer that went alone had to tell goes with it.
-            state.gatherAnew(model: model, models: models)
+            state.gatherAnew(model: model, models: models.models)
             try settle(record, as: state, of: model, models: models)
         }
         markChanged(record, wasKnown: true)

@@ -146,7 +146,7 @@ extension WriteSession {
         var taken: Set<Int64> = []
         // Neighbours are mostly of one model.
         var (model, collection, declared) = ("", Int64(0), 0)
-        let mayBeMarked = recentMarks.mayConcern(observation, lag: lag)
+        let mayBeMarked = recentMarks.mayConcern(observation, lag: models.lag)
         for (occurrence, content) in zip(decomposed.occurrences, preparation.contents) {
             if occurrence.name.model != model {
                 model = occurrence.name.model

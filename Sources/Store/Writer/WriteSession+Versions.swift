@@ -16,8 +16,8 @@ extension WriteSession {
         for (id, declared) in found {
             guard let record = try record(id) else { continue }
             let (scope, model) = try names.collection(record.collection, in: database)
-            guard let models = models[try names.scope(scope, in: database).upstream]?.models,
-                declared < models.version(of: model)
+            guard let models = models[try names.scope(scope, in: database).upstream],
+                declared < models.models.version(of: model)
             else { continue }
             try settle(record, as: try state(of: record), of: model, models: models)
         }

@@ -62,7 +62,6 @@ final class WriteSession {
     let database: Database
     let hasher: KeyHasher
     let clock: StoreClock
-    let lag: Int64
     let presence: KeyPresence
     var models: [String: UpstreamModels]
     var numbers: Numbers
@@ -90,7 +89,6 @@ final class WriteSession {
         database: Database,
         hasher: KeyHasher,
         clock: StoreClock,
-        lag: Int64,
         presence: KeyPresence,
         models: [String: UpstreamModels],
         numbers: Numbers,
@@ -99,7 +97,6 @@ final class WriteSession {
         self.database = database
         self.hasher = hasher
         self.clock = clock
-        self.lag = lag
         self.presence = presence
         self.models = models
         self.numbers = numbers

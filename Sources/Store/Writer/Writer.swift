@@ -25,7 +25,6 @@ final class Writer {
                     database: database,
                     hasher: core.hasher,
                     clock: core.clock,
-                    lag: core.lag,
                     presence: core.presence,
                     models: core.models,
                     numbers: numbers,

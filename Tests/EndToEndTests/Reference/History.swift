@@ -14,10 +14,7 @@ struct History: Sendable {
         }
 
         /// How much memory ready answers may take.
-        ///
-        /// With less, an answer that leaves memory before it is committed uncovers the one stored before it; `16KiB` and `0`
-        /// belong here as soon as it does not.
-        static let memories = ["64MiB"]
+        static let memories = ["64MiB", "64MiB", "16KiB", "0"]
 
         /// In microseconds.
         var lag: Int { hasLag ? 3_600_000_000 : 0 }

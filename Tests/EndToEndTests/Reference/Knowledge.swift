@@ -29,6 +29,28 @@ enum Known: Hashable {
     case nothing
 }
 
+/// What is known of an object apart from answers that show it (law 10).
+enum Mark: Hashable, Sendable {
+    /// A write was over then, and nobody was told what it did to the object.
+    case unobserved(Int)
+    /// It was known to be deleted then.
+    case tombstone(Int)
+
+    var time: Int {
+        switch self {
+        case .unobserved(let time), .tombstone(let time): time
+        }
+    }
+
+    var isTombstone: Bool { if case .tombstone = self { true } else { false } }
+
+    /// Whether an answer is newer; a list that lags behind a deletion is not.
+    func isOverridden(by moment: Moment, lag: Int) -> Bool {
+        guard moment.time > time else { return false }
+        return !(isTombstone && moment.kind == .list && moment.start - time < lag)
+    }
+}
+
 /// Everything that was told of the objects of one scope.
 struct Knowledge {
     struct Observation {
@@ -44,6 +66,7 @@ struct Knowledge {
     /// For how long lists do not override details and writes, in microseconds.
     let lag: Int
     private(set) var observations: [Ref: [Observation]] = [:]
+    private(set) var marks: [Ref: Mark] = [:]
     /// Every spelling of each value that was shown.
     ///
     /// A value that is merely spelled differently changes nothing (law 7), so that
@@ -67,9 +90,36 @@ struct Knowledge {
                 spellings[ref, default: [:]][member, default: [:]][value.datum, default: []].insert(value.spelling)
             }
             observations[ref, default: []].removeAll { $0.answer == answer }
+            if let mark = marks[ref] {
+                guard mark.isOverridden(by: moment, lag: lag) else { continue }
+                if mark.isTombstone {
+                    // Another object of the same name: nothing of the old one is known of it.
+                    observations[ref]?.removeAll { !mark.isOverridden(by: $0.moment, lag: lag) }
+                    marks[ref] = .unobserved(mark.time)
+                }
+            }
             observations[ref, default: []].append(Observation(answer: answer, moment: moment, members: members))
             prune(ref, oldest)
         }
+    }
+
+    /// Takes in what was not told by showing the object.
+    mutating func mark(_ ref: Ref, _ mark: Mark) {
+        if let known = marks[ref], known.time >= mark.time { return }
+        if mark.isTombstone, (observations[ref] ?? []).contains(where: { mark.isOverridden(by: $0.moment, lag: lag) }) {
+            return
+        }
+        marks[ref] = mark
+    }
+
+    /// What was marked and never shown is known only as long as the process lives.
+    mutating func forgetUnknown() {
+        marks = marks.filter { !(observations[$0.key] ?? []).isEmpty }
+    }
+
+    /// Whether a document of that moment may show an object as if nothing had happened.
+    func isCurrent(_ ref: Ref, at moment: Moment) -> Bool {
+        marks[ref].map { $0.isOverridden(by: moment, lag: lag) } ?? true
     }
 
     /// Keeps the list short: an observation goes when a later one says as much, and overrides all that this one does.
@@ -114,7 +164,7 @@ struct Knowledge {
 
     /// What is known of a member: what all say whom nobody overrides.
     func newest(_ member: String, of ref: Ref) -> Known {
-        let told = (observations[ref] ?? []).filter { $0.members[member] != nil }
+        let told = (observations[ref] ?? []).filter { $0.members[member] != nil && isCurrent(ref, at: $0.moment) }
         guard !told.isEmpty else { return .nothing }
         let undefeated = told.filter { one in !told.contains { overrides($0, one) } }
         let values = undefeated.compactMap { $0.members[member] }

@@ -105,13 +105,14 @@ extension ReferenceRun {
             // Served as it came while its objects are being taken apart.
             if world.isUntold(document.received), answer.fits(own) { return true }
             // Law 6: what cannot be composed is a miss, or, with the upstream away, served as received.
-            guard let composed = world.composed(document.received) ?? (mayBeStale ? own : nil) else { return false }
+            guard let composed = world.composed(document) ?? (mayBeStale ? own : nil) else { return false }
             return answer.fits(composed)
         }
     }
 
     /// What Larder was told with the answers to a request.
     private func tell(_ exchanges: [ReferenceExchange], _ answer: CheckedAnswer) {
+        for exchange in exchanges where exchange.status == 404 { absent(exchange) }
         for exchange in exchanges where exchange.method == "GET" {
             guard let received = exchange.received, exchange.ending == .whole else { continue }
             if exchange.status == 200 || exchange.status == 404 { told(exchange, received) }
@@ -121,13 +122,14 @@ extension ReferenceRun {
 
     private func renewed(_ exchange: ReferenceExchange, _ received: Received) {
         guard !exchange.isInvalidated else { return }
-        let moment = moment(of: exchange, age: 0)
+        let moment = moment(of: exchange, age: received.age)
         for index in worlds.indices {
-            worlds[index].documents[exchange.key]?.isFresh = received.isFresh
-            if let rivals = worlds[index].documents[exchange.key]?.rivals {
-                worlds[index].documents[exchange.key]?.rivals = rivals.map {
-                    Document(received: $0.received, isFresh: received.isFresh || $0.isFresh)
+            if var document = worlds[index].documents[exchange.key] {
+                document = document.renewed(at: moment, isFresh: received.isFresh)
+                document.rivals = document.rivals.map {
+                    $0.renewed(at: moment, isFresh: received.isFresh || $0.isFresh)
                 }
+                worlds[index].documents[exchange.key] = document
             }
             worlds[index].untold.append(.renewal(exchange.key, moment, isFresh: received.isFresh))
         }
@@ -169,7 +171,7 @@ extension ReferenceRun {
                 text += "  nothing is stored\n"
                 continue
             }
-            let pieces = world.composed(document.received).map { $0.map { $0.joined(separator: "|") }.joined() }
+            let pieces = world.composed(document).map { $0.map { $0.joined(separator: "|") }.joined() }
             text +=
                 "  account \(index + 1) allows (\(document.isFresh ? "fresh" : "stale"))\n    \(pieces ?? "a miss only")\n"
             text += "    received as\n    \(document.received.body)\n"

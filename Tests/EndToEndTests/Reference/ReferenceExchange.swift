@@ -9,8 +9,6 @@ struct ReferenceExchange: Sendable {
     /// What was sent, or would have been to a GET without conditions.
     var received: Received?
     var ending = Plan.Ending.whole
-    /// The first write that was answered while this was on its way (law 3).
-    var overtakenAt: Int?
     /// Whether a write to the same path was answered while this was on its way (law 10).
     var isInvalidated = false
     /// Whether its answer has been made up.

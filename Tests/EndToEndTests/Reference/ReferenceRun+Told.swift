@@ -11,7 +11,6 @@ extension ReferenceRun {
         if let location { paths.append(location) }
         let start = reference.state.withLock { state in
             for index in state.exchanges.indices where !state.exchanges[index].isOver {
-                if state.exchanges[index].overtakenAt == nil { state.exchanges[index].overtakenAt = end }
                 if paths.contains(state.exchanges[index].key.page.path) { state.exchanges[index].isInvalidated = true }
             }
             return state.exchanges.last { $0.step == ask.number }?.arrival ?? end
@@ -21,6 +20,16 @@ extension ReferenceRun {
             if let told {
                 worlds[index].untold = [.answer(told, Moment(start: start, end: end, kind: .write), isDocument: false)]
                 worlds[index].settle()
+            }
+            let isDeleted = ask.method == "DELETE" && ending == .empty
+            for principal in Scope.principals {
+                for language in Scope.languages {
+                    let scope = Scope(principal: principal, language: language)
+                    let isOwn = scope == ask.scope
+                    if isOwn, told != nil { continue }
+                    let mark: Mark = isOwn && isDeleted ? .tombstone(end) : .unobserved(end)
+                    if let ref = ask.edit?.ref { worlds[index].mark(ref, of: scope, mark) }
+                }
             }
             worlds[index].documents = worlds[index].documents.filter { !paths.contains($0.key.page.path) }
             worlds[index].onDisk = worlds[index].onDisk.filter { !paths.contains($0.key.page.path) }
@@ -39,16 +48,23 @@ extension ReferenceRun {
             }
         }
         for index in worlds.indices {
-            worlds[index].documents[key] = Document(received: received, isFresh: received.isFresh)
+            worlds[index].documents[key] = Document(received: received, isFresh: received.isFresh, moment: moment)
                 .replacing(worlds[index].documents[key], overlaps: overlaps)
             worlds[index].untold.append(.answer(received, moment, isDocument: true, overlaps: overlaps))
         }
     }
 
+    /// Notes that the upstream did not find an object: it is gone, whatever is stored when.
+    func absent(_ exchange: ReferenceExchange) {
+        guard let ref = exchange.key.page.subject else { return }
+        worlds = World.possible(worlds)
+        for index in worlds.indices { worlds[index].mark(ref, of: exchange.key.scope, .tombstone(exchange.arrival)) }
+    }
+
     func moment(of exchange: ReferenceExchange, age: Int) -> Moment {
         Moment(
             start: exchange.arrival - age,
-            end: exchange.overtakenAt ?? now,
+            end: now - age,
             kind: exchange.key.page.subject == nil ? .list : .detail
         )
     }

@@ -83,12 +83,12 @@ final class ReferenceRun {
             local: [score]
         routes:
           - { path: "users", model: [User] }
-          - { path: "users/{id:#}", model: User }
+          - { path: "users/{id:#}", model: User, object: { id: id } }
           - { path: "labels", model: [Label] }
-          - { path: "labels/{id:#}", model: Label }
+          - { path: "labels/{id:#}", model: Label, object: { id: id } }
           - { path: "issues", model: [Issue], root: items }
           - { path: "issues", method: POST, model: Issue }
-          - { path: "issues/{id:#}", model: Issue }
+          - { path: "issues/{id:#}", model: Issue, object: { id: id } }
           - { path: "search", model: [Issue], root: items }
         """
     }
@@ -97,6 +97,11 @@ final class ReferenceRun {
 
     /// Does one step, and checks whatever is answered.
     func perform(_ step: Step) throws {
+        // Who was taken to wait for another one's answer, and asked for itself after all.
+        while let late = open.first(where: { !$0.ask.plan.isHeld && hasArrived($0.ask) }) {
+            open.removeAll { $0.ask.number == late.ask.number }
+            try conclude(late)
+        }
         tick()
         switch step {
         case .ask(let ask): try send(ask)
@@ -108,6 +113,7 @@ final class ReferenceRun {
             try settle()
             idle = nil
             larder.terminate()
+            for index in worlds.indices { worlds[index].forgetUnknown() }
             try larder.start()
         case .kill: try kill()
         case .clean: try clean()
@@ -155,6 +161,7 @@ final class ReferenceRun {
         worlds = survivors
         // A write whose answer never came counts as one that happened (law 10).
         for request in dead where request.ask.isWrite { wrote(request.ask, .lost) }
+        for index in worlds.indices { worlds[index].forgetUnknown() }
         try larder.start()
     }
 
@@ -205,7 +212,7 @@ final class ReferenceRun {
                 )
             )
         } catch { throw Violation("Larder took no request: \(error)") }
-        if mayWait, !isAnswered(request, waitsAtMost: ask.plan.isHeld ? nil : 5) { return open.append(request) }
+        if mayWait, !isAnswered(request, waitsAtMost: ask.plan.isHeld ? nil : 25) { return open.append(request) }
         try conclude(request)
     }
 
@@ -225,12 +232,13 @@ final class ReferenceRun {
     /// - Parameter limit: milliseconds, after which it is taken to wait for another one's answer.
     private func isAnswered(_ request: Open, waitsAtMost limit: Int?) -> Bool {
         let isShared = !request.ask.isWrite && open.contains { $0.ask.key == request.ask.key }
-        var rest = limit ?? (isShared ? 5 : 20_000)
+        var rest = limit ?? (isShared ? 25 : 20_000)
         while rest > 0 {
             if request.client.socket.isReadable(within: 1) { return true }
             let hasArrived = hasArrived(request.ask)
             if hasArrived, request.ask.plan.isHeld { return false }
-            if !hasArrived || limit != nil { rest -= 1 }
+            // Asked for itself: nothing keeps its answer back.
+            if !hasArrived { rest -= 1 }
         }
         return false
     }

@@ -44,6 +44,12 @@ protocol ValueSource {
     func relation(_ member: String, of ref: Ref) -> Datum
     /// Where it led in the answer that gave the shape.
     func pinned(_ member: String, of ref: Ref) -> Datum
+    /// Whether the answer may still show an object that it showed.
+    func isCurrent(_ ref: Ref) -> Bool
+}
+
+extension ValueSource {
+    func isCurrent(_ ref: Ref) -> Bool { true }
 }
 
 /// Writes a page in a style.
@@ -82,6 +88,7 @@ struct Renderer<Source: ValueSource> {
     // MARK: Objects
 
     private mutating func object(_ ref: Ref, _ shape: [Field], isStranger: Bool, depth: Int) {
+        if !isStranger, !source.isCurrent(ref) { isKnown = false }
         let turn = style.rotation % shape.count
         let fields = shape[turn...] + shape[..<turn]
         write("{")

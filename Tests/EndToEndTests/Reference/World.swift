@@ -50,6 +50,8 @@ struct Key: Hashable, Sendable, CustomStringConvertible {
 struct Document {
     let received: Received
     var isFresh: Bool
+    /// When it was observed, or last found to hold.
+    var moment: Moment
     /// Answers to the same question that were on their way together with this one: none is newer, any may have stayed.
     var rivals: [Document] = []
 
@@ -59,6 +61,15 @@ struct Document {
     func replacing(_ other: Document?, overlaps: Bool) -> Document {
         var document = self
         if overlaps, let other { document.rivals = other.candidates }
+        return document
+    }
+
+    /// This one, found to hold at a later moment.
+    func renewed(at later: Moment, isFresh: Bool) -> Document {
+        var document = self
+        document.isFresh = isFresh
+        document.moment.start = max(moment.start, later.start)
+        document.moment.end = max(moment.end, later.end)
         return document
     }
 }
@@ -107,8 +118,34 @@ struct World {
 
     /// All that these may have become, each once: one line, with as much taken in, is one world.
     static func possible(_ worlds: [World]) -> [World] {
-        var seen: Set<[Int]> = []
-        return worlds.flatMap(\.possible).filter { seen.insert([$0.line, $0.untold.count]).inserted }
+        var seen: Set<Account> = []
+        return worlds.flatMap(\.possible).filter { world in
+            let account = Account(
+                line: world.line,
+                untold: world.untold.count,
+                marks: world.knowledge.mapValues(\.marks).filter { !$0.value.isEmpty }
+            )
+            return seen.insert(account).inserted
+        }
+    }
+
+    /// What tells worlds apart.
+    private struct Account: Hashable {
+        let line: Int
+        let untold: Int
+        let marks: [Scope: [Ref: Mark]]
+    }
+
+    // MARK: Marks
+
+    /// Notes what is known of an object without its having been shown.
+    mutating func mark(_ ref: Ref, of scope: Scope, _ mark: Mark) {
+        knowledge[scope, default: Knowledge(isDated: isDated, lag: lag)].mark(ref, mark)
+    }
+
+    /// The process has ended.
+    mutating func forgetUnknown() {
+        for scope in knowledge.keys { knowledge[scope]?.forgetUnknown() }
     }
 
     /// Everything that was told is known.
@@ -123,12 +160,12 @@ struct World {
             }
             if isDocument {
                 let key = Key(page: received.page, scope: received.scope)
-                onDisk[key] = Document(received: received, isFresh: received.isFresh)
+                onDisk[key] = Document(received: received, isFresh: received.isFresh, moment: moment)
                     .replacing(onDisk[key], overlaps: overlaps)
             }
         case .renewal(let key, let moment, let isFresh):
             guard let document = onDisk[key], isClean(document) else { return }
-            onDisk[key]?.isFresh = isFresh
+            onDisk[key] = document.renewed(at: moment, isFresh: isFresh)
             guard document.received.hasObjects else { return }
             knowledge[key.scope, default: Knowledge(isDated: isDated, lag: lag)]
                 .take(document.received.number, document.received.shown, at: moment, oldest: moment.start)
@@ -148,9 +185,14 @@ struct World {
     /// The bodies that a stored answer may be served with, which are its own but for members known newer (law 7).
     ///
     /// Nil where not every byte is known (law 6).
-    func composed(_ received: Received) -> [Alternatives]? {
+    func composed(_ document: Document) -> [Alternatives]? {
+        let received = document.received
         guard received.hasObjects else { return [[received.body]] }
-        let source = NewestValues(received: received, knowledge: knowledge[received.scope])
+        let source = NewestValues(
+            received: received,
+            moment: document.moment,
+            knowledge: knowledge[received.scope]
+        )
         var renderer = Renderer(
             received.page,
             received.style,
@@ -164,14 +206,18 @@ struct World {
 
     /// Whether nothing newer is known than a document shows.
     func isClean(_ document: Document) -> Bool {
-        composed(document.received) == [[document.received.body]]
+        composed(document) == [[document.received.body]]
     }
 }
 
 /// The values of a stored answer, each at its newest.
 struct NewestValues: ValueSource {
     let received: Received
+    let moment: Moment
     let knowledge: Knowledge?
+
+    /// What a write may have changed since, or what is gone, is not shown as if nothing had happened (law 10).
+    func isCurrent(_ ref: Ref) -> Bool { knowledge?.isCurrent(ref, at: moment) ?? true }
 
     func spellings(_ member: String, of ref: Ref, isStranger: Bool) -> Alternatives {
         if isStranger { return strange(member, of: ref) }
