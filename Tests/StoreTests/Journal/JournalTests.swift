@@ -96,11 +96,26 @@ struct JournalTests {
         await bench.store.close()
     }
 
+    @Test func `what is found to be gone again and again is told once`() async throws {
+        let bench = try Bench()
+        try await bench.receive("/users/1", ada, user)
+        for _ in 1...3 {
+            bench.time.advance(1_000_000)
+            let bound = BoundObject(model: "User", identity: "1")
+            let now = bench.store.clock.now()
+            try await bench.store.note(ObservedAbsence(key: bench.key("/users/1"), bound: bound, start: now))
+        }
+        #expect(try await bench.changes() == ["created User 1", "deleted User 1"])
+        await bench.store.close()
+    }
+
     @Test func `whoever marks an object has it told and numbered`() async throws {
         let bench = try Bench()
         let receipt = try await bench.receive("/users/1", ada, user)
         try await bench.store.core.write(.prompt) { session in
-            for id in receipt.objects { try session.record(id).map { session.markChanged($0, wasKnown: true, as: .unknown) } }
+            for id in receipt.objects {
+                try session.record(id).map { session.markChanged($0, wasKnown: true, as: .unknown) }
+            }
         }
         #expect(try await bench.changes() == ["created User 1", "unknown User 1"])
         #expect(bench.store.mayHaveChanged(receipt.objects, since: receipt.sequence))
