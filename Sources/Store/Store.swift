@@ -58,6 +58,8 @@ public final class Store: Sendable {
                     try session.beginJournal()
                     try views.install(in: database, hasher: core.hasher)
                     try session.restoreSeparations()
+                    // In an empty file there is nothing to erase.
+                    if numbers.observation == 0 { try SecretErasure.record(core.models, in: database) }
                     return (try session.settleAllSuspects(), try versions.record(in: database))
                 }
                 numbers = session.numbers
@@ -67,8 +69,7 @@ public final class Store: Sendable {
             core.models = models
             notices += migrated
             let erased = try core.pool.read { try SecretErasure.pending(core.models, in: $0) }
-            // An empty file has nothing to erase, and nobody need be told.
-            if file.numbers.document > 0 { notices += erased.map { .secretsErased(upstream: $0) } }
+            notices += erased.map { .secretsErased(upstream: $0) }
             if settled > 0 { notices.append(.suspectsSettled(documents: settled)) }
         } catch {
             throw StoreError(error)

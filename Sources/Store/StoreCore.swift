@@ -21,6 +21,7 @@ final class StoreCore: Sendable {
     let principals = PrincipalCache()
     let isClosed = Atomic(false)
     private let notes = Atomic(0)
+    private let readings = DispatchGroup()
     /// Given when the file is closed.
     let end = Signal()
     /// Searches through the whole store go one slice at a time, so that they never take all readers.
@@ -153,11 +154,32 @@ final class StoreCore: Sendable {
         }
     }
 
+    /// Keeps the file open until `endReading`; false where it is being closed already.
+    ///
+    /// GRDB closes the connections of its pool under whoever has just been given one.
+    func beginReading() -> Bool {
+        readings.enter()
+        guard isClosed.load(ordering: .sequentiallyConsistent) else { return true }
+        readings.leave()
+        return false
+    }
+
+    func endReading() {
+        readings.leave()
+    }
+
+    /// Lets nobody read any more, and returns once the last reader is done; blocks.
+    func endAllReading() {
+        isClosed.store(true, ordering: .sequentiallyConsistent)
+        readings.wait()
+    }
+
     /// Reads in one snapshot.
     func read<Value: Sendable>(
         _ work: @escaping @Sendable (Database) throws -> Value
     ) async throws(StoreError) -> Value {
-        guard !isClosed.load(ordering: .acquiring) else { throw .closed }
+        guard beginReading() else { throw .closed }
+        defer { endReading() }
         do {
             return try await pool.read(work)
         } catch {
@@ -172,7 +194,8 @@ final class StoreCore: Sendable {
     func scan<Value: Sendable>(
         _ work: @escaping @Sendable (Database, _ deadline: ContinuousClock.Instant) throws -> Value
     ) async throws(StoreError) -> Value {
-        guard !isClosed.load(ordering: .acquiring) else { throw .closed }
+        guard beginReading() else { throw .closed }
+        defer { endReading() }
         let result = await withCheckedContinuation {
             (continuation: CheckedContinuation<Result<Value, StoreError>, Never>) in
             scans.async { [pool] in

@@ -92,11 +92,13 @@ extension ConfigDraft {
         }
     }
 
-    /// One model under two keys of a body, as a list and alone: where both are there, both are taken.
+    /// One model under a key and its plural, alone and as a list: where both are there, both are taken.
     private func warnOfTwins(in rule: RouteDraft, _ reader: inout ConfigReader) {
         guard let main = rule.model else { return }
         for other in rule.also
-        where other.model.name == main.name && (other.model.shape == .one) != (main.shape == .one) {
+        where other.model.name == main.name && (other.model.shape == .one) != (main.shape == .one)
+            && Self.arePluralAndSingular(rule.root ?? "", other.root)
+        {
             reader.once(
                 other.model.place,
                 "\"\(main.name)\" is the answer's own content already, in another shape; of a body that has both, "
@@ -104,6 +106,12 @@ extension ConfigDraft {
                 .warning
             )
         }
+    }
+
+    private static func arePluralAndSingular(_ one: String, _ other: String) -> Bool {
+        let (short, long) = one.count < other.count ? (one, other) : (other, one)
+        // story and stories differ in their last letter, too.
+        return !short.isEmpty && long.count > short.count && long.hasPrefix(short.dropLast())
     }
 
     private func validateTable(_ rules: [RouteDraft], _ reader: inout ConfigReader) {

@@ -118,9 +118,11 @@ extension ModelDraft: ConfigSection {
         ConfigKey(
             "base",
             .text,
-            example: "Person",
-            "The model whose identity this one shares, because objects of both are the same ones."
+            // Not an example: what stands beside it in the sample belongs to models without a base.
+            fallback: "~",
+            "The model whose identity this one shares, because objects of both are the same ones; ~ for none."
         ) { node, draft, reader in
+            if node.isNothing { return }
             draft.declaration.base = reader.text(node, wanted: "the name of a model")
         },
         .cluster,

@@ -76,11 +76,16 @@ struct AskedURL: Sendable {
         _ path: String,
         among upstreams: [Upstream]
     ) throws(AskedURLError) -> (Upstream, String)? {
-        let found = upstreams.filter { upstream in
+        let there = upstreams.filter { upstream in
             let url = upstream.settings.url
             return url.scheme == scheme && url.host == asked.host
                 && (url.port ?? standardPort(scheme)) == (asked.port ?? standardPort(scheme))
-                && isBelow(path, url.basePath)
+        }
+        let found = there.filter { isBelow(path, $0.settings.url.basePath) }
+        if found.isEmpty, let upstream = there.first {
+            throw AskedURLError(
+                "\(path) is outside of the base path of \(upstream.name), \(upstream.settings.url); nobody is asked for it"
+            )
         }
         let longest = found.map(\.settings.url.basePath.utf8.count).max()
         let best = found.filter { $0.settings.url.basePath.utf8.count == longest }

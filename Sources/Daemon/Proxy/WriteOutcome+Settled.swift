@@ -35,7 +35,9 @@ extension WriteOutcome {
             write.patterns = further.patterns
         } else {
             // What is stored at its URL is as good as deleted, whether or not it shows an object.
-            write.targets = [InvalidationTarget(upstream: upstream.name, path: TargetNormaliser.keyPath(of: demand.target))]
+            write.targets = [
+                InvalidationTarget(upstream: upstream.name, path: TargetNormaliser.keyPath(of: demand.target))
+            ]
         }
         if let (rule, body, surroundings) = observed(by: demand) {
             write.observation = ReceivedObservation(

@@ -16,7 +16,7 @@ public struct Composer: Sendable {
     public var separations: Separations
     /// How many bytes may be looked at or written for each byte of the document, and how many for any document: enough
     /// for every object at its newest several times over, and for lists that grow; not for what multiplies.
-    private static let effort = (perByte: 16, atLeast: 8 << 20)
+    private static let effort = (perByte: 16, atLeast: 1 << 20)
     /// How far a document may outgrow what was received.
     private static let growth = (factor: 4, atLeast: 1 << 20)
 

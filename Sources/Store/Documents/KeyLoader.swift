@@ -5,6 +5,8 @@ import Dispatch
 enum KeyLoader {
     static func start(_ core: StoreCore) {
         DispatchQueue.global(qos: .utility).async {
+            guard core.beginReading() else { return }
+            defer { core.endReading() }
             do {
                 try core.pool.read { database in
                     var lows: [UInt64] = []

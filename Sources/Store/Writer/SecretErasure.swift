@@ -32,14 +32,17 @@ struct SecretErasure {
             var cleaner = Cleaner(core: core, filter: CleanFilter(upstream: upstream))
             _ = try await cleaner.run()
         }
-        try await core.write(.prompt) { session in
-            for (upstream, models) in models {
-                let secrets = Self.secrets(of: models)
-                // What is secret no more may be stored from now on, and would have to go if it were declared again.
-                guard try secrets != Self.recorded(upstream, in: session.database) else { continue }
-                try Query(session.database, "INSERT OR REPLACE INTO _meta VALUES (?, ?)")
-                    .run(.string(Self.key(upstream)), .string(secrets.sorted().joined(separator: "\n")))
-            }
+        try await core.write(.prompt) { try Self.record(models, in: $0.database) }
+    }
+
+    /// Notes what is secret now, once nothing of it is stored.
+    static func record(_ models: [String: UpstreamModels], in database: Database) throws {
+        for (upstream, models) in models {
+            let secrets = Self.secrets(of: models)
+            // What is secret no more may be stored from now on, and would have to go if it were declared again.
+            guard try secrets != Self.recorded(upstream, in: database) else { continue }
+            try Query(database, "INSERT OR REPLACE INTO _meta VALUES (?, ?)")
+                .run(.string(Self.key(upstream)), .string(secrets.sorted().joined(separator: "\n")))
         }
     }
 

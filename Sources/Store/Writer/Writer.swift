@@ -37,6 +37,7 @@ final class Writer {
                 Writer(core: core, session: session).run()
             }
             // The pool cannot be closed from within an access to it.
+            core.endAllReading()
             try? core.pool.close()
             core.releaseLock()
             core.end.give()

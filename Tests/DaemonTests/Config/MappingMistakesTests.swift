@@ -72,7 +72,7 @@ struct MappingMistakesTests {
             models: { A: { identity: id, secret: [id], keys: ["x..y"], properties: { a: { from: a, merge: sum, type: string }, b: { from: b, merge: union, type: [object] }, c: { from: c, type: [] }, d: { from: d, pattern: "a)|(b" } } } }
             """#,
             #"""
-            2:38: model A: "id" is secret and belongs to its identity, by which objects are stored; take it out of one of them
+            2:11: model A: "id" is secret and belongs to its identity, by which objects are stored; take it out of one of them
             2:50: model A, keys: "x..y" is no key path; write member names separated by dots, \. for a dot within a name
             2:74: model A, property a: "sum" adds numbers, which its "type" rules out
             2:116: model A, property b: "union" joins lists, which its "type" rules out
@@ -95,15 +95,15 @@ struct MappingMistakesTests {
             """#
         ),
         Mistaken(
-            "FJ-04: one model twice in a body, in two shapes",
+            "FJ-04: one model under a key and its plural",
             #"""
             models: { A: { identity: id } }
             routes:
-              - { path: a, model: [A], root: list, also: [{ model: A, root: object }] }
-              - { path: b, model: [A], root: list, also: [{ model: [A], root: more }] }
+              - { path: a, model: [A], root: posts, also: [{ model: A, root: post }] }
+              - { path: b, model: [A], root: posts, also: [{ model: A, root: first_post }] }
             """#,
             #"""
-            4:56: "A" is the answer's own content already, in another shape; of a body that has both, both are taken
+            4:57: "A" is the answer's own content already, in another shape; of a body that has both, both are taken
             """#
         ),
         Mistaken(

@@ -165,12 +165,20 @@ final class Larder: @unchecked Sendable {  // only the scenario's own thread sta
     /// How many documents it has, which it learns after it has answered.
     func documents() throws -> Int { try count()["documents"] as? Int ?? -1 }
 
-    /// Waits until so many documents are stored.
-    func waitForDocuments(_ count: Int) throws -> Bool { try eventually { try documents() == count } }
+    /// Waits until so many documents are stored, and memory knows of it.
+    func waitForDocuments(_ count: Int) throws -> Bool {
+        try eventually(within: .seconds(60)) { try documents() == count } && waitForQuiet()
+    }
 
-    /// Waits until so many objects of a model are stored.
+    /// Waits until so many objects of a model are stored, and memory knows of it.
     func waitForObjects(_ count: Int, of model: String) throws -> Bool {
-        try eventually { (try self.count()["models"] as? [String: Any])?[model] as? Int == count }
+        try eventually(within: .seconds(60)) { (try self.count()["models"] as? [String: Any])?[model] as? Int == count }
+            && waitForQuiet()
+    }
+
+    /// Waits until nothing is on its way into the store: a reader of the file sees a commit before memory is told of it.
+    private func waitForQuiet() throws -> Bool {
+        try eventually { try admin("GET", "/metrics").text.contains("\nlarder_ingest_queue 0\n") }
     }
 
     /// Runs a command of the same binary against this daemon.

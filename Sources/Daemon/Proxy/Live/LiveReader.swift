@@ -23,7 +23,7 @@ final class LiveReader {
     var edition: Int?
 
     /// Who takes nothing for less than this, in ns, may just be busy.
-    private static let patience: UInt64 = 1_000_000_000
+    private static let patience: UInt64 = 5_000_000_000
 
     private let reply: Reply
     private let loop: EventLoop
