@@ -126,6 +126,17 @@ import Testing
         #expect(followers.allSatisfy { $0.state.wait { $0.isOver && $0.hasEnded } })
     }
 
+    /// The connections of both close while the server begins to wait for them.
+    @Test(arguments: 1...4) func `told to stop, it does not wait for connections that have just closed`(round: Int)
+        throws
+    {
+        let origin = try Origin { _ in .json("{}", Fresh.minute) }
+        let larder = try Larder(config: Configs.plain(origin, top: ["timeouts: { drain: 1h }"]))
+        let followers = try (0..<2).map { _ in try Follower(larder, "/a") }
+        #expect(followers.allSatisfy { $0.wait(for: 1) })
+        #expect(larder.terminate() == .exited(0))
+    }
+
     /// Writes through Larder and changes that only the upstream knows of, while streams are open on all documents.
     @Test(arguments: [1, 2, 3] as [UInt64]) func `after any changes each stream ends with what a GET is given`(
         seed: UInt64

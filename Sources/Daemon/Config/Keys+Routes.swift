@@ -345,6 +345,12 @@ extension RouteDraft: ConfigSection {
 
     /// Reads the patterns of what a write invalidates, whose captures are those of the route.
     private mutating func checkInvalidated(by pattern: RoutePattern, _ reader: inout ConfigReader) {
+        if let method = route.declaration.method, MethodFacts.isSafe(method), let place = invalidates.first?.place {
+            reader.error(
+                place,
+                "\"invalidates\" speaks of writes, but the rule of \(method); remove \"method\" or \"invalidates\""
+            )
+        }
         for (text, place) in invalidates {
             do {
                 let invalidated = try RoutePattern(text)

@@ -178,6 +178,8 @@ actor HTTPWorker {
         await withCheckedContinuation { continuation in
             drained = continuation
             drainTimer = loop.after(limit) { [unowned self] in self.closeAll() }
+            // The last may have left on the way here, when nobody waited to be told.
+            connectionClosed()
         }
         end()
     }
@@ -203,8 +205,6 @@ actor HTTPWorker {
     private func closeAll() {
         guard let host else { return }
         for connection in Array(host.connections.values) { connection.abort() }
-        // Where the last has left before anybody waited for that, nobody else would say so.
-        connectionClosed()
     }
 
     /// Closes everything at once.

@@ -56,8 +56,11 @@ extension WriteSession {
             try assign(newer.map { ($0.version, $0.observation) }, to: record)
             try gatherAnew(record)
         }
+        let wasGone = record.mark?.isTombstone == true || record.isDeleted == true
         record.setMark(mark)
-        markChanged(record, wasKnown: true, as: mark.isTombstone ? .deleted : .unknown)
+        // Gone again is no news, though documents from in between may show it.
+        let isNews = !(mark.isTombstone && wasGone)
+        markChanged(record, wasKnown: true, as: mark.isTombstone ? .deleted : .unknown, isNews: isNews)
     }
 
     /// What is newer than the mark takes the place of what was known before it; after a tombstone it is a new object.

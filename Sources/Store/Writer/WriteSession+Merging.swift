@@ -96,11 +96,17 @@ extension WriteSession {
     /// - Parameters:
     ///   - wasKnown: whether an answer has shown the object before.
     ///   - kind: what became of it, if that does not go by `wasKnown`.
-    func markChanged(_ record: ObjectRecord, wasKnown: Bool, as kind: ObjectChange.Kind? = nil) {
+    ///   - isNews: whether those who follow all changes are told.
+    func markChanged(
+        _ record: ObjectRecord,
+        wasKnown: Bool,
+        as kind: ObjectChange.Kind? = nil,
+        isNews: Bool = true
+    ) {
         record.changed = nextSequence()
         record.isModified = true
         outcome.isChange = true
-        journal(kind ?? (wasKnown ? .changed : .created), record.id, at: record.changed)
+        if isNews { journal(kind ?? (wasKnown ? .changed : .created), record.id, at: record.changed) }
         // Nobody in memory shows what nothing was known of. An earlier answer of this very batch may show the rest, even
         // before the file has it.
         if record.isStored || wasKnown { outcome.changed.append(record.id) }

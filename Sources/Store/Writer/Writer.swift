@@ -3,10 +3,13 @@ import GRDB
 
 /// The one who writes: a thread of its own, batches, the bound on the file.
 ///
-/// A batch is whatever came in within the delay, in the order it came. It is
-/// one transaction: stored as a whole, or failed as a whole with every caller
+/// A batch is whatever came in within the delay, in the order it came, as far as
+/// it can be done in `span`. It is one transaction: stored as a whole, or failed as a whole with every caller
 /// told. What does not fit is tried again after eviction, each by itself.
 final class Writer {
+    /// How long one transaction is worked on: for as long, what is urgent has to wait.
+    private static let span: Duration = .milliseconds(25)
+
     private let core: StoreCore
     private let session: WriteSession
     private var keeper: FileKeeper
@@ -73,14 +76,26 @@ final class Writer {
     }
 
     private func commit(_ batch: [Job]) {
-        guard !batch.isEmpty else { return }
+        var rest = batch[...]
+        while !rest.isEmpty {
+            rest = rest.dropFirst(commitFirst(of: rest))
+            // A write upstream waits for these, and what is left may take long.
+            if !rest.isEmpty { commit(core.mailbox.takeExpress()) }
+        }
+    }
+
+    /// Commits as many of the jobs as can be done in `Self.span`, one at least.
+    ///
+    /// - Returns: how many of them need no more work.
+    private func commitFirst(of batch: ArraySlice<Job>) -> Int {
+        var done = batch.count
         if batch.contains(where: { $0.bytes > 0 }), let reason = keeper.makeRoom(session) {
             for job in batch where job.bytes > 0 { job.failed(.full(reason)) }
             commit(batch.filter { $0.bytes == 0 })
-            return
+            return done
         }
         do throws(StoreError) {
-            try attempt(batch)
+            done = try attempt(batch)
         } catch .full(let reason) {
             keeper.evict(session, down: core.budget.low)
             // One that is too large for the room there is must not take the others with it.
@@ -89,13 +104,22 @@ final class Writer {
             fail(batch, error)
         }
         keeper.committed(session)
+        return done
     }
 
-    private func attempt(_ batch: [Job]) throws(StoreError) {
+    /// Does jobs in one transaction, until the last or until the time is over; returns how many.
+    @discardableResult
+    private func attempt(_ batch: ArraySlice<Job>) throws(StoreError) -> Int {
         let isDurable = batch.contains { $0.urgency == .durable }
+        let end = ContinuousClock.now + Self.span
         do {
             let (completions, outcome) = try session.transaction(durable: isDurable) {
-                try batch.map { try $0.work(session) }
+                var completions: [@Sendable () -> Void] = []
+                for job in batch {
+                    completions.append(try job.work(session))
+                    if ContinuousClock.now >= end { break }
+                }
+                return completions
             }
             try core.publish(outcome, of: session)
             core.updateStatistics {
@@ -103,6 +127,7 @@ final class Writer {
                 $0.trouble = nil
             }
             for completion in completions { completion() }
+            return completions.count
         } catch {
             throw StoreError(error)
         }
@@ -116,7 +141,7 @@ final class Writer {
         }
     }
 
-    private func fail(_ batch: [Job], _ error: StoreError) {
+    private func fail(_ batch: ArraySlice<Job>, _ error: StoreError) {
         core.updateStatistics {
             $0.failures += 1
             $0.trouble = error.description

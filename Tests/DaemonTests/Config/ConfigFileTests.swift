@@ -495,6 +495,10 @@ struct ConfigFileTests {
             "3:50: \"a\" has no capture \"y\"; it has none. Write \"*\" for any component"
         ),
         (
+            "{ path: a, method: GET, invalidates: [b] }",
+            "3:49: \"invalidates\" speaks of writes, but the rule of GET; remove \"method\" or \"invalidates\""
+        ),
+        (
             "{ path: a, method: POST, invalidates: ['b?x=1'] }",
             "3:50: path \"b?x=1\": a pattern speaks of the path only; leave out what follows \"?\""
         ),

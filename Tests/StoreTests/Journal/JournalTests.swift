@@ -96,6 +96,19 @@ struct JournalTests {
         await bench.store.close()
     }
 
+    @Test func `what is found to be gone again and again is told once`() async throws {
+        let bench = try Bench()
+        try await bench.receive("/users/1", ada, user)
+        for _ in 1...3 {
+            bench.time.advance(1_000_000)
+            let bound = BoundObject(model: "User", identity: "1")
+            let now = bench.store.clock.now()
+            try await bench.store.note(ObservedAbsence(key: bench.key("/users/1"), bound: bound, start: now))
+        }
+        #expect(try await bench.changes() == ["created User 1", "deleted User 1"])
+        await bench.store.close()
+    }
+
     @Test func `whoever marks an object has it told and numbered`() async throws {
         let bench = try Bench()
         let receipt = try await bench.receive("/users/1", ada, user)
