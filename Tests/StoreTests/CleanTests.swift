@@ -116,7 +116,7 @@ struct CleanTests {
     @Test func `while a foreign reader keeps the WAL, the bytes are pending, and go soon after`() async throws {
         let bench = try Bench()
         try await bench.receive("/text", "marker-text")
-        let reader = try ForeignReader(bench.folder.file())
+        let reader = try #require(ForeignReader(bench.folder.file()))
         let result = try await bench.store.clean(.all)
         #expect(result.erasure == .pending)
         #expect(holds("marker-text", bench.folder))

@@ -64,7 +64,7 @@ struct StoreFileTests {
             try await Task.sleep(for: .milliseconds(20))
             let copy = TemporaryFolder()
             // While the WAL is not reset, it holds all that the database lacks: a copy is what a crash would leave.
-            let reader = try ForeignReader(bench.folder.file())
+            let reader = try #require(ForeignReader(bench.folder.file()))
             for suffix in ["", "-wal"] {
                 try FileManager.default.copyItem(atPath: bench.folder.file() + suffix, toPath: copy.file() + suffix)
             }

@@ -152,53 +152,42 @@ let users = BodyRule(model: "User", isList: true)
 
 /// What the `sqlite3` command says, without the last newline; errors included.
 func sqlite(_ path: String, _ sql: String) -> String {
-    let process = Process()
-    process.executableURL = URL(fileURLWithPath: "/usr/bin/sqlite3")
-    process.arguments = ["-cmd", ".timeout 5000", path, sql]
-    let pipe = Pipe()
-    process.standardOutput = pipe
-    process.standardError = pipe
-    do {
-        try process.run()
-    } catch {
-        return "sqlite3 cannot be run: \(error)"
+    let folder = TemporaryFolder()
+    let output = folder.file("output")
+    let script = #"exec sqlite3 -cmd '.timeout 5000' "$0" "$1" > "$2" 2>&1"#
+    guard let process = ChildProcess(["/bin/sh", "-c", script, path, sql, output]) else {
+        return "sqlite3 cannot be run"
     }
-    let output = readToEnd(pipe.fileHandleForReading)
-    process.waitUntilExit()
-    return String(decoding: output, as: UTF8.self).trimmingCharacters(in: .newlines)
-}
-
-/// All that comes through a pipe; unlike `FileHandle`, undisturbed by signals that another test provokes.
-private func readToEnd(_ handle: FileHandle) -> [UInt8] {
-    var output: [UInt8] = []
-    var buffer = [UInt8](repeating: 0, count: 65_536)
-    while true {
-        let count = read(handle.fileDescriptor, &buffer, buffer.count)
-        if count > 0 { output += buffer[..<count] } else if count == 0 || errno != EINTR { return output }
-    }
+    process.wait()
+    let text = (try? String(contentsOfFile: output, encoding: .utf8)) ?? ""
+    return text.trimmingCharacters(in: .newlines)
 }
 
 /// Another process that reads the store in one long transaction, and so keeps its WAL from being reset.
 final class ForeignReader {
-    private let process = Process()
-    private let input = Pipe()
+    private let folder = TemporaryFolder()
+    private let process: ChildProcess
+    private let input: Int32
 
-    /// Returns once the transaction has begun.
-    init(_ path: String) throws {
-        let output = Pipe()
-        // Line by line: into a pipe, sqlite3 would keep its answer to itself.
-        process.executableURL = URL(fileURLWithPath: "/usr/bin/stdbuf")
-        process.arguments = ["-oL", "sqlite3", path]
-        process.standardInput = input
-        process.standardOutput = output
-        try process.run()
-        try input.fileHandleForWriting.write(contentsOf: Data("BEGIN; SELECT count(*) FROM _meta;\n".utf8))
-        var answer: UInt8 = 0
-        while read(output.fileHandleForReading.fileDescriptor, &answer, 1) < 0, errno == EINTR {}
+    /// Returns once the transaction has begun; nil when it cannot.
+    init?(_ path: String) {
+        let (orders, answers) = (folder.file("orders"), folder.file("answers"))
+        // Line by line: into a file, sqlite3 would keep its answer to itself.
+        let script = #"exec stdbuf -oL sqlite3 "$0" < "$1" > "$2""#
+        guard mkfifo(orders, 0o600) == 0, let process = ChildProcess(["/bin/sh", "-c", script, path, orders, answers])
+        else { return nil }
+        self.process = process
+        // Waits for the other side.
+        input = open(orders, O_WRONLY | O_CLOEXEC)
+        let order = Array("BEGIN; SELECT count(*) FROM _meta;\n".utf8)
+        guard write(input, order, order.count) == order.count else { return nil }
+        for _ in 0..<3000 where (try? String(contentsOfFile: answers, encoding: .utf8))?.isEmpty ?? true {
+            usleep(10_000)
+        }
     }
 
     func end() {
-        try? input.fileHandleForWriting.close()
-        process.waitUntilExit()
+        close(input)
+        process.wait()
     }
 }

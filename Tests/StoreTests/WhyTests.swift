@@ -11,7 +11,7 @@ struct WhyTests {
     }
 
     private func why(_ bench: Bench, _ model: String, _ identity: String) async throws -> ObjectWhy {
-        let found = try await bench.store.why(try await object(bench, model, identity))
+        let found = try await bench.store.why(try await object(bench, model, identity), patience: .seconds(600))
         return try #require(found)
     }
 
@@ -132,8 +132,11 @@ struct WhyTests {
         try await bench.receive("/users/1", #"{"id":1,"login":"new"}"#, user)
         // Issue 2 has another user now: that one's undeclared member is not known.
         try await bench.receive("/issues/2?v=2", #"{"id":2,"user":{"id":9,"login":"else"}}"#, issue)
-        let page = try await bench.store.documents(showing: try await object(bench, "User", "1"))
-        #expect(page.rows.map(\.row.url) == ["/users/1", "/issues/2", "/issues"])
+        let page = try await bench.store.documents(
+            showing: try await object(bench, "User", "1"),
+            patience: .seconds(600)
+        )
+        try #require(page.rows.map(\.row.url) == ["/users/1", "/issues/2", "/issues"])
         #expect(page.rows.map(\.appearance)[0] == .newest)
         #expect(page.rows.map(\.appearance)[2] == .composed)
         guard case .outdated(let reason) = page.rows[1].appearance else {

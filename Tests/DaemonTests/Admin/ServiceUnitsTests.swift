@@ -29,19 +29,11 @@ struct ServiceUnitsTests {
     }
 
     private func run(_ arguments: [String]) throws -> String {
-        let process = Process()
-        // A file: reading from a pipe fails where a signal that another test provokes comes in between.
         let folder = TemporaryFolder()
-        folder.write("", to: "report")
-        let report = URL(filePath: folder.path + "/report")
-        let output = try FileHandle(forWritingTo: report)
-        process.executableURL = URL(filePath: analyzer)
-        process.arguments = arguments
-        process.environment = ["SYSTEMD_COLORS": "0", "LANG": "C.UTF-8", "PATH": "/usr/bin:/bin"]
-        process.standardOutput = output
-        process.standardError = output
-        try process.run()
-        process.waitUntilExit()
-        return try String(contentsOf: report, encoding: .utf8)
+        let report = folder.path + "/report"
+        let script = #"report=$0; SYSTEMD_COLORS=0 LANG=C.UTF-8 exec "$@" > "$report" 2>&1"#
+        let process = try #require(ChildProcess(["/bin/sh", "-c", script, report, analyzer] + arguments))
+        process.wait()
+        return try String(contentsOfFile: report, encoding: .utf8)
     }
 }

@@ -31,8 +31,9 @@ final class Socket: Sendable {
 
     // MARK: Making one
 
-    /// Takes a port of 127.0.0.1 without listening on it, 0 being any free one: whoever connects is refused, and nobody
-    /// else is given it. ``listen(port:backlog:)`` may have it as well.
+    /// Takes a port of 127.0.0.1 without listening on it, 0 being any free one.
+    ///
+    /// Whoever connects is refused, and nobody else is given it. ``listen(port:backlog:)`` may have it as well.
     static func bound(port: UInt16 = 0) throws(SocketError) -> Socket {
         let socket = try make(AF_INET)
         try socket.set(SOL_SOCKET, SO_REUSEADDR, 1)
