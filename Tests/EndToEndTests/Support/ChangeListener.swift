@@ -75,9 +75,9 @@ final class ChangeListener {
 }
 
 extension Larder {
-    /// All that the journal tells, page by page.
-    func changes(_ query: String = "") throws -> [[String: Any]] {
-        var (position, found): (String, [[String: Any]]) = ("0", [])
+    /// All that the journal tells after a number, page by page.
+    func changes(_ query: String = "", since: Int64 = 0) throws -> [[String: Any]] {
+        var (position, found): (String, [[String: Any]]) = (String(since), [])
         while true {
             let target = "/changes?limit=1000&since=\(position)" + (query.isEmpty ? "" : "&\(query)")
             let page = try admin("GET", target, ["Accept": "application/json"]).object

@@ -177,7 +177,7 @@ final class Larder: @unchecked Sendable {  // only the scenario's own thread sta
     }
 
     /// Waits until nothing is on its way into the store: a reader of the file sees a commit before memory is told of it.
-    private func waitForQuiet() throws -> Bool {
+    func waitForQuiet() throws -> Bool {
         try eventually { try admin("GET", "/metrics").text.contains("\nlarder_ingest_queue 0\n") }
     }
 
