@@ -55,6 +55,16 @@ import Testing
         #expect(shelf.shown("b") == "=")
     }
 
+    @Test func `what an answer disagreed on gives way to a later answer, also one that says what was known before`() throws {
+        var shelf = try shelf()
+        let detail = #"{"id":1,"title":"known"}"#
+        shelf.receive("before", detail, "Issue")
+        shelf.receive("list", #"[{"id":1,"title":"one"},{"id":1,"title":"other"}]"#, "Issue", list: true)
+        #expect(shelf.shown("list") == "=")
+        #expect(shelf.receive("after", detail, "Issue") == [ObjectName(model: "Issue", identity: "1")])
+        #expect(shelf.shown("list") == #"[{"id":1,"title":"known"},{"id":1,"title":"known"}]"#)
+    }
+
     @Test func `one object several times in a document is the same everywhere`() throws {
         var shelf = try shelf()
         shelf.receive(

@@ -35,9 +35,11 @@ struct ResolvedObject {
 
     subscript(path: MemberPath) -> Newest? { members[path] }
 
-    /// Whether some member that may move differs.
+    /// Whether some member that may move differs, or moves where it did not: a literal kept by an answer that contradicts
+    /// itself concerns that answer alone, until something newer is known.
     func differs(from other: ResolvedObject) -> Bool {
-        members.contains { $0.value.isShared && !(other.members[$0.key]?.agrees(with: $0.value) ?? false) }
+        !other.kept.allSatisfy { $0.value.isSubset(of: kept[$0.key] ?? []) }
+            || members.contains { $0.value.isShared && !(other.members[$0.key]?.agrees(with: $0.value) ?? false) }
             || other.members.contains { $0.value.isShared && members[$0.key] == nil }
     }
 
