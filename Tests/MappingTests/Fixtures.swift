@@ -60,6 +60,9 @@ struct Shelf {
     var documents: [String: (skeleton: [UInt8], pins: [[UInt8]])] = [:]
     private var clock: Int64 = 0
     private var version: Int64 = 0
+    /// When each object changed last, and when each document was last seen to show the newest; counted in answers.
+    private var changes: (count: Int, of: [ObjectName: Int]) = (0, [:])
+    private var verified: [String: Int] = [:]
 
     init(_ models: Models) {
         self.models = models
@@ -106,12 +109,36 @@ struct Shelf {
                 changed.insert(name)
             }
         }
+        note(changed, by: document)
         return changed
     }
 
+    /// Notes which objects an answer changed, and whether it shows the newest.
+    mutating func note(_ changed: Set<ObjectName>, by document: String) {
+        changes.count += 1
+        for name in changed { changes.of[name] = changes.count }
+        verified[document] = compose(document) == .unchanged ? changes.count : nil
+    }
+
+    /// With all that is known; where the document has shown the newest before, what has not changed since is not needed.
     func compose(_ document: String) -> Composition {
         guard let (skeleton, pins) = documents[document] else { return .unknown(reason: "no such document") }
-        return Composer(models: models, lag: lag).compose(skeleton: skeleton, pins: pins) { states[$0] }
+        let composer = Composer(models: models, lag: lag)
+        let whole = composer.compose(skeleton: skeleton, pins: pins) { states[$0] }
+        if let verified = verified[document] {
+            let quick = composer.compose(
+                skeleton: skeleton,
+                pins: pins,
+                mayHaveChanged: { changes.of[$1, default: 0] > verified },
+                state: { states[$0] }
+            )
+            switch (quick, whole) {
+            // Which of several reasons is met first is all the same.
+            case (.unknown, .unknown): break
+            default: precondition(quick == whole, "\(quick) is not \(whole)")
+            }
+        }
+        return whole
     }
 
     /// The composed body; "=" when the received one holds, "?" when it is not wholly known.

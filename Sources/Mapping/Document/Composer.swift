@@ -31,20 +31,24 @@ public struct Composer: Sendable {
     ///
     /// `state` is asked at most once for each object; nil: nothing is known of it.
     ///
-    /// - Parameter observation: the document's own: what was written or deleted after it makes the document stale, and what
-    ///   its route and another disagree on does not move between them. Without it the document is taken to be newer than all
-    ///   that.
+    /// - Parameters:
+    ///   - observation: the document's own: what was written or deleted after it makes the document stale, and what its route
+    ///     and another disagree on does not move between them. Without it the document is taken to be newer than all that.
+    ///   - mayHaveChanged: whether a pin may show something else than the newest of its object, given its index and the
+    ///     object; where not, the pin is taken as it is, and the object is not asked for.
     public func compose(
         skeleton: [UInt8],
         pins: [[UInt8]],
         observation: Observation? = nil,
+        mayHaveChanged: (_ pin: Int, _ name: ObjectName) -> Bool = { _, _ in true },
         state: (ObjectName) throws -> ObjectState?
     ) rethrows -> Composition {
         guard let tree = PinTree(skeleton: skeleton, pins: pins) else {
             return .unknown(reason: "the stored document is damaged: its pins are not those of its skeleton")
         }
         var known: [ObjectName: KnownObject] = [:]
-        var wanted = tree.names
+        var wanted: Set<ObjectName> = []
+        for (pin, name) in tree.shown.enumerated() where mayHaveChanged(pin, name) { wanted.insert(name) }
         let received = pins.reduce(skeleton.count) { $0 + $1.count }
         var effort = max(received * Self.effort.perByte, Self.effort.atLeast)
         while true {

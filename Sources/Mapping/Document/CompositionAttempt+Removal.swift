@@ -47,9 +47,12 @@ extension CompositionAttempt {
     }
 
     /// Whether the newest value of a relation names an object here that leaves its lists.
-    func isRemoved(_ element: JSONSlice, _ link: ObservedMember.Link) -> Bool {
+    mutating func isRemoved(_ element: JSONSlice, _ link: ObservedMember.Link) -> Bool {
         guard element.isReference, let target = element.target(isStrict: link.isStrict) else { return false }
-        return fate(of: name(of: target, link), shownAs: nil) == .removed
+        let name = name(of: target, link)
+        // That its pins are as they should be does not say that it may stand elsewhere.
+        if known[name] == nil, tree.names.contains(name) { missing.insert(name) }
+        return fate(of: name, shownAs: nil) == .removed
     }
 
     // MARK: Cutting

@@ -5,6 +5,7 @@
 struct CompositionAttempt {
     let tree: PinTree
     let models: Models
+    /// What was asked for; a pin of any other object shows its newest.
     let known: [ObjectName: KnownObject]
     /// The document's own; nil: newer than every mark.
     let observation: Observation?
@@ -21,7 +22,7 @@ struct CompositionAttempt {
     /// By pin, where relations to objects keyed by name stand in it.
     var keyedRanges: [Int: [Range<Int>]] = [:]
     /// Objects to be asked for before trying again.
-    private(set) var missing: Set<ObjectName> = []
+    var missing: Set<ObjectName> = []
     /// Why the result is not wholly known; the first reason found.
     private(set) var reason: String?
     /// How many bytes may still be looked at or written.

@@ -12,19 +12,20 @@ struct PinTree {
 
     let skeleton: [UInt8]
     let pins: [[UInt8]]
-    private var places: [[Place]]
+    private let places: [[Place]]
     /// By pin, the object it shows.
-    private(set) var shown: [ObjectName] = []
+    let shown: [ObjectName]
 
     /// Nil when the pins are not those of the skeleton.
     init?(skeleton: [UInt8], pins: [[UInt8]]) {
         self.skeleton = skeleton
         self.pins = pins
-        places = Array(repeating: [], count: pins.count + 1)
+        var places: [[Place]] = Array(repeating: [], count: pins.count + 1)
+        var shown: [ObjectName] = []
         var open: [(text: Int, position: Int)] = [(Self.skeleton, 0)]
         var next = 0
         while let (text, position) = open.last {
-            let source = self.text(text)
+            let source = text < 0 ? skeleton : pins[text]
             let place: Place? = source.withUnsafeBufferPointer { source in
                 guard let range = Reference.next(in: source, from: position),
                     let name = Reference.name(at: range, in: source)
@@ -43,6 +44,7 @@ struct PinTree {
             next += 1
         }
         guard next == pins.count else { return nil }
+        (self.places, self.shown, names) = (places, shown, Set(shown))
     }
 
     func text(_ index: Int) -> [UInt8] { index < 0 ? skeleton : pins[index] }
@@ -60,5 +62,5 @@ struct PinTree {
     }
 
     /// Every object that is pinned.
-    var names: Set<ObjectName> { Set(shown) }
+    let names: Set<ObjectName>
 }

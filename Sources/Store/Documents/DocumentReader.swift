@@ -90,16 +90,23 @@ struct DocumentReader {
         let pinned = Set(stored.pins.map(\.object))
         document.body = try stored.received(payloads: payloads)
         document.objects = Array(pinned)
-        guard changed > verified, try pinned.contains(where: { try isChanged($0, since: verified) }) else {
-            return false
-        }
+        let suspects = changed > verified ? try suspects(among: pinned, since: verified) : []
+        guard !suspects.isEmpty else { return false }
         guard let skeleton = stored.skeleton, let models = models[document.key.upstream] else {
             document.form = .outdated(reason: "the body cannot be put together from its objects")
             return false
         }
-        let composition = try models.composer.compose(skeleton: skeleton, pins: payloads, observation: observation) {
-            try state(of: $0, scope: scope)
-        }
+        var ids: [ObjectName: ObjectID] = [:]
+        let composition = try models.composer.compose(
+            skeleton: skeleton,
+            pins: payloads,
+            observation: observation,
+            mayHaveChanged: { pin, name in
+                ids[name] = stored.pins[pin].object
+                return suspects.contains(stored.pins[pin].object)
+            },
+            state: { try state(of: $0, scope: scope) }
+        )
         switch composition {
         case .unchanged:
             return true
@@ -108,15 +115,16 @@ struct DocumentReader {
         case .composed(let body, let objects):
             document.form = .composed
             document.body = body
-            let shown = try objects.compactMap { try id(of: $0, scope: scope) }
+            let shown = try objects.compactMap { try ids[$0] ?? id(of: $0, scope: scope) }
             document.objects = Array(pinned.union(shown))
         }
         return false
     }
 
-    func isChanged(_ object: ObjectID, since sequence: Int64) throws -> Bool {
-        try Query(database, "SELECT changed FROM _objects WHERE id = ?")
-            .first(.integer(object)) { $0.integer(0) > sequence } ?? false
+    /// Which of these objects have changed since a commit.
+    func suspects(among objects: Set<ObjectID>, since sequence: Int64) throws -> Set<ObjectID> {
+        let query = try Query(database, "SELECT changed FROM _objects WHERE id = ?")
+        return try objects.filter { try query.first(.integer($0)) { $0.integer(0) > sequence } ?? false }
     }
 
     private static let byName = """

@@ -206,16 +206,19 @@ extension WriteSession {
         upstream: String,
         since verified: Int64
     ) throws -> Bool {
-        let changed = try Set(stored.pins.map(\.object)).contains { id in
+        let suspects = try Set(stored.pins.map(\.object)).filter { id in
             guard let record = try record(id) else { return false }
             return record.changed > verified
         }
-        guard changed, let skeleton = stored.skeleton, let models = models[upstream] else { return changed }
+        guard !suspects.isEmpty else { return false }
+        guard let skeleton = stored.skeleton, let models = models[upstream] else { return true }
         let composition = try models.composer.compose(
             skeleton: skeleton,
             pins: try stored.pins.map { try payload(of: $0.version) },
-            observation: observation
-        ) { name in try state(of: name, scope: scope) }
+            observation: observation,
+            mayHaveChanged: { pin, _ in suspects.contains(stored.pins[pin].object) },
+            state: { try state(of: $0, scope: scope) }
+        )
         return composition != .unchanged
     }
 

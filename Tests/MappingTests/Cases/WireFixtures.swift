@@ -94,6 +94,7 @@ extension Shelf {
             }
             documents[document] = (parts.skeleton, parts.occurrences.map(\.payload))
             let observation = Observation(sequence: time, start: time * 10, end: time * 10 + 5, kind: kind)
+            var changed: Set<ObjectName> = []
             for (name, shown) in Dictionary(grouping: parts.occurrences, by: \.name) {
                 let new = shown.map { occurrence in
                     Contribution(
@@ -103,8 +104,11 @@ extension Shelf {
                         origin: Int64(truncatingIfNeeded: document.hashValue)
                     )
                 }
-                _ = states[name, default: ObjectState()].merge(new, model: name.model, models: models, lag: lag)
+                if states[name, default: ObjectState()].merge(new, model: name.model, models: models, lag: lag) {
+                    changed.insert(name)
+                }
             }
+            note(changed, by: document)
             return parts.warnings
         }
     }
