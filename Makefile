@@ -51,9 +51,9 @@ soak: dependencies ## random histories against the reference model: STEPS=100000
 	LARDER_SOAK=1 $(if $(STEPS),LARDER_SOAK_STEPS=$(STEPS)) $(if $(MINUTES),LARDER_SOAK_MINUTES=$(MINUTES)) \
 		$(if $(SEED),LARDER_SOAK_SEED=$(SEED)) $(SWIFT) test --skip-build --disable-xctest --filter 'SoakTests|KintoTests.*whatever'
 
-bench: build ## measure it against nginx, a bare epoll loop and bare SQLite, in one run
+bench: build ## measure it against nginx, a bare epoll loop and bare SQLite; CORPUS=… adds recorded answers, ARGUMENTS='--help' has more
 	@scripts/dependencies bench
-	@Benchmarks/run $(binary) $(ARGUMENTS)
+	@Benchmarks/run $(binary) $(if $(CORPUS),--corpus '$(CORPUS)') $(ARGUMENTS)
 
 lint: dependencies ## check the formatting, the comments, and that nothing warns
 	@scripts/dependencies lint

@@ -55,7 +55,7 @@ import Testing
         #expect(shelf.shown("b") == "=")
     }
 
-    @Test func `what an answer disagreed on gives way to a later answer, also one that says what was known before`() throws {
+    @Test func `a contradiction gives way to a later answer, also to one that says what was known before`() throws {
         var shelf = try shelf()
         let detail = #"{"id":1,"title":"known"}"#
         shelf.receive("before", detail, "Issue")
