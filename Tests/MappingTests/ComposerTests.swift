@@ -65,6 +65,15 @@ import Testing
         #expect(shelf.shown("list") == #"[{"id":1,"title":"known"},{"id":1,"title":"known"}]"#)
     }
 
+    @Test func `a contradiction brings no older value back to an answer that showed it before`() throws {
+        var shelf = try shelf()
+        shelf.receive("before", #"{"id":1,"title":"one"}"#, "Issue")
+        shelf.receive("detail", #"{"id":1,"title":"known"}"#, "Issue")
+        shelf.receive("list", #"[{"id":1,"title":"one"},{"id":1,"title":"other"}]"#, "Issue", list: true)
+        #expect(shelf.shown("list") == "=")
+        #expect(shelf.shown("before") == #"{"id":1,"title":"known"}"#)
+    }
+
     @Test func `one object several times in a document is the same everywhere`() throws {
         var shelf = try shelf()
         shelf.receive(

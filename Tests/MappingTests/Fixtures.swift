@@ -63,6 +63,7 @@ struct Shelf {
     /// When each object changed last, and when each document was last seen to show the newest; counted in answers.
     private var changes: (count: Int, of: [ObjectName: Int]) = (0, [:])
     private var verified: [String: Int] = [:]
+    private var observations: [String: Observation] = [:]
 
     init(_ models: Models) {
         self.models = models
@@ -109,12 +110,13 @@ struct Shelf {
                 changed.insert(name)
             }
         }
-        note(changed, by: document)
+        note(changed, by: document, at: observation)
         return changed
     }
 
     /// Notes which objects an answer changed, and whether it shows the newest.
-    mutating func note(_ changed: Set<ObjectName>, by document: String) {
+    mutating func note(_ changed: Set<ObjectName>, by document: String, at observation: Observation) {
+        observations[document] = observation
         changes.count += 1
         for name in changed { changes.of[name] = changes.count }
         verified[document] = compose(document) == .unchanged ? changes.count : nil
@@ -124,11 +126,13 @@ struct Shelf {
     func compose(_ document: String) -> Composition {
         guard let (skeleton, pins) = documents[document] else { return .unknown(reason: "no such document") }
         let composer = Composer(models: models, lag: lag)
-        let whole = composer.compose(skeleton: skeleton, pins: pins) { states[$0] }
+        let observation = observations[document]
+        let whole = composer.compose(skeleton: skeleton, pins: pins, observation: observation) { states[$0] }
         if let verified = verified[document] {
             let quick = composer.compose(
                 skeleton: skeleton,
                 pins: pins,
+                observation: observation,
                 mayHaveChanged: { changes.of[$1, default: 0] > verified },
                 state: { states[$0] }
             )

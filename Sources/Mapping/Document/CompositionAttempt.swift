@@ -179,7 +179,8 @@ struct CompositionAttempt {
         isStrict: Bool
     ) {
         if !isStrict,
-            quarantined[shape.text]?.contains(path) == true || resolved.isKept(path, in: tree.text(shape.text))
+            quarantined[shape.text]?.contains(path) == true
+                || resolved.isKept(path, in: tree.text(shape.text), of: observation?.sequence)
         {
             return copy(shape.text, shape.value.range)
         }

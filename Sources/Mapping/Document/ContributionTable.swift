@@ -131,7 +131,11 @@ struct ContributionTable {
             }
         }
         for row in rows where row.isContradicted {
-            resolved.keep(row.contradicted.filter { !isKnownNewer($0, than: row) }, in: row.contribution.payload)
+            resolved.keep(
+                row.contradicted.filter { !isKnownNewer($0, than: row) },
+                in: row.contribution.payload,
+                of: row.side.observation.sequence
+            )
         }
         return resolved
     }

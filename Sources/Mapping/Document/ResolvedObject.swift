@@ -17,8 +17,15 @@ struct ResolvedObject {
     private(set) var members: [MemberPath: Newest] = [:]
     let model: Int
     /// Members that versions of one answer contradict each other on, and nothing newer is known of: what is known is older
-    /// than those versions, so that each keeps its literal.
-    private var kept: [[UInt8]: Set<MemberPath>] = [:]
+    /// than those versions, so that each keeps its literal there.
+    private var kept: [Literal: Set<MemberPath>] = [:]
+
+    /// A version as one answer shows it.
+    private struct Literal: Hashable {
+        var payload: [UInt8]
+        /// The sequence of its observation.
+        var answer: Int64
+    }
 
     /// A single literal: what it shows is the newest.
     init(_ value: JSONSlice, model: Int, models: Models) {
@@ -43,14 +50,18 @@ struct ResolvedObject {
             || other.members.contains { $0.value.isShared && members[$0.key] == nil }
     }
 
-    /// Whether a version keeps its own literal of a member, whatever else is known.
-    func isKept(_ path: MemberPath, in payload: [UInt8]) -> Bool {
-        !kept.isEmpty && kept[payload]?.contains(path) ?? false
+    /// Whether an answer keeps its own literal of a member, whatever else is known.
+    ///
+    /// - Parameter answer: the sequence of the answer's observation; nil: of any.
+    func isKept(_ path: MemberPath, in payload: [UInt8], of answer: Int64?) -> Bool {
+        guard !kept.isEmpty else { return false }
+        guard let answer else { return kept.contains { $0.key.payload == payload && $0.value.contains(path) } }
+        return kept[Literal(payload: payload, answer: answer)]?.contains(path) ?? false
     }
 
-    /// Has a version keep its own literals of some members.
-    mutating func keep(_ paths: Set<MemberPath>, in payload: [UInt8]) {
-        if !paths.isEmpty { kept[payload, default: []].formUnion(paths) }
+    /// Has an answer keep its own literals of some members.
+    mutating func keep(_ paths: Set<MemberPath>, in payload: [UInt8], of answer: Int64) {
+        if !paths.isEmpty { kept[Literal(payload: payload, answer: answer), default: []].formUnion(paths) }
     }
 
     /// Puts a value in that is known otherwise than from a contribution.

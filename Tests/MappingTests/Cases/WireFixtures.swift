@@ -108,7 +108,7 @@ extension Shelf {
                     changed.insert(name)
                 }
             }
-            note(changed, by: document)
+            note(changed, by: document, at: observation)
             return parts.warnings
         }
     }
