@@ -101,6 +101,8 @@ struct BoundsTests {
             }
             try await group.waitForAll()
         }
+        // The last room is given back after the last caller has been told.
+        await bench.store.flush()
         #expect(bench.store.statistics.queued == 0)
         await bench.store.close()
     }
