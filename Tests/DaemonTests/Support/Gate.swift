@@ -8,7 +8,7 @@ final class Gate: Sendable {
 
     /// Blocks the calling thread, a script's or the test's.
     @discardableResult
-    func wait(seconds: Int = 20) -> Bool {
+    func wait(seconds: Int = 120) -> Bool {
         semaphore.wait(timeout: .now() + .seconds(seconds)) == .success
     }
 
