@@ -27,7 +27,7 @@ import Testing
 
         deinit { socket.shutDown() }
 
-        func waitFor(_ limit: Duration = .seconds(15), count: Int = 1, _ condition: @escaping (String) -> Bool) -> Bool
+        func waitFor(_ limit: Duration = .seconds(60), count: Int = 1, _ condition: @escaping (String) -> Bool) -> Bool
         {
             messages.wait(limit) { $0.count(where: condition) >= count }
         }

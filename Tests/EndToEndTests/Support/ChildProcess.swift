@@ -102,7 +102,7 @@ final class ChildProcess: Sendable {
     func waitForEnd(_ limit: Duration = .seconds(60)) -> End? {
         guard state.wait(limit, until: { $0.end != nil }) else { return nil }
         // Grandchildren may hold the pipes for longer; what it said itself is there soon.
-        state.wait(.seconds(1)) { $0.openPipes == 0 }
+        state.wait(.seconds(10)) { $0.openPipes == 0 }
         return state.current.end
     }
 
@@ -118,7 +118,7 @@ final class ChildProcess: Sendable {
         _ executable: String,
         _ arguments: [String],
         environment: [String: String] = ProcessInfo.processInfo.environment,
-        limit: Duration = .seconds(60)
+        limit: Duration = .seconds(180)
     ) throws -> String {
         let process = try ChildProcess(executable, arguments, environment: environment)
         let end = process.waitForEnd(limit)

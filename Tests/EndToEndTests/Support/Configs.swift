@@ -71,7 +71,7 @@ func together<Result: Sendable>(_ count: Int, _ body: @escaping @Sendable (Int) 
             results.withLock { $0[index] = result }
         }
     }
-    results.wait(.seconds(60)) { $0.count == count }
+    results.wait { $0.count == count }
     let all = results.current
     return try (0..<count).map { index in
         guard let result = all[index] else { throw SocketError.timedOut }
@@ -92,7 +92,7 @@ final class Background<Result: Sendable>: Sendable {
     }
 
     /// Waits for the result.
-    func value(_ limit: Duration = .seconds(30)) throws -> Result {
+    func value(_ limit: Duration = .seconds(60)) throws -> Result {
         result.wait(limit) { $0 != nil }
         guard let value = result.current else { throw SocketError.timedOut }
         return try value.get()

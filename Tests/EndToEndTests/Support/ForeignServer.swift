@@ -17,7 +17,7 @@ struct ForeignServer {
         for _ in 1...5 {
             let port = try Socket.freePort()
             let process = try start(port)
-            let isUp = eventually(within: .seconds(60)) {
+            let isUp = eventually {
                 guard process.end == nil else { return true }
                 let answer = try? Client(port: port).get(path)
                 return answer?.status == 200 && answer?.text.contains(mark) == true

@@ -40,7 +40,7 @@ final class Monitor<Value: Sendable>: @unchecked Sendable {  // `value` is guard
 
     /// Waits until the condition holds; false when it still does not after `limit`.
     @discardableResult
-    func wait(_ limit: Duration = .seconds(30), until condition: (Value) -> Bool) -> Bool {
+    func wait(_ limit: Duration = .seconds(60), until condition: (Value) -> Bool) -> Bool {
         var deadline = timespec()
         clock_gettime(CLOCK_MONOTONIC, &deadline)
         deadline.add(limit)
@@ -60,9 +60,10 @@ final class Gate: Sendable {
     /// Lets everyone through, now and later.
     func open() { isOpen.withLock { $0 = true } }
 
-    /// Waits until the gate is open; false when it stayed shut for `limit`.
+    /// Waits until the gate is open; false when it stayed shut for `limit`, which is longer than any test waits for what it
+    /// wants to see before it opens the gate.
     @discardableResult
-    func wait(_ limit: Duration = .seconds(60)) -> Bool { isOpen.wait(limit) { $0 } }
+    func wait(_ limit: Duration = .seconds(600)) -> Bool { isOpen.wait(limit) { $0 } }
 }
 
 extension Monitor where Value == Int {
@@ -117,7 +118,7 @@ func pause(_ duration: Duration) {
 }
 
 /// Asks again and again until the condition holds; for states of the daemon that announce themselves nowhere.
-func eventually(within limit: Duration = .seconds(30), _ condition: () throws -> Bool) rethrows -> Bool {
+func eventually(within limit: Duration = .seconds(60), _ condition: () throws -> Bool) rethrows -> Bool {
     let clock = ContinuousClock()
     let end = clock.now + limit
     while true {
