@@ -1,3 +1,5 @@
+import TestSupport
+
 /// A server that nobody here wrote, on a port of its own.
 ///
 /// Such programs want to be told a number, and between the moment the kernel names a free one and the moment the program binds it,

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 
 /// The daemon under test: the built binary, on free ports, with a store of its own.
 final class Larder: @unchecked Sendable {  // only the scenario's own thread starts and ends it

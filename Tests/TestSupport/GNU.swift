@@ -4,13 +4,13 @@ import Glibc
 ///
 /// They matter here: a descriptor that is not close-on-exec from its first moment leaks into whatever another test starts
 /// just then, and keeps a connection open that the test has closed.
-enum GNU {
-    static func accept4(_ socket: Int32, flags: Int32) -> Int32 {
+package enum GNU {
+    package static func accept4(_ socket: Int32, flags: Int32) -> Int32 {
         typealias Function = @convention(c) (Int32, OpaquePointer?, OpaquePointer?, Int32) -> Int32
         return unsafeBitCast(symbol("accept4"), to: Function.self)(socket, nil, nil, flags)
     }
 
-    static func pipe2(_ ends: UnsafeMutablePointer<Int32>, flags: Int32) -> Int32 {
+    package static func pipe2(_ ends: UnsafeMutablePointer<Int32>, flags: Int32) -> Int32 {
         typealias Function = @convention(c) (UnsafeMutablePointer<Int32>, Int32) -> Int32
         return unsafeBitCast(symbol("pipe2"), to: Function.self)(ends, flags)
     }
