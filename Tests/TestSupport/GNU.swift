@@ -15,5 +15,12 @@ package enum GNU {
         return unsafeBitCast(symbol("pipe2"), to: Function.self)(ends, flags)
     }
 
+    /// Has a process that is to be started close everything from this descriptor on.
+    static func addCloseFrom(_ first: Int32, to actions: UnsafeMutablePointer<posix_spawn_file_actions_t>) {
+        typealias Function = @convention(c) (UnsafeMutablePointer<posix_spawn_file_actions_t>, Int32) -> Int32
+        let code = unsafeBitCast(symbol("posix_spawn_file_actions_addclosefrom_np"), to: Function.self)(actions, first)
+        precondition(code == 0, "descriptors cannot be closed: \(code)")
+    }
+
     private static func symbol(_ name: String) -> UnsafeMutableRawPointer { dlsym(nil, name)! }
 }

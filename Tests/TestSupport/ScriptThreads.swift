@@ -1,4 +1,4 @@
-import Testing
+package import Testing
 
 /// Gives the tests of a suite threads that may block.
 ///
