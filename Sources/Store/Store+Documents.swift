@@ -96,8 +96,9 @@ extension Store {
                     return receipt
                 },
                 done: { result in
-                    core.admission.leave(bytes: document.body.count)
+                    // Whoever sees the queue empty finds everybody told.
                     done(result)
+                    core.admission.leave(bytes: document.body.count)
                 }
             )
         }

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// A private cache as RFC 9111 has it, seen from outside.
@@ -151,12 +152,12 @@ import Testing
         let first = Background { try larder.get("/x") }
         origin.waitForRequests(1)
         let others = Background { try together(12) { _ in try larder.get("/x") } }
-        pause(.milliseconds(300))
+        #expect(try larder.waitForFollowers(12))
         gate.open()
         let answers = try [first.value()] + others.value()
         #expect(answers.allSatisfy { $0.text == #"{"id":1}"# })
         #expect(origin.count() == 1)
-        #expect(answers.contains { $0.cacheStatus.contains("collapsed") })
+        #expect(answers.count { $0.cacheStatus.contains("collapsed") } == 12)
     }
 
     @Test func `an answer that may not be stored is not shared by requests at the same time`() throws {

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// What was cleaned is gone: from answers, from the file, and for good.
@@ -76,7 +77,7 @@ import Testing
         _ = try Self.clean(larder, #"{"all":true}"#)
         gate.open()
         #expect(try fetch.value().text == #"{"id":1,"login":"ada"}"#)
-        pause(.milliseconds(300))
+        #expect(try larder.waitForQuiet())
         #expect(try larder.documents() == 0)
         origin.stop()
         #expect(try larder.get("/users/1").status != 200)
@@ -108,7 +109,7 @@ import Testing
         #expect(answer["erased"] as? String == "pending")
         reader.signal(SIGKILL)
         reader.waitForEnd()
-        let isErased = eventually(within: .seconds(20)) { !larder.storeBytes.contains("ada-marker") }
+        let isErased = eventually { !larder.storeBytes.contains("ada-marker") }
         #expect(isErased)
     }
 }

@@ -1,27 +1,22 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// Requests at the same time: what is shared is fetched once, and nobody waits for what is not.
 @Suite(.scripts) struct CoalescingTests {
     @Test func `200 clients for one slow URL make one request`() throws {
         let gate = Gate()
-        let asking = Monitor(0)
         let origin = try Origin { _ in Answer.json(#"{"id":1}"#, Fresh.minute).after(gate) }
         let larder = try Larder(origin)
         let answers = Background {
-            try together(200) { _ in
-                asking.withLock { $0 += 1 }
-                return try larder.client(limit: .seconds(60)).request("GET", "/slow", ["Connection": "close"])
-            }
+            try together(200) { _ in try larder.get("/slow") }
         }
-        asking.wait { $0 == 200 }
-        // The last of them are on their way.
-        pause(.milliseconds(500))
+        #expect(try larder.waitForFollowers(199))
         gate.open()
-        let all = try answers.value(.seconds(60))
+        let all = try answers.value()
         #expect(all.allSatisfy { $0.status == 200 && $0.text == #"{"id":1}"# })
         #expect(origin.count() == 1)
-        #expect(all.count { $0.cacheStatus.contains("collapsed") } >= 150)
+        #expect(all.count { $0.cacheStatus.contains("collapsed") } == 199)
     }
 
     @Test func `200 clients for what may not be stored do not wait for one another`() throws {
@@ -30,18 +25,16 @@ import Testing
         let origin = try Origin { request in
             if request.number > 0 {
                 crowd.withLock { $0 += 1 }
-                crowd.wait(.seconds(60)) { $0 >= 200 }
+                crowd.wait { $0 >= 200 }
             }
             return .json(#"{"n":\#(request.number)}"#, ["Cache-Control": "no-store"])
         }
         let larder = try Larder(origin)
         #expect(try larder.get("/own").status == 200)
         let answers = Background {
-            try together(200) { _ in
-                try larder.client(limit: .seconds(60)).request("GET", "/own", ["Connection": "close"])
-            }
+            try together(200) { _ in try larder.get("/own") }
         }
-        let all = try answers.value(.seconds(60))
+        let all = try answers.value()
         #expect(all.allSatisfy { $0.status == 200 })
         #expect(Set(all.map(\.text)).count == 200)
         #expect(!all.contains { $0.cacheStatus.contains("collapsed") })
@@ -63,7 +56,7 @@ import Testing
         let leader = Background { try larder.get("/x") }
         origin.waitForRequests(1)
         let others = Background { try together(30) { _ in try larder.get("/x") } }
-        pause(.milliseconds(300))
+        #expect(try larder.waitForFollowers(30))
         #expect(origin.count() == 1)
         first.open()
         let all = try [leader.value()] + others.value()
@@ -80,8 +73,7 @@ import Testing
         let gate = Gate()
         origin.behave { _ in Answer.json("[1]", Fresh.minute).after(gate) }
         let answers = Background { try together(10) { _ in try larder.get("/x") } }
-        origin.waitForRequests(1)
-        pause(.milliseconds(300))
+        #expect(try larder.waitForFollowers(9))
         gate.open()
         #expect(try answers.value().allSatisfy { $0.text == "[1]" })
         #expect(origin.count() == 1)
@@ -90,7 +82,7 @@ import Testing
     @Test func `a leader that leaves hands over to those who follow`() throws {
         let origin = try Origin { _ in .json("{}") }
         let larder = try Larder(origin)
-        for isHeadOut in [false, true] {
+        for (round, isHeadOut) in [false, true].enumerated() {
             let path = "/\(isHeadOut)"
             let early = Gate()
             origin.behave { _ in
@@ -103,10 +95,10 @@ import Testing
             origin.waitForRequests(1, path)
             let follower = try larder.client()
             try follower.send("GET \(path) HTTP/1.1\r\nHost: localhost\r\n\r\n")
-            pause(.milliseconds(200))
+            #expect(try larder.waitForFollowers(round + 1))
             leader?.socket.resetOnClose()
             leader = nil
-            pause(.milliseconds(200))
+            #expect(try larder.waitForConnections(1))
             early.open()
             #expect(try follower.response().text == #"{"id":1}"#)
             #expect(origin.count(path) == 1)
@@ -142,8 +134,9 @@ import Testing
             (["X-Shape": "square"], "- - square"),
         ]
         let answers = Background { try together(30) { try larder.get("/x", kinds[$0 % 6].0).text } }
-        origin.waitForRequests(4)
-        pause(.milliseconds(200))
+        // What only `Vary` tells apart is one until there is an answer.
+        #expect(origin.waitForRequests(4))
+        #expect(try larder.waitForFollowers(26))
         gate.open()
         for (number, text) in try answers.value().enumerated() { #expect(text == "\"\(kinds[number % 6].1)\"") }
         // One fetch for each, also for the variants that only the first answer told apart.
@@ -163,7 +156,7 @@ import Testing
         try leader.send("GET /x HTTP/1.1\r\nHost: localhost\r\n\r\n")
         origin.waitForRequests(1)
         let early = Background { try larder.get("/x", ["Cache-Control": "no-cache"]) }
-        pause(.milliseconds(200))
+        #expect(try larder.waitForFollowers(1))
         #expect(origin.count() == 1)
         head.open()
         #expect(try leader.head().status == 200)

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// Datasette, from PyPI, serves a SQLite file as JSON in pages that it links by absolute URLs; httpx reads them.
@@ -7,7 +8,7 @@ import Testing
 
     @Test(.enabled(if: python.isInstalled, "Datasette could not be installed from PyPI"))
     func `pages are followed through Larder, which goes on when Datasette is gone`() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let rows = (1...250).map { "(\($0), 'Tree \($0)', \($0 % 7))" }.joined(separator: ",")
         try ChildProcess.run(
             "sqlite3",
@@ -19,7 +20,7 @@ import Testing
         let server = try ForeignServer("Datasette", path: "/-/versions.json", mark: "\"datasette\"") { port in
             try ChildProcess(
                 Self.python.program("datasette"),
-                ["serve", folder.file("trees.db"), "--port", "\(port)", "--setting", "default_cache_ttl", "60"]
+                ["serve", folder.file("trees.db"), "--port", "\(port)", "--setting", "default_cache_ttl", "3600"]
             )
         }
         let (datasette, port) = (server.process, server.port)

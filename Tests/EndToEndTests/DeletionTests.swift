@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// What is deleted, or found to be gone, in every answer that shows it.
@@ -113,6 +114,7 @@ import Testing
         bodies.withLock { $0["/items/1"] = #"{"id":1,"title":"again"}"# }
         #expect(try larder.get("/items/1", ["Cache-Control": "no-cache"]).text.contains("again"))
         #expect(try eventually { try larder.admin("GET", "/objects/Item/1").status == 200 })
+        #expect(try larder.waitForQuiet())
         // Whether it stands in the list from before, nobody knows.
         #expect(try larder.get("/items").text == Self.list)
         #expect(origin.count("/items") == 2)

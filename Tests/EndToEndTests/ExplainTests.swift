@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// `GET /explain` and `larder explain`: why an answer is what it is.
@@ -64,9 +65,9 @@ import Testing
         let age = try Self.explain(larder, "/age")
         #expect(term("lifetime", of: age)?.0 == 600)
         #expect(term("lifetime", of: age)?.1 == "max-age of Cache-Control")
-        #expect((30...40).contains(term("apparent age", of: age)?.0 ?? 0))
+        #expect((30..<90).contains(term("apparent age", of: age)?.0 ?? 0))
         #expect(term("corrected age", of: age)?.1.hasPrefix("Age: 90, plus ") == true)
-        #expect((90...100).contains(term("initial age", of: age)?.0 ?? 0))
+        #expect((90..<150).contains(term("initial age", of: age)?.0 ?? 0))
         #expect(term("time to live", of: age)?.0 == 600 - (term("age", of: age)?.0 ?? 0))
         #expect(member("freshness.isFresh", of: age) as? Bool == true)
 

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// Whatever a client sends or does: it gets a clear answer, and no one else is hurt.
@@ -64,7 +65,7 @@ import Testing
         let (what, message) = Self.ambiguous[index]
         let origin = try Origin { _ in .json("[]", Fresh.minute) }
         let larder = try Larder(origin)
-        let client = try larder.client(limit: .seconds(5))
+        let client = try larder.client()
         let smuggled = "GET /smuggled HTTP/1.1\r\nHost: localhost\r\n\r\n"
         try client.send(message.replacingOccurrences(of: "Host: h\r\n", with: "Host: localhost\r\n") + smuggled)
         let answer = try client.response()
@@ -111,16 +112,13 @@ import Testing
         )
         let slow = try larder.client()
         let socket = slow.socket
-        let dribble = Background {
-            for _ in 1...30 {
-                try? socket.send(Array("X".utf8))
-                pause(.milliseconds(100))
-            }
-        }
         try slow.send("GET /x HTTP/1.1\r\nHost: localhost\r\nX-Slow: ")
+        let isOver = Gate()
+        let dribble = Background { while !isOver.wait(.milliseconds(100)) { try? socket.send(Array("X".utf8)) } }
         #expect(try slow.response().status == 408)
+        isOver.open()
         #expect(try slow.isClosed())
-        _ = try dribble.value()
+        try dribble.value()
 
         let stuck = try larder.client()
         try stuck.send("POST /x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\nfour")
@@ -187,14 +185,14 @@ import Testing
             ])
         }
         let larder = try Larder(origin)
-        let leaving = try larder.client()
-        try leaving.send("GET /x HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        #expect(try leaving.head().status == 200)
+        var leaving: Client? = try larder.client()
+        try leaving?.send("GET /x HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        #expect(try leaving?.head().status == 200)
         let staying = Background { try larder.get("/x") }
-        pause(.milliseconds(300))
-        leaving.socket.resetOnClose()
-        leaving.socket.shutDown()
-        pause(.milliseconds(100))
+        #expect(try larder.waitForFollowers(1))
+        leaving?.socket.resetOnClose()
+        leaving = nil
+        #expect(try larder.waitForConnections(1))
         gate.open()
         #expect(try staying.value().text == "abcd")
         #expect(try larder.get("/x").text == "abcd")

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// Interim answers (RFC 9110 §15.2) on their way through.
@@ -80,7 +81,7 @@ import Testing
         #expect(try leader.head().fields["Link"] == "</a>; rel=preload")
         let follower = try larder.client()
         try follower.send("GET /x HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        pause(.milliseconds(200))
+        #expect(try larder.waitForFollowers(1))
         first.open()
         let (one, other) = (try leader.head().fields, try follower.head().fields)
         #expect(one["Link"] == "</b>; rel=preload")

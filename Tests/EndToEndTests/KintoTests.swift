@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// A REST server that nobody here wrote, with a client library that nobody here wrote.
@@ -15,7 +16,7 @@ import Testing
         var port: UInt16 { server.port }
 
         init() throws {
-            let folder = try TemporaryFolder()
+            let folder = TemporaryFolder()
             self.folder = folder
             server = try ForeignServer("Kinto", path: "/v1/", mark: "\"project_name\"") { port in
                 try folder.write(Self.configuration(port: port), to: "kinto.ini")
@@ -138,7 +139,7 @@ import Testing
     @Test(.enabled(if: python.isInstalled, "Kinto could not be installed from PyPI"))
     func `answers that differ by user stay apart`() throws {
         let kinto = try Kinto()
-        let larder = try Larder(config: Self.config(kinto, ", cache: force, fresh: 1m"))
+        let larder = try Larder(config: Self.config(kinto, ", cache: force, fresh: 1h"))
         let script = """
             import sys, kinto_http
             for user in ("ada", "bela"):
@@ -160,7 +161,7 @@ import Testing
     @Test(.enabled(if: python.isInstalled, "Kinto could not be installed from PyPI"))
     func `records are objects, seen in lists and by themselves, also with Kinto gone`() throws {
         let kinto = try Kinto()
-        let larder = try Larder(config: Self.config(kinto, ", cache: force, fresh: 1m"))
+        let larder = try Larder(config: Self.config(kinto, ", cache: force, fresh: 1h"))
         let basic: FieldLines = ["Authorization": "Basic \(Data("ada:secret".utf8).base64EncodedString())"]
         let records = "/v1/buckets/default/collections/tasks/records"
         for number in 1...3 {
@@ -195,7 +196,7 @@ import Testing
     @Test(.enabled(if: python.isInstalled, "Kinto could not be installed from PyPI"))
     func `whatever Larder was told, it answers as Kinto does`() throws {
         let kinto = try Kinto()
-        let larder = try Larder(config: Self.config(kinto, ", cache: force, fresh: 1m"))
+        let larder = try Larder(config: Self.config(kinto, ", cache: force, fresh: 1h"))
         let seed = SoakOptions.current?.seed ?? 1
         var load = KintoLoad(larder: larder, kinto: kinto.port, seed: seed)
         try load.run(steps: SoakOptions.current == nil ? 150 : 5000)

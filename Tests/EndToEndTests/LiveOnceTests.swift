@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// `Larder-Live: once`: what is stored, then what the upstream says.
@@ -62,12 +63,12 @@ import Testing
         let events = try larder.live("/x")
         #expect(events.map(\.name) == ["cached", "unchanged"])
         #expect(events[0].text == Self.old)
-        #expect((100...110).contains(events[0].age ?? 0))
+        #expect((100..<160).contains(events[0].age ?? 0))
         #expect(events[0].headers["cache-status"]?.contains("detail=stale") == true)
         #expect(events[1].status == 200)
         #expect(events[1].body == nil)
         #expect(events[1].headers["x-left"] == "9")
-        #expect(events[1].age.map { by304 ? $0 < 10 : $0 >= 100 } == true)
+        #expect(events[1].age.map { by304 ? $0 < 60 : $0 >= 100 } == true)
         #expect(origin.count() == 2)
     }
 
@@ -88,7 +89,7 @@ import Testing
     }
 
     @Test func `with the upstream away the error tells how old is what was shown`() throws {
-        let origin = try Origin { _ in .json(Self.old, ["Cache-Control": "max-age=60", "Age": "30"]) }
+        let origin = try Origin { _ in .json(Self.old, ["Cache-Control": "max-age=600", "Age": "30"]) }
         let larder = try Larder(origin)
         _ = try larder.get("/x")
         origin.stop()
@@ -96,7 +97,7 @@ import Testing
         #expect(events.map(\.name) == ["cached", "error"])
         #expect(events[1].problemType == "urn:larder:upstream-failed")
         #expect(events[1].problemStatus == 502)
-        #expect((30...40).contains(events[1].age ?? 0))
+        #expect((30..<90).contains(events[1].age ?? 0))
         let unknown = try larder.live("/y")
         #expect(unknown.map(\.name) == ["error"])
         #expect(unknown[0].problemStatus == 502)
@@ -184,7 +185,7 @@ import Testing
             }
         }
         // Eight documents' worth is held; the others are told that it is too much.
-        #expect(ended.wait(.seconds(15)) { $0 >= 30 })
+        #expect(ended.wait { $0 >= 30 })
         gate.open()
         let events = try streams.value()
         #expect(events.allSatisfy { $0 == ["error"] || $0 == ["fresh"] })
@@ -211,7 +212,7 @@ import Testing
         let streams = Background { try together(50) { _ in try larder.live("/x") } }
         let plain = Background { try larder.get("/x") }
         #expect(origin.waitForRequests(1))
-        #expect(try eventually { try larder.coalesced() == 50 })
+        #expect(try larder.waitForFollowers(50))
         gate.open()
         for events in try streams.value() {
             #expect(events.map(\.name) == ["fresh"])
@@ -229,7 +230,7 @@ import Testing
         try leaving?.send("GET /x HTTP/1.1\r\nHost: 127.0.0.1:\(larder.port)\r\nLarder-Live: once\r\n\r\n")
         #expect(origin.waitForRequests(1))
         let staying = Background { try larder.live("/x") }
-        #expect(try eventually { try larder.coalesced() == 1 })
+        #expect(try larder.waitForFollowers(1))
         leaving?.socket.shutDown()
         leaving = nil
         gate.open()
@@ -340,14 +341,5 @@ import Testing
         #expect(try answer.events.first?.headers["access-control-allow-origin"] == nil)
         let other = try larder.get("/x", ["Larder-Live": "once", "Origin": "http://localhost:3001"])
         #expect(other.status == 403)
-    }
-}
-
-extension Larder {
-    /// How many requests have joined others.
-    fileprivate func coalesced() throws -> Int {
-        let lines = try admin("GET", "/metrics").text.split(separator: "\n")
-        let line = lines.first { $0.hasPrefix("larder_coalesced_requests_total{") }
-        return line.flatMap { Int($0.split(separator: " ").last ?? "") } ?? 0
     }
 }

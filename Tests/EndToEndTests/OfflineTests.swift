@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// The upstream is away, or must not be asked.
@@ -81,7 +82,7 @@ import Testing
     @Test func `an upstream that resets or hangs gives way to a stale answer`() throws {
         let gate = Gate()
         let origin = try Origin { _ in .json(#"{"id":1}"#, Fresh.never) }
-        let larder = try Larder(config: Configs.plain(origin, top: ["timeouts: { first_byte: 500ms }"]))
+        let larder = try Larder(config: Configs.plain(origin, top: ["timeouts: { first_byte: 2s }"]))
         _ = try larder.get("/x")
         #expect(try larder.waitForDocuments(1))
         origin.always(.reset)

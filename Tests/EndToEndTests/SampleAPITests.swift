@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// The bundled sample API with its models and routes, as `make run` puts them together.

@@ -2,6 +2,7 @@ import Foundation
 import Mapping
 import Store
 import Synchronization
+import TestSupport
 import Testing
 
 struct BoundsTests {
@@ -101,6 +102,8 @@ struct BoundsTests {
             }
             try await group.waitForAll()
         }
+        // The last room is given back after the last caller has been told.
+        await bench.store.flush()
         #expect(bench.store.statistics.queued == 0)
         await bench.store.close()
     }

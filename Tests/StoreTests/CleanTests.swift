@@ -1,6 +1,7 @@
 import Foundation
 import Mapping
 import Store
+import TestSupport
 import Testing
 
 struct CleanTests {
@@ -122,7 +123,7 @@ struct CleanTests {
         #expect(holds("marker-text", bench.folder))
         reader.end()
         // The writer looks once a second; there is no event to await in another process's files.
-        for _ in 0..<100 where holds("marker-text", bench.folder) { try await Task.sleep(for: .milliseconds(50)) }
+        for _ in 0..<1200 where holds("marker-text", bench.folder) { try await Task.sleep(for: .milliseconds(50)) }
         #expect(!holds("marker-text", bench.folder))
         await bench.store.close()
     }

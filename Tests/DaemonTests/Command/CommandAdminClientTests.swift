@@ -2,6 +2,7 @@ import ArgumentParser
 import Foundation
 import Glibc
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import Daemon
@@ -59,7 +60,7 @@ private final class OneAnswer: Sendable {
 
 private func answer(_ head: String, _ body: String) -> String { "HTTP/1.1 \(head)\r\n\r\n\(body)" }
 
-struct CommandAdminClientTests {
+@Suite(.scripts) struct CommandAdminClientTests {
     @Test func `a request carries the token and its body`() throws {
         let server = try OneAnswer(answer("200 OK\r\nContent-Length: 2", "{}"))
         let client = AdminClient(address: server.address, token: "t0ken")
@@ -135,7 +136,7 @@ struct CommandAdminClientTests {
         let temporary = TemporaryFolder()
         let folder = temporary.path
         let token = "0123456789abcdef"
-        temporary.write(token + "\n", to: "admin.token")
+        try temporary.write(token + "\n", to: "admin.token")
         let tcp = Address.tcp(host: "127.0.0.1", port: 1)
         let options = try AdminOptions.parse(["--store", "\(folder)/larder.db"])
         #expect(try options.token(for: tcp, environment: [:]) == token)

@@ -1,10 +1,11 @@
 import Glibc
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import Daemon
 
-@Suite struct HTTPLimitsTests {
+@Suite(.scripts) struct HTTPLimitsTests {
     private var limits: HTTPLimits {
         var limits = HTTPLimits()
         limits.maxTarget = 100
@@ -57,7 +58,7 @@ import Testing
     @Test func `a client that sends a large body learns that it is too large`() async throws {
         try await withServer(limits: limits) { server in
             let client = try server.connect()
-            HTTPTestServer.onLoop {
+            HTTPTestServer.onThread {
                 client.send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 20000000\r\n\r\n")
                 client.send([UInt8](repeating: 0x78, count: 20_000_000))
             }
@@ -102,7 +103,7 @@ import Testing
     @Test func `a head that comes in drops is cut all the same`() async throws {
         try await withServer(limits: limits { $0.headTimeout = .milliseconds(100) }) { server in
             let client = try server.connect()
-            HTTPTestServer.onLoop {
+            HTTPTestServer.onThread {
                 client.send("GET / HTTP/1.1\r\nX: ")
                 while client.send("x") { usleep(5_000) }
             }
@@ -123,9 +124,15 @@ import Testing
     @Test func `an idle connection is closed without a word`() async throws {
         try await withServer(limits: limits { $0.idle = .milliseconds(80) }) { server in
             let silent = try server.connect()
-            let used = try server.connect()
-            used.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n")
-            #expect(try used.answer().status == 200)
+            // On a busy machine it may be idle for too long before it asks; then it comes again.
+            var used = try server.connect()
+            var answer: HTTPTestAnswer?
+            for _ in 0..<50 where answer == nil {
+                used = try server.connect()
+                used.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n")
+                answer = try? used.answer()
+            }
+            #expect(answer?.status == 200)
             #expect(used.read() == [])
             #expect(silent.read() == [])
         }

@@ -1,9 +1,10 @@
 import Glibc
+import TestSupport
 import Testing
 
 @testable import Daemon
 
-@Suite struct HTTPServerTests {
+@Suite(.scripts) struct HTTPServerTests {
     private let get = "GET / HTTP/1.1\r\nHost: h\r\n\r\n"
 
     // MARK: Connections
@@ -171,12 +172,14 @@ import Testing
         let drained = Flag()
         // Not on the shared pool, whose threads this and other tests block.
         HTTPTestServer.onLoop {
-            await server.server.drain(within: .seconds(20))
+            await server.server.drain(within: .seconds(120))
             drained.raise()
         }
         #expect(idle.read() == [])
         // Each worker stops by itself. For ever nobody waits: the port may be another test's by now.
         for _ in 0..<200 where (try? server.connect()) != nil { usleep(10_000) }
+        // Those that came too late have to be seen leaving.
+        for _ in 0..<6000 where server.server.connectionCount != 1 { usleep(10_000) }
         #expect(server.server.connectionCount == 1)
         answer.raise()
         let last = try busy.answer()

@@ -1,9 +1,10 @@
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import Daemon
 
-@Suite struct RequestBodyTests {
+@Suite(.scripts) struct RequestBodyTests {
     private let continued = "HTTP/1.1 100 Continue\r\n\r\n"
 
     @Test func `100 Continue is sent when the body is asked for, and once`() async throws {
@@ -65,7 +66,7 @@ import Testing
     @Test func `a large body that nobody reads ends the connection after the answer`() async throws {
         try await withServer(handler: { _, connection in connection.respond(status: 202) }) { server in
             let client = try server.connect()
-            HTTPTestServer.onLoop {
+            HTTPTestServer.onThread {
                 client.send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 5000000\r\n\r\n")
                 client.send([UInt8](repeating: 0, count: 5_000_000))
             }
@@ -106,10 +107,10 @@ import Testing
             }
         ) { server in
             let client = try server.connect()
-            HTTPTestServer.onLoop {
+            // Blocks this helper's thread, not the server's, until the body is taken.
+            HTTPTestServer.onThread {
                 client.send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 50000000\r\n\r\n")
-                // Blocks this helper's thread, not the server's, until the body is taken.
-                HTTPTestServer.onThread { client.send([UInt8](repeating: 1, count: 50_000_000)) }
+                client.send([UInt8](repeating: 1, count: 50_000_000))
             }
             await filled.wait()
             take.raise()

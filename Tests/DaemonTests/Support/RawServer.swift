@@ -41,6 +41,12 @@ final class RawServer: Sendable {
         }
     }
 
+    /// A free port that nobody else is given, and on which nobody listens, until the descriptor is closed.
+    static func bound() -> (descriptor: Int32, port: Int) {
+        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        return (descriptor, bindToFreePort(descriptor))
+    }
+
     private static func bindToFreePort(_ listener: Int32) -> Int {
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)

@@ -22,6 +22,8 @@ final class UpstreamBench: @unchecked Sendable {
         options.proxy = .none
         // However slowly the tests run.
         options.unsafeReuseAge = .seconds(3_600)
+        let long = Duration.seconds(120)
+        options.timeouts = UpstreamTimeouts(connect: long, queue: long, firstByte: long, stall: long)
         return options
     }
 

@@ -1,26 +1,42 @@
 import Foundation
 import Glibc
+import TestSupport
 import Testing
 
 @testable import Daemon
 
 @Suite struct `Upstream failures` {
-    /// Short times, so that nobody waits for a hanging server.
-    static var hasty: UpstreamOptions {
+    /// Options with one short limit, so that nobody waits for a hanging server.
+    ///
+    /// The others are long: on a busy machine what is not meant to run into them must not.
+    static func hasty(_ limit: Limit) -> UpstreamOptions {
         var options = UpstreamBench.options
-        options.timeouts.firstByte = .milliseconds(200)
-        options.timeouts.stall = .milliseconds(200)
-        options.timeouts.connect = .milliseconds(300)
+        switch limit {
+        case .connect: options.timeouts.connect = .milliseconds(200)
+        case .firstByte: options.timeouts.firstByte = .milliseconds(200)
+        case .stall: options.timeouts.stall = .milliseconds(200)
+        }
         return options
     }
 
+    enum Limit { case connect, firstByte, stall }
+
+    /// What keeps within a limit on a machine that has time for it.
+    ///
+    /// A machine that has none lets the limit pass; then there is another try. What is wrong fails each time.
+    static func patiently(_ attempt: () async throws -> Answer) async rethrows -> Answer {
+        var answer = try await attempt()
+        for _ in 0..<20 where answer.error?.isTimeout == true { answer = try await attempt() }
+        return answer
+    }
+
     @Test func `an upstream that refuses is told apart`() async throws {
-        let server = RawServer { _ in }
-        let url = server.url
-        server.stop()
+        // Bound, so that nobody else is given the port, and not listening.
+        let place = RawServer.bound()
+        defer { close(place.descriptor) }
         let bench = try UpstreamBench()
         defer { bench.stop() }
-        let answer = await bench.get(url)
+        let answer = await bench.get("http://127.0.0.1:\(place.port)")
         #expect(answer.error?.label == "refused")
         #expect(answer.error?.requestMayHaveBeenProcessed == false)
     }
@@ -53,7 +69,7 @@ import Testing
             }
         }
         defer { for client in connecting { close(client) } }
-        let bench = try UpstreamBench(Self.hasty)
+        let bench = try UpstreamBench(Self.hasty(.connect))
         defer { bench.stop() }
         let answer = await bench.get("http://127.0.0.1:\(UInt16(bigEndian: address.sin_port))/")
         #expect(answer.error == .connectTimeout)
@@ -66,7 +82,7 @@ import Testing
             connection.waitForClose()
         }
         defer { server.stop() }
-        let bench = try UpstreamBench(Self.hasty)
+        let bench = try UpstreamBench(Self.hasty(.firstByte))
         defer { bench.stop() }
         let answer = await bench.get(server.url)
         #expect(answer.error == .firstByteTimeout)
@@ -80,7 +96,7 @@ import Testing
             while connection.write("X-A: 1\r\n") { usleep(20_000) }
         }
         defer { server.stop() }
-        let bench = try UpstreamBench(Self.hasty)
+        let bench = try UpstreamBench(Self.hasty(.firstByte))
         defer { bench.stop() }
         let answer = await bench.get(server.url)
         #expect(answer.error == .firstByteTimeout)
@@ -97,12 +113,12 @@ import Testing
             connection.waitForClose()
         }
         defer { server.stop() }
-        let bench = try UpstreamBench(Self.hasty)
+        let bench = try UpstreamBench(Self.hasty(.stall))
         defer { bench.stop() }
         let stalled = await bench.get(server.url + "/stop")
         #expect(stalled.error == .stalled)
-        #expect(stalled.text == "xxx")
-        let trickled = await bench.get(server.url + "/trickle")
+        #expect("xxx".hasPrefix(stalled.text))
+        let trickled = await Self.patiently { await bench.get(server.url + "/trickle") }
         #expect(trickled.error == nil)
         #expect(trickled.text == "xxxxxxxxxx")
     }
@@ -115,7 +131,7 @@ import Testing
             connection.write("data: late\n\n")
         }
         defer { server.stop() }
-        let bench = try UpstreamBench(Self.hasty)
+        let bench = try UpstreamBench(Self.hasty(.stall))
         defer { bench.stop() }
         let answer = await bench.send(UpstreamRequest(method: "GET", url: server.url)) { recorder in
             recorder.onHead = { $0.transfer?.setStallTimeout(nil) }
@@ -134,9 +150,9 @@ import Testing
             connection.answer("long")
         }
         defer { server.stop() }
-        let bench = try UpstreamBench(Self.hasty)
+        let bench = try UpstreamBench(Self.hasty(.firstByte))
         defer { bench.stop() }
-        let answer = await bench.get(server.url)
+        let answer = await Self.patiently { await bench.get(server.url) }
         #expect(answer.informational.count == 8)
         #expect(answer.text == "long")
     }
@@ -295,7 +311,6 @@ import Testing
         var options = UpstreamBench.options
         options.maxConnectionsPerHost = 1
         options.timeouts.queue = .milliseconds(100)
-        options.timeouts.connect = .milliseconds(100)
         options.timeouts.firstByte = .seconds(1)
         let bench = try UpstreamBench(options)
         defer { bench.stop() }

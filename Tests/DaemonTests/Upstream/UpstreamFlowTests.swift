@@ -1,6 +1,7 @@
 import Foundation
 import Glibc
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import Daemon
@@ -51,7 +52,7 @@ import Testing
             }
         }
         defer { server.stop() }
-        let bench = try UpstreamBench(`Upstream failures`.hasty)
+        let bench = try UpstreamBench(`Upstream failures`.hasty(.stall))
         defer { bench.stop() }
         let paused = Gate()
         let box = Mutex<(@Sendable () -> Void)?>(nil)
@@ -60,7 +61,13 @@ import Testing
             var isOpen = false
             // The loop alone touches it, and this runs there.
             nonisolated(unsafe) let unsafe = recorder
-            box.withLock { $0 = { unsafe.transfer?.resume() } }
+            box.withLock {
+                $0 = {
+                    // From here on it is not about time.
+                    unsafe.transfer?.setStallTimeout(nil)
+                    unsafe.transfer?.resume()
+                }
+            }
             recorder.onBody = { _, _ in
                 if isOpen { return .proceed }
                 isOpen = true

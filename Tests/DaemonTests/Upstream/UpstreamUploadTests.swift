@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import TestSupport
 import Testing
 
 @testable import Daemon
@@ -57,16 +58,21 @@ import Testing
         let server = Self.echo()
         defer { server.stop() }
         // The client's slowness is not the upstream's: neither timeout may count it.
-        let bench = try UpstreamBench(`Upstream failures`.hasty)
-        defer { bench.stop() }
-        let body = TestBody(length: length)
-        async let answer = bench.send(UpstreamRequest(method: "POST", url: server.url, body: body))
-        for part in ["one ", "two ", "four"] {
-            try await Task.sleep(for: .milliseconds(250))
-            body.add(Array(part.utf8))
+        for limit in [`Upstream failures`.Limit.firstByte, .stall] {
+            let bench = try UpstreamBench(`Upstream failures`.hasty(limit))
+            defer { bench.stop() }
+            let answer = try await `Upstream failures`.patiently {
+                let body = TestBody(length: length)
+                async let answer = bench.send(UpstreamRequest(method: "POST", url: server.url, body: body))
+                for part in ["one ", "two ", "four"] {
+                    try await Task.sleep(for: .milliseconds(250))
+                    body.add(Array(part.utf8))
+                }
+                body.end()
+                return await answer
+            }
+            #expect(answer.text == "one two four")
         }
-        body.end()
-        #expect(await answer.text == "one two four")
     }
 
     @Test func `a slow upstream holds the body back`() async throws {
@@ -152,19 +158,25 @@ import Testing
     @Test(arguments: [200, 413]) func `an early answer counts although the upstream then closes`(status: Int)
         async throws
     {
+        let read = Gate()
         let server = RawServer { connection in
             _ = connection.readHead()
             _ = connection.readBody(100_000)
             connection.answer("enough", status: "\(status) X")
-            // Unread bytes make the kernel send a reset.
-            usleep(100_000)
+            // Unread bytes make the kernel send a reset, which must not overtake the answer.
+            read.wait()
         }
         defer { server.stop() }
         let bench = try UpstreamBench()
         defer { bench.stop() }
         let size = 30_000_000
         let body = TestBody(length: size, [UInt8](repeating: 1, count: size), ended: true)
-        let answer = await bench.send(UpstreamRequest(method: "POST", url: server.url, body: body))
+        let answer = await bench.send(UpstreamRequest(method: "POST", url: server.url, body: body)) { recorder in
+            recorder.onBody = { _, _ in
+                read.open()
+                return .proceed
+            }
+        }
         #expect(answer.head?.status == status)
         #expect(answer.text == "enough")
         #expect(answer.error == nil)

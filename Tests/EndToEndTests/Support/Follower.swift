@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import TestSupport
 
 /// A client of a `Larder-Live: on` stream, which reads as it comes; one thread reads for all of them.
 final class Follower: Sendable {
@@ -42,7 +43,7 @@ final class Follower: Sendable {
     var id: String? { events.last { $0.id != nil }?.id }
 
     /// Waits until the events are so.
-    func wait(_ limit: Duration = .seconds(15), until condition: ([LiveEvent]) -> Bool) -> Bool {
+    func wait(_ limit: Duration = .seconds(120), until condition: ([LiveEvent]) -> Bool) -> Bool {
         state.wait(limit) { condition($0.events) }
     }
 

@@ -1,3 +1,5 @@
+import TestSupport
+
 /// A server that nobody here wrote, on a port of its own.
 ///
 /// Such programs want to be told a number, and between the moment the kernel names a free one and the moment the program binds it,
@@ -17,7 +19,7 @@ struct ForeignServer {
         for _ in 1...5 {
             let port = try Socket.freePort()
             let process = try start(port)
-            let isUp = eventually(within: .seconds(60)) {
+            let isUp = eventually {
                 guard process.end == nil else { return true }
                 let answer = try? Client(port: port).get(path)
                 return answer?.status == 200 && answer?.text.contains(mark) == true

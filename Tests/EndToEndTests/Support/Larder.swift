@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 
 /// The daemon under test: the built binary, on free ports, with a store of its own.
 final class Larder: @unchecked Sendable {  // only the scenario's own thread starts and ends it
@@ -75,7 +76,7 @@ final class Larder: @unchecked Sendable {  // only the scenario's own thread sta
 
     /// Asks it to end and waits; nil when it did not within the limit.
     @discardableResult
-    func terminate(_ limit: Duration = .seconds(60)) -> ChildProcess.End? {
+    func terminate(_ limit: Duration = .seconds(120)) -> ChildProcess.End? {
         process.signal(SIGTERM)
         return process.waitForEnd(limit)
     }
@@ -103,7 +104,7 @@ final class Larder: @unchecked Sendable {  // only the scenario's own thread sta
     }
 
     private func awaitReady() throws {
-        let isUp = process.waitForErrors(.seconds(60)) {
+        let isUp = process.waitForErrors {
             $0.port(after: "listening on http://127.0.0.1:") != nil
                 && $0.port(after: "admin on http://127.0.0.1:") != nil
         }
@@ -130,7 +131,7 @@ final class Larder: @unchecked Sendable {  // only the scenario's own thread sta
     var isRunning: Bool { process.end == nil }
 
     /// A connection to it.
-    func client(limit: Duration = .seconds(60)) throws -> Client { try Client(.port(port), limit: limit) }
+    func client(limit: Duration = .seconds(120)) throws -> Client { try Client(.port(port), limit: limit) }
 
     /// One request on a connection of its own.
     func request(
@@ -167,18 +168,13 @@ final class Larder: @unchecked Sendable {  // only the scenario's own thread sta
 
     /// Waits until so many documents are stored, and memory knows of it.
     func waitForDocuments(_ count: Int) throws -> Bool {
-        try eventually(within: .seconds(60)) { try documents() == count } && waitForQuiet()
+        try eventually { try documents() == count } && waitForQuiet()
     }
 
     /// Waits until so many objects of a model are stored, and memory knows of it.
     func waitForObjects(_ count: Int, of model: String) throws -> Bool {
-        try eventually(within: .seconds(60)) { (try self.count()["models"] as? [String: Any])?[model] as? Int == count }
+        try eventually { (try self.count()["models"] as? [String: Any])?[model] as? Int == count }
             && waitForQuiet()
-    }
-
-    /// Waits until nothing is on its way into the store: a reader of the file sees a commit before memory is told of it.
-    func waitForQuiet() throws -> Bool {
-        try eventually { try admin("GET", "/metrics").text.contains("\nlarder_ingest_queue 0\n") }
     }
 
     /// Runs a command of the same binary against this daemon.
