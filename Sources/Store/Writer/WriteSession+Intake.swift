@@ -30,6 +30,8 @@ extension WriteSession {
         var (model, collection, declared) = ("", Int64(0), 0)
         let mayBeMarked = recentMarks.mayConcern(observation, lag: models.lag)
         for (occurrence, content) in zip(decomposed.occurrences, preparation.contents) {
+            // One list may take longer than there is time to close the store.
+            if observation.kind != .write, isGivenUp() { throw StoreError.closed }
             if occurrence.name.model != model {
                 model = occurrence.name.model
                 collection = try names.collection(scope: scope, model: model, in: database)
@@ -57,6 +59,7 @@ extension WriteSession {
             if taken.insert(version).inserted { record.fresh.append(contribution) }
         }
         for record in shown {
+            if observation.kind != .write, isGivenUp() { throw StoreError.closed }
             intake.objects.append(record.id)
             let fresh = record.fresh
             record.fresh = []

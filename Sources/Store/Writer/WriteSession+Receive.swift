@@ -4,7 +4,13 @@ import Mapping
 /// Answers that have arrived.
 extension WriteSession {
     /// Stores an answer: document, versions and objects, all of it in this transaction.
-    func receive(_ document: ReceivedDocument, _ preparation: Preparation) throws -> Receipt {
+    ///
+    /// - Parameter handover: when it was handed over to the store.
+    func receive(
+        _ document: ReceivedDocument,
+        handedOverAt handover: Int64,
+        _ preparation: Preparation
+    ) throws -> Receipt {
         let key = document.key
         let place = hasher.place(upstream: key.upstream, url: key.url)
         let occurrences = preparation.decomposed?.occurrences ?? []
@@ -16,7 +22,17 @@ extension WriteSession {
             sequence: numbers.sequence,
             warnings: preparation.warnings
         )
-        if barriers.bars(document, place: place, principal: label, objects: occurrences) { return receipt }
+        let verdict = barriers.verdict(
+            on: document,
+            handedOverAt: handover,
+            place: place,
+            principal: label,
+            objects: occurrences
+        )
+        if verdict != .kept, let written = barriers.write(before: document, to: place) {
+            try mark(rootOf: preparation, writtenBy: written, of: key)
+        }
+        if verdict == .dropped { return receipt }
 
         receipt.sequence = nextSequence()
         let scope = try names.scope(
@@ -29,9 +45,11 @@ extension WriteSession {
         )
         let digest = hasher.digest(key)
         let predecessors = try documents(of: key, under: digest, variant: document.variant)
-        let isOvertaken = try predecessors.contains {
-            try self.observation($0.observation).end > min(document.end, document.overtakenAt ?? .max)
-        }
+        let isOvertaken =
+            try verdict == .told
+            || predecessors.contains {
+                try self.observation($0.observation).end > min(document.end, document.overtakenAt ?? .max)
+            }
         // What an intermediary has kept for a while does not speak of what happened since (law 3).
         let age = max(document.sent - document.start, 0)
         let observation = newObservation(
@@ -88,41 +106,6 @@ extension WriteSession {
         // Before the commit: a look-up must not miss a document that is there.
         presence.insert([digest.low])
         return receipt
-    }
-
-    /// Takes in an answer that is no document.
-    func observe(_ observed: ReceivedObservation, _ preparation: Preparation) throws -> Receipt {
-        _ = nextSequence()
-        let scope = try names.scope(
-            .init(upstream: observed.upstream, principal: observed.principal, context: observed.context),
-            in: database
-        )
-        let observation = newObservation(start: observed.start, end: observed.end, kind: observed.kind)
-        try note(source: "\(observed.method) \(observed.url)", of: observation.sequence)
-        let intake = try take(
-            preparation,
-            scope: scope,
-            upstream: observed.upstream,
-            observation: observation,
-            origin: Int64(
-                bitPattern: hasher.digest(
-                    DocumentKey(
-                        upstream: observed.upstream,
-                        principal: observed.principal,
-                        context: observed.context,
-                        url: observed.url
-                    )
-                ).low
-            ),
-            pinning: false
-        )
-        return Receipt(
-            document: nil,
-            objects: intake.objects,
-            isDirty: false,
-            sequence: numbers.sequence,
-            warnings: preparation.warnings + intake.warnings
-        )
     }
 
     /// Whether something newer is known than a document just taken in shows.
