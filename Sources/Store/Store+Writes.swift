@@ -6,71 +6,104 @@ extension Store {
     /// Takes in what a write's answer tells, and makes what it does not tell, or has made worthless, be asked for again;
     /// returns after the commit that holds it.
     ///
-    /// What was handed over before is taken in first, so that whoever is to be told of a change is known by then. A pattern
-    /// costs a look at the URL of every document of its upstream, by a reader, before that; the documents it finds are
-    /// removed in slices, so that others get their turn. What is told is forgone where there is no room for it.
+    /// Ahead of the answers that were handed over before and are still to be taken in: these are older whenever they come.
+    /// Only where one of them may be all that says which object was written to, it waits for them. What is told is forgone
+    /// where there is no room for it, and counts as changed without telling then. A pattern costs a look at the URL of every
+    /// document of its upstream, by a reader, before all that; the documents it finds are removed in slices, so that others
+    /// get their turn.
+    ///
+    /// - Parameter committed: called on the writer's thread, before anything that was handed over is taken in behind it: what
+    ///   has been handed over and not committed by then may show what is known newer.
     @discardableResult
-    public func settle(_ write: SettledWrite) async throws(StoreError) -> WriteSettlement {
+    public func settle(
+        _ write: SettledWrite,
+        committed: @escaping @Sendable () -> Void = {}
+    ) async throws(StoreError) -> WriteSettlement {
         try await remove(matching: write.patterns)
+        let preparation = await prepare(write.observation)
         do {
-            return try await take(in: write)
+            return try await settle(write, preparation, isForgone: false, committed)
         } catch {
             guard write.observation != nil else { throw error }
-            var write = write
-            write.observation = nil
-            return try await take(in: write)
+            return try await settle(write, preparation, isForgone: true, committed)
         }
     }
 
-    private func take(in write: SettledWrite) async throws(StoreError) -> WriteSettlement {
-        // Nothing of objects to be told: it may overtake what waits.
-        if write.observation == nil, core.models[write.upstream]?.models.declarations.isEmpty ?? true {
-            return try await core.write(.durable) { try $0.settle(write, nil) }
-        }
-        let size = write.observation?.body.count ?? 0
-        await core.admission.waitToEnter(bytes: size)
-        let result = await withCheckedContinuation {
-            (continuation: CheckedContinuation<Result<WriteSettlement, StoreError>, Never>) in
-            ingest.async { [self] in
-                let core = core
-                let preparation = write.observation.map { observation in
-                    Preparation(
-                        body: observation.body,
-                        rule: observation.rule,
-                        surroundings: observation.surroundings,
-                        models: core.models[observation.upstream],
-                        hasher: core.hasher
-                    )
-                }
-                core.post(
-                    .prompt,
-                    bytes: size,
-                    { session in
-                        let settlement = try session.settle(write, preparation)
-                        if let preparation, let observation = write.observation {
-                            try session.warn(
-                                preparation.warnings,
-                                about: observation.rule,
-                                url: observation.url,
-                                at: session.clock.now()
-                            )
-                        }
-                        return settlement
-                    },
-                    done: { result in
-                        core.admission.leave(bytes: size)
-                        continuation.resume(returning: result)
-                    }
+    private func settle(
+        _ write: SettledWrite,
+        _ preparation: Preparation?,
+        isForgone: Bool,
+        _ committed: @escaping @Sendable () -> Void
+    ) async throws(StoreError) -> WriteSettlement {
+        let waiting = core.waiting
+        let bytes = isForgone ? 0 : write.observation?.body.count ?? 0
+        return try await inTime(bytes: bytes, committed) { session, isAhead in
+            if isAhead, try !session.isClear(write, preparation, ahead: waiting) { return nil }
+            let settlement = try session.settle(write, preparation, isForgone: isForgone)
+            if let observation = write.observation {
+                try session.warn(
+                    settlement.warnings,
+                    about: observation.rule,
+                    url: observation.url,
+                    at: session.clock.now()
                 )
             }
+            return settlement
         }
-        return try result.get()
+    }
+
+    /// Takes a write's answer apart.
+    private func prepare(_ observation: ReceivedObservation?) async -> Preparation? {
+        guard let observation else { return nil }
+        return await withCheckedContinuation { continuation in
+            told.async { [core] in
+                let preparation = Preparation(
+                    body: observation.body,
+                    rule: observation.rule,
+                    surroundings: observation.surroundings,
+                    models: core.models[observation.upstream],
+                    hasher: core.hasher
+                )
+                continuation.resume(returning: preparation)
+            }
+        }
+    }
+
+    /// Has the writer do something ahead of all that waits; where it gives nil, behind what was handed over before.
+    private func inTime<Value: Sendable>(
+        bytes: Int = 0,
+        _ committed: @escaping @Sendable () -> Void,
+        _ work: @escaping @Sendable (WriteSession, _ isAhead: Bool) throws -> Value?
+    ) async throws(StoreError) -> Value {
+        let core = core
+        let early = await withCheckedContinuation {
+            (continuation: CheckedContinuation<Result<Value?, StoreError>, Never>) in
+            core.post(.express, bytes: bytes, { try work($0, true) }) { result in
+                if case .success(.some) = result { committed() }
+                continuation.resume(returning: result)
+            }
+        }
+        if let value = try early.get() { return value }
+        await core.admission.waitToEnter(bytes: 0)
+        let late = await withCheckedContinuation {
+            (continuation: CheckedContinuation<Result<Value?, StoreError>, Never>) in
+            ingest.async { [self] in
+                let core = self.core
+                core.post(.prompt, bytes: bytes, { try work($0, false) }) { result in
+                    core.admission.leave(bytes: 0)
+                    if case .success = result { committed() }
+                    continuation.resume(returning: result)
+                }
+            }
+        }
+        guard let value = try late.get() else { preconditionFailure("nothing was to be waited for any more") }
+        return value
     }
 
     /// Removes the documents that were there and whose paths match.
     private func remove(matching patterns: [InvalidationPattern]) async throws(StoreError) {
         guard !patterns.isEmpty else { return }
-        let last = try await core.write(.prompt) { $0.bar(patterns) }
+        let last = try await core.write(.express) { $0.bar(patterns) }
         let found = try await core.read {
             try PatternSearch(database: $0).documents(matching: patterns, until: last)
         }
@@ -78,7 +111,7 @@ extension Store {
         while !rest.isEmpty {
             let slice = Array(rest.prefix(Self.slice))
             rest = rest.dropFirst(slice.count)
-            try await core.write(.prompt) { session in
+            try await core.write(.express) { session in
                 for id in slice { try session.remove(id) }
             }
         }
@@ -88,18 +121,17 @@ extension Store {
     private static let slice = 512
 
     /// Takes in that a retrieval did not find an object; returns after the commit that holds it.
-    public func note(_ absence: ObservedAbsence) async throws(StoreError) {
-        await core.admission.waitToEnter(bytes: 0)
-        let result = await withCheckedContinuation {
-            (continuation: CheckedContinuation<Result<Void, StoreError>, Never>) in
-            ingest.async { [self] in
-                let core = core
-                core.post(.prompt, { try $0.note(absence) }) { result in
-                    core.admission.leave(bytes: 0)
-                    continuation.resume(returning: result)
-                }
-            }
+    ///
+    /// Ahead of what was handed over before, and with `committed`, as `settle`.
+    public func note(
+        _ absence: ObservedAbsence,
+        committed: @escaping @Sendable () -> Void = {}
+    ) async throws(StoreError) {
+        let waiting = core.waiting
+        _ = try await inTime(committed) { session, isAhead -> Bool? in
+            if isAhead, try !session.isClear(absence, ahead: waiting) { return nil }
+            try session.note(absence)
+            return true
         }
-        try result.get()
     }
 }

@@ -17,6 +17,8 @@ public final class Store: Sendable {
     var core: StoreCore { withExtendedLifetime(self) { shared } }
     // Bodies are taken apart here, ahead of their transaction and in the order they came.
     let ingest = DispatchQueue(label: "larder.ingest")
+    /// What writes tell is taken apart here, so that it need not wait for lists.
+    let told = DispatchQueue(label: "larder.told")
 
     /// The store's own clock.
     public var clock: StoreClock { core.clock }
@@ -139,10 +141,42 @@ public final class Store: Sendable {
     }
 
     /// Commits what is waiting and closes the file; everything after fails with `.closed`.
-    public func close() async {
-        await flush()
-        guard !core.isClosed.exchange(true, ordering: .acquiringAndReleasing) else { return }
+    ///
+    /// - Parameter limit: for how long what may be lost is waited for. What has not been taken in by then is given up: answers,
+    ///   but neither marks of writes nor what writes have told.
+    /// - Returns: how many answers were given up.
+    @discardableResult
+    public func close(within limit: Duration? = nil) async -> Int {
+        if let limit {
+            await flush(within: limit)
+        } else {
+            await flushAll()
+        }
+        guard !core.isClosed.exchange(true, ordering: .acquiringAndReleasing) else { return 0 }
         core.mailbox.finish()
         await core.end.wait()
+        return core.waiting.count
+    }
+
+    /// Returns when nothing waits any more, not even for room in the queue.
+    private func flushAll() async {
+        repeat { await flush() } while core.waiting.count > 0 && !core.isGivenUp
+    }
+
+    private func flush(within limit: Duration) async {
+        let end = Signal()
+        let flush = Task { [self] in
+            await flushAll()
+            end.give()
+        }
+        let timer = Task { [core] in
+            // Only cancelling ends it sooner.
+            guard (try? await Task.sleep(for: limit)) != nil else { return }
+            core.giveUp()
+            end.give()
+        }
+        await end.wait()
+        timer.cancel()
+        flush.cancel()
     }
 }

@@ -18,9 +18,13 @@ final class StoreCore: Sendable {
     let recent: RecentChanges
     let publicNumbers: PublicNumbers
     let admission: Admission
+    let waiting = WaitingReads()
     let mailbox = Mailbox<Job>()
     let principals = PrincipalCache()
     let isClosed = Atomic(false)
+    private let closing = Atomic(false)
+    /// Whether the store is being closed and its time is over: what may be left undone is.
+    var isGivenUp: Bool { closing.load(ordering: .relaxed) }
     private let notes = Atomic(0)
     private let readings = DispatchGroup()
     /// Given when the file is closed.
@@ -126,6 +130,7 @@ final class StoreCore: Sendable {
         _ urgency: Job.Urgency,
         alone: Bool = false,
         bytes: Int = 0,
+        isDispensable: Bool = false,
         _ work: @escaping @Sendable (WriteSession) throws -> Value,
         done: @escaping @Sendable (Result<Value, StoreError>) -> Void
     ) {
@@ -133,14 +138,16 @@ final class StoreCore: Sendable {
             urgency: urgency,
             isAlone: alone,
             bytes: bytes,
+            isDispensable: isDispensable,
             work: { session in
                 let value = try work(session)
                 return { done(.success(value)) }
             },
             failed: { done(.failure($0)) }
         )
-        // Marks and invalidations hold whatever comes before or after them (Barriers), so they may overtake.
-        if !mailbox.post(job, urgent: urgency != .batched, express: urgency == .durable) { done(.failure(.closed)) }
+        // What is known is ordered by the times of answers, and marks and invalidations hold whatever comes before or after
+        // them (Barriers): so they may overtake.
+        if !mailbox.post(job, urgent: urgency != .batched, express: urgency.isExpress) { done(.failure(.closed)) }
     }
 
     /// Has the writer note something that may as well be lost: when it is behind, and when it cannot be written.
@@ -213,6 +220,11 @@ final class StoreCore: Sendable {
             }
         }
         return try result.get()
+    }
+
+    /// Leaves undone what may be left undone.
+    func giveUp() {
+        closing.store(true, ordering: .relaxed)
     }
 
     func releaseLock() {

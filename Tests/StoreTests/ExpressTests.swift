@@ -1,23 +1,185 @@
 import Mapping
 import Store
+import Synchronization
 import Testing
 
+/// Writes do not wait for the answers that are still to be taken in.
 struct ExpressTests {
-    @Test func `an invalidation that overtakes what is being taken in holds for it too`() async throws {
-        let bench = try Bench { $0.queueLimit = 10_000 }
-        let title = String(repeating: "t", count: 500)
-        let list = "[" + (0..<200).map { #"{"id":\#($0),"title":"\#(title)"}"# }.joined(separator: ",") + "]"
-        let count = 400
-        for number in 0..<count {
-            let document = bench.answer("/issues?page=\(number)", list, issues)
-            bench.store.receive(document) { _ in }
+    private static let title = String(repeating: "t", count: 500)
+    private static let pages = 400
+
+    /// Hands over hundreds of lists of two hundred issues; the count of those that have been taken in.
+    private func flood(_ bench: Bench, showing user: String = "ada") -> Counter {
+        let counter = Counter()
+        for page in 0..<Self.pages {
+            let list = (0..<200).map {
+                #"{"id":\#($0),"title":"\#(page) \#(Self.title)","user":{"id":7,"login":"\#(user)"}}"#
+            }
+            let document = bench.answer("/issues?page=\(page)", "[\(list.joined(separator: ","))]", issues)
+            bench.store.receive(document) { _ in counter.add() }
         }
+        return counter
+    }
+
+    final class Counter: Sendable {
+        private let count = Mutex(0)
+        var value: Int { count.withLock { $0 } }
+        func add() { count.withLock { $0 += 1 } }
+    }
+
+    private func bench() throws -> Bench { try Bench { $0.queueLimit = 10_000 } }
+
+    /// A write to a path, answered a moment from now.
+    private func write(_ bench: Bench, _ path: String, bound: BoundObject? = nil, telling body: String? = nil)
+        -> SettledWrite
+    {
+        bench.time.advance(1_000_000)
+        let end = bench.store.clock.now()
+        var write = SettledWrite(
+            upstream: "github",
+            principal: Store.anonymous,
+            context: "",
+            path: path,
+            time: end,
+            bound: bound,
+            targets: [InvalidationTarget(upstream: "github", path: path)]
+        )
+        write.observation = body.map {
+            ReceivedObservation(
+                upstream: "github",
+                principal: Store.anonymous,
+                context: "",
+                body: Array($0.utf8),
+                start: end - 1000,
+                end: end,
+                rule: path.hasPrefix("/users") ? user : issue
+            )
+        }
+        return write
+    }
+
+    private func isOutdated(_ bench: Bench, _ url: String) async throws -> Bool {
+        guard case .outdated = try await bench.document(url)?.form else { return false }
+        return true
+    }
+
+    @Test func `an invalidation that overtakes what is being taken in holds for it too`() async throws {
+        let bench = try bench()
+        let flood = flood(bench)
         let suspect = try await bench.store.markSuspect(upstream: "github", urls: ["/issues"])
         // What was handed over before an invalidation is not there after it, whichever was taken in first.
         try await bench.store.invalidate([InvalidationTarget(upstream: "github", path: "/issues")], settle: suspect)
+        #expect(flood.value < Self.pages)
         await bench.store.flush()
         #expect(try await bench.document("/issues?page=0") == nil)
-        #expect(try await bench.document("/issues?page=\(count - 1)") == nil)
+        #expect(try await bench.document("/issues?page=\(Self.pages - 1)") == nil)
+        await bench.store.close()
+    }
+
+    @Test func `what a write tells is known before the lists from before it are taken in, and they show it then`()
+        async throws
+    {
+        let bench = try bench()
+        let flood = flood(bench)
+        let atCommit = Counter()
+        let change = write(bench, "/issues/7", telling: #"{"id":7,"title":"new","user":{"id":7,"login":"bela"}}"#)
+        try await bench.store.settle(change) { for _ in 0..<flood.value { atCommit.add() } }
+        #expect(flood.value < Self.pages)
+        #expect(atCommit.value <= flood.value)
+        let after = try await bench.store.objects(ObjectQuery(model: "Issue", identity: "7")).rows
+        #expect(after.map { String(decoding: $0.json, as: UTF8.self) }.first?.contains(#""new""#) == true)
+        await bench.store.flush()
+        #expect(flood.value == Self.pages)
+        for page in [0, Self.pages / 2, Self.pages - 1] {
+            let body = try #require(try await bench.body("/issues?page=\(page)"))
+            #expect(body.contains(#"{"id":7,"title":"new","user":{"id":7,"login":"bela"}}"#))
+            #expect(body.contains(#"{"id":8,"title":"\#(page) "#))
+            #expect(!body.contains("ada"))
+        }
+        await bench.store.close()
+    }
+
+    @Test func `a write that tells nothing makes stale what is taken in behind it`() async throws {
+        let bench = try bench()
+        let flood = flood(bench)
+        let change = write(bench, "/issues/7", bound: BoundObject(model: "Issue", identity: "7"))
+        try await bench.store.settle(change)
+        #expect(flood.value < Self.pages)
+        await bench.store.flush()
+        #expect(try await isOutdated(bench, "/issues?page=0"))
+        #expect(try await isOutdated(bench, "/issues?page=\(Self.pages - 1)"))
+        await bench.store.close()
+    }
+
+    @Test func `where only an answer that waits may say which object was written to, it is waited for`() async throws {
+        let bench = try bench()
+        // Nobody has seen the user's key yet, but an object of that number is shown already.
+        try await bench.receive("/early", #"[{"id":1,"title":"a","user":{"id":7}}]"#, issues)
+        let flood = flood(bench)
+        try await bench.store.settle(write(bench, "/users/ada", bound: BoundObject(model: "User", keys: ["ada"])))
+        #expect(flood.value == Self.pages)
+        #expect(try await isOutdated(bench, "/early"))
+        await bench.store.close()
+    }
+
+    @Test func `the answer of the path itself says what a path was about, also if it comes behind the write`()
+        async throws
+    {
+        let bench = try bench()
+        try await bench.receive("/early", #"[{"id":1,"title":"a","user":{"id":7}}]"#, issues)
+        try await bench.receive("/others", #"[{"id":2,"title":"b","user":{"id":8}}]"#, issues)
+        bench.store.receive(bench.answer("/me", #"{"id":7,"login":"ada"}"#, user)) { _ in }
+        // It waits for that one.
+        try await bench.store.settle(write(bench, "/me"))
+        #expect(try await isOutdated(bench, "/early"))
+        #expect(try await bench.document("/me") == nil)
+        // One that is still on its way cannot be waited for.
+        let slow = bench.answer("/you", #"{"id":8,"login":"bela"}"#, user)
+        try await bench.store.settle(write(bench, "/you"))
+        #expect(try await bench.document("/others")?.form == .asReceived)
+        #expect(try await bench.store.receive(slow).document == nil)
+        #expect(try await isOutdated(bench, "/others"))
+        await bench.store.close()
+    }
+
+    @Test func `what was handed over before a write to its path still tells of its objects`() async throws {
+        let bench = try bench()
+        try await bench.receive("/early", #"[{"id":8,"title":"old"}]"#, issues)
+        // Longer ago than a list may lag.
+        bench.time.advance(60_000_000)
+        let flood = flood(bench)
+        try await bench.store.settle(write(bench, "/issues", telling: #"{"id":1000,"title":"new"}"#))
+        #expect(flood.value < Self.pages)
+        await bench.store.flush()
+        #expect(try await bench.document("/issues?page=3") == nil)
+        #expect(try await bench.body("/early")?.contains("\(Self.pages - 1) ttt") == true)
+        await bench.store.close()
+    }
+
+    @Test func `an object found missing leaves lists that were handed over before`() async throws {
+        let bench = try bench()
+        let flood = flood(bench)
+        bench.time.advance(1_000_000)
+        let absence = ObservedAbsence(
+            key: bench.key("/issues/7"),
+            bound: BoundObject(model: "Issue", identity: "7"),
+            start: bench.store.clock.now()
+        )
+        try await bench.store.note(absence)
+        #expect(flood.value < Self.pages)
+        await bench.store.flush()
+        #expect(try await isOutdated(bench, "/issues?page=0"))
+        #expect(try await isOutdated(bench, "/issues?page=\(Self.pages - 1)"))
+        await bench.store.close()
+    }
+
+    @Test func `what disagrees in a write's answer is told of`() async throws {
+        let bench = try bench()
+        let body = #"{"id":7,"title":"new","user":{"id":1,"login":"ada"},"labels":[{"id":2,"name":"x"},{"id":2,"name":"y"}]}"#
+        try await bench.store.settle(write(bench, "/issues/7", telling: body))
+        let warnings = try await bench.store.warnings(limit: 10).rows
+        #expect(warnings.map(\.kind) == ["disagreement"])
+        #expect(warnings.first?.subject == "Label.name")
         await bench.store.close()
     }
 }

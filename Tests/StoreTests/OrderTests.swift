@@ -9,7 +9,7 @@ import Testing
         bench.time.advance(1000)
         let start = bench.store.clock.now()
         bench.time.advance(1000)
-        _ = try await bench.store.observe(
+        try await bench.settle(
             ReceivedObservation(
                 upstream: "github",
                 principal: Store.anonymous,

@@ -117,6 +117,20 @@ struct Bench {
         )
     }
 
+    /// Takes in what a write's answer tells.
+    func settle(_ observation: ReceivedObservation) async throws {
+        try await store.settle(
+            SettledWrite(
+                upstream: observation.upstream,
+                principal: observation.principal,
+                context: observation.context,
+                path: "",
+                time: observation.end,
+                observation: observation
+            )
+        )
+    }
+
     /// The one document at a URL.
     func document(_ url: String, principal: PrincipalID = Store.anonymous) async throws -> StoredDocument? {
         try await store.documents(at: key(url, principal: principal)).first

@@ -64,7 +64,7 @@ struct WhyTests {
         try await bench.receive("/users/1", #"{"id":1,"login":"ada"}"#, user)
         bench.time.advance(1_000_000)
         let now = bench.store.clock.now()
-        _ = try await bench.store.observe(
+        try await bench.settle(
             ReceivedObservation(
                 upstream: "github",
                 principal: Store.anonymous,

@@ -159,7 +159,7 @@ extension Settings.Timeouts: ConfigSection {
             "drain",
             \.drain,
             in: .zero ... .seconds(3600),
-            "For requests in flight when the daemon is told to stop."
+            "For requests in flight, and for answers that are still to be stored, when the daemon is told to stop."
         ),
     ]
 }

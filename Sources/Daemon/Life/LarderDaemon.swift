@@ -150,14 +150,23 @@ final class LarderDaemon {
         parts.proxy.endStreams()
         let (data, admin, parts, loops) = (data, admin, parts, loops)
         let (limit, log, ending) = (settings.timeouts.drain, log, ending)
+        let deadline = ContinuousClock.now + limit
         Task {
             await data.drain(within: limit)
             // The last client has its answer, and perhaps a moment later the cache has it too.
             await parts.proxy.finishTurn()
             // Clients come back with the last number they saw, and hear of the last commits then.
             parts.changeStreams?.close()
-            await parts.cache.settle()
-            await parts.store.close()
+            parts.cache.reportUse()
+            // It has been at it all the while; where clients took all the time there is, it gets some more.
+            let rest = max(deadline - .now, limit / 10)
+            let lost = await parts.store.close(within: rest)
+            if lost > 0 {
+                log.warning(
+                    "answers that were still to be taken in are lost: there was no time left (timeouts.drain)",
+                    metadata: ["answers": "\(lost)"]
+                )
+            }
             await admin.drain(within: .milliseconds(200))
             log.notice("stopped")
             ending.finish(code: 0)

@@ -111,7 +111,7 @@ final class AnswerCache: Sendable {
         }
         let rule = ready.isJSON ? reading.rule : nil
         let mayLag = overtakenAt != nil && rule != nil
-        awaited.insert(ready.residence.digest)
+        awaited.insert(ready, sent: sent, showsObjects: rule != nil)
         if mayLag {
             memory.removeVariant(of: ready, at: ready.residence.digest)
         } else {
@@ -135,22 +135,22 @@ final class AnswerCache: Sendable {
             route: reading.route
         )
         document.overtakenAt = overtakenAt
-        // Handed over at once, so that the store takes it in before any write that is answered from now on.
+        // Handed over at once: what writes tell from now on finds it among those that are still to be committed.
         store.receive(document) { [self] result in
             committed(result, ready, hasRule: rule != nil, mayLag: mayLag)
-            awaited.remove(ready.residence.digest)
+            awaited.remove(ready)
             uncommitted.subtract(size, ordering: .relaxed)
         }
     }
 
-    /// On the writer's thread, so that a write committed later finds it among those to be flipped.
+    /// On the writer's thread, so that what is committed later finds it among those to be flipped.
     private func committed(
         _ result: Result<Receipt, StoreError>,
         _ ready: ReadyAnswer,
         hasRule: Bool,
         mayLag: Bool
     ) {
-        let digest = ready.residence.digest
+        let (digest, key) = (ready.residence.digest, ready.key)
         defer { watch.documentChanged(digest) }
         switch result {
         case .success(let receipt):
@@ -163,7 +163,12 @@ final class AnswerCache: Sendable {
             register(ready, under: receipt.objects, asOf: receipt.sequence)
             if receipt.isDirty { ready.residence.isDirty.store(true, ordering: .relaxed) }
             guard mayLag else { return }
-            if ready.isClean { memory.insert(ready, at: digest) } else { memory.discard(ready) }
+            // Not in the place of one that was kept since.
+            let isLatest = memory.answers(at: digest)?.contains { $0.variant == ready.variant && $0.key == key } != true
+            if ready.isClean, isLatest { memory.insert(ready, at: digest) } else { memory.discard(ready) }
+        case .failure(.closed):
+            // Given up at the end of the daemon, which says how many there were.
+            memory.remove(ready, at: digest)
         case .failure(let error):
             log.error("an answer could not be stored", metadata: ["error": "\(error)", "url": "\(ready.key.url)"])
             // Without its objects in the store it would not follow their changes.
@@ -176,13 +181,6 @@ final class AnswerCache: Sendable {
         register(ready, under: receipt.objects, asOf: receipt.sequence)
         if receipt.isDirty { ready.residence.isDirty.store(true, ordering: .relaxed) }
         if isOvertaken, ready.isClean { memory.insert(ready, at: ready.residence.digest) }
-    }
-
-    /// Returns when everything that was kept so far has been committed, or has failed to be.
-    func settle() async {
-        while uncommitted.load(ordering: .relaxed) > 0 { await store.flush() }
-        reportUse()
-        await store.flush()
     }
 
     /// Tells the store which documents were used, so that it keeps those.

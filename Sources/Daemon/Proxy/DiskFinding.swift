@@ -39,7 +39,7 @@ extension AnswerCache {
     private func commits(of digest: Digest128) async {
         for _ in 0..<Self.patience {
             guard awaited.contains(digest) else { return }
-            await store.flush()
+            await awaited.wait(for: digest)
         }
     }
 

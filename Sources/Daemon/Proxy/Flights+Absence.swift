@@ -21,7 +21,7 @@ extension Flights {
         after(
             { [cache, log] in
                 do {
-                    try await cache.store.note(absence)
+                    try await cache.note(absence)
                 } catch {
                     log.error("an absence could not be stored", metadata: ["error": "\(error)"])
                 }

@@ -281,7 +281,7 @@ actor Proxy {
         var paths = write.targets.map(\.path)
         forget(paths, matching: write.patterns, of: upstream, at: write.time)
         do {
-            let settlement = try await cache.store.settle(write)
+            let settlement = try await cache.settle(write)
             paths += settlement.removed.filter { !paths.contains($0) }
         } catch {
             // On disk the suspect stands and does the rest when the store opens next; in memory nothing of the upstream

@@ -141,8 +141,7 @@ struct Inventory {
         try Query(
             database,
             """
-            SELECT d.id, u.text, p.label, x.text, d.url, d.status, d.head, d.policy, d.length,
-                o.start, o.finish, t.at, b.pins
+            SELECT \(DocumentRow.columns)
             FROM _documents d
             JOIN _scopes s ON s.id = d.scope
             JOIN _names u ON u.id = s.upstream AND (?1 IS NULL OR u.text = ?1)
@@ -162,23 +161,7 @@ struct Inventory {
             .integer(query.after ?? 0),
             .integer(Int64(limit) + 1)
         ) { row in
-            rows.append(
-                DocumentRow(
-                    id: row.integer(0),
-                    upstream: row.string(1),
-                    principal: row.string(2),
-                    context: row.string(3),
-                    url: row.string(4),
-                    status: Int(row.integer(5)),
-                    head: row.bytes(6),
-                    policy: row.bytes(7),
-                    objects: Set(try Pins.decode(row.bytes(12)).map(\.object)).count,
-                    bytes: row.integer(8),
-                    start: row.integer(9),
-                    end: row.integer(10),
-                    used: row.integer(11) * 1_000_000
-                )
-            )
+            rows.append(DocumentRow(row, pins: try DocumentRow.pins(row)))
         }
         let next = rows.count > limit ? rows[limit - 1].id : nil
         return Page(rows: Array(rows.prefix(limit)), next: next)

@@ -20,8 +20,7 @@ struct ShowingReader {
         let found = try Query(
             database,
             """
-            SELECT d.id, u.text, p.label, x.text, d.url, d.status, d.head, d.policy, d.length,
-                o.start, o.finish, t.at, b.pins, d.observation, o.kind, d.scope, d.verified, s.principal,
+            SELECT \(DocumentRow.columns), d.observation, o.kind, d.scope, d.verified, s.principal,
                 o.route
             FROM _documents d
             JOIN _scopes s ON s.id = d.scope
@@ -34,24 +33,9 @@ struct ShowingReader {
             WHERE d.id = ?
             """
         ).first(.integer(id)) { row in
-            let pins = try Pins.decode(row.bytes(12))
-            let document = DocumentRow(
-                id: row.integer(0),
-                upstream: row.string(1),
-                principal: row.string(2),
-                context: row.string(3),
-                url: row.string(4),
-                status: Int(row.integer(5)),
-                head: row.bytes(6),
-                policy: row.bytes(7),
-                objects: Set(pins.map(\.object)).count,
-                bytes: row.integer(8),
-                start: row.integer(9),
-                end: row.integer(10),
-                used: row.integer(11) * 1_000_000
-            )
+            let pins = try DocumentRow.pins(row)
             let showing = ShowingDocument(
-                row: document,
+                row: DocumentRow(row, pins: pins),
                 appearance: .newest,
                 versions: Set(pins.filter { $0.object == object }.map(\.version)).sorted(),
                 observation: Observation(

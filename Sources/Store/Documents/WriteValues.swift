@@ -101,6 +101,8 @@ public struct SettledWrite: Sendable {
 public struct WriteSettlement: Sendable, Equatable {
     /// Further paths whose documents have gone: of collections, and of what was created.
     public var removed: [String] = []
+    /// What the mapping had to say of its answer.
+    public var warnings: [MappingWarning] = []
 }
 
 /// An answer that says of an object that there is none: a GET's 404 or 410.
@@ -111,6 +113,9 @@ public struct ObservedAbsence: Sendable {
     public var bound: BoundObject?
     /// The moment from which on the answer speaks.
     public var start: Int64
+
+    /// The object that it is about by its path alone; a query may ask for something else than the object as such.
+    var named: BoundObject? { key.url.utf8.contains(UInt8(ascii: "?")) ? nil : bound }
 
     /// Describes an answer.
     public init(key: DocumentKey, bound: BoundObject?, start: Int64) {

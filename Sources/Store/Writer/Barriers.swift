@@ -15,11 +15,36 @@ struct Barriers {
         let time: Int64
     }
 
+    private struct Place {
+        var time: Int64
+        /// The last write to it.
+        var written: Written?
+    }
+
+    /// A write to a path, and the objects that were known to be meant.
+    struct Written {
+        let write: SettledWrite
+        let named: Set<BoundObject>
+        /// Whether one of these is gone by it.
+        let hasDeleted: Bool
+    }
+
+    /// What becomes of an answer.
+    enum Verdict {
+        /// It is stored.
+        case kept
+        /// It is not, but was handed over before what keeps it out: what it tells of objects counts as if it had been taken
+        /// in then.
+        case told
+        /// Nothing of it counts.
+        case dropped
+    }
+
     private static let placeLimit = 16_384
     private static let patternLimit = 256
     private static let cleanLimit = 256
 
-    private var places: [Int64: Int64] = [:]
+    private var places: [Int64: Place] = [:]
     private var patterns: [Pattern] = []
     private var cleans: [Cleaned] = []
     /// Answers to requests sent until then are kept out whatever they are.
@@ -27,10 +52,18 @@ struct Barriers {
 
     mutating func invalidated(place: Int64, at time: Int64) {
         if places.count >= Self.placeLimit {
-            everything = max(everything, places.values.max() ?? .min)
+            everything = max(everything, places.values.lazy.map(\.time).max() ?? .min)
             places = [:]
         }
-        places[place] = time
+        places[place] = Place(time: time, written: places[place]?.written)
+    }
+
+    /// Notes what was written to a path that is invalidated.
+    mutating func written(_ written: Written, to place: Int64) { places[place]?.written = written }
+
+    /// The last write to the path of an answer that began before it.
+    func write(before document: ReceivedDocument, to place: Int64) -> Written? {
+        places[place]?.written.flatMap { document.sent <= $0.write.time ? $0 : nil }
     }
 
     mutating func invalidated(_ pattern: InvalidationPattern, at time: Int64) {
@@ -47,15 +80,30 @@ struct Barriers {
         cleans.append(Cleaned(filter: filter, time: time))
     }
 
-    /// Whether an answer must not be stored.
-    func bars(_ document: ReceivedDocument, place: Int64, principal: String, objects: [Occurrence]) -> Bool {
-        if document.sent <= everything { return true }
-        if let time = places[place], document.sent <= time { return true }
-        for barrier in patterns where document.sent <= barrier.time {
-            let pattern = barrier.pattern
-            if pattern.upstream == document.key.upstream, pattern.matches(url: document.key.url) { return true }
-        }
-        return cleans.contains { clean in
+    /// What becomes of an answer whose request was sent before.
+    func verdict(
+        on document: ReceivedDocument,
+        handedOverAt handover: Int64,
+        place: Int64,
+        principal: String,
+        objects: [Occurrence]
+    ) -> Verdict {
+        if document.sent <= everything || isCleaned(document, principal, objects) { return .dropped }
+        guard let time = invalidated(document, place) else { return .kept }
+        return handover <= time ? .told : .dropped
+    }
+
+    /// When what an answer's path had was last made worthless after it was asked for.
+    private func invalidated(_ document: ReceivedDocument, _ place: Int64) -> Int64? {
+        if let time = places[place]?.time, document.sent <= time { return time }
+        return patterns.first { barrier in
+            document.sent <= barrier.time && barrier.pattern.upstream == document.key.upstream
+                && barrier.pattern.matches(url: document.key.url)
+        }?.time
+    }
+
+    private func isCleaned(_ document: ReceivedDocument, _ principal: String, _ objects: [Occurrence]) -> Bool {
+        cleans.contains { clean in
             document.sent <= clean.time
                 && clean.filter.concerns(document, principal: principal, objects: objects, at: clean.time)
         }

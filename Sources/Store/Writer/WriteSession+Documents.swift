@@ -1,230 +1,9 @@
 import GRDB
 import Mapping
 
-/// Documents: received, renewed, invalidated, removed.
+/// The rows of documents: found, written, invalidated, removed.
 extension WriteSession {
-    /// Stores an answer: document, versions and objects, all of it in this transaction.
-    func receive(_ document: ReceivedDocument, _ preparation: Preparation) throws -> Receipt {
-        let key = document.key
-        let place = hasher.place(upstream: key.upstream, url: key.url)
-        let occurrences = preparation.decomposed?.occurrences ?? []
-        let label = try principalLabel(key.principal)
-        var receipt = Receipt(
-            document: nil,
-            objects: [],
-            isDirty: false,
-            sequence: numbers.sequence,
-            warnings: preparation.warnings
-        )
-        if barriers.bars(document, place: place, principal: label, objects: occurrences) { return receipt }
-
-        receipt.sequence = nextSequence()
-        let scope = try names.scope(
-            .init(
-                upstream: key.upstream,
-                principal: key.principal,
-                context: ObjectContext(key: key.context, selectedBy: document.selectedBy).text
-            ),
-            in: database
-        )
-        let digest = hasher.digest(key)
-        let predecessors = try documents(of: key, under: digest, variant: document.variant)
-        let isOvertaken = try predecessors.contains {
-            try self.observation($0.observation).end > min(document.end, document.overtakenAt ?? .max)
-        }
-        // What an intermediary has kept for a while does not speak of what happened since (law 3).
-        let age = max(document.sent - document.start, 0)
-        let observation = newObservation(
-            start: document.start,
-            end: document.end - age,
-            kind: document.kind,
-            route: try names.route(document.route, in: database)
-        )
-        let intake = try take(
-            preparation,
-            scope: scope,
-            upstream: key.upstream,
-            observation: observation,
-            origin: Int64(bitPattern: digest.low),
-            pinning: !isOvertaken && !preparation.isSecret
-        )
-        receipt.objects = intake.objects
-        receipt.warnings += intake.warnings
-        // What this answer itself has changed has numbers by now.
-        receipt.sequence = numbers.sequence
-        if isOvertaken || preparation.isSecret {
-            try note(source: "GET \(key.url)", of: observation.sequence)
-        }
-        if isOvertaken { return receipt }
-        if preparation.isSecret {
-            // What it takes the place of goes; memory, which keeps the answer itself, is told nothing.
-            for predecessor in predecessors { try delete(predecessor.id) }
-            receipt.isSecret = true
-            receipt.isDirty =
-                try !intake.isAllThereIs
-                && isDirty(preparation, observation, scope: scope, upstream: key.upstream)
-            return receipt
-        }
-
-        // Pinned first and unpinned then: a version that both show is never gone in between.
-        for predecessor in predecessors { try delete(predecessor.id) }
-        if predecessors.isEmpty { try displaceVariants(of: key, under: digest) }
-        receipt.isDirty =
-            try !intake.isAllThereIs && isDirty(preparation, observation, scope: scope, upstream: key.upstream)
-        numbers.document += 1
-        receipt.document = numbers.document
-        try use(observation.sequence, by: 1)
-        try insert(
-            document,
-            preparation,
-            intake,
-            id: numbers.document,
-            digest: digest,
-            place: place,
-            scope: scope,
-            observation: observation.sequence,
-            verified: receipt.isDirty ? 0 : receipt.sequence
-        )
-        // Before the commit: a look-up must not miss a document that is there.
-        presence.insert([digest.low])
-        return receipt
-    }
-
-    /// Takes in an answer that is no document.
-    func observe(_ observed: ReceivedObservation, _ preparation: Preparation) throws -> Receipt {
-        _ = nextSequence()
-        let scope = try names.scope(
-            .init(upstream: observed.upstream, principal: observed.principal, context: observed.context),
-            in: database
-        )
-        let observation = newObservation(start: observed.start, end: observed.end, kind: observed.kind)
-        try note(source: "\(observed.method) \(observed.url)", of: observation.sequence)
-        let intake = try take(
-            preparation,
-            scope: scope,
-            upstream: observed.upstream,
-            observation: observation,
-            origin: Int64(
-                bitPattern: hasher.digest(
-                    DocumentKey(
-                        upstream: observed.upstream,
-                        principal: observed.principal,
-                        context: observed.context,
-                        url: observed.url
-                    )
-                ).low
-            ),
-            pinning: false
-        )
-        return Receipt(
-            document: nil,
-            objects: intake.objects,
-            isDirty: false,
-            sequence: numbers.sequence,
-            warnings: preparation.warnings + intake.warnings
-        )
-    }
-
-    /// Whether something newer is known than a document just taken in shows.
-    private func isDirty(
-        _ preparation: Preparation,
-        _ observation: Observation,
-        scope: Int64,
-        upstream: String
-    ) throws -> Bool {
-        guard let decomposed = preparation.decomposed, let models = models[upstream] else { return false }
-        let composition = try models.composer.compose(
-            skeleton: decomposed.skeleton,
-            pins: decomposed.occurrences.map(\.payload),
-            observation: observation
-        ) { name in try state(of: name, scope: scope) }
-        return composition != .unchanged
-    }
-
-    /// What is known of an object by its name; nil: nothing.
-    private func state(of name: ObjectName, scope: Int64) throws -> ObjectState? {
-        let collection = try names.collection(scope: scope, model: name.model, in: database)
-        guard let record = try existingRecord(collection: collection, identity: Identity(name.identity)) else {
-            return nil
-        }
-        return try state(of: record)
-    }
-
-    /// Renews a document by a 304, if it shows the newest of everything.
-    func refresh(
-        _ id: DocumentID,
-        head: [UInt8],
-        policy: [UInt8],
-        start: Int64,
-        end: Int64
-    ) throws -> RefreshOutcome {
-        let found = try query("SELECT scope, observation, verified FROM _documents WHERE id = ?")
-            .first(.integer(id)) { (scope: $0.integer(0), observation: $0.integer(1), verified: $0.integer(2)) }
-        guard let found else { return .gone }
-        let scope = try names.scope(found.scope, in: database)
-        let stored = try StoredBody(document: id, in: database)
-        let known = try observation(found.observation)
-        if try isDirty(stored, known, scope: found.scope, upstream: scope.upstream, since: found.verified) {
-            return .dirty
-        }
-        _ = nextSequence()
-        try renew(found.observation, start: start, end: end)
-        if let models = models[scope.upstream] {
-            try confirm(stored.pins, observation: try observation(found.observation), models: models)
-        }
-        try query("UPDATE _documents SET head = ?, policy = ?, verified = ? WHERE id = ?")
-            .run(.blob(head), .blob(policy), .integer(numbers.sequence), .integer(id))
-        return .renewed
-    }
-
-    /// Sees the versions of a clean document again, at its renewed observation.
-    private func confirm(_ pins: [Pin], observation: Observation, models: UpstreamModels) throws {
-        var seen: [ObjectID: [Int64]] = [:]
-        var taken: Set<Int64> = []
-        for pin in pins where taken.insert(pin.version).inserted { seen[pin.object, default: []].append(pin.version) }
-        for (id, versions) in seen {
-            guard let record = try record(id) else { continue }
-            let contributing = record.contributing
-            // The renewed row says it already.
-            if contributing.count == 1, contributing[0].observation == observation.sequence { continue }
-            // Out and in again: its place among the others goes by the new time.
-            let others = contributing.filter { $0.observation != observation.sequence }
-            try assign(others.map { ($0.version, $0.observation) }, to: record)
-            let contributions = try versions.map { version in
-                Contribution(observation: observation, version: version, payload: try known(version, of: record))
-            }
-            // The same answer as before changes nothing that a route had not shown already.
-            var changes: [MemberChange] = []
-            try merge(contributions, into: record, models: models, changes: &changes)
-        }
-    }
-
-    private func isDirty(
-        _ stored: StoredBody,
-        _ observation: Observation,
-        scope: Int64,
-        upstream: String,
-        since verified: Int64
-    ) throws -> Bool {
-        let suspects = try Set(stored.pins.map(\.object)).filter { id in
-            guard let record = try record(id) else { return false }
-            return record.changed > verified
-        }
-        guard !suspects.isEmpty else { return false }
-        guard let skeleton = stored.skeleton, let models = models[upstream] else { return true }
-        let composition = try models.composer.compose(
-            skeleton: skeleton,
-            pins: try stored.pins.map { try payload(of: $0.version) },
-            observation: observation,
-            mayHaveChanged: { pin, _ in suspects.contains(stored.pins[pin].object) },
-            state: { try state(of: $0, scope: scope) }
-        )
-        return composition != .unchanged
-    }
-
-    // MARK: Rows
-
-    private func documents(
+    func documents(
         of key: DocumentKey,
         under digest: Digest128,
         variant: [UInt8]
@@ -240,7 +19,7 @@ extension WriteSession {
     }
 
     /// Deletes the oldest variants of a key, so that one more has a place.
-    private func displaceVariants(of key: DocumentKey, under digest: Digest128) throws {
+    func displaceVariants(of key: DocumentKey, under digest: Digest128) throws {
         let surplus = try documents(at: key, under: digest).dropFirst(Store.variantLimit - 1)
         // Without a word to memory, which would forget the other variants with them.
         for id in surplus { try delete(id) }
@@ -262,7 +41,7 @@ extension WriteSession {
             .first(.integer(Int64(bitPattern: digest.low))) { _ in true } ?? false
     }
 
-    private func insert(
+    func insert(
         _ document: ReceivedDocument,
         _ preparation: Preparation,
         _ intake: Intake,

@@ -116,8 +116,23 @@ extension WriteSession {
 
     // MARK: Finding
 
+    func ownership(upstream: String, principal: PrincipalID, context: String) throws -> Ownership {
+        let scope = try query(
+            """
+            SELECT s.id FROM _names u JOIN _names x ON x.text = ?3
+            JOIN _scopes s ON s.upstream = u.id AND s.principal = ?2 AND s.context = x.id WHERE u.text = ?1
+            """
+        ).first(.string(upstream), .integer(principal), .string(context)) { $0.integer(0) }
+        return Ownership(principal: principal, context: context, scope: scope)
+    }
+
+    func newOwnership(upstream: String, principal: PrincipalID, context: String) throws -> Ownership {
+        let scope = NameTable.Scope(upstream: upstream, principal: principal, context: context)
+        return Ownership(principal: principal, context: context, scope: try names.scope(scope, in: database))
+    }
+
     /// Everybody's objects of a name that are known; costs a look at each scope that has objects of the model.
-    private func records(of object: BoundObject, upstream: String) throws -> [(record: ObjectRecord, scope: Int64)] {
+    func records(of object: BoundObject, upstream: String) throws -> [(record: ObjectRecord, scope: Int64)] {
         var collections: [Int64: Int64] = [:]
         try query(
             """

@@ -6,15 +6,23 @@ extension WriteSession {
     /// Takes in what a write's answer tells, marks what it does not tell, and removes what it makes worthless but for what
     /// its patterns match.
     ///
-    /// - Parameter preparation: of what its answer tells; nil where it tells nothing.
-    func settle(_ write: SettledWrite, _ preparation: Preparation?) throws -> WriteSettlement {
+    /// - Parameters:
+    ///   - preparation: of what its answer tells; nil where it tells nothing.
+    ///   - isForgone: whether there is no room for that: then what it shows counts as changed without telling.
+    func settle(
+        _ write: SettledWrite,
+        _ preparation: Preparation?,
+        isForgone: Bool = false
+    ) throws -> WriteSettlement {
         _ = nextSequence()
         let owner = try ownership(upstream: write.upstream, principal: write.principal, context: write.context)
-        let subjects = try subjects(of: write, preparation, owner)
-        if let observation = write.observation, let preparation { _ = try observe(observation, preparation) }
+        let subjects = try subjects(of: write, preparation, isForgone: isForgone)
+        var settlement = WriteSettlement()
+        let observation = isForgone ? nil : write.observation
+        if let observation, let preparation { settlement.warnings = try observe(observation, preparation) }
         // The observation may be the first of its scope; and what is deleted is remembered for answers on their way to it.
         var known = owner
-        if owner.scope == nil, write.observation != nil || subjects.contains(where: { $0.own?.isTombstone == true }) {
+        if owner.scope == nil, observation != nil || subjects.contains(where: { $0.own?.isTombstone == true }) {
             known = try newOwnership(upstream: write.upstream, principal: write.principal, context: write.context)
         }
         for subject in subjects {
@@ -31,8 +39,40 @@ extension WriteSession {
             further.append(InvalidationTarget(upstream: write.upstream, path: created))
         }
         for target in write.targets + further { try invalidate(target) }
+        note(write, to: subjects)
         if let suspect = write.suspect { try settle(suspect) }
-        return WriteSettlement(removed: further.map(\.path))
+        settlement.removed = further.map(\.path)
+        return settlement
+    }
+
+    /// Takes in an answer that is no document.
+    ///
+    /// - Returns: what there is to say of it.
+    private func observe(_ observed: ReceivedObservation, _ preparation: Preparation) throws -> [MappingWarning] {
+        let scope = try names.scope(
+            .init(upstream: observed.upstream, principal: observed.principal, context: observed.context),
+            in: database
+        )
+        let observation = newObservation(start: observed.start, end: observed.end, kind: observed.kind)
+        try note(source: "\(observed.method) \(observed.url)", of: observation.sequence)
+        let intake = try take(
+            preparation,
+            scope: scope,
+            upstream: observed.upstream,
+            observation: observation,
+            origin: Int64(
+                bitPattern: hasher.digest(
+                    DocumentKey(
+                        upstream: observed.upstream,
+                        principal: observed.principal,
+                        context: observed.context,
+                        url: observed.url
+                    )
+                ).low
+            ),
+            pinning: false
+        )
+        return preparation.warnings + intake.warnings
     }
 
     /// The path below a collection that an object created there most likely has: it may be known as one of nothing.
@@ -45,7 +85,7 @@ extension WriteSession {
     }
 
     /// What a write speaks of, and what is known of it for the one who wrote.
-    private struct Subject {
+    struct Subject {
         var object: BoundObject
         var own: ObjectMark?
     }
@@ -53,7 +93,7 @@ extension WriteSession {
     private func subjects(
         of write: SettledWrite,
         _ preparation: Preparation?,
-        _ owner: Ownership
+        isForgone: Bool
     ) throws -> [Subject] {
         guard let models = models[write.upstream]?.models, !models.declarations.isEmpty else { return [] }
         let roots = try write.path.isEmpty ? [] : self.roots(upstream: write.upstream, path: write.path)
@@ -68,7 +108,7 @@ extension WriteSession {
             let candidates = [write.bound.map { [$0] } ?? [], own, only]
             add(candidates.first { !$0.isEmpty } ?? [], .tombstone(write.time))
         }
-        for (object, isTold) in shown { add([object], isTold ? nil : .unobserved(write.time)) }
+        for (object, isTold) in shown { add([object], isTold && !isForgone ? nil : .unobserved(write.time)) }
         if write.effect != .absent {
             // What the path names by a key and the answer shows by its identity is one object.
             let named = write.bound.flatMap { bound in
@@ -99,7 +139,7 @@ extension WriteSession {
     }
 
     /// What the documents of a path are about: each one's only object, if it is not a list's.
-    private func roots(
+    func roots(
         upstream: String,
         path: String
     ) throws -> [(object: BoundObject, principal: PrincipalID)] {
@@ -117,89 +157,5 @@ extension WriteSession {
                 try names.scope(scope, in: database).principal
             )
         }
-    }
-
-    private func ownership(upstream: String, principal: PrincipalID, context: String) throws -> Ownership {
-        let scope = try query(
-            """
-            SELECT s.id FROM _names u JOIN _names x ON x.text = ?3
-            JOIN _scopes s ON s.upstream = u.id AND s.principal = ?2 AND s.context = x.id WHERE u.text = ?1
-            """
-        ).first(.string(upstream), .integer(principal), .string(context)) { $0.integer(0) }
-        return Ownership(principal: principal, context: context, scope: scope)
-    }
-
-    private func newOwnership(upstream: String, principal: PrincipalID, context: String) throws -> Ownership {
-        let scope = NameTable.Scope(upstream: upstream, principal: principal, context: context)
-        return Ownership(principal: principal, context: context, scope: try names.scope(scope, in: database))
-    }
-
-    // MARK: Absence
-
-    /// Makes a tombstone of what a retrieval did not find: the object that its path names, or the one that the document
-    /// under its key is about.
-    func note(_ absence: ObservedAbsence) throws {
-        let key = absence.key
-        guard let models = models[key.upstream]?.models, !models.declarations.isEmpty else { return }
-        let owner = try ownership(upstream: key.upstream, principal: key.principal, context: key.context)
-        guard owner.scope != nil else { return }
-        // A query may ask for something else than the object as such.
-        let named = key.url.utf8.contains(UInt8(ascii: "?")) ? nil : absence.bound
-        guard let object = try named ?? root(at: key, owner) else { return }
-        _ = nextSequence()
-        try mark(object, of: key.upstream, own: .tombstone(absence.start), for: owner, others: nil)
-    }
-
-    private func root(at key: DocumentKey, _ owner: Ownership) throws -> BoundObject? {
-        guard let scope = owner.scope else { return nil }
-        var found: [DocumentID] = []
-        try query("SELECT id FROM _documents WHERE low = ? AND scope = ? AND url = ?").each(
-            .integer(Int64(bitPattern: hasher.digest(key).low)),
-            .integer(scope),
-            .string(key.url)
-        ) { found.append($0.integer(0)) }
-        for id in found {
-            guard let skeleton = try StoredBody(document: id, in: database).skeleton,
-                let name = Reference.root(of: skeleton)
-            else { continue }
-            return BoundObject(model: name.model, identity: name.identity)
-        }
-        return nil
-    }
-
-    // MARK: Patterns
-
-    /// Keeps out answers to requests sent before now, and says which documents there are by now.
-    func bar(_ patterns: [InvalidationPattern]) -> DocumentID {
-        let now = clock.now()
-        for pattern in patterns { barriers.invalidated(pattern, at: now) }
-        return numbers.document
-    }
-
-    func documents(matching pattern: InvalidationPattern, until last: DocumentID) throws -> [DocumentID] {
-        try PatternSearch(database: database).documents(matching: [pattern], until: last)
-    }
-}
-
-/// Finds documents by patterns of their paths: a look at every document of the upstreams.
-struct PatternSearch {
-    let database: Database
-
-    /// The documents up to an id that one of the patterns matches.
-    func documents(matching patterns: [InvalidationPattern], until last: DocumentID) throws -> [DocumentID] {
-        var found: [DocumentID] = []
-        for (upstream, patterns) in Dictionary(grouping: patterns, by: \.upstream) {
-            try Query(
-                database,
-                """
-                SELECT id, url FROM _documents WHERE id <= ?1 AND scope IN
-                (SELECT s.id FROM _scopes s JOIN _names u ON u.id = s.upstream WHERE u.text = ?2)
-                """
-            ).each(.integer(last), .string(upstream)) { row in
-                let url = row.string(1)
-                if patterns.contains(where: { $0.matches(url: url) }) { found.append(row.integer(0)) }
-            }
-        }
-        return found
     }
 }

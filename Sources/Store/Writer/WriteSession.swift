@@ -63,6 +63,8 @@ final class WriteSession {
     let hasher: KeyHasher
     let clock: StoreClock
     let presence: KeyPresence
+    /// Whether what may be left undone is to be: the store is being closed.
+    var isGivenUp: @Sendable () -> Bool = { false }
     var models: [String: UpstreamModels]
     var numbers: Numbers
     var barriers = Barriers()

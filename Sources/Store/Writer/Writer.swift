@@ -4,7 +4,7 @@ import GRDB
 /// The one who writes: a thread of its own, batches, the bound on the file.
 ///
 /// A batch is whatever came in within the delay, in the order it came, as far as
-/// it can be done in `span`. It is one transaction: stored as a whole, or failed as a whole with every caller
+/// it can be done in `span`; what is express goes first, and by itself. It is one transaction: stored as a whole, or failed as a whole with every caller
 /// told. What does not fit is tried again after eviction, each by itself.
 final class Writer {
     /// How long one transaction is worked on: for as long, what is urgent has to wait.
@@ -33,6 +33,7 @@ final class Writer {
                     numbers: numbers,
                     journal: journal
                 )
+                session.isGivenUp = { core.isGivenUp }
                 Writer(core: core, session: session).run()
             }
             // The pool cannot be closed from within an access to it.
@@ -78,6 +79,8 @@ final class Writer {
     private func commit(_ batch: [Job]) {
         var rest = batch[...]
         while !rest.isEmpty {
+            if core.isGivenUp { rest = withoutDispensable(rest)[...] }
+            guard !rest.isEmpty else { return }
             rest = rest.dropFirst(commitFirst(of: rest))
             // A write upstream waits for these, and what is left may take long.
             if !rest.isEmpty { commit(core.mailbox.takeExpress()) }
@@ -101,10 +104,21 @@ final class Writer {
             // One that is too large for the room there is must not take the others with it.
             for job in batch { retry(job, after: reason) }
         } catch {
-            fail(batch, error)
+            // Given up in the middle of one of those that may be left undone.
+            if core.isGivenUp {
+                commit(withoutDispensable(batch))
+            } else {
+                fail(batch, error)
+            }
         }
         keeper.committed(session)
         return done
+    }
+
+    /// Tells those whose work may be left undone that it is; gives the others.
+    private func withoutDispensable(_ batch: ArraySlice<Job>) -> [Job] {
+        for job in batch where job.isDispensable { job.failed(.closed) }
+        return batch.filter { !$0.isDispensable }
     }
 
     /// Does jobs in one transaction, until the last or until the time is over; returns how many.
@@ -115,9 +129,12 @@ final class Writer {
         do {
             let (completions, outcome) = try session.transaction(durable: isDurable) {
                 var completions: [@Sendable () -> Void] = []
-                for job in batch {
+                for (index, job) in zip(batch.indices, batch) {
                     completions.append(try job.work(session))
-                    if ContinuousClock.now >= end { break }
+                    let next = batch[(index + 1)...].first
+                    // Somebody waits for what is express, and what follows may be a list of any length.
+                    let isBorder = job.urgency.isExpress && next?.urgency.isExpress == false
+                    if isBorder || ContinuousClock.now >= end { break }
                 }
                 return completions
             }

@@ -1,0 +1,37 @@
+import GRDB
+import Mapping
+
+/// Retrievals that found nothing.
+extension WriteSession {
+    /// Makes a tombstone of what a retrieval did not find: the object that its path names, or the one that the document
+    /// under its key is about.
+    func note(_ absence: ObservedAbsence) throws {
+        let key = absence.key
+        guard let models = models[key.upstream]?.models, !models.declarations.isEmpty else { return }
+        var owner = try ownership(upstream: key.upstream, principal: key.principal, context: key.context)
+        guard let object = try absence.named ?? root(at: key, owner) else { return }
+        _ = nextSequence()
+        if owner.scope == nil {
+            // Of the first answers of a scope some may be on their way; that none has arrived yet makes no difference to them.
+            owner = try newOwnership(upstream: key.upstream, principal: key.principal, context: key.context)
+        }
+        try mark(object, of: key.upstream, own: .tombstone(absence.start), for: owner, others: nil)
+    }
+
+    func root(at key: DocumentKey, _ owner: Ownership) throws -> BoundObject? {
+        guard let scope = owner.scope else { return nil }
+        var found: [DocumentID] = []
+        try query("SELECT id FROM _documents WHERE low = ? AND scope = ? AND url = ?").each(
+            .integer(Int64(bitPattern: hasher.digest(key).low)),
+            .integer(scope),
+            .string(key.url)
+        ) { found.append($0.integer(0)) }
+        for id in found {
+            guard let skeleton = try StoredBody(document: id, in: database).skeleton,
+                let name = Reference.root(of: skeleton)
+            else { continue }
+            return BoundObject(model: name.model, identity: name.identity)
+        }
+        return nil
+    }
+}

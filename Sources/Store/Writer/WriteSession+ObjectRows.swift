@@ -1,0 +1,87 @@
+import GRDB
+import Mapping
+
+/// The rows of objects, written at the end of a batch.
+extension WriteSession {
+    func flushObjects() throws {
+        for record in recordOrder where record.isModified {
+            for entry in record.entries where entry.uses == 0 && entry.observation == 0 {
+                try query("DELETE FROM _versions WHERE id = ?").run(.integer(entry.version))
+            }
+            record.entries.removeAll { $0.uses == 0 && $0.observation == 0 }
+            guard !record.entries.isEmpty else {
+                try deleteRow(of: record)
+                continue
+            }
+            if case .unobserved = record.mark, !record.isPinned, try isCounting(record) {
+                // No document is left that was observed before it.
+                record.setMark(nil)
+            }
+            try writeRow(of: record)
+            let isPinned = record.isPinned
+            if !isPinned, record.wasPinned || !record.isStored {
+                try query("INSERT OR REPLACE INTO _orphans VALUES (?, ?)")
+                    .run(.integer(record.id), .integer(try lastSeen(record)))
+            } else if isPinned, record.isStored, !record.wasPinned {
+                try query("DELETE FROM _orphans WHERE object = ?").run(.integer(record.id))
+            }
+        }
+    }
+
+    /// When an object was last observed, in seconds: what orphans are evicted by.
+    private func lastSeen(_ record: ObjectRecord) throws -> Int64 {
+        try record.contributing.map { try observation($0.observation).end / 1_000_000 }.max() ?? 0
+    }
+
+    private func deleteRow(of record: ObjectRecord) throws {
+        guard record.isStored else {
+            try query("DELETE FROM _keys WHERE object = ?").run(.integer(record.id))
+            return
+        }
+        hasRemovedObjects = true
+        try remember(record)
+        try query("DELETE FROM _objects WHERE id = ?").run(.integer(record.id))
+        try query("DELETE FROM _orphans WHERE object = ?").run(.integer(record.id))
+        try query("DELETE FROM _keys WHERE object = ?").run(.integer(record.id))
+    }
+
+    private func writeRow(of record: ObjectRecord) throws {
+        let version = record.contributing.first.map { SQLValue.integer($0.version) } ?? .null
+        let state = SQLValue.blob(ObjectRecord.encode(record.entries))
+        let merged = (record.merged ?? nil).map(SQLValue.text) ?? .null
+        if !record.isStored {
+            try query(
+                "INSERT INTO _objects (id, collection, identity, changed, version, state, merged) VALUES (?, ?, ?, ?, ?, ?, ?)"
+            ).run(
+                .integer(record.id),
+                .integer(record.collection),
+                record.identity.sql,
+                .integer(record.changed),
+                version,
+                state,
+                merged
+            )
+        } else if record.merged != nil {
+            try query(
+                "UPDATE _objects SET changed = ?, version = ?, state = ?, merged = ? WHERE id = ?"
+            ).run(.integer(record.changed), version, state, merged, .integer(record.id))
+        } else {
+            try query("UPDATE _objects SET changed = ?, version = ?, state = ? WHERE id = ?")
+                .run(.integer(record.changed), version, state, .integer(record.id))
+        }
+        try writeRules(of: record)
+    }
+
+    /// What only models with rules of their own have.
+    private func writeRules(of record: ObjectRecord) throws {
+        if let accumulated = record.accumulated, !(accumulated.isEmpty && !record.isStored) {
+            try query("UPDATE _objects SET accumulated = ?1 WHERE id = ?2 AND accumulated IS NOT ?1")
+                .run(accumulated.isEmpty ? .null : .text(accumulated), .integer(record.id))
+        }
+        if let isDeleted = record.isDeleted, record.mark?.isTombstone != true, isDeleted || record.isStored {
+            try query("UPDATE _objects SET deleted = ?1 WHERE id = ?2 AND deleted IS NOT ?1")
+                .run(isDeleted ? .integer(1) : .null, .integer(record.id))
+        }
+        if record.isMarkModified { try writeMark(of: record) }
+    }
+}

@@ -1,0 +1,77 @@
+import GRDB
+import Mapping
+
+/// Documents renewed by a 304.
+extension WriteSession {
+    /// Renews a document by a 304, if it shows the newest of everything.
+    func refresh(
+        _ id: DocumentID,
+        head: [UInt8],
+        policy: [UInt8],
+        start: Int64,
+        end: Int64
+    ) throws -> RefreshOutcome {
+        let found = try query("SELECT scope, observation, verified FROM _documents WHERE id = ?")
+            .first(.integer(id)) { (scope: $0.integer(0), observation: $0.integer(1), verified: $0.integer(2)) }
+        guard let found else { return .gone }
+        let scope = try names.scope(found.scope, in: database)
+        let stored = try StoredBody(document: id, in: database)
+        let known = try observation(found.observation)
+        if try isDirty(stored, known, scope: found.scope, upstream: scope.upstream, since: found.verified) {
+            return .dirty
+        }
+        _ = nextSequence()
+        try renew(found.observation, start: start, end: end)
+        if let models = models[scope.upstream] {
+            try confirm(stored.pins, observation: try observation(found.observation), models: models)
+        }
+        try query("UPDATE _documents SET head = ?, policy = ?, verified = ? WHERE id = ?")
+            .run(.blob(head), .blob(policy), .integer(numbers.sequence), .integer(id))
+        return .renewed
+    }
+
+    /// Sees the versions of a clean document again, at its renewed observation.
+    private func confirm(_ pins: [Pin], observation: Observation, models: UpstreamModels) throws {
+        var seen: [ObjectID: [Int64]] = [:]
+        var taken: Set<Int64> = []
+        for pin in pins where taken.insert(pin.version).inserted { seen[pin.object, default: []].append(pin.version) }
+        for (id, versions) in seen {
+            guard let record = try record(id) else { continue }
+            let contributing = record.contributing
+            // The renewed row says it already.
+            if contributing.count == 1, contributing[0].observation == observation.sequence { continue }
+            // Out and in again: its place among the others goes by the new time.
+            let others = contributing.filter { $0.observation != observation.sequence }
+            try assign(others.map { ($0.version, $0.observation) }, to: record)
+            let contributions = try versions.map { version in
+                Contribution(observation: observation, version: version, payload: try known(version, of: record))
+            }
+            // The same answer as before changes nothing that a route had not shown already.
+            var changes: [MemberChange] = []
+            try merge(contributions, into: record, models: models, changes: &changes)
+        }
+    }
+
+    private func isDirty(
+        _ stored: StoredBody,
+        _ observation: Observation,
+        scope: Int64,
+        upstream: String,
+        since verified: Int64
+    ) throws -> Bool {
+        let suspects = try Set(stored.pins.map(\.object)).filter { id in
+            guard let record = try record(id) else { return false }
+            return record.changed > verified
+        }
+        guard !suspects.isEmpty else { return false }
+        guard let skeleton = stored.skeleton, let models = models[upstream] else { return true }
+        let composition = try models.composer.compose(
+            skeleton: skeleton,
+            pins: try stored.pins.map { try payload(of: $0.version) },
+            observation: observation,
+            mayHaveChanged: { pin, _ in suspects.contains(stored.pins[pin].object) },
+            state: { try state(of: $0, scope: scope) }
+        )
+        return composition != .unchanged
+    }
+}
