@@ -49,11 +49,16 @@ extension Store {
     ///
     /// What is handed over later is taken in later. `done` runs on the writer's thread after the commit that holds the
     /// answer, and before those who handed something over later hear of theirs.
+    ///
+    /// - Parameter isAwaited: whether somebody waits for the commit, which then waits for no company.
     public func receive(
         _ document: ReceivedDocument,
+        isAwaited: Bool = false,
         done: @escaping @Sendable (Result<Receipt, StoreError>) -> Void
     ) {
-        core.admission.enter(bytes: document.body.count) { [self] in ingest(document, done: done) }
+        core.admission.enter(bytes: document.body.count) { [self] in
+            ingest(document, isAwaited ? .prompt : .batched, done: done)
+        }
     }
 
     /// Stores an answer whole without waiting.
@@ -69,6 +74,7 @@ extension Store {
 
     private func ingest(
         _ document: ReceivedDocument,
+        _ urgency: Job.Urgency = .batched,
         done: @escaping @Sendable (Result<Receipt, StoreError>) -> Void
     ) {
         // The store itself: it must not end before what it was given has reached the writer.
@@ -83,7 +89,7 @@ extension Store {
                 hasher: core.hasher
             )
             core.post(
-                .batched,
+                urgency,
                 bytes: bytes,
                 { session in
                     let receipt = try session.receive(document, preparation)

@@ -138,6 +138,11 @@ public final class Store: Sendable {
         }
     }
 
+    /// Has everything handed over before committed without waiting for company.
+    public func hurry() {
+        ingest.async { [self] in core.post(.prompt, { _ in }, done: { _ in }) }
+    }
+
     /// Commits what is waiting and closes the file; everything after fails with `.closed`.
     public func close() async {
         await flush()

@@ -15,8 +15,8 @@ final class AnswerCache: Sendable {
     private let log: Logger
     /// Documents that were dropped, of which a reader of the store may still find some.
     private let dropped = Mutex(DroppedDocuments())
-    /// Where answers were kept whose commit is still to come: what the disk has there is older.
-    let awaited = AwaitedCommits()
+    /// Answers whose commit is still to come: what the disk has in their place is older.
+    let commits = PendingCommits()
     /// Bytes of bodies that are kept in memory only, because their commit is still to come.
     private let uncommitted = Atomic<Int>(0)
     /// Past this, answers are not kept: the store cannot follow.
@@ -58,7 +58,7 @@ final class AnswerCache: Sendable {
             var ready = ReadyAnswer(answer, digest: demand.digest, upstream: demand.upstream, base: demand.base)
             if let newer = kept(insteadOf: ready) {
                 ready = newer
-            } else if answer.form != .outdated, !awaited.contains(demand.digest) {
+            } else if answer.form != .outdated, !commits.contains(demand.digest) {
                 register(ready, under: document.objects, asOf: document.sequence)
                 memory.insert(ready, at: demand.digest)
             }
@@ -92,27 +92,39 @@ final class AnswerCache: Sendable {
 
     // MARK: Keeping
 
-    /// Keeps an answer that has just arrived whole: in memory now, in the store soon.
+    /// Keeps an answer that has just arrived whole: in memory and, soon, in the store.
     ///
-    /// One that a write has overtaken may show objects that are known newer: it is a hit once its commit has told whether
-    /// it does. One that shows none is a hit at once; what the write itself invalidated never comes here. Until the commit
-    /// the answer that it takes the place of is found nowhere: it is older than what has been passed on.
+    /// One that tells of objects is a hit once its commit has flipped what shows them, and has told whether itself it shows
+    /// the newest; or after `show`. One that tells of none is a hit at once. What a write invalidated never comes here. Until
+    /// the commit the answer that it takes the place of is found nowhere: it is older than what has been passed on.
     ///
     /// - Parameters:
     ///   - sent: when its request was sent, on the store's clock.
     ///   - age: the answer's `Age` in µs: it speaks of a time that much before it was asked for.
-    func keep(_ ready: ReadyAnswer, sent: Int64, age: Int64, reading: Reading, overtakenAt: Int64?) {
+    ///   - isAwaited: whether somebody waits for the commit, which then waits for no company.
+    ///   - done: called once, on the writer's thread, when what it tells holds everywhere, or never will.
+    /// - Returns: whether it tells of objects; if not, `done` is not called.
+    @discardableResult
+    func keep(
+        _ ready: ReadyAnswer,
+        sent: Int64,
+        age: Int64,
+        reading: Reading,
+        overtakenAt: Int64?,
+        isAwaited: Bool = false,
+        done: @escaping @Sendable () -> Void = {}
+    ) -> Bool {
         let size = ready.answer.body.count
         guard uncommitted.load(ordering: .relaxed) + size <= Self.uncommittedLimit else {
             log.warning("the store cannot follow: an answer was not kept", metadata: ["url": "\(ready.key.url)"])
             memory.remove(ready.residence.digest)
             store.remove(at: ready.key)
-            return
+            return false
         }
-        let rule = ready.isJSON ? reading.rule : nil
-        let mayLag = overtakenAt != nil && rule != nil
-        awaited.insert(ready.residence.digest)
-        if mayLag {
+        let rule = ready.isJSON && size > 0 ? reading.rule : nil
+        let tells = rule != nil
+        commits.begin(ready, isHidden: tells)
+        if tells {
             memory.removeVariant(of: ready, at: ready.residence.digest)
         } else {
             memory.insert(ready, at: ready.residence.digest)
@@ -136,46 +148,45 @@ final class AnswerCache: Sendable {
         )
         document.overtakenAt = overtakenAt
         // Handed over at once, so that the store takes it in before any write that is answered from now on.
-        store.receive(document) { [self] result in
-            committed(result, ready, hasRule: rule != nil, mayLag: mayLag)
-            awaited.remove(ready.residence.digest)
+        store.receive(document, isAwaited: isAwaited && tells) { [self] result in
+            committed(result, ready, tells: tells)
+            commits.end(ready)
             uncommitted.subtract(size, ordering: .relaxed)
+            if tells { done() }
         }
+        return tells
+    }
+
+    /// Has an answer found whose commit takes long.
+    func show(_ ready: ReadyAnswer) {
+        commits.show(ready) { memory.insert(ready, at: ready.residence.digest) }
     }
 
     /// On the writer's thread, so that a write committed later finds it among those to be flipped.
-    private func committed(
-        _ result: Result<Receipt, StoreError>,
-        _ ready: ReadyAnswer,
-        hasRule: Bool,
-        mayLag: Bool
-    ) {
+    private func committed(_ result: Result<Receipt, StoreError>, _ ready: ReadyAnswer, tells: Bool) {
         let digest = ready.residence.digest
         defer { watch.documentChanged(digest) }
+        let visibility = commits.conclude(ready)
         switch result {
         case .success(let receipt):
-            guard let id = receipt.document else {
-                if receipt.isSecret { return confined(ready, receipt, isOvertaken: mayLag) }
+            // An answer that shows a secret lives in memory alone, and follows its objects like any other.
+            guard receipt.document != nil || receipt.isSecret else {
                 // A cleaning or a write overtook it.
                 return memory.remove(ready, at: digest)
             }
-            ready.committed(as: id, showing: receipt.objects)
+            if let id = receipt.document { ready.committed(as: id, showing: receipt.objects) }
             register(ready, under: receipt.objects, asOf: receipt.sequence)
             if receipt.isDirty { ready.residence.isDirty.store(true, ordering: .relaxed) }
-            guard mayLag else { return }
-            if ready.isClean { memory.insert(ready, at: digest) } else { memory.discard(ready) }
+            switch visibility {
+            case .shown: return
+            case .hidden where ready.isClean: memory.insert(ready, at: digest)
+            case .hidden, .superseded: memory.discard(ready)
+            }
         case .failure(let error):
             log.error("an answer could not be stored", metadata: ["error": "\(error)", "url": "\(ready.key.url)"])
             // Without its objects in the store it would not follow their changes.
-            if hasRule { memory.remove(ready, at: digest) }
+            if tells { memory.remove(ready, at: digest) }
         }
-    }
-
-    /// An answer that shows a secret lives in memory alone, and follows its objects like any other.
-    private func confined(_ ready: ReadyAnswer, _ receipt: Receipt, isOvertaken: Bool) {
-        register(ready, under: receipt.objects, asOf: receipt.sequence)
-        if receipt.isDirty { ready.residence.isDirty.store(true, ordering: .relaxed) }
-        if isOvertaken, ready.isClean { memory.insert(ready, at: ready.residence.digest) }
     }
 
     /// Returns when everything that was kept so far has been committed, or has failed to be.

@@ -47,6 +47,8 @@ final class Flight: TransferDelegate {
     private var isHeldBack = false
     /// How it ended while the head waited.
     private var ending: Result<TransferSummary, UpstreamError>?
+    /// Whether the answer tells of objects, so that its end waits for what it tells to hold everywhere.
+    private var tells = false
 
     /// What becomes of the answer.
     fileprivate enum Settlement {
@@ -175,6 +177,7 @@ final class Flight: TransferDelegate {
 
     private func settle(_ head: UpstreamHead) {
         storing = flights.storage(of: head, in: self)
+        tells = storing != nil && storing?.part == nil && flights.tells(head, in: self)
         flights.noteSharing(of: head, in: self, isStored: storing != nil)
         if storing == nil, refreshes != nil, !storesNothing, let stored, !flights.isFailure(head, in: self) {
             hasRefreshed = true
@@ -232,7 +235,7 @@ final class Flight: TransferDelegate {
             failed(error)
             flights.ended(self, result: .failed(error))
         }
-        releaseCharge()
+        flights.onceTold(by: self) { [self] in releaseCharge() }
     }
 
     // MARK: -
@@ -260,7 +263,8 @@ final class Flight: TransferDelegate {
     }
 
     private func begin(_ relay: Relay, _ head: UpstreamHead) {
-        relay.begin(head, storedOn: storing.map { Terms($0, demand, now: flights.now) }, now: flights.now)
+        let terms = storing.map { Terms($0, demand, now: flights.now) }
+        relay.begin(head, storedOn: terms, withholdsEnd: terms != nil && tells, now: flights.now)
         flights.count(demand.isShareable || demand.isForParts ? .miss : .bypass, for: relay)
     }
 
@@ -280,18 +284,23 @@ final class Flight: TransferDelegate {
         case .pending, .answered:
             break
         case .relaying:
-            // Stored before the last byte is out, so that who has the answer finds it.
+            // Kept, and what it tells committed, before the last byte is out, so that who has the answer finds it, and all else
+            // as it says.
             if storing != nil { _ = keep(head) }
-            for relay in relays { relay.finish() }
+            flights.onceTold(by: self) { [self] in
+                for relay in relays { relay.finish() }
+            }
         case .gathering:
             guard let ready = keep(head) else { return finishUnkept(head) }
             let isCompleted = storing?.part != nil
-            flights.serve(
-                ready,
-                to: takeRelays(),
-                as: { isCompleted ? .completed($0.reason) : .fetched($0.reason) },
-                cookies: head.cookies
-            )
+            flights.onceTold(by: self) { [self] in
+                flights.serve(
+                    ready,
+                    to: takeRelays(),
+                    as: { isCompleted ? .completed($0.reason) : .fetched($0.reason) },
+                    cookies: head.cookies
+                )
+            }
         }
     }
 
@@ -337,7 +346,7 @@ final class Flight: TransferDelegate {
             objects: []
         )
         hasRefreshed = true
-        return flights.keep(answer, from: self)
+        return flights.keep(answer, from: self, isAwaited: !relays.isEmpty)
     }
 
     private func failed(_ error: UpstreamError) {

@@ -23,6 +23,8 @@ final class Flights {
     private var joinable: [Digest128: Flight] = [:]
     /// Flights that are over, and whose answer waits for the store.
     var settling: [ObjectIdentifier: Flight] = [:]
+    /// Those of them whose answers tell of objects, and whose clients wait for that.
+    var tellings: [ObjectIdentifier: Telling] = [:]
     var hitForMiss: HitForMiss
     var pauses = UpstreamPauses()
     private var refreshes = Refreshes()
@@ -342,18 +344,6 @@ final class Flights {
             objects: []
         )
         return ReadyAnswer(answer, digest: demand.digest, upstream: demand.upstream, base: demand.base)
-    }
-
-    /// Makes an answer that has come whole ready, and keeps it unless a write or a cleaning overtook it.
-    func keep(_ answer: Answer, from flight: Flight) -> ReadyAnswer {
-        let demand = flight.demand
-        let ready = ReadyAnswer(answer, digest: demand.digest, upstream: demand.upstream, base: demand.base)
-        guard !flight.storesNothing else { return ready }
-        let reading = demand.upstream.reading(demand, status: answer.status, fields: answer.fields)
-        let age = max(0, answer.policy.ageValue) * 1_000_000
-        cache.forgetParts(of: demand)
-        cache.keep(ready, sent: flight.start, age: age, reading: reading, overtakenAt: flight.overtakenAt)
-        return ready
     }
 
     /// Keeps what a POST has made of its target, once what that invalidated is gone.
