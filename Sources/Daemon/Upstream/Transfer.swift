@@ -18,6 +18,8 @@ final class Transfer {
     private var decodes: Bool
     /// The head of an answer that says it is coded, until its first decoded byte shows that it is.
     private var withheldHead: UpstreamHead?
+    /// Whether what comes as a body is none: of an answer that has no content.
+    private var dropsBody = false
 
     init(client: UpstreamClient, request: UpstreamRequest, delegate: any TransferDelegate) {
         self.client = client
@@ -244,6 +246,7 @@ extension Transfer: CurlTransfer.Owner {
             if status != 100 { delegate?.informational(status: status, fields: fields) }
         case .final(let answer):
             state.headArrived(now: client.loop.now)
+            dropsBody = answer.status == 205
             // A coding that nobody here knows is the client's business, where libcurl would refuse to pass the answer on; and
             // one that an interim answer named is none of this one.
             if answer.decodedFrom == nil { curl?.keepContentCodings() }
@@ -266,6 +269,10 @@ extension Transfer: CurlTransfer.Owner {
     func curlReceived(body bytes: UnsafeRawBufferPointer) -> CurlTransfer.Write {
         guard !state.isCancelled, let delegate else { return .abort }
         if bytes.isEmpty { return .taken }
+        if dropsBody {
+            state.progressed(now: client.loop.now)
+            return .taken
+        }
         passOnHead()
         let flow = delegate.received(body: bytes)
         if state.isCancelled { return .abort }
