@@ -28,8 +28,8 @@ final class LiveDocument {
     /// What would be answered, as far as it has been told.
     struct State {
         let content: Digest128
-        /// The number that its events have; nil where the store could not give one.
-        let number: Int64?
+        /// The number that its events have; nil where the store could not give one, or not yet.
+        var number: Int64?
         /// From which the age is reckoned; nil where nothing is kept.
         var policy: AnswerPolicy?
     }
@@ -240,6 +240,13 @@ final class LiveDocument {
     func move(to telling: Telling, number: Int64?) {
         state = State(content: telling.content, number: number, policy: telling.policy)
         edition += 1
+    }
+
+    /// The state that was told without a number has one now: who was told of it hears of that, too.
+    func give(_ number: Int64, memory: LiveMemory) {
+        state?.number = number
+        let message = LiveMessage(number: number, memory: memory)
+        for reader in readers where reader.edition == edition { reader.send(notice: message) }
     }
 
     /// The age of what was told last, in seconds.

@@ -32,9 +32,8 @@ extension Proxy {
         _ outcome: LiveInquiry.Outcome?
     ) async {
         var (causes, outcome) = (before, outcome)
+        let isBehind = await isBehind(document, hasWord: outcome != nil)
         if outcome != nil {
-            // What is told has to be committed: who comes back after a crash must find what he was told.
-            await cache.store.flush()
             liveDocuments.deliver()
             // Of its own answer there is nothing to conclude.
             causes = []
@@ -46,7 +45,9 @@ extension Proxy {
         {
             cache.drop(stored)
         }
-        let found = await newest(of: document)
+        // What is too large for memory is found nowhere before its commit.
+        let isUnfindable = isBehind && cache.inMemory(document.demand, now: now)?.isClean != true
+        let found = isUnfindable ? nil : await newest(of: document)
         let mode = modes.current
         let asks = mode == .online && !document.demand.directives.onlyIfCached
         if !asks { document.asksNobody() }
@@ -59,10 +60,14 @@ extension Proxy {
         if let outcome { document.concluded(failure.map { .failed($0, nil) } ?? outcome, now: loop.now) }
 
         let telling = telling(decision, shown, outcome, failure: failure, of: document)
-        if let telling, document.isNew(telling) {
+        if let telling, document.isNew(telling) || document.state?.number == nil {
             let number = await number(for: telling, of: document)
             guard !document.isOver else { return }
-            document.move(to: telling, number: number)
+            if document.isNew(telling) {
+                document.move(to: telling, number: number)
+            } else if let number {
+                document.give(number, memory: liveDocuments.memory)
+            }
         }
         document.tell(
             telling,
@@ -73,7 +78,28 @@ extension Proxy {
             now: now
         )
         document.releaseOutcome()
-        if !document.isOver { plan(document, decision, found, causes, asks: asks) }
+        // Its commit is news, and then it is known what there is to plan.
+        guard !document.isOver, !isUnfindable || document.mustAsk else { return }
+        plan(document, decision, found, causes, asks: asks)
+    }
+
+    /// Waits for what is to be committed of a document, since who comes back after a crash must find what he was told; true
+    /// where that takes longer than the end of an answer waits for it.
+    ///
+    /// What is told then has no number; it follows.
+    private func isBehind(_ document: LiveDocument, hasWord: Bool) async -> Bool {
+        let digest = document.demand.digest
+        guard hasWord || cache.commits.contains(digest) else { return false }
+        return await !flushes(within: settings.store.withhold) && cache.commits.contains(digest)
+    }
+
+    /// Returns when all that the store was given so far is committed, or the time is over; whether it is committed.
+    private func flushes(within limit: Duration) async -> Bool {
+        await withCheckedContinuation { continuation in
+            let waiting = TimedWait(continuation)
+            runningFlights.afterCommits { waiting.end(true) }
+            waiting.timer = loop.after(limit) { waiting.end(false) }
+        }
     }
 
     // MARK: What is known
@@ -109,7 +135,7 @@ extension Proxy {
             manner = .hit(isStale: true)
         }
         // What is told has to be committed, so that it can be known again after a restart.
-        if found.stored == nil { await cache.store.flush() }
+        if found.stored == nil { _ = await flushes(within: settings.store.withhold) }
         do {
             guard let ready = try await inView(of: document.demand, found) else { return nil }
             return Shown(ready: ready, manner: manner, isCommitted: found.stored != nil)
@@ -197,10 +223,12 @@ extension Proxy {
         )
     }
 
-    /// The number that a state is told under; nil where the store can give none.
+    /// The number that a state is told under; nil where the store can give none, or not yet.
     private func number(for telling: LiveDocument.Telling, of document: LiveDocument) async -> Int64? {
         let store = cache.store
         let digest = document.demand.digest
+        // A number would come behind the commit that takes so long.
+        if !telling.isCommitted, cache.commits.contains(digest) { return nil }
         var subject = Array("\(digest.low) \(digest.high) \(document.demand.view) ".utf8)
         subject += telling.variant
         do {
@@ -276,6 +304,24 @@ extension Proxy {
             found.map { $0.policy.timeToLive(at: now) > 0 ? .request : .stale } ?? .uriMiss
         let inquiry = document.ask(runningFlights, about: found)
         runningFlights.ask(document.demand.asking(because: reason), inquiry, stored: found)
+    }
+}
+
+/// Somebody who waits for something, but not for ever.
+///
+/// The upstream loop only.
+private final class TimedWait {
+    private var continuation: CheckedContinuation<Bool, Never>?
+    var timer: EventTimer?
+
+    init(_ continuation: CheckedContinuation<Bool, Never>) {
+        self.continuation = continuation
+    }
+
+    func end(_ hasHappened: Bool) {
+        timer = nil
+        continuation?.resume(returning: hasHappened)
+        continuation = nil
     }
 }
 
