@@ -1,43 +1,47 @@
 /// The models and routes that most scenarios speak of: users who write posts that carry tags.
 enum Configs {
     /// A config in front of one origin; `upstream` adds keys to it, `top` adds keys beside it.
+    ///
+    /// The end of each answer waits for its commit, however busy the machine is, unless `top` says something of the store: who
+    /// has an answer need not wait for what it tells to hold.
     static func blog(_ origin: Origin, upstream: [String] = [], top: [String] = []) -> String {
-        """
-        upstreams:
-          blog:
-            url: \(origin.url)
-        \(upstream.map { "    \($0)" }.joined(separator: "\n"))
-        models:
-          User:
-            identity: id
-            keys: [login]
-            properties:
-              login: login
-              name: name
-              company: company
-            local: [score]
-          Tag: { identity: name, share: all }
-          Post:
-            identity: id
-            properties:
-              title: title
-              likes: likes
-              author: { from: author, model: User }
-              tags: { from: tags, models: Tag }
-          Note:
-            identity: id
-            modified: updated_at
-            properties: { text: text }
-        routes:
-          - { path: "users", model: [User] }
-          - { path: "users/{id:#}", model: User }
-          - { path: "search/users", model: [User], root: items }
-          - { path: "posts", model: [Post] }
-          - { path: "posts/{id:#}", model: Post }
-          - { path: "notes", model: [Note] }
-          - { path: "notes/{id:#}", model: Note }
-        \(top.joined(separator: "\n"))
-        """
+        let top = top.contains { $0.hasPrefix("store:") } ? top : top + ["store: { withhold: 10s }"]
+        return """
+            upstreams:
+              blog:
+                url: \(origin.url)
+            \(upstream.map { "    \($0)" }.joined(separator: "\n"))
+            models:
+              User:
+                identity: id
+                keys: [login]
+                properties:
+                  login: login
+                  name: name
+                  company: company
+                local: [score]
+              Tag: { identity: name, share: all }
+              Post:
+                identity: id
+                properties:
+                  title: title
+                  likes: likes
+                  author: { from: author, model: User }
+                  tags: { from: tags, models: Tag }
+              Note:
+                identity: id
+                modified: updated_at
+                properties: { text: text }
+            routes:
+              - { path: "users", model: [User] }
+              - { path: "users/{id:#}", model: User }
+              - { path: "search/users", model: [User], root: items }
+              - { path: "posts", model: [Post] }
+              - { path: "posts/{id:#}", model: Post }
+              - { path: "notes", model: [Note] }
+              - { path: "notes/{id:#}", model: Note }
+            \(top.joined(separator: "\n"))
+            """
     }
 
     /// A config in front of one origin, without models.
