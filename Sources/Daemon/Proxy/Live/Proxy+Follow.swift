@@ -145,7 +145,7 @@ extension Proxy {
         }
     }
 
-    private struct Shown {
+    struct Shown {
         let ready: ReadyAnswer
         let manner: Manner
         /// Whether it is on disk.
@@ -173,87 +173,6 @@ extension Proxy {
         let outcome = shown.map { $0.manner.outcome(of: $0.ready) } ?? (asks ? .miss : .error)
         for _ in 0..<document.joining { outcomes.count(outcome) }
         return LiveDocument.Opening(cacheStatus: status, refusal: refusal, retry: settings.live.retry)
-    }
-
-    // MARK: What is told
-
-    /// What a GET would be answered, as far as that is known.
-    private func telling(
-        _ decision: Decision,
-        _ shown: Shown?,
-        _ outcome: LiveInquiry.Outcome?,
-        failure: ProblemDocument?,
-        of document: LiveDocument
-    ) -> LiveDocument.Telling? {
-        let isFresh = if case .answer = decision { true } else { false }
-        if let shown, isFresh || !(outcome?.isUnkept ?? false) {
-            // What a write brought to nothing is nothing to tell, even if it is still there.
-            guard !document.isInvalid else { return nil }
-            return telling(LiveEvent(.changed, shown.ready, as: shown.manner, now: now), shown)
-        }
-        switch outcome {
-        case nil: return nil
-        case .failed(let problem, let answer): return telling(LiveEvent(failure: problem, age: nil, answer))
-        case .answered(var event, let isKept):
-            // Something newer is known than it says.
-            if isKept, isOutdated(decision) { return nil }
-            if document.demand.upstream.settings.cookies != .replay { event.fields?.remove("set-cookie") }
-            return telling(event)
-        case .served(let ready, let manner, _, _):
-            if let failure { return telling(LiveEvent(failure: failure, age: nil)) }
-            if outcome?.isUnkept != true, isOutdated(decision) { return nil }
-            return telling(LiveEvent(.changed, ready, as: manner, now: now))
-        }
-    }
-
-    private func isOutdated(_ decision: Decision) -> Bool {
-        if case .ask(_, let stored?) = decision { stored.answer.form == .outdated } else { false }
-    }
-
-    private func telling(_ event: LiveEvent, _ shown: Shown? = nil) -> LiveDocument.Telling {
-        // The body of an error says when and where it happened; that is no other error.
-        let body = event.problem == nil ? event.body?.pieces ?? [] : []
-        return LiveDocument.Telling(
-            event: event,
-            content: cache.store.hasher.digest(event.description, body: body),
-            isStored: shown != nil,
-            isCommitted: shown?.isCommitted ?? false,
-            policy: shown?.ready.policy,
-            variant: shown?.ready.answer.selection.bytes ?? []
-        )
-    }
-
-    /// The number that a state is told under; nil where the store can give none, or not yet.
-    private func number(for telling: LiveDocument.Telling, of document: LiveDocument) async -> Int64? {
-        let store = cache.store
-        let digest = document.demand.digest
-        // A number would come behind the commit that takes so long.
-        if !telling.isCommitted, cache.commits.contains(digest) { return nil }
-        var subject = Array("\(digest.low) \(digest.high) \(document.demand.view) ".utf8)
-        subject += telling.variant
-        do {
-            let sequence = try await store.tell(
-                store.hasher.digest(subject),
-                // Of what the store does not keep, it keeps no trace either.
-                content: telling.isCommitted ? telling.content : nil
-            )
-            return store.publicSequence(sequence)
-        } catch {
-            log.error("an event could not be numbered", metadata: ["error": "\(error)"])
-            return nil
-        }
-    }
-
-    /// Why the outcome of a question is not the upstream's word.
-    private func problem(in outcome: LiveInquiry.Outcome, for document: LiveDocument) -> ProblemDocument? {
-        switch outcome {
-        case .failed(let problem, _): return problem
-        case .served(_, .heldBack, _, _):
-            let pause = runningFlights.pauses.pause(for: document.demand, now: loop.now)
-            let upstream = document.demand.upstream.name
-            return .heldBack(pause?.status ?? 503, seconds: pause?.secondsLeft(at: loop.now) ?? 1, upstream: upstream)
-        case .served, .answered: return nil
-        }
     }
 
     // MARK: What is asked
@@ -304,24 +223,6 @@ extension Proxy {
             found.map { $0.policy.timeToLive(at: now) > 0 ? .request : .stale } ?? .uriMiss
         let inquiry = document.ask(runningFlights, about: found)
         runningFlights.ask(document.demand.asking(because: reason), inquiry, stored: found)
-    }
-}
-
-/// Somebody who waits for something, but not for ever.
-///
-/// The upstream loop only.
-private final class TimedWait {
-    private var continuation: CheckedContinuation<Bool, Never>?
-    var timer: EventTimer?
-
-    init(_ continuation: CheckedContinuation<Bool, Never>) {
-        self.continuation = continuation
-    }
-
-    func end(_ hasHappened: Bool) {
-        timer = nil
-        continuation?.resume(returning: hasHappened)
-        continuation = nil
     }
 }
 
