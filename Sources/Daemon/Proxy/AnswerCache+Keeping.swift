@@ -1,5 +1,6 @@
 import Logging
 import Store
+import Synchronization
 
 /// What has just arrived: kept in memory and, behind that, in the store.
 extension AnswerCache {

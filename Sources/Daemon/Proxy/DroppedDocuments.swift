@@ -17,4 +17,3 @@ struct DroppedDocuments {
         next = (next + 1) % Self.limit
     }
 }
-

@@ -43,6 +43,7 @@ extension Flight {
 
     /// A body that will be stored is worth finishing once it has begun to arrive, and a refresh was nobody's from the start.
     var isWorthFinishing: Bool { storing != nil && buffer.isWhole || refreshes != nil && head == nil }
+
     /// What the body holds of memory is free once the slowest reader has taken it.
     func releaseCharge() {
         guard charge > 0 else { return }

@@ -5,7 +5,7 @@ import Synchronization
 /// All requests that are on their way to upstreams, and what may be done with their answers.
 ///
 /// Lives on the upstream loop. One flight is shared by all clients that ask for the same document (coalescing); what it
-/// brings is kept in memory at once and handed to the store behind it.
+/// brings is kept in memory and handed to the store (`Flights+Keeping`).
 ///
 /// Law 10: no request joins a flight that began before the last write to its upstream was answered, and such a flight
 /// stores nothing that the write invalidated. Both are settled by `writeAnswered`, on this one thread.
