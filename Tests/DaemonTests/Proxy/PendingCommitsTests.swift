@@ -1,4 +1,4 @@
-import Synchronization
+import Store
 import Testing
 
 @testable import Daemon
