@@ -16,12 +16,17 @@ extension Store {
     ///
     /// What is handed over later is taken in later, but for what writes have done. `done` runs on the writer's thread after
     /// the commit that holds the answer, and before those who handed something over later hear of theirs.
+    ///
+    /// - Parameter isAwaited: whether somebody waits for the commit, which then waits for no company.
     public func receive(
         _ document: ReceivedDocument,
+        isAwaited: Bool = false,
         done: @escaping @Sendable (Result<Receipt, StoreError>) -> Void
     ) {
         let handover = handedOver(document)
-        core.admission.enter(bytes: document.body.count) { [self] in ingest(document, handover, done: done) }
+        core.admission.enter(bytes: document.body.count) { [self] in
+            ingest(document, handover, isAwaited ? .prompt : .batched, done: done)
+        }
     }
 
     /// Stores an answer whole without waiting.
@@ -45,6 +50,7 @@ extension Store {
     private func ingest(
         _ document: ReceivedDocument,
         _ handover: (time: Int64, place: Int64),
+        _ urgency: Job.Urgency = .batched,
         done: @escaping @Sendable (Result<Receipt, StoreError>) -> Void
     ) {
         // The store itself: it must not end before what it was given has reached the writer.
@@ -66,7 +72,7 @@ extension Store {
                 hasher: core.hasher
             )
             core.post(
-                .batched,
+                urgency,
                 bytes: document.body.count + document.head.count + document.policy.count,
                 isDispensable: true,
                 { session in

@@ -140,6 +140,11 @@ public final class Store: Sendable {
         }
     }
 
+    /// Has everything handed over before committed without waiting for company.
+    public func hurry() {
+        ingest.async { [self] in core.post(.prompt, { _ in }, done: { _ in }) }
+    }
+
     /// Commits what is waiting and closes the file; everything after fails with `.closed`.
     ///
     /// - Parameter limit: for how long what may be lost is waited for. What has not been taken in by then is given up: answers,

@@ -46,6 +46,28 @@ import Testing
         #expect(try larder.sql("SELECT count(*) FROM _principals") == before)
     }
 
+    @Test func `what is stored in parts is what a range would be answered with`() throws {
+        let origin = try Origin { _ in
+            let fields: FieldLines = ["Content-Range": "bytes 0-3/8"] + Fresh.tagged("a")
+            return .text("abcd", fields, status: 206)
+        }
+        let larder = try Larder(origin)
+        #expect(try larder.get("/x", ["Range": "bytes=0-3"]).status == 206)
+        for _ in 0..<2 {
+            #expect(try larder.waitForDocuments(1))
+            let within = try Self.explain(larder, "/x", ["Range: bytes=1-2"])
+            #expect(member("online.action", of: within) as? String == "answer")
+            #expect(member("online.status", of: within) as? Int == 206)
+            #expect(member("offline.action", of: within) as? String == "answer")
+            let beyond = try Self.explain(larder, "/x", ["Range: bytes=2-5"])
+            #expect(member("online.cacheStatus", of: beyond) as? String == "larder; fwd=partial")
+            #expect(try larder.get("/x", ["Range": "bytes=1-2"]).text == "bc")
+            // From the store the same.
+            try larder.restart()
+        }
+        #expect(origin.count() == 1)
+    }
+
     @Test func `each number comes with its source`() throws {
         let modified = CacheTests.date(in: -100_000)
         let origin = try Origin { request in

@@ -55,6 +55,25 @@ import Testing
         #expect(try larder.get("/x").text == Self.new)
     }
 
+    @Test func `what takes long to be stored is told at once, and numbered when it is`() throws {
+        let origin = try Origin { _ in .json(CoherenceTests.list, Fresh.minute) }
+        let larder = try Larder(config: Configs.blog(origin, top: ["store: { withhold: 50ms }"]))
+        let lock = try CommitLock(larder)
+        let follower = try Follower(larder, "/users")
+        #expect(follower.wait(for: 1))
+        #expect(follower.names == ["fresh"])
+        #expect(follower.text == CoherenceTests.list)
+        if lock.isHeld { #expect(follower.state.current.lastID == "") }
+        lock.release()
+        #expect(follower.state.wait(.seconds(15)) { $0.lastID?.isEmpty == false })
+        #expect(follower.names == ["fresh"])
+        // It is the number of what it was told.
+        let number = try #require(follower.state.current.lastID)
+        let next = try Follower(larder, "/users", after: number)
+        #expect(next.wait(for: 1))
+        #expect(next.names.first == "unchanged")
+    }
+
     @Test func `an upstream that is away is told once, and so is its return`() throws {
         let origin = try Origin { _ in .json(Self.old, Fresh.minute) }
         let larder = try Larder(config: Configs.plain(origin, top: Self.quick()))

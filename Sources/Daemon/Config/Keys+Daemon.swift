@@ -83,7 +83,16 @@ extension Settings.Store: ConfigSection {
             "batch_delay",
             \.batchDelay,
             in: .zero ... .seconds(5),
-            "How long an answer may wait for others to be committed with. It is served meanwhile."
+            "How long an answer that nobody waits for may wait for others to be committed with."
+        ),
+        .duration(
+            "withhold",
+            \.withhold,
+            in: .zero ... .seconds(60),
+            """
+            How long the last byte of an answer is withheld at most until what it tells of objects holds in all others that \
+            show them. As a rule that takes a few milliseconds.
+            """
         ),
         .size(
             "queue_size",

@@ -31,6 +31,8 @@ struct Settings: Sendable, Equatable {
         var maximumSize = 1 << 30
         /// How long a batch of answers may wait for company before it is committed.
         var batchDelay: Duration = .milliseconds(5)
+        /// How long the end of an answer waits until what it tells of objects is committed.
+        var withhold: Duration = .milliseconds(50)
         /// Bytes of answers that may wait to be committed.
         var queueSize = 64 << 20
         /// Connections that read.

@@ -93,7 +93,8 @@ extension Explanation.Outcome {
         case .bypass: "the route says cache: never"
         case .varyMiss: "other variants are stored, but none that this request selects"
         case .miss: "the store could not be read"
-        case .uriMiss, .method, .request, .stale, .partial:
+        case .partial: "parts of it are stored, but not all that is asked for"
+        case .uriMiss, .method, .request, .stale:
             "nothing is stored under this key for this principal and context"
         }
     }

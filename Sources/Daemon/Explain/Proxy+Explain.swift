@@ -31,8 +31,11 @@ extension Proxy {
             Explanation.Freshness($0, of: demand.upstream, route: demand.overrides, now: now)
         }
         let absence = selected == nil ? await cache.absence(of: demand) : .uriMiss
+        let parts = arrival.live == nil && !demand.isForOrigin ? try await cache.surveyParts(demand) : nil
         let online = Decision(demand, selected, absence: absence, mode: .online, now: now)
+            .considering(parts, demand, mode: .online, limit: settings.limits.document, now: now)
         let offline = Decision(demand, selected, absence: absence, mode: .offline, now: now)
+            .considering(parts, demand, mode: .offline, limit: settings.limits.document, now: now)
         explanation.online = Explanation.Outcome(online, demand, now: now)
         explanation.offline = Explanation.Outcome(offline, demand, now: now)
         if arrival.live != nil {
@@ -71,6 +74,30 @@ extension Proxy {
             cacheStatus: forwarded,
             reason: "\(method) goes to the upstream; unless it fails, what is stored of \(paths) is dropped"
         )
+    }
+}
+
+extension Decision {
+    /// What it becomes where something is stored in parts, as `Proxy.resort` has it.
+    fileprivate func considering(
+        _ parts: ReadyAnswer?,
+        _ demand: Demand,
+        mode: Mode,
+        limit: Int,
+        now: Int64
+    ) -> Decision {
+        guard let parts else { return self }
+        var (demand, known): (Demand, ReadyAnswer?) = (demand, nil)
+        switch self {
+        case .answer, .answerAndRefresh: return self
+        case .ask(let reason, let stored): (demand, known) = (demand.asking(because: reason), stored)
+        case .refuse: break
+        }
+        switch (PartDecision(demand, stored: known, parts: parts, mode: mode, limit: limit, now: now), self) {
+        case (.answer(let ready, let manner), _): return .answer(ready, manner)
+        case (.ask, .refuse): return self
+        case (.ask(let demand, let stored, _), _): return .ask(demand.reason, stored: stored)
+        }
     }
 }
 

@@ -15,12 +15,12 @@ extension AnswerCache {
         try await store.note(absence) { [self] in doubtUnread(of: absence.key.upstream, sentUntil: .max) }
     }
 
-    /// Leaves no hit of what has been kept and not committed: nobody knows whether it shows what is known newer now.
+    /// Leaves no hit of what was kept and is still to be committed: nobody knows whether it shows what is known newer now.
     ///
-    /// On the writer's thread, so that each is either committed and flipped, or still to be committed and found here. Its
-    /// commit tells whether it does; whoever wants it waits for that.
+    /// On the writer's thread, so that each is either committed and flipped, or found here. Its commit tells whether it
+    /// does; whoever wants it waits for that.
     private func doubtUnread(of upstream: String, sentUntil time: Int64) {
-        for ready in awaited.takeUnread(of: upstream, sentUntil: time) {
+        for ready in commits.doubt(of: upstream, sentUntil: time) {
             // Both: it may be on its way into memory just now.
             ready.residence.isDirty.store(true, ordering: .relaxed)
             memory.remove(ready, at: ready.residence.digest)

@@ -1,5 +1,4 @@
 import Logging
-import Mapping
 import Store
 import Synchronization
 
@@ -12,15 +11,15 @@ final class AnswerCache: Sendable {
     let memory: MemoryTier<ReadyAnswer>
     /// Tells those who follow a document of what is kept, renewed or dropped.
     let watch: LiveWatch
-    private let log: Logger
+    let log: Logger
     /// Documents that were dropped, of which a reader of the store may still find some.
     private let dropped = Mutex(DroppedDocuments())
-    /// Where answers were kept whose commit is still to come: what the disk has there is older.
-    let awaited = AwaitedCommits()
+    /// Answers whose commit is still to come: what the disk has in their place is older.
+    let commits = PendingCommits()
     /// Bytes of bodies that are kept in memory only, because their commit is still to come.
-    private let uncommitted = Atomic<Int>(0)
+    let uncommitted = Atomic<Int>(0)
     /// Past this, answers are not kept: the store cannot follow.
-    private static let uncommittedLimit = 128 << 20
+    static let uncommittedLimit = 128 << 20
 
     init(store: Store, memory: MemoryTier<ReadyAnswer>, watch: LiveWatch, log: Logger) {
         self.store = store
@@ -58,7 +57,7 @@ final class AnswerCache: Sendable {
             var ready = ReadyAnswer(answer, digest: demand.digest, upstream: demand.upstream, base: demand.base)
             if let newer = kept(insteadOf: ready) {
                 ready = newer
-            } else if answer.form != .outdated, !awaited.contains(demand.digest) {
+            } else if answer.form != .outdated, !commits.contains(demand.digest) {
                 register(ready, under: document.objects, asOf: document.sequence)
                 memory.insert(ready, at: demand.digest)
             }
@@ -75,7 +74,7 @@ final class AnswerCache: Sendable {
     }
 
     /// Puts an answer among those that are flipped when one of its objects changes.
-    private func register(_ ready: ReadyAnswer, under objects: [ObjectID], asOf sequence: Int64) {
+    func register(_ ready: ReadyAnswer, under objects: [ObjectID], asOf sequence: Int64) {
         ready.asOf.store(sequence, ordering: .relaxed)
         memory.register(ready, under: objects)
         // A commit between the snapshot and the registration has told nobody of us.
@@ -88,99 +87,6 @@ final class AnswerCache: Sendable {
         guard ready.isClean else { return false }
         guard !ready.residence.isFlipped, let (_, objects) = ready.stored else { return true }
         return !store.mayHaveChanged(objects, since: ready.asOf.load(ordering: .relaxed))
-    }
-
-    // MARK: Keeping
-
-    /// Keeps an answer that has just arrived whole: in memory now, in the store soon.
-    ///
-    /// One that a write has overtaken may show objects that are known newer: it is a hit once its commit has told whether
-    /// it does. One that shows none is a hit at once; what the write itself invalidated never comes here. Until the commit
-    /// the answer that it takes the place of is found nowhere: it is older than what has been passed on.
-    ///
-    /// - Parameters:
-    ///   - sent: when its request was sent, on the store's clock.
-    ///   - age: the answer's `Age` in µs: it speaks of a time that much before it was asked for.
-    func keep(_ ready: ReadyAnswer, sent: Int64, age: Int64, reading: Reading, overtakenAt: Int64?) {
-        let size = ready.answer.body.count
-        guard uncommitted.load(ordering: .relaxed) + size <= Self.uncommittedLimit else {
-            log.warning("the store cannot follow: an answer was not kept", metadata: ["url": "\(ready.key.url)"])
-            memory.remove(ready.residence.digest)
-            store.remove(at: ready.key)
-            return
-        }
-        let rule = ready.isJSON ? reading.rule : nil
-        let mayLag = overtakenAt != nil && rule != nil
-        awaited.insert(ready, sent: sent, showsObjects: rule != nil)
-        if mayLag {
-            memory.removeVariant(of: ready, at: ready.residence.digest)
-        } else {
-            memory.insert(ready, at: ready.residence.digest)
-        }
-        uncommitted.add(size, ordering: .relaxed)
-        var document = ReceivedDocument(
-            key: ready.key,
-            variant: ready.answer.selection.bytes,
-            selectedBy: ready.upstream.context.rest(of: ready.answer.selection),
-            status: ready.answer.status,
-            head: StoredHead.encode(ready.upstream.storable(ready.answer.fields)),
-            policy: ready.answer.policy.bytes,
-            body: ready.answer.body,
-            start: sent - age,
-            end: now,
-            sent: sent,
-            kind: reading.kind,
-            rule: rule,
-            surroundings: reading.surroundings(url: ready.key.url, fields: ready.answer.fields),
-            route: reading.route
-        )
-        document.overtakenAt = overtakenAt
-        // Handed over at once: what writes tell from now on finds it among those that are still to be committed.
-        store.receive(document) { [self] result in
-            committed(result, ready, hasRule: rule != nil, mayLag: mayLag)
-            awaited.remove(ready)
-            uncommitted.subtract(size, ordering: .relaxed)
-        }
-    }
-
-    /// On the writer's thread, so that what is committed later finds it among those to be flipped.
-    private func committed(
-        _ result: Result<Receipt, StoreError>,
-        _ ready: ReadyAnswer,
-        hasRule: Bool,
-        mayLag: Bool
-    ) {
-        let (digest, key) = (ready.residence.digest, ready.key)
-        defer { watch.documentChanged(digest) }
-        switch result {
-        case .success(let receipt):
-            guard let id = receipt.document else {
-                if receipt.isSecret { return confined(ready, receipt, isOvertaken: mayLag) }
-                // A cleaning or a write overtook it.
-                return memory.remove(ready, at: digest)
-            }
-            ready.committed(as: id, showing: receipt.objects)
-            register(ready, under: receipt.objects, asOf: receipt.sequence)
-            if receipt.isDirty { ready.residence.isDirty.store(true, ordering: .relaxed) }
-            guard mayLag else { return }
-            // Not in the place of one that was kept since.
-            let isLatest = memory.answers(at: digest)?.contains { $0.variant == ready.variant && $0.key == key } != true
-            if ready.isClean, isLatest { memory.insert(ready, at: digest) } else { memory.discard(ready) }
-        case .failure(.closed):
-            // Given up at the end of the daemon, which says how many there were.
-            memory.remove(ready, at: digest)
-        case .failure(let error):
-            log.error("an answer could not be stored", metadata: ["error": "\(error)", "url": "\(ready.key.url)"])
-            // Without its objects in the store it would not follow their changes.
-            if hasRule { memory.remove(ready, at: digest) }
-        }
-    }
-
-    /// An answer that shows a secret lives in memory alone, and follows its objects like any other.
-    private func confined(_ ready: ReadyAnswer, _ receipt: Receipt, isOvertaken: Bool) {
-        register(ready, under: receipt.objects, asOf: receipt.sequence)
-        if receipt.isDirty { ready.residence.isDirty.store(true, ordering: .relaxed) }
-        if isOvertaken, ready.isClean { memory.insert(ready, at: ready.residence.digest) }
     }
 
     /// Tells the store which documents were used, so that it keeps those.
@@ -240,47 +146,5 @@ final class AnswerCache: Sendable {
                 log.error("a renewal could not be stored", metadata: ["error": "\(error)", "url": "\(ready.key.url)"])
             }
         }
-    }
-}
-
-/// The documents dropped last; more than can be on their way out of the store at a time.
-private struct DroppedDocuments {
-    private static let limit = 4096
-    private var known: Set<DocumentID> = []
-    private var order: [DocumentID] = []
-    private var next = 0
-
-    func contains(_ id: DocumentID) -> Bool { known.contains(id) }
-
-    mutating func insert(_ id: DocumentID) {
-        guard known.insert(id).inserted else { return }
-        guard order.count == Self.limit else { return order.append(id) }
-        known.remove(order[next])
-        order[next] = id
-        next = (next + 1) % Self.limit
-    }
-}
-
-/// What a route says of a body: how it is taken apart, and how far it may be believed.
-struct Reading: Sendable {
-    var rule: BodyRule?
-    var kind: Observation.Kind
-    /// Captures of the path that are bound to keys of the object.
-    var bound: [String: String]
-    /// All captures of the path.
-    var captures: [String: String] = [:]
-    /// The route's path pattern.
-    var route = ""
-
-    /// What surrounds a body that is read so.
-    func surroundings(url: String, fields: Fields) -> MappingContext {
-        guard rule != nil else { return .none }
-        var values: [String: String] = [:]
-        for line in fields.lines {
-            let name = String(decoding: line.name, as: UTF8.self).lowercased()
-            // Of several lines the first counts; no field that an identity is made of comes twice.
-            if values[name] == nil { values[name] = String(decoding: line.value, as: UTF8.self) }
-        }
-        return MappingContext(url: url, captures: captures, bound: bound, fields: values)
     }
 }

@@ -22,7 +22,6 @@ struct DiskFinding: Sendable {
 extension AnswerCache {
     /// What the store has under a demand's key and of its variant, composed where something newer is known.
     func onDisk(_ demand: Demand) async throws(StoreError) -> DiskFinding {
-        await commits(of: demand.digest)
         guard store.mayHave(demand.digest) else { return DiskFinding() }
         let fields = demand.request.fields
         let others = PassedOver()
@@ -34,16 +33,6 @@ extension AnswerCache {
         }
         return DiskFinding(documents: documents, passedOver: others.variants.withLock { $0 })
     }
-
-    /// Returns when what was kept under a digest has been committed, as a rule at once; gives up where more and more is.
-    private func commits(of digest: Digest128) async {
-        for _ in 0..<Self.patience {
-            guard awaited.contains(digest) else { return }
-            await awaited.wait(for: digest)
-        }
-    }
-
-    private static let patience = 16
 
     private final class PassedOver: Sendable {
         let variants = Mutex<[[UInt8]]>([])

@@ -31,25 +31,27 @@ final class Flight: TransferDelegate {
     /// The document that it refreshes behind a stale answer.
     var refreshes: Refreshes.Subject?
     /// Whether it has brought something newer than what it refreshes.
-    private(set) var hasRefreshed = false
+    var hasRefreshed = false
 
-    private unowned let flights: Flights
-    private var relays: [Relay] = []
-    private var transfer: Transfer?
-    private var head: UpstreamHead?
-    private var settlement = Settlement.pending
-    private var buffer: BodyBuffer
-    private var storing: Storing?
-    private var isOver = false
+    unowned let flights: Flights
+    var relays: [Relay] = []
+    var transfer: Transfer?
+    var head: UpstreamHead?
+    var settlement = Settlement.pending
+    var buffer: BodyBuffer
+    var storing: Storing?
+    var isOver = false
     /// The bytes of the body that count as held.
-    private var charge = 0
+    var charge = 0
     /// Whether the head waits until what it says of an object holds everywhere.
     private var isHeldBack = false
     /// How it ended while the head waited.
     private var ending: Result<TransferSummary, UpstreamError>?
+    /// Whether the answer tells of objects, so that its end waits for what it tells to hold everywhere.
+    private var tells = false
 
     /// What becomes of the answer.
-    fileprivate enum Settlement {
+    enum Settlement {
         case pending
         /// Passed on as it arrives.
         case relaying
@@ -175,6 +177,7 @@ final class Flight: TransferDelegate {
 
     private func settle(_ head: UpstreamHead) {
         storing = flights.storage(of: head, in: self)
+        tells = storing != nil && storing?.part == nil && flights.tells(head, in: self)
         flights.noteSharing(of: head, in: self, isStored: storing != nil)
         if storing == nil, refreshes != nil, !storesNothing, let stored, !flights.isFailure(head, in: self) {
             hasRefreshed = true
@@ -232,7 +235,7 @@ final class Flight: TransferDelegate {
             failed(error)
             flights.ended(self, result: .failed(error))
         }
-        releaseCharge()
+        flights.onceTold(by: self) { [self] in releaseCharge() }
     }
 
     // MARK: -
@@ -255,156 +258,19 @@ final class Flight: TransferDelegate {
     }
 
     /// Whether somebody is shown the answer as the models have it, which takes the whole of it.
-    private func isMapped(_ head: UpstreamHead) -> Bool {
+    func isMapped(_ head: UpstreamHead) -> Bool {
         relays.contains { $0.demand.view == .mapped } && demand.upstream.isJSON(head.fields)
     }
 
-    private func begin(_ relay: Relay, _ head: UpstreamHead) {
-        relay.begin(head, storedOn: storing.map { Terms($0, demand, now: flights.now) }, now: flights.now)
+    func begin(_ relay: Relay, _ head: UpstreamHead) {
+        let terms = storing.map { Terms($0, demand, now: flights.now) }
+        relay.begin(head, storedOn: terms, withholdsEnd: terms != nil && tells, now: flights.now)
         flights.count(demand.isShareable || demand.isForParts ? .miss : .bypass, for: relay)
     }
-
-    /// The body is larger than what is kept, or all together are: it goes on as a mere relay.
-    private func outgrew(_ held: [[UInt8]]) {
-        storing = nil
-        flights.retire(self)
-        releaseCharge()
-        guard case .gathering = settlement, let head else { return relays.forEach { $0.keptNoLonger() } }
-        passOn(held, head)
-        giveUpIfUseless()
-    }
-
-    private func finished() {
-        guard let head else { return }
-        switch settlement {
-        case .pending, .answered:
-            break
-        case .relaying:
-            // Stored before the last byte is out, so that who has the answer finds it.
-            if storing != nil { _ = keep(head) }
-            for relay in relays { relay.finish() }
-        case .gathering:
-            guard let ready = keep(head) else { return finishUnkept(head) }
-            let isCompleted = storing?.part != nil
-            flights.serve(
-                ready,
-                to: takeRelays(),
-                as: { isCompleted ? .completed($0.reason) : .fetched($0.reason) },
-                cookies: head.cookies
-            )
-        }
-    }
-
-    /// The answer was kept back, and is not stored after all: who wants it mapped gets it so, all others as it came.
-    private func finishUnkept(_ head: UpstreamHead) {
-        if storing == nil, buffer.isWhole {
-            let mapped = takeRelays { $0.demand.view == .mapped }
-            let ready = flights.unkept(head, body: buffer.joined(), from: self)
-            flights.serve(ready, to: mapped, as: { .unkept($0.reason) }, cookies: head.cookies)
-        }
-        passOn(buffer.pieces, head)
-        for relay in relays { relay.finish() }
-    }
-
-    /// Sends as it came what had been kept back.
-    private func passOn(_ pieces: [[UInt8]], _ head: UpstreamHead) {
-        settlement = .relaying
-        if completing != nil, head.status == 206 { return flights.askForWhole(takeRelays(), insteadOf: self) }
-        for relay in relays {
-            begin(relay, head)
-            for piece in pieces { relay.write(piece) }
-        }
-    }
-
-    private func keep(_ head: UpstreamHead) -> ReadyAnswer? {
-        guard let storing, buffer.isWhole else { return nil }
-        let body = buffer.joined()
-        if let part = storing.part { return flights.keep(part, storing, body: body, from: self) }
-        // libcurl takes compressed data that break off for complete; that their JSON does too gives it away.
-        if head.decodedFrom != nil, demand.upstream.isJSON(head.fields), JSONBody.isMalformed(body) {
-            self.storing = nil
-            return nil
-        }
-        let answer = Answer(
-            key: demand.key,
-            document: nil,
-            status: head.status,
-            fields: storing.fields,
-            body: body,
-            policy: storing.policy,
-            selection: storing.selection,
-            form: .received,
-            objects: []
-        )
-        hasRefreshed = true
-        return flights.keep(answer, from: self)
-    }
-
-    private func failed(_ error: UpstreamError) {
-        if head == nil || settlement.isGathering {
-            flights.failed(error, self, relays: takeRelays())
-        } else {
-            // A truncated body must look truncated.
-            for relay in relays { relay.abort() }
-        }
-    }
-
-    /// What the body holds of memory is free once the slowest reader has taken it.
-    private func releaseCharge() {
-        guard charge > 0 else { return }
-        flights.release(charge, after: relays.map(\.reply))
-        charge = 0
-    }
-
-    private func takeRelays(where isTaken: (Relay) -> Bool = { _ in true }) -> [Relay] {
-        let taken = relays.filter(isTaken)
-        relays.removeAll(where: isTaken)
-        return taken
-    }
-
-    // MARK: Slow readers, and those who leave
-
-    /// Whether even the fastest reader is a window behind.
-    private var isCongested: Bool {
-        guard case .relaying = settlement, let fastest = relays.min(by: { $0.backlog < $1.backlog }) else {
-            return false
-        }
-        guard fastest.backlog > flights.settings.limits.relayWindow else { return false }
-        let flight = LoopReference(self, on: flights.loop)
-        fastest.reply.onDrain(below: flights.settings.limits.relayWindow / 2) {
-            flight.enqueue { $0.transfer?.resume() }
-        }
-        return true
-    }
-
-    private func cutLaggards() {
-        guard relays.count > 1 else { return }
-        let window = flights.settings.limits.relayWindow
-        let fastest = relays.map(\.backlog).min() ?? 0
-        for relay in takeRelays(where: { $0.backlog > window + fastest }) { relay.abort() }
-    }
-
-    private func left(_ relay: Relay) {
-        guard !isOver, relays.contains(where: { $0 === relay }) else { return }
-        relays.removeAll { $0 === relay }
-        // It may have been the one that the transfer was paused for.
-        transfer?.resume()
-        giveUpIfUseless()
-    }
-
-    /// Ends a fetch that nobody waits for and that will not be stored.
-    private func giveUpIfUseless() {
-        guard relays.isEmpty, !isWorthFinishing else { return }
-        flights.retire(self)
-        transfer?.cancel()
-    }
-
-    /// A body that will be stored is worth finishing once it has begun to arrive, and a refresh was nobody's from the start.
-    private var isWorthFinishing: Bool { storing != nil && buffer.isWhole || refreshes != nil && head == nil }
 }
 
 extension Flight.Settlement {
-    fileprivate var isGathering: Bool {
+    var isGathering: Bool {
         if case .gathering = self { true } else { false }
     }
 }

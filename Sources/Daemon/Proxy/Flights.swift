@@ -5,7 +5,7 @@ import Synchronization
 /// All requests that are on their way to upstreams, and what may be done with their answers.
 ///
 /// Lives on the upstream loop. One flight is shared by all clients that ask for the same document (coalescing); what it
-/// brings is kept in memory at once and handed to the store behind it.
+/// brings is kept in memory and handed to the store (`Flights+Keeping`).
 ///
 /// Law 10: no request joins a flight that began before the last write to its upstream was answered, and such a flight
 /// stores nothing that the write invalidated. Both are settled by `writeAnswered`, on this one thread.
@@ -14,25 +14,27 @@ final class Flights {
     let settings: Settings
     let cache: AnswerCache
     private let clients: [UpstreamClient]
-    private let metrics: Metrics
+    let metrics: Metrics
     /// Where answers of the upstream loop are counted by their outcome.
     let outcomes: WorkerMetrics
     let log: Logger
     /// What keeps flights alive until their end.
-    private var inAir: [ObjectIdentifier: AnyObject] = [:]
-    private var joinable: [Digest128: Flight] = [:]
+    var inAir: [ObjectIdentifier: AnyObject] = [:]
+    var joinable: [Digest128: Flight] = [:]
     /// Flights that are over, and whose answer waits for the store.
     var settling: [ObjectIdentifier: Flight] = [:]
+    /// Those of them whose answers tell of objects, and whose clients wait for that.
+    var tellings: [ObjectIdentifier: Telling] = [:]
     var hitForMiss: HitForMiss
     var pauses = UpstreamPauses()
     private var refreshes = Refreshes()
     /// What waits for a commit or for a slow reader, by number; given what was read of the store for it.
-    private var errands: [Int: ([StoredDocument]) -> Void] = [:]
-    private var errandNumber = 0
+    var errands: [Int: ([StoredDocument]) -> Void] = [:]
+    var errandNumber = 0
     /// Bytes of bodies that flights keep, and that readers who lag behind a finished one have still to take.
-    private var held = 0
+    var held = 0
     /// How many there may be; past it flights are mere relays, which go at their readers' pace.
-    private var heldLimit: Int { 8 * settings.limits.document }
+    var heldLimit: Int { 8 * settings.limits.document }
 
     /// - Parameter clients: one per upstream, in their order.
     init(
@@ -223,251 +225,6 @@ final class Flights {
         switch result {
         case .answered(let status): metrics.ended(status: status, seconds: seconds)
         case .failed(let error): metrics.ended(result: error.label, seconds: seconds)
-        }
-    }
-
-    // MARK: Memory
-
-    /// Counts bytes of a body that a flight keeps; false when there are too many, and it has to let go of them.
-    func hold(_ bytes: Int) -> Bool {
-        held += bytes
-        return held <= heldLimit
-    }
-
-    /// Counts bytes no longer, once none of these clients has any of them to take.
-    func release(_ bytes: Int, after replies: [any Recipient] = []) {
-        guard let slow = replies.first(where: { $0.backlog > 0 }) else {
-            held -= bytes
-            return
-        }
-        let (number, flights) = (errand { [self] _ in release(bytes, after: replies) }, LoopReference(self, on: loop))
-        slow.onDrain(below: 1) { flights.enqueue { $0.run(errand: number) } }
-    }
-
-    // MARK: Writes and cleanings
-
-    /// A write was answered, or never will be: flights of its upstream take no more followers, and those for what it
-    /// invalidated store nothing.
-    ///
-    /// - Parameter time: when it was over.
-    func writeAnswered(
-        upstream: Upstream,
-        invalidated paths: [String],
-        matching patterns: [InvalidationPattern] = [],
-        at time: Int64
-    ) {
-        for flight in flightsThatMayStore where flight.demand.upstream === upstream {
-            retire(flight)
-            flight.overtakenAt = flight.overtakenAt ?? time
-            let path = flight.demand.key.url.prefix { $0 != "?" }
-            if paths.contains(where: { $0 == path }) || patterns.contains(where: { $0.matches(url: path) }) {
-                flight.storesNothing = true
-            }
-        }
-        hitForMiss.forget(upstream: upstream.name, paths: paths)
-    }
-
-    /// The store was cleaned: nothing that is in the air now may bring back what was removed.
-    func cleaned() {
-        for flight in flightsThatMayStore {
-            retire(flight)
-            flight.storesNothing = true
-        }
-        hitForMiss.forgetAll()
-    }
-
-    // MARK: Answers
-
-    /// What to store of an answer whose head has come; nil for nothing.
-    func storage(of head: UpstreamHead, in flight: Flight) -> Flight.Storing? {
-        let demand = flight.demand
-        // A stream of events has no end to wait for, and no use as a document.
-        guard demand.isShareable || demand.isForParts, !flight.storesNothing, !head.isEventStream, !head.isGarbled
-        else { return nil }
-        let part = part(in: head, of: flight)
-        // An answer to a request for a part is kept where it is the part, or the whole instead.
-        if part == nil, head.status == 206 || flight.asksForRange && (head.status != 200 || head.isCoded) { return nil }
-        let policy = policy(of: head, in: flight)
-        guard policy.storability == .yes else { return nil }
-        // An error, cacheable as it may be, never takes the place of a good answer.
-        let isFailure = head.status >= 500 || isFailure(head, in: flight)
-        if isFailure, let stored = flight.stored, stored.answer.status < 500 { return nil }
-        if let length = head.fields.text("content-length").flatMap(Int.init), length > settings.limits.document {
-            return nil
-        }
-        let (route, request) = (demand.overrides, demand.request.fields)
-        guard let selection = demand.upstream.selection(policy, route: route, request: request) else { return nil }
-        let fields = StoredFields.storable(
-            head.fields,
-            leavingOut: policy.fieldsNotStored + policy.fieldsNotReused,
-            replaysCookies: demand.upstream.settings.cookies == .replay
-        )
-        // Parts of a body that is served otherwise than it came would not fit the whole.
-        if part != nil, isServedTransformed(head, in: flight) { return nil }
-        let dated = StoredFields.dated(fields, at: now)
-        return Flight.Storing(policy: policy.answer, fields: dated, selection: selection, part: part)
-    }
-
-    /// The reading of an answer whose head has come.
-    func policy(of head: UpstreamHead, in flight: Flight) -> ResponsePolicy {
-        let demand = flight.demand
-        return ResponsePolicy(
-            request: RequestFacts(method: demand.request.method, fields: demand.request.fields),
-            status: head.status,
-            fields: head.fields,
-            requestTime: flight.requestTime,
-            responseTime: now,
-            settings: demand.upstream.policySettings,
-            route: demand.overrides
-        )
-    }
-
-    /// Whether an answer's body is served otherwise than it came.
-    func isServedTransformed(_ head: UpstreamHead, in flight: Flight) -> Bool {
-        flight.demand.upstream.settings.rewriteLinks && flight.demand.upstream.isJSON(head.fields)
-    }
-
-    /// Makes an answer ready that has come whole and is not stored.
-    func unkept(_ head: UpstreamHead, body: [UInt8], from flight: Flight) -> ReadyAnswer {
-        let demand = flight.demand
-        let answer = Answer(
-            key: demand.key,
-            document: nil,
-            status: head.status,
-            fields: StoredFields.storable(head.fields),
-            body: body,
-            policy: policy(of: head, in: flight).answer,
-            selection: .none,
-            form: .received,
-            objects: []
-        )
-        return ReadyAnswer(answer, digest: demand.digest, upstream: demand.upstream, base: demand.base)
-    }
-
-    /// Makes an answer that has come whole ready, and keeps it unless a write or a cleaning overtook it.
-    func keep(_ answer: Answer, from flight: Flight) -> ReadyAnswer {
-        let demand = flight.demand
-        let ready = ReadyAnswer(answer, digest: demand.digest, upstream: demand.upstream, base: demand.base)
-        guard !flight.storesNothing else { return ready }
-        let reading = demand.upstream.reading(demand, status: answer.status, fields: answer.fields)
-        let age = max(0, answer.policy.ageValue) * 1_000_000
-        cache.forgetParts(of: demand)
-        cache.keep(ready, sent: flight.start, age: age, reading: reading, overtakenAt: flight.overtakenAt)
-        return ready
-    }
-
-    /// Keeps what a POST has made of its target, once what that invalidated is gone.
-    func keep(_ posted: PostedAnswer, of demand: Demand) {
-        let ready = ReadyAnswer(posted.answer, digest: demand.digest, upstream: demand.upstream, base: demand.base)
-        let reading = demand.upstream.reading(
-            demand,
-            method: "GET",
-            status: posted.answer.status,
-            fields: posted.answer.fields
-        )
-        // A write's answer is as new as its completion (law 3).
-        cache.keep(ready, sent: cache.now, age: 0, reading: reading, overtakenAt: nil)
-    }
-
-    /// All flights whose answers may still be kept.
-    private var flightsThatMayStore: [Flight] {
-        inAir.values.compactMap { $0 as? Flight } + settling.values
-    }
-
-    /// Does something here once everything that the store was given so far is committed.
-    func afterCommits(_ work: @escaping () -> Void) {
-        afterCommits(reading: nil, where: { _ in false }, then: { _ in work() })
-    }
-
-    /// The same, with the documents of a key that are wanted.
-    func afterCommits(
-        reading key: DocumentKey?,
-        where isWanted: @escaping @Sendable ([UInt8]) -> Bool,
-        then work: @escaping ([StoredDocument]) -> Void
-    ) {
-        let (number, flights) = (errand(work), LoopReference(self, on: loop))
-        Task { [cache] in
-            await cache.store.flush()
-            var found: [StoredDocument] = []
-            // What cannot be read is as good as gone.
-            if let key { found = (try? await cache.store.documents(at: key, where: isWanted)) ?? [] }
-            flights.enqueue { [found] in $0.run(errand: number, found) }
-        }
-    }
-
-    /// Does something here once something else is done on other threads.
-    func after(_ step: @escaping @Sendable () async -> Void, then work: @escaping () -> Void) {
-        let (number, flights) = (errand { _ in work() }, LoopReference(self, on: loop))
-        Task {
-            await step()
-            flights.enqueue { $0.run(errand: number) }
-        }
-    }
-
-    /// Notes what is to be done here once something on another thread has happened.
-    private func errand(_ work: @escaping ([StoredDocument]) -> Void) -> Int {
-        defer { errandNumber += 1 }
-        errands[errandNumber] = work
-        return errandNumber
-    }
-
-    private func run(errand number: Int, _ found: [StoredDocument] = []) {
-        errands.removeValue(forKey: number)?(found)
-    }
-
-    /// Serves a stored answer in the place of an error, or of no answer at all.
-    func substitute(
-        _ stored: ReadyAnswer,
-        forStatus status: Int?,
-        error: UpstreamError? = nil,
-        to relays: [Relay]
-    ) {
-        serve(stored, to: relays, as: { .substituted($0.reason, status: status, error: error) })
-    }
-
-    /// No answer came, or none that could be used.
-    func failed(_ error: UpstreamError, _ flight: Flight, relays: [Relay]) {
-        let upstream = flight.demand.upstream.name
-        log.debug("upstream failed", metadata: ["error": "\(error.label)", "upstream": "\(upstream)"])
-        for relay in relays {
-            if let stored = flight.stored, stored.maySubstitute(at: now, for: relay.demand) {
-                substitute(stored, forStatus: nil, error: error, to: [relay])
-                continue
-            }
-            count(.error, for: relay)
-            relay.reply.refuse(
-                .upstreamFailed(error, upstream: upstream, isValidation: flight.stored != nil),
-                relay.demand.failed(error)
-            )
-        }
-    }
-
-    /// Counts how a client was answered; what Larder asks for itself is no request.
-    func count(_ outcome: Outcome, for relay: Relay) {
-        if relay.reply.isRequest { outcomes.count(outcome) }
-    }
-
-    /// Answers clients from a ready answer, each in its own view and for its own address.
-    ///
-    /// - Parameter cookies: the upstream's `Set-Cookie` lines, and others that are for nobody but the one whose request they
-    ///   answer.
-    func serve(
-        _ ready: ReadyAnswer,
-        to relays: [Relay],
-        as manner: (Demand) -> Manner,
-        cookies: [Field] = []
-    ) {
-        for relay in relays {
-            let manner = manner(relay.demand)
-            count(manner.outcome(of: ready), for: relay)
-            relay.reply.serve(
-                cache.shown(ready, to: relay.demand),
-                for: relay.demand,
-                as: manner,
-                isCollapsed: !relay.isLeader,
-                cookies: relay.isLeader ? cookies : [],
-                now: now
-            )
         }
     }
 }

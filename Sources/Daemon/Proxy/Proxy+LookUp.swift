@@ -6,16 +6,28 @@ extension Proxy {
     /// Memory, then the store.
     ///
     /// Of all who want a document that has to be read, and composed, one does it and the others wait. What an
-    /// invalidation or a cleaning overtook is read again.
+    /// invalidation, a cleaning or a newer answer overtook is read again.
     func lookUp(_ demand: Demand) async -> ReadyAnswer? {
+        // Where more and more is kept under the digest, waiting for it would have no end.
+        var patience = 16
         while true {
             if let ready = cache.inMemory(demand, now: now), ready.isClean { return ready }
-            let isAwaited = cache.awaited.contains(demand.digest)
-            guard isAwaited || cache.store.mayHave(demand.digest) else { return admit([], for: demand) }
+            if patience > 0, cache.commits.contains(demand.digest) {
+                patience -= 1
+                cache.store.hurry()
+                await cache.commits.change(at: demand.digest)
+                continue
+            }
+            guard cache.store.mayHave(demand.digest) else { return admit([], for: demand) }
             let before = invalidations
-            let (finding, isOwn) = await find(demand, isAwaited: isAwaited)
+            let generation = cache.commits.generation(of: demand.digest)
+            let (finding, isOwn) = await find(demand, generation)
             // Not even for a moment may memory have what a write has made worthless: hits are answered on other threads.
             guard before == invalidations else { continue }
+            if patience > 0, generation != cache.commits.generation(of: demand.digest) {
+                patience -= 1
+                continue
+            }
             if isOwn { return admit(finding.documents, for: demand) }
             if let ready = cache.inMemory(demand, now: now), ready.isClean { return ready }
             // Not kept in memory, or of another variant, or changed since.
@@ -35,11 +47,9 @@ extension Proxy {
     }
 
     /// Reads, or waits for the one who is reading.
-    ///
-    /// - Parameter isAwaited: whether something newer than what the disk has is still to be committed.
-    private func find(_ demand: Demand, isAwaited: Bool) async -> (DiskFinding, isOwn: Bool) {
-        // Who comes after an invalidation must not be given what was read before it.
-        let lookUp = LookUp(key: demand.key, invalidations: invalidations, isAwaited: isAwaited)
+    private func find(_ demand: Demand, _ generation: Int) async -> (DiskFinding, isOwn: Bool) {
+        // Who comes after an invalidation, or a newer answer, must not be given what was read before it.
+        let lookUp = LookUp(key: demand.key, invalidations: invalidations, generation: generation)
         if lookUps[lookUp] != nil {
             return (await withCheckedContinuation { lookUps[lookUp]?.append($0) }, false)
         }
@@ -60,6 +70,6 @@ struct LookUp: Hashable, Sendable {
     let key: DocumentKey
     /// How many invalidations there had been when it began.
     let invalidations: Int
-    /// Whether it waits for a commit first: who comes after an answer was kept is not given what was read before.
-    let isAwaited: Bool
+    /// What `PendingCommits` gave for its digest then.
+    let generation: Int
 }

@@ -10,6 +10,12 @@ final class Relay {
     /// Whether it was with another flight before, whose answer was not for it; once is enough.
     var hasMoved = false
     private var isAnswered = false
+    /// How many bytes of the body go as they come; nil: all.
+    private var bytesBeforeEnd: Int?
+    /// What has come of the body behind them.
+    private var end: [UInt8] = []
+    /// The fields of a 304, which is all of the answer, and so its end.
+    private var withheldNotModified: Fields?
 
     init(_ demand: Demand, _ reply: any Recipient, isLeader: Bool) {
         self.demand = demand
@@ -32,8 +38,10 @@ final class Relay {
     /// For an answer that others may have, Larder asked for the whole, without the client's own conditions: those are
     /// evaluated here, also where it turns out that the answer must not be stored.
     ///
-    /// - Parameter terms: on which the answer will be stored; nil where it will not.
-    func begin(_ head: UpstreamHead, storedOn terms: Flight.Terms?, now: Int64) {
+    /// - Parameters:
+    ///   - terms: on which the answer will be stored; nil where it will not.
+    ///   - withholdsEnd: whether the client is to have the last byte, and with it the answer, no sooner than `finish`.
+    func begin(_ head: UpstreamHead, storedOn terms: Flight.Terms?, withholdsEnd: Bool, now: Int64) {
         var fields = head.fields
         // A cookie is for the one whose request it answers.
         if !isLeader { fields.remove("set-cookie") }
@@ -47,10 +55,13 @@ final class Relay {
             status.forwardStatus = head.status
             fields = StoredFields.notModified(fields)
             demand.decorate(&fields, with: status)
-            reply.respond(status: 304, fields: fields, body: [])
+            withheldNotModified = fields
+            if !withholdsEnd { release() }
             return
         }
         demand.decorate(&fields, with: status)
+        // Where the length is not known, what ends the answer is not a part of the body.
+        if withholdsEnd, let length, length > 0 { bytesBeforeEnd = length - 1 }
         reply.begin(
             status: head.status,
             // HTTP/2 has none; some clients show, or even want, one.
@@ -62,19 +73,42 @@ final class Relay {
     }
 
     func write(_ piece: [UInt8]) {
-        if !isAnswered { reply.write(piece) }
+        guard !isAnswered else { return }
+        guard let count = bytesBeforeEnd, piece.count > count else {
+            bytesBeforeEnd? -= piece.count
+            return reply.write(piece)
+        }
+        reply.write(Array(piece[..<count]))
+        end += piece[count...]
+        bytesBeforeEnd = 0
     }
 
-    /// The flight has let go of the body.
+    /// The flight has let go of the body: nothing is withheld for its sake any more.
     func keptNoLonger() {
+        release()
         if !isAnswered { reply.keptNoLonger() }
     }
 
     func finish() {
+        release()
         if !isAnswered { reply.finish() }
     }
 
     func abort() {
+        // A 304 speaks of what the client has, not of the body that broke off.
+        if withheldNotModified != nil { release() }
         if !isAnswered { reply.abort() }
+    }
+
+    /// Passes on what was withheld.
+    private func release() {
+        if let fields = withheldNotModified {
+            withheldNotModified = nil
+            return reply.respond(status: 304, fields: fields, body: [])
+        }
+        bytesBeforeEnd = nil
+        guard !isAnswered, !end.isEmpty else { return }
+        reply.write(end)
+        end = []
     }
 }

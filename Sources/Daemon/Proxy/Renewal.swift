@@ -22,7 +22,7 @@ extension Flights {
             afterCommits(reading: flight.demand.key, where: isMeant) { [self] found in
                 settling[ObjectIdentifier(flight)] = nil
                 adopt(found.compactMap { Answer($0) }.first, by: head, flight, for: relays)
-                refreshed(flight)
+                if settling[ObjectIdentifier(flight)] == nil { refreshed(flight) }
             }
         }
     }
@@ -35,7 +35,7 @@ extension Flights {
         afterCommits { [self] in
             settling[ObjectIdentifier(flight)] = nil
             work()
-            refreshed(flight)
+            if settling[ObjectIdentifier(flight)] == nil { refreshed(flight) }
         }
     }
 
@@ -93,7 +93,8 @@ extension Flights {
         answer.selection = selection
         answer.document = nil
         answer.objects = []
-        serve(keep(answer, from: flight), by: head, renewed, to: relays)
+        let ready = keep(answer, from: flight, isAwaited: !relays.isEmpty)
+        onceTold(by: flight) { [self] in serve(ready, by: head, renewed, to: relays) }
     }
 
     private func renewed(_ answer: Answer, by head: UpstreamHead, _ flight: Flight) -> Freshening.Renewed {

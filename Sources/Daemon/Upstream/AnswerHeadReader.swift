@@ -91,12 +91,18 @@ struct AnswerHeadReader {
         isFinished = true
         var passed = fields.withoutHopByHop()
         if fields.contains("transfer-encoding") {
+            guard fields.isChunkedOnly else { return .failed(.badAnswer("a transfer coding that was not asked for")) }
             // The transfer coding overrides a length (RFC 9112 §6.3).
             passed.remove("content-length")
         } else if !passed.unifyContentLength() {
             return .failed(.badAnswer("contradictory Content-Length fields"))
         }
-        let decodedFrom = decodes ? fields.decodableCodings() : nil
+        let decodedFrom = decodes && line.status != 205 ? fields.decodableCodings() : nil
+        if line.status == 205 {
+            // It has no content (RFC 9110 §15.3.6), whatever follows.
+            passed.removeEncodedBodyFields()
+            passed.append("Content-Length", "0")
+        }
         if decodedFrom != nil { passed.removeEncodedBodyFields() }
         return .final(
             UpstreamHead(
@@ -135,6 +141,14 @@ private struct StatusLine {
 }
 
 extension Fields {
+    /// Whether the transfer codings are those that may come unasked (RFC 9112 §6.1): what else there is, nobody takes off, and
+    /// with it the content would be another.
+    fileprivate var isChunkedOnly: Bool {
+        let codings = all("transfer-encoding").flatMap { FieldSyntax.members($0) }
+            .filter { !FieldSyntax.equalsIgnoringCase($0, "identity".utf8) }
+        return codings.count <= 1 && codings.allSatisfy { FieldSyntax.equalsIgnoringCase($0, "chunked".utf8) }
+    }
+
     /// The content codings of the body if all of them are known, as the field spells them; nil when there is none.
     fileprivate func decodableCodings() -> String? {
         guard let codings = combined("content-encoding") else { return nil }

@@ -97,6 +97,7 @@ import Testing
 @Suite struct StatusFactsTests {
     @Test(arguments: [
         (500, true), (503, true), (504, true), (429, true), (501, false), (403, false), (404, false), (200, false),
+        (600, true), (999, true),
     ])
     func `failures are worth going stale for`(_ status: Int, _ isFailure: Bool) {
         #expect(StatusFacts.isFailure(status) == isFailure)

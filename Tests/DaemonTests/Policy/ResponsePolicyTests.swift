@@ -19,6 +19,7 @@ import Testing
             (599, [("Cache-Control", "no-store, must-understand, max-age=60")], .no(.notUnderstood)),
             (599, [("Cache-Control", "must-understand, max-age=60")], .no(.notUnderstood)),
             (599, [("Cache-Control", "max-age=60")], .yes),
+            (600, [("Cache-Control", "max-age=60")], .no(.notUnderstood)),
             (200, [("Vary", "a, *"), ("Cache-Control", "max-age=60")], .no(.varyAny)),
             (202, [("Cache-Control", "max-age=60")], .no(.askAgain)),
             (206, [("Cache-Control", "max-age=60")], .no(.partial)),

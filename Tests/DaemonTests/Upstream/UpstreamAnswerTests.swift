@@ -97,6 +97,24 @@ import Testing
         }
     }
 
+    @Test(arguments: ["Content-Length: 4\r\n\r\nfour", "Transfer-Encoding: chunked\r\n\r\n4\r\nfour\r\n0\r\n\r\n"])
+    func `what follows a 205 is no content, and the next answer is not taken for it`(rest: String) async throws {
+        let server = RawServer { connection in
+            while connection.readHead() != nil { connection.write("HTTP/1.1 205 Reset Content\r\n\(rest)") }
+        }
+        defer { server.stop() }
+        let bench = try UpstreamBench()
+        defer { bench.stop() }
+        for _ in 0..<2 {
+            let answer = await bench.get(server.url)
+            #expect(answer.error == nil)
+            #expect(answer.head?.status == 205)
+            #expect(answer.head?.fields.lines == [Field("Content-Length", "0")])
+            #expect(answer.text == "")
+        }
+        #expect(server.connectionCount == 1)
+    }
+
     @Test func `hop-by-hop fields and those that Connection names stay behind`() async throws {
         let server = RawServer { connection in
             _ = connection.readHead()

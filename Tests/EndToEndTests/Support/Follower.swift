@@ -8,6 +8,8 @@ final class Follower: Sendable {
         var status: Int?
         var fields = FieldLines()
         var events: [LiveEvent] = []
+        /// What a browser would send as `Last-Event-ID`.
+        var lastID: String?
         /// Comment lines, which heartbeats are.
         var comments = 0
         /// What `retry` said, in milliseconds.
@@ -154,8 +156,12 @@ private final class Reader: @unchecked Sendable {  // the desk's thread alone re
         let retry = lines.first { $0.starts(with: "retry: ".utf8) }.flatMap {
             Int(String(decoding: $0.dropFirst(7), as: UTF8.self))
         }
+        let number = lines.last { $0.starts(with: "id:".utf8) }.map {
+            String(decoding: $0.dropFirst(3), as: UTF8.self).trimmingCharacters(in: .whitespaces)
+        }
         state.withLock { state in
             state.events += events
+            if let number { state.lastID = number }
             state.comments += comments
             if let retry { state.retry = retry }
         }

@@ -11,6 +11,12 @@ final class LiveMessage {
         self.body = body
     }
 
+    /// Only a number for the event before; no event to the client (HTML, §9.2.6: without data nothing is dispatched).
+    init(number: Int64, memory: LiveMemory) {
+        head = Array("id: \(number)".utf8)
+        body = LiveEncoding(bodyOf: LiveEvent(kind: .unchanged), memory: memory)
+    }
+
     var count: Int { head.count + body.count }
 
     /// The pieces in their order; nil past the last.

@@ -32,9 +32,8 @@ extension Proxy {
         _ outcome: LiveInquiry.Outcome?
     ) async {
         var (causes, outcome) = (before, outcome)
+        let isBehind = await isBehind(document, hasWord: outcome != nil)
         if outcome != nil {
-            // What is told has to be committed: who comes back after a crash must find what he was told.
-            await cache.store.flush()
             liveDocuments.deliver()
             // Of its own answer there is nothing to conclude.
             causes = []
@@ -46,7 +45,9 @@ extension Proxy {
         {
             cache.drop(stored)
         }
-        let found = await newest(of: document)
+        // What is too large for memory is found nowhere before its commit.
+        let isUnfindable = isBehind && cache.inMemory(document.demand, now: now)?.isClean != true
+        let found = isUnfindable ? nil : await newest(of: document)
         let mode = modes.current
         let asks = mode == .online && !document.demand.directives.onlyIfCached
         if !asks { document.asksNobody() }
@@ -59,10 +60,14 @@ extension Proxy {
         if let outcome { document.concluded(failure.map { .failed($0, nil) } ?? outcome, now: loop.now) }
 
         let telling = telling(decision, shown, outcome, failure: failure, of: document)
-        if let telling, document.isNew(telling) {
+        if let telling, document.isNew(telling) || document.state?.number == nil {
             let number = await number(for: telling, of: document)
             guard !document.isOver else { return }
-            document.move(to: telling, number: number)
+            if document.isNew(telling) {
+                document.move(to: telling, number: number)
+            } else if let number {
+                document.give(number, memory: liveDocuments.memory)
+            }
         }
         document.tell(
             telling,
@@ -73,7 +78,28 @@ extension Proxy {
             now: now
         )
         document.releaseOutcome()
-        if !document.isOver { plan(document, decision, found, causes, asks: asks) }
+        // Its commit is news, and then it is known what there is to plan.
+        guard !document.isOver, !isUnfindable || document.mustAsk else { return }
+        plan(document, decision, found, causes, asks: asks)
+    }
+
+    /// Waits for what is to be committed of a document, since who comes back after a crash must find what he was told; true
+    /// where that takes longer than the end of an answer waits for it.
+    ///
+    /// What is told then has no number; it follows.
+    private func isBehind(_ document: LiveDocument, hasWord: Bool) async -> Bool {
+        let digest = document.demand.digest
+        guard hasWord || cache.commits.contains(digest) else { return false }
+        return await !flushes(within: settings.store.withhold) && cache.commits.contains(digest)
+    }
+
+    /// Returns when all that the store was given so far is committed, or the time is over; whether it is committed.
+    private func flushes(within limit: Duration) async -> Bool {
+        await withCheckedContinuation { continuation in
+            let waiting = TimedWait(continuation)
+            runningFlights.afterCommits { waiting.end(true) }
+            waiting.timer = loop.after(limit) { waiting.end(false) }
+        }
     }
 
     // MARK: What is known
@@ -109,7 +135,7 @@ extension Proxy {
             manner = .hit(isStale: true)
         }
         // What is told has to be committed, so that it can be known again after a restart.
-        if found.stored == nil { await cache.store.flush() }
+        if found.stored == nil { _ = await flushes(within: settings.store.withhold) }
         do {
             guard let ready = try await inView(of: document.demand, found) else { return nil }
             return Shown(ready: ready, manner: manner, isCommitted: found.stored != nil)
@@ -119,7 +145,7 @@ extension Proxy {
         }
     }
 
-    private struct Shown {
+    struct Shown {
         let ready: ReadyAnswer
         let manner: Manner
         /// Whether it is on disk.
@@ -147,85 +173,6 @@ extension Proxy {
         let outcome = shown.map { $0.manner.outcome(of: $0.ready) } ?? (asks ? .miss : .error)
         for _ in 0..<document.joining { outcomes.count(outcome) }
         return LiveDocument.Opening(cacheStatus: status, refusal: refusal, retry: settings.live.retry)
-    }
-
-    // MARK: What is told
-
-    /// What a GET would be answered, as far as that is known.
-    private func telling(
-        _ decision: Decision,
-        _ shown: Shown?,
-        _ outcome: LiveInquiry.Outcome?,
-        failure: ProblemDocument?,
-        of document: LiveDocument
-    ) -> LiveDocument.Telling? {
-        let isFresh = if case .answer = decision { true } else { false }
-        if let shown, isFresh || !(outcome?.isUnkept ?? false) {
-            // What a write brought to nothing is nothing to tell, even if it is still there.
-            guard !document.isInvalid else { return nil }
-            return telling(LiveEvent(.changed, shown.ready, as: shown.manner, now: now), shown)
-        }
-        switch outcome {
-        case nil: return nil
-        case .failed(let problem, let answer): return telling(LiveEvent(failure: problem, age: nil, answer))
-        case .answered(var event, let isKept):
-            // Something newer is known than it says.
-            if isKept, isOutdated(decision) { return nil }
-            if document.demand.upstream.settings.cookies != .replay { event.fields?.remove("set-cookie") }
-            return telling(event)
-        case .served(let ready, let manner, _, _):
-            if let failure { return telling(LiveEvent(failure: failure, age: nil)) }
-            if outcome?.isUnkept != true, isOutdated(decision) { return nil }
-            return telling(LiveEvent(.changed, ready, as: manner, now: now))
-        }
-    }
-
-    private func isOutdated(_ decision: Decision) -> Bool {
-        if case .ask(_, let stored?) = decision { stored.answer.form == .outdated } else { false }
-    }
-
-    private func telling(_ event: LiveEvent, _ shown: Shown? = nil) -> LiveDocument.Telling {
-        // The body of an error says when and where it happened; that is no other error.
-        let body = event.problem == nil ? event.body?.pieces ?? [] : []
-        return LiveDocument.Telling(
-            event: event,
-            content: cache.store.hasher.digest(event.description, body: body),
-            isStored: shown != nil,
-            isCommitted: shown?.isCommitted ?? false,
-            policy: shown?.ready.policy,
-            variant: shown?.ready.answer.selection.bytes ?? []
-        )
-    }
-
-    /// The number that a state is told under; nil where the store can give none.
-    private func number(for telling: LiveDocument.Telling, of document: LiveDocument) async -> Int64? {
-        let store = cache.store
-        let digest = document.demand.digest
-        var subject = Array("\(digest.low) \(digest.high) \(document.demand.view) ".utf8)
-        subject += telling.variant
-        do {
-            let sequence = try await store.tell(
-                store.hasher.digest(subject),
-                // Of what the store does not keep, it keeps no trace either.
-                content: telling.isCommitted ? telling.content : nil
-            )
-            return store.publicSequence(sequence)
-        } catch {
-            log.error("an event could not be numbered", metadata: ["error": "\(error)"])
-            return nil
-        }
-    }
-
-    /// Why the outcome of a question is not the upstream's word.
-    private func problem(in outcome: LiveInquiry.Outcome, for document: LiveDocument) -> ProblemDocument? {
-        switch outcome {
-        case .failed(let problem, _): return problem
-        case .served(_, .heldBack, _, _):
-            let pause = runningFlights.pauses.pause(for: document.demand, now: loop.now)
-            let upstream = document.demand.upstream.name
-            return .heldBack(pause?.status ?? 503, seconds: pause?.secondsLeft(at: loop.now) ?? 1, upstream: upstream)
-        case .served, .answered: return nil
-        }
     }
 
     // MARK: What is asked

@@ -31,6 +31,17 @@ extension AnswerCache {
         return Self.newest(found, for: demand)
     }
 
+    /// What a look-up would find in parts, but nothing is taken into memory.
+    func surveyParts(_ demand: Demand) async throws(StoreError) -> ReadyAnswer? {
+        guard demand.request.method == "GET" else { return nil }
+        if let ready = partsInMemory(demand) { return ready }
+        let digest = partsDigest(of: demand)
+        let found = try await partsOnDisk(demand).compactMap { document in
+            Answer(document).map { ReadyAnswer($0, digest: digest, upstream: demand.upstream, base: demand.base) }
+        }
+        return Self.newest(found, for: demand)
+    }
+
     /// Forgets the parts of an answer: it is there as a whole now, or they are not to be believed.
     func forgetParts(of demand: Demand) {
         let digest = partsDigest(of: demand)

@@ -71,7 +71,7 @@ extension Flights {
             form: .received,
             objects: []
         )
-        if parts.isWhole { return keep(answer, from: flight) }
+        if parts.isWhole { return keep(answer, from: flight, isAwaited: true) }
         for value in parts.contentRanges { fields.append("Content-Range", value) }
         (answer.key, answer.status, answer.fields) = (demand.partsKey, 206, fields)
         let digest = cache.partsDigest(of: demand)

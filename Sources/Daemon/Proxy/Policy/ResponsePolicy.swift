@@ -226,6 +226,7 @@ struct ResponsePolicy: Sendable, Equatable {
         case ..<200: .interim
         case 206: settings.storesPartialContent ? nil : .partial
         case 304: .notModified
+        case _ where StatusFacts.isInvalid(status): .notUnderstood
         default: StatusFacts.isMomentary(status, for: request) ? .askAgain : nil
         }
     }

@@ -37,11 +37,14 @@ enum StatusFacts {
         }
     }
 
+    /// Whether it is no status: it counts as a server error, and is not stored (RFC 9110 §15).
+    static func isInvalid(_ status: Int) -> Bool { status > 599 }
+
     /// Whether the answer is a failure worth going stale for: a server error, or too many requests.
     ///
     /// A rate-limited 403 can be told from a refusal only by its fields: see `isRateLimited`.
     static func isFailure(_ status: Int) -> Bool {
-        status == 429 || (500...599).contains(status) && status != 501
+        status == 429 || status >= 500 && status != 501
     }
 
     /// Whether a 403 or 429 says that a rate limit is used up, in any of the spellings in use.

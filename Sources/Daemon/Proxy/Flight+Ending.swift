@@ -1,0 +1,95 @@
+import Mapping
+import Store
+
+/// How an answer ends: kept or not, whole or broken off.
+extension Flight {
+    /// The body is larger than what is kept, or all together are: it goes on as a mere relay.
+    func outgrew(_ held: [[UInt8]]) {
+        storing = nil
+        flights.retire(self)
+        releaseCharge()
+        guard case .gathering = settlement, let head else { return relays.forEach { $0.keptNoLonger() } }
+        passOn(held, head)
+        giveUpIfUseless()
+    }
+
+    func finished() {
+        guard let head else { return }
+        switch settlement {
+        case .pending, .answered:
+            break
+        case .relaying:
+            // Kept, and what it tells committed, before the last byte is out, so that who has the answer finds it, and all else
+            // as it says.
+            if storing != nil { _ = keep(head) }
+            flights.onceTold(by: self) { [self] in
+                for relay in relays { relay.finish() }
+            }
+        case .gathering:
+            guard let ready = keep(head) else { return finishUnkept(head) }
+            let isCompleted = storing?.part != nil
+            flights.onceTold(by: self) { [self] in
+                flights.serve(
+                    ready,
+                    to: takeRelays(),
+                    as: { isCompleted ? .completed($0.reason) : .fetched($0.reason) },
+                    cookies: head.cookies
+                )
+            }
+        }
+    }
+
+    /// The answer was kept back, and is not stored after all: who wants it mapped gets it so, all others as it came.
+    func finishUnkept(_ head: UpstreamHead) {
+        if storing == nil, buffer.isWhole {
+            let mapped = takeRelays { $0.demand.view == .mapped }
+            let ready = flights.unkept(head, body: buffer.joined(), from: self)
+            flights.serve(ready, to: mapped, as: { .unkept($0.reason) }, cookies: head.cookies)
+        }
+        passOn(buffer.pieces, head)
+        for relay in relays { relay.finish() }
+    }
+
+    /// Sends as it came what had been kept back.
+    func passOn(_ pieces: [[UInt8]], _ head: UpstreamHead) {
+        settlement = .relaying
+        if completing != nil, head.status == 206 { return flights.askForWhole(takeRelays(), insteadOf: self) }
+        for relay in relays {
+            begin(relay, head)
+            for piece in pieces { relay.write(piece) }
+        }
+    }
+
+    func keep(_ head: UpstreamHead) -> ReadyAnswer? {
+        guard let storing, buffer.isWhole else { return nil }
+        let body = buffer.joined()
+        if let part = storing.part { return flights.keep(part, storing, body: body, from: self) }
+        // libcurl takes compressed data that break off for complete; that their JSON does too gives it away.
+        if head.decodedFrom != nil, demand.upstream.isJSON(head.fields), JSONBody.isMalformed(body) {
+            self.storing = nil
+            return nil
+        }
+        let answer = Answer(
+            key: demand.key,
+            document: nil,
+            status: head.status,
+            fields: storing.fields,
+            body: body,
+            policy: storing.policy,
+            selection: storing.selection,
+            form: .received,
+            objects: []
+        )
+        hasRefreshed = true
+        return flights.keep(answer, from: self, isAwaited: !relays.isEmpty)
+    }
+
+    func failed(_ error: UpstreamError) {
+        if head == nil || settlement.isGathering {
+            flights.failed(error, self, relays: takeRelays())
+        } else {
+            // A truncated body must look truncated.
+            for relay in relays { relay.abort() }
+        }
+    }
+}

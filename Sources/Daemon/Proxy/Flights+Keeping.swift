@@ -1,0 +1,91 @@
+import Store
+
+/// Answers that have come whole: kept, and ended for their clients once what they tell holds everywhere.
+///
+/// Who has the last byte of an answer has been told of its objects, and must not find another answer that shows them as
+/// they were. So the end of an answer that tells of objects is withheld until its commit has flipped what it changes, as a
+/// write's is (law 10); only so long, though, as `store.withhold` says.
+extension Flights {
+    /// Whether an answer whose head has come will tell of objects.
+    func tells(_ head: UpstreamHead, in flight: Flight) -> Bool {
+        let demand = flight.demand
+        guard demand.upstream.isJSON(head.fields) else { return false }
+        return demand.upstream.reading(demand, status: head.status, fields: head.fields).rule != nil
+    }
+
+    /// Makes an answer that has come whole ready, and keeps it unless a write or a cleaning overtook it.
+    ///
+    /// What is to happen once it may be ended is said by `onceTold`.
+    ///
+    /// - Parameter isAwaited: whether a client waits for its end.
+    func keep(_ answer: Answer, from flight: Flight, isAwaited: Bool) -> ReadyAnswer {
+        let demand = flight.demand
+        let ready = ReadyAnswer(answer, digest: demand.digest, upstream: demand.upstream, base: demand.base)
+        guard !flight.storesNothing else { return ready }
+        let reading = demand.upstream.reading(demand, status: answer.status, fields: answer.fields)
+        let age = max(0, answer.policy.ageValue) * 1_000_000
+        cache.forgetParts(of: demand)
+        let (flights, number) = (LoopReference(self, on: loop), ObjectIdentifier(flight))
+        let tells = cache.keep(
+            ready,
+            sent: flight.start,
+            age: age,
+            reading: reading,
+            overtakenAt: flight.overtakenAt,
+            isAwaited: isAwaited
+        ) { flights.enqueue { $0.told(number) } }
+        if tells { withhold(ready, flight) }
+        return ready
+    }
+
+    /// Does something once what a flight has brought holds everywhere, or takes too long to; at once where it tells nothing.
+    func onceTold(by flight: Flight, _ work: @escaping () -> Void) {
+        guard let telling = tellings[ObjectIdentifier(flight)], !telling.isReleased else { return work() }
+        telling.work.append(work)
+    }
+
+    private func withhold(_ ready: ReadyAnswer, _ flight: Flight) {
+        let number = ObjectIdentifier(flight)
+        settling[number] = flight
+        let telling = Telling(flight, ready)
+        tellings[number] = telling
+        telling.timer = loop.after(settings.store.withhold) { [unowned self, unowned telling] in takesLong(telling) }
+    }
+
+    /// It is committed, or will not be.
+    private func told(_ number: ObjectIdentifier) {
+        guard let telling = tellings.removeValue(forKey: number) else { return }
+        settling[number] = nil
+        telling.release()
+        refreshed(telling.flight)
+    }
+
+    private func takesLong(_ telling: Telling) {
+        // What a write has overtaken may be older than what is known: its commit tells.
+        if !telling.flight.storesNothing, telling.flight.overtakenAt == nil { cache.show(telling.ready) }
+        telling.release()
+    }
+
+    /// An answer that tells of objects, until its commit.
+    final class Telling {
+        let flight: Flight
+        let ready: ReadyAnswer
+        /// What waits for it.
+        fileprivate var work: [() -> Void] = []
+        fileprivate var timer: EventTimer?
+        fileprivate private(set) var isReleased = false
+
+        init(_ flight: Flight, _ ready: ReadyAnswer) {
+            self.flight = flight
+            self.ready = ready
+        }
+
+        fileprivate func release() {
+            isReleased = true
+            timer = nil
+            let waiting = work
+            work = []
+            for work in waiting { work() }
+        }
+    }
+}

@@ -1,0 +1,39 @@
+import Store
+
+/// What writes and cleanings make of the flights that they overtake (law 10).
+extension Flights {
+    /// A write was answered, or never will be: flights of its upstream take no more followers, and those for what it
+    /// invalidated store nothing.
+    ///
+    /// - Parameter time: when it was over.
+    func writeAnswered(
+        upstream: Upstream,
+        invalidated paths: [String],
+        matching patterns: [InvalidationPattern] = [],
+        at time: Int64
+    ) {
+        for flight in flightsThatMayStore where flight.demand.upstream === upstream {
+            retire(flight)
+            flight.overtakenAt = flight.overtakenAt ?? time
+            let path = flight.demand.key.url.prefix { $0 != "?" }
+            if paths.contains(where: { $0 == path }) || patterns.contains(where: { $0.matches(url: path) }) {
+                flight.storesNothing = true
+            }
+        }
+        hitForMiss.forget(upstream: upstream.name, paths: paths)
+    }
+
+    /// The store was cleaned: nothing that is in the air now may bring back what was removed.
+    func cleaned() {
+        for flight in flightsThatMayStore {
+            retire(flight)
+            flight.storesNothing = true
+        }
+        hitForMiss.forgetAll()
+    }
+
+    /// All flights whose answers may still be kept.
+    private var flightsThatMayStore: [Flight] {
+        inAir.values.compactMap { $0 as? Flight } + settling.values
+    }
+}

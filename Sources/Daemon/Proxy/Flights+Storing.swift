@@ -1,0 +1,83 @@
+import Store
+
+/// What of an answer may be stored, and what it is then.
+extension Flights {
+    /// What to store of an answer whose head has come; nil for nothing.
+    func storage(of head: UpstreamHead, in flight: Flight) -> Flight.Storing? {
+        let demand = flight.demand
+        // A stream of events has no end to wait for, and no use as a document.
+        guard demand.isShareable || demand.isForParts, !flight.storesNothing, !head.isEventStream, !head.isGarbled
+        else { return nil }
+        let part = part(in: head, of: flight)
+        // An answer to a request for a part is kept where it is the part, or the whole instead.
+        if part == nil, head.status == 206 || flight.asksForRange && (head.status != 200 || head.isCoded) { return nil }
+        let policy = policy(of: head, in: flight)
+        guard policy.storability == .yes else { return nil }
+        // An error, cacheable as it may be, never takes the place of a good answer.
+        let isFailure = head.status >= 500 || isFailure(head, in: flight)
+        if isFailure, let stored = flight.stored, stored.answer.status < 500 { return nil }
+        if let length = head.fields.text("content-length").flatMap(Int.init), length > settings.limits.document {
+            return nil
+        }
+        let (route, request) = (demand.overrides, demand.request.fields)
+        guard let selection = demand.upstream.selection(policy, route: route, request: request) else { return nil }
+        let fields = StoredFields.storable(
+            head.fields,
+            leavingOut: policy.fieldsNotStored + policy.fieldsNotReused,
+            replaysCookies: demand.upstream.settings.cookies == .replay
+        )
+        // Parts of a body that is served otherwise than it came would not fit the whole.
+        if part != nil, isServedTransformed(head, in: flight) { return nil }
+        let dated = StoredFields.dated(fields, at: now)
+        return Flight.Storing(policy: policy.answer, fields: dated, selection: selection, part: part)
+    }
+
+    /// The reading of an answer whose head has come.
+    func policy(of head: UpstreamHead, in flight: Flight) -> ResponsePolicy {
+        let demand = flight.demand
+        return ResponsePolicy(
+            request: RequestFacts(method: demand.request.method, fields: demand.request.fields),
+            status: head.status,
+            fields: head.fields,
+            requestTime: flight.requestTime,
+            responseTime: now,
+            settings: demand.upstream.policySettings,
+            route: demand.overrides
+        )
+    }
+
+    /// Whether an answer's body is served otherwise than it came.
+    func isServedTransformed(_ head: UpstreamHead, in flight: Flight) -> Bool {
+        flight.demand.upstream.settings.rewriteLinks && flight.demand.upstream.isJSON(head.fields)
+    }
+
+    /// Makes an answer ready that has come whole and is not stored.
+    func unkept(_ head: UpstreamHead, body: [UInt8], from flight: Flight) -> ReadyAnswer {
+        let demand = flight.demand
+        let answer = Answer(
+            key: demand.key,
+            document: nil,
+            status: head.status,
+            fields: StoredFields.storable(head.fields),
+            body: body,
+            policy: policy(of: head, in: flight).answer,
+            selection: .none,
+            form: .received,
+            objects: []
+        )
+        return ReadyAnswer(answer, digest: demand.digest, upstream: demand.upstream, base: demand.base)
+    }
+
+    /// Keeps what a POST has made of its target, once what that invalidated is gone.
+    func keep(_ posted: PostedAnswer, of demand: Demand) {
+        let ready = ReadyAnswer(posted.answer, digest: demand.digest, upstream: demand.upstream, base: demand.base)
+        let reading = demand.upstream.reading(
+            demand,
+            method: "GET",
+            status: posted.answer.status,
+            fields: posted.answer.fields
+        )
+        // A write's answer is as new as its completion (law 3).
+        cache.keep(ready, sent: cache.now, age: 0, reading: reading, overtakenAt: nil)
+    }
+}

@@ -1,0 +1,84 @@
+import Logging
+import Store
+
+/// What the streams on a document are to be told, as far as it is known.
+extension Proxy {
+    /// What a GET would be answered, as far as that is known.
+    func telling(
+        _ decision: Decision,
+        _ shown: Shown?,
+        _ outcome: LiveInquiry.Outcome?,
+        failure: ProblemDocument?,
+        of document: LiveDocument
+    ) -> LiveDocument.Telling? {
+        let isFresh = if case .answer = decision { true } else { false }
+        if let shown, isFresh || !(outcome?.isUnkept ?? false) {
+            // What a write brought to nothing is nothing to tell, even if it is still there.
+            guard !document.isInvalid else { return nil }
+            return telling(LiveEvent(.changed, shown.ready, as: shown.manner, now: now), shown)
+        }
+        switch outcome {
+        case nil: return nil
+        case .failed(let problem, let answer): return telling(LiveEvent(failure: problem, age: nil, answer))
+        case .answered(var event, let isKept):
+            // Something newer is known than it says.
+            if isKept, isOutdated(decision) { return nil }
+            if document.demand.upstream.settings.cookies != .replay { event.fields?.remove("set-cookie") }
+            return telling(event)
+        case .served(let ready, let manner, _, _):
+            if let failure { return telling(LiveEvent(failure: failure, age: nil)) }
+            if outcome?.isUnkept != true, isOutdated(decision) { return nil }
+            return telling(LiveEvent(.changed, ready, as: manner, now: now))
+        }
+    }
+
+    func isOutdated(_ decision: Decision) -> Bool {
+        if case .ask(_, let stored?) = decision { stored.answer.form == .outdated } else { false }
+    }
+
+    func telling(_ event: LiveEvent, _ shown: Shown? = nil) -> LiveDocument.Telling {
+        // The body of an error says when and where it happened; that is no other error.
+        let body = event.problem == nil ? event.body?.pieces ?? [] : []
+        return LiveDocument.Telling(
+            event: event,
+            content: cache.store.hasher.digest(event.description, body: body),
+            isStored: shown != nil,
+            isCommitted: shown?.isCommitted ?? false,
+            policy: shown?.ready.policy,
+            variant: shown?.ready.answer.selection.bytes ?? []
+        )
+    }
+
+    /// The number that a state is told under; nil where the store can give none, or not yet.
+    func number(for telling: LiveDocument.Telling, of document: LiveDocument) async -> Int64? {
+        let store = cache.store
+        let digest = document.demand.digest
+        // A number would come behind the commit that takes so long.
+        if !telling.isCommitted, cache.commits.contains(digest) { return nil }
+        var subject = Array("\(digest.low) \(digest.high) \(document.demand.view) ".utf8)
+        subject += telling.variant
+        do {
+            let sequence = try await store.tell(
+                store.hasher.digest(subject),
+                // Of what the store does not keep, it keeps no trace either.
+                content: telling.isCommitted ? telling.content : nil
+            )
+            return store.publicSequence(sequence)
+        } catch {
+            log.error("an event could not be numbered", metadata: ["error": "\(error)"])
+            return nil
+        }
+    }
+
+    /// Why the outcome of a question is not the upstream's word.
+    func problem(in outcome: LiveInquiry.Outcome, for document: LiveDocument) -> ProblemDocument? {
+        switch outcome {
+        case .failed(let problem, _): return problem
+        case .served(_, .heldBack, _, _):
+            let pause = runningFlights.pauses.pause(for: document.demand, now: loop.now)
+            let upstream = document.demand.upstream.name
+            return .heldBack(pause?.status ?? 503, seconds: pause?.secondsLeft(at: loop.now) ?? 1, upstream: upstream)
+        case .served, .answered: return nil
+        }
+    }
+}

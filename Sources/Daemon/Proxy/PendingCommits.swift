@@ -1,0 +1,151 @@
+import Store
+import Synchronization
+
+/// Answers that were kept and are still to be committed: the one place that knows of them.
+///
+/// Until its commit what an answer tells of objects is not taken in: other answers that show them are served as they were,
+/// and what the disk has in its own place is older. So an answer that tells of objects is hidden until its commit, which puts
+/// all others right at the same moment. Where that takes too long, it is shown before (`Flights.keep`).
+///
+/// Any thread.
+final class PendingCommits: Sendable {
+    /// What may be done with an answer until its commit.
+    enum Visibility {
+        /// It is, or was, in memory, and a hit.
+        case shown
+        /// It is found nowhere.
+        case hidden
+        /// A later one of its variant was kept meanwhile: this one is not to be found any more.
+        case superseded
+    }
+
+    struct Entry {
+        let ready: ReadyAnswer
+        /// When its request was sent, on the store's clock.
+        let sent: Int64
+        /// Whether it tells of objects.
+        let tells: Bool
+        var visibility: Visibility
+        /// Whether a write has told since what it may show older.
+        var isDoubted = false
+    }
+
+    // Not private: the compiler (6.3.1) cannot lay out structs in a mutex from other files if they are.
+    struct State {
+        var entries: [Digest128: [Entry]] = [:]
+        /// Who waits for something to become of what is pending under a digest.
+        var waiters: [Digest128: [CheckedContinuation<Void, Never>]] = [:]
+        /// How many answers were kept so far, by a part of their digests.
+        var counts = [Int](repeating: 0, count: 256)
+    }
+
+    private let state = Mutex(State())
+
+    /// Whether an answer under a digest is still to be committed.
+    func contains(_ digest: Digest128) -> Bool { state.withLock { $0.entries[digest] != nil } }
+
+    /// Differs from what it was if anything has been kept under a digest since: what was read before that is older.
+    func generation(of digest: Digest128) -> Int { state.withLock { $0.counts[Self.place(of: digest)] } }
+
+    /// Returns when one of the answers pending under a digest has been committed or shown; at once where there is none.
+    func change(at digest: Digest128) async {
+        await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
+            let isPending = state.withLock { state in
+                guard state.entries[digest] != nil else { return false }
+                state.waiters[digest, default: []].append(continuation)
+                return true
+            }
+            if !isPending { continuation.resume() }
+        }
+    }
+
+    /// Notes an answer; before anybody can know it. One that tells of objects is hidden.
+    ///
+    /// - Parameter sent: when its request was sent, on the store's clock.
+    func begin(_ ready: ReadyAnswer, sent: Int64, tells: Bool) {
+        let digest = ready.residence.digest
+        state.withLock { state in
+            state.counts[Self.place(of: digest)] &+= 1
+            state.change(at: digest) { entry in
+                let isSame = entry.ready.variant == ready.variant && entry.ready.key == ready.key
+                if isSame, entry.visibility == .hidden { entry.visibility = .superseded }
+            }
+            state.entries[digest, default: []]
+                .append(Entry(ready: ready, sent: sent, tells: tells, visibility: tells ? .hidden : .shown))
+        }
+    }
+
+    /// Has a hidden answer found from now on, although its commit is still to come, unless it is in doubt.
+    ///
+    /// - Parameter show: puts it where it is found; not called where the commit has begun to do so.
+    func show(_ ready: ReadyAnswer, by show: () -> Void) {
+        let digest = ready.residence.digest
+        let waiters = state.withLock { state -> [CheckedContinuation<Void, Never>] in
+            var isShown = false
+            state.change(at: digest) { entry in
+                guard entry.ready === ready, entry.visibility == .hidden, !entry.isDoubted else { return }
+                entry.visibility = .shown
+                isShown = true
+            }
+            guard isShown else { return [] }
+            show()
+            return state.waiters.removeValue(forKey: digest) ?? []
+        }
+        for waiter in waiters { waiter.resume() }
+    }
+
+    /// Doubts those of an upstream that were asked for until a time and may show what is known newer since: only their
+    /// commits tell whether they do. Gives those of them that had been shown.
+    func doubt(of upstream: String, sentUntil time: Int64) -> [ReadyAnswer] {
+        state.withLock { state in
+            var shown: [ReadyAnswer] = []
+            for digest in Array(state.entries.keys) {
+                state.change(at: digest) { entry in
+                    guard entry.tells, !entry.isDoubted, entry.sent <= time, entry.ready.upstream.name == upstream
+                    else { return }
+                    entry.isDoubted = true
+                    if entry.visibility == .shown { shown.append(entry.ready) }
+                }
+            }
+            return shown
+        }
+    }
+
+    /// What has become of an answer whose commit is done; nobody else shows it from now on.
+    func conclude(_ ready: ReadyAnswer) -> Visibility {
+        state.withLock { state in
+            var visibility = Visibility.superseded
+            state.change(at: ready.residence.digest) { entry in
+                guard entry.ready === ready else { return }
+                visibility = entry.visibility
+                entry.visibility = .shown
+            }
+            return visibility
+        }
+    }
+
+    /// Notes that an answer has been committed, or will not be; after memory was told.
+    func end(_ ready: ReadyAnswer) {
+        let digest = ready.residence.digest
+        let waiters = state.withLock { state in
+            state.entries[digest]?.removeAll { $0.ready === ready }
+            if state.entries[digest]?.isEmpty == true { state.entries[digest] = nil }
+            return state.waiters.removeValue(forKey: digest) ?? []
+        }
+        for waiter in waiters { waiter.resume() }
+    }
+
+    private static func place(of digest: Digest128) -> Int { Int(digest.low & 0xFF) }
+}
+
+extension PendingCommits.State {
+    /// Changes each entry under a digest.
+    fileprivate mutating func change(
+        at digest: Digest128,
+        _ change: (inout PendingCommits.Entry) -> Void
+    ) {
+        guard var list = entries[digest] else { return }
+        for index in list.indices { change(&list[index]) }
+        entries[digest] = list
+    }
+}

@@ -1,0 +1,146 @@
+import Foundation
+import Testing
+
+/// Who has the end of an answer has been told of its objects, and finds what it told in all other answers.
+@Suite(.scripts) struct ToldTests {
+    /// Users whose name is a number that the scenario raises.
+    final class Counting: Sendable {
+        let number = Monitor(0)
+        let origin: Origin
+
+        init(
+            _ answer: @escaping @Sendable (_ body: String, _ number: Int) -> Answer = { body, _ in
+                .json(body, Fresh.minute)
+            }
+        ) throws {
+            let number = number
+            origin = try Origin { request in
+                let user = Self.user(number.current)
+                return answer(request.path == "/users" ? "[\(user)]" : user, number.current)
+            }
+        }
+
+        func rise() { number.withLock { $0 += 1 } }
+        var user: String { Self.user(number.current) }
+
+        static func user(_ number: Int) -> String { #"{"id":1,"name":"\#(number)"}"# }
+    }
+
+    @Test func `a list shows what the answer before it told, a hundred times in succession`() throws {
+        let blog = try Counting()
+        let larder = try Larder(config: Configs.blog(blog.origin))
+        let client = try larder.client()
+        _ = try client.get("/users")
+        for _ in 0..<100 {
+            blog.rise()
+            #expect(try client.get("/users/1", ["Cache-Control": "no-cache"]).text == blog.user)
+            let list = try client.get("/users")
+            #expect(list.text == "[\(blog.user)]")
+            #expect(list.isHit)
+        }
+        #expect(blog.origin.count("/users") == 1)
+    }
+
+    @Test(arguments: ["length", "chunked", "mapped", "conditional"])
+    func `however the answer ends, its end waits`(how: String) throws {
+        let isConditional = how == "conditional"
+        let blog = try Counting { body, number in
+            let fields: FieldLines = ["Content-Type": "application/json"] + Fresh.tagged("\(number)")
+            return how == "chunked"
+                ? .chunked([Array(body.utf8)], fields) : .body(Array(body.utf8), fields)
+        }
+        let larder = try Larder(config: Configs.blog(blog.origin))
+        let client = try larder.client()
+        _ = try client.get("/users")
+        for _ in 0..<20 {
+            blog.rise()
+            var fields: FieldLines = ["Cache-Control": "max-age=0"]
+            if how == "mapped" { fields.append("Larder-View", "mapped") }
+            // The client has it already, from elsewhere.
+            if isConditional { fields.append("If-None-Match", "\"\(blog.number.current)\"") }
+            #expect(try client.get("/users/1", fields).status == (isConditional ? 304 : 200))
+            #expect(try client.get("/users").text == "[\(blog.user)]")
+        }
+    }
+
+    @Test func `everybody who waited for it, and who comes a moment later, is told the same`() throws {
+        let blog = try Counting()
+        let larder = try Larder(config: Configs.blog(blog.origin))
+        _ = try larder.get("/users")
+        blog.rise()
+        let (gate, number) = (Gate(), blog.number)
+        blog.origin.behave { _ in Answer.json(Counting.user(number.current), Fresh.minute).after(gate) }
+        let opener = Background {
+            _ = try eventually { try larder.total("larder_coalesced_requests_total") >= 9 }
+            gate.open()
+        }
+        let lists = try together(20) { index in
+            // Half of them come when the answer may be there already.
+            if index >= 10 { gate.wait() }
+            let client = try larder.client()
+            let detail = try client.get("/users/1").text
+            return [detail, try client.get("/users").text]
+        }
+        try opener.value()
+        #expect(lists.allSatisfy { $0 == [blog.user, "[\(blog.user)]"] })
+        #expect(blog.origin.count("/users/1") == 1)
+    }
+
+    @Test func `what is behind the answer's end waits, all else is passed on`() throws {
+        let blog = try Counting()
+        let larder = try Larder(config: Configs.blog(blog.origin))
+        _ = try larder.get("/users")
+        blog.rise()
+        let lock = try CommitLock(larder)
+        let client = try larder.client()
+        try client.send("GET /users/1 HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        #expect(try client.head().status == 200)
+        let bytes = Array(blog.user.utf8)
+        #expect(try client.bytes(bytes.count - 1) == bytes.dropLast())
+        lock.release()
+        #expect(try client.bytes(1) == [bytes[bytes.count - 1]])
+        #expect(try client.get("/users/1").text == blog.user)
+    }
+
+    @Test func `a store that cannot commit holds nothing back for long`() throws {
+        let blog = try Counting()
+        let larder = try Larder(config: Configs.blog(blog.origin, top: ["store: { withhold: 50ms }"]))
+        _ = try larder.get("/users")
+        blog.rise()
+        let lock = try CommitLock(larder)
+        defer { lock.release() }
+        let first = try larder.get("/users/1")
+        #expect(first.text == blog.user && first.status == 200)
+        #expect(lock.isHeld)
+        // It is a hit, as if it were committed.
+        #expect(try larder.get("/users/1").text == blog.user)
+    }
+
+    @Test func `a large list ends before all of it is taken in, and is a hit`() throws {
+        let users = (1...5_000).map { #"{"id":\#($0),"login":"user\#($0)","name":"Name \#($0)","company":null}"# }
+        let list = "[\(users.joined(separator: ","))]"
+        let origin = try Origin { _ in .json(list, Fresh.minute) }
+        let larder = try Larder(config: Configs.blog(origin, top: ["store: { withhold: 1ms }"]))
+        let client = try larder.client()
+        #expect(try client.get("/users").text == list)
+        let second = try client.get("/users")
+        #expect(second.isHit && second.text == list)
+        #expect(try larder.waitForObjects(5_000, of: "User"))
+        #expect(try client.get("/users").text == list)
+        #expect(origin.count() == 1)
+    }
+
+    @Test func `a daemon that is told to stop ends what it withholds`() throws {
+        let blog = try Counting()
+        let larder = try Larder(config: Configs.blog(blog.origin))
+        _ = try larder.get("/users")
+        let lock = try CommitLock(larder)
+        let client = try larder.client()
+        try client.send("GET /users/1 HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        #expect(try client.head().status == 200)
+        larder.process.signal(SIGTERM)
+        lock.release()
+        #expect(try client.bytes(blog.user.utf8.count) == Array(blog.user.utf8))
+        #expect(larder.process.waitForEnd() == .exited(0))
+    }
+}
