@@ -53,9 +53,15 @@ let package = Package(
             swiftSettings: settings
         ),
 
-        .testTarget(name: "MappingTests", dependencies: ["Mapping"], swiftSettings: settings),
-        .testTarget(name: "StoreTests", dependencies: ["Store", "Mapping"], swiftSettings: settings),
-        .testTarget(name: "DaemonTests", dependencies: ["Daemon", "Store", "Mapping"], swiftSettings: settings),
-        .testTarget(name: "EndToEndTests", dependencies: ["Daemon"], swiftSettings: settings),
+        // What tests of several targets use: processes, folders, threads that wait.
+        .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: settings),
+        .testTarget(name: "MappingTests", dependencies: ["Mapping", "TestSupport"], swiftSettings: settings),
+        .testTarget(name: "StoreTests", dependencies: ["Store", "Mapping", "TestSupport"], swiftSettings: settings),
+        .testTarget(
+            name: "DaemonTests",
+            dependencies: ["Daemon", "Store", "Mapping", "TestSupport"],
+            swiftSettings: settings
+        ),
+        .testTarget(name: "EndToEndTests", dependencies: ["Daemon", "TestSupport"], swiftSettings: settings),
     ]
 )

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// The daemon seen and steered from its own address, and by the commands on top of it.
@@ -102,7 +103,7 @@ import Testing
 
     @Test func `on a Unix socket its permissions decide`() throws {
         let origin = try Origin { _ in .json("[]", Fresh.minute) }
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let process = try ChildProcess(
             Larder.binary,
             [
@@ -126,7 +127,7 @@ import Testing
 
     @Test func `several addresses serve the same`() throws {
         let origin = try Origin { _ in .json("[]", Fresh.minute) }
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let larder = try Larder(origin, store: folder, "--listen", "unix:\(folder.file("data.sock"))")
         _ = try larder.get("/x")
         #expect(try Client(.unix(folder.file("data.sock"))).get("/x").isHit)
@@ -181,7 +182,7 @@ import Testing
         "upstreams:\n  api: { url: \"http://example.org\" }\nroutes:\n  - { path: x, model: Unknown }\n",
     ])
     func `a config with a mistake is refused, saying where`(config: String) throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let path = try folder.write(config, to: "bad.yaml")
         for command in ["check", "serve"] {
             let arguments = [command, "--config", path] + (command == "serve" ? ["--store", folder.file("x.db")] : [])

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// What is kept, in memory and on disk, has bounds, whatever clients and upstreams do.
@@ -37,7 +38,7 @@ import Testing
         let origin = try Origin { _ in .json("[]", Fresh.minute) }
         let larder = try Larder(
             arguments: ["--upstream", origin.url],
-            folder: try TemporaryFolder(),
+            folder: TemporaryFolder(),
             startedBy: ["bash", "-c", #"ulimit -n 128; exec "$0" "$@""#]
         )
         let first = try larder.client()

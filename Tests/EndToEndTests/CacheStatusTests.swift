@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 /// RFC 9211: what each way of coming to an answer says of itself.

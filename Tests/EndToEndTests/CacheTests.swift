@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// A private cache as RFC 9111 has it, seen from outside.

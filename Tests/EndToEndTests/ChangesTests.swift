@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// `/changes`: what became of which object, as a stream that nothing is lost from.

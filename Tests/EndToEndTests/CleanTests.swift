@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// What was cleaned is gone: from answers, from the file, and for good.

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// Requests at the same time: what is shared is fetched once, and nobody waits for what is not.

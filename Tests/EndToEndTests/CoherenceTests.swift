@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// One identity, one object: what one answer learns, every other answer shows.

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// Connections upstream (RFC 9112 §9.3.1), the fields that belong to them, and content codings.

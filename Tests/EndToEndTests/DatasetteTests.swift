@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// Datasette, from PyPI, serves a SQLite file as JSON in pages that it links by absolute URLs; httpx reads them.
@@ -7,7 +8,7 @@ import Testing
 
     @Test(.enabled(if: python.isInstalled, "Datasette could not be installed from PyPI"))
     func `pages are followed through Larder, which goes on when Datasette is gone`() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let rows = (1...250).map { "(\($0), 'Tree \($0)', \($0 % 7))" }.joined(separator: ",")
         try ChildProcess.run(
             "sqlite3",

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// What is deleted, or found to be gone, in every answer that shows it.

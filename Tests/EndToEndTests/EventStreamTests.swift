@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 /// Streams of events that an upstream sends itself.

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// `GET /explain` and `larder explain`: why an answer is what it is.

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// Localhost is not a wall: what a web page, or another program, can make a browser send.

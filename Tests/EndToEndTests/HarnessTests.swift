@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// The tools of these tests, tried on each other before anything is concluded from them.
@@ -100,7 +101,7 @@ import Testing
     }
 
     @Test func `a child gets the descriptors it is given`() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let listener = try Socket.listen(unix: folder.file("s"))
         let child = try ChildProcess("sh", ["-c", "readlink /proc/$$/fd/3"], descriptors: [listener.descriptor])
         #expect(child.waitForEnd() == .exited(0))

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// Whatever a client sends or does: it gets a clear answer, and no one else is hurt.

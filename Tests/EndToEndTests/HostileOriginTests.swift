@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// Whatever an upstream sends: the client gets its bytes or a clear problem, the daemon goes on, nothing wrong is kept.
@@ -179,7 +180,7 @@ import Testing
     }
 
     @Test func `what a few bytes unpack to is limited`() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let script = """
             import zlib, sys
             packer = zlib.compressobj(9, zlib.DEFLATED, 31)
@@ -261,7 +262,7 @@ import Testing
     }
 
     @Test func `an upstream with a certificate nobody signed is not spoken to`() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         try ChildProcess.run(
             "openssl",
             [
@@ -305,7 +306,7 @@ import Testing
         let origin = try Origin { request in
             .json(#"{"id":\#(body.next()),"name":"\#(String(repeating: request.path, count: 2000))"}"#, Fresh.minute)
         }
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let larder = try Larder(
             arguments: ["--upstream", origin.url],
             folder: folder,

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// Interim answers (RFC 9110 §15.2) on their way through.

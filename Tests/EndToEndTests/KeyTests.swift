@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// Which spellings of a URL have one answer (RFC 3986 §6.2.2, and `key:` of a route).
@@ -72,7 +73,7 @@ import Testing
     // MARK: The command
 
     private func key(_ arguments: String..., config: String) throws -> (Int32?, String, String) {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let path = try folder.write(config, to: "larder.yaml")
         let process = try ChildProcess(
             Larder.binary,

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// A REST server that nobody here wrote, with a client library that nobody here wrote.
@@ -15,7 +16,7 @@ import Testing
         var port: UInt16 { server.port }
 
         init() throws {
-            let folder = try TemporaryFolder()
+            let folder = TemporaryFolder()
             self.folder = folder
             server = try ForeignServer("Kinto", path: "/v1/", mark: "\"project_name\"") { port in
                 try folder.write(Self.configuration(port: port), to: "kinto.ini")

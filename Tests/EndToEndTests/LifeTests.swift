@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// Starting, draining, ending: what the daemon does when it is told to go.

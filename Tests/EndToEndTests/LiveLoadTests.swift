@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// Many streams, slow ones, and the end of the daemon.
@@ -138,7 +139,7 @@ import Testing
         let larder = try Larder(
             config: Configs.blog(blog.origin, top: ["live: { interval: 100ms }"])
         )
-        var random = Seeded(seed: seed)
+        var random = SeededGenerator(seed: seed)
         let targets = [
             "/users", "/users/1", "/users/2", "/users/3", "/posts", "/posts/1", "/posts/2", "/search/users?q=1",
         ]
@@ -236,21 +237,5 @@ private final class Blog: Sendable {
             default: user(number)
             }
         return text.map { .json($0, Fresh.minute) } ?? .json(#"{"message":"no such user"}"#, Fresh.minute, status: 404)
-    }
-}
-
-/// A generator whose numbers repeat.
-private struct Seeded: RandomNumberGenerator {
-    private var state: UInt64
-
-    init(seed: UInt64) { state = seed }
-
-    mutating func next() -> UInt64 {
-        // SplitMix64
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var word = state
-        word = (word ^ word >> 30) &* 0xBF58_476D_1CE4_E5B9
-        word = (word ^ word >> 27) &* 0x94D0_49BB_1331_11EB
-        return word ^ word >> 31
     }
 }

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// `Larder-Live: on`: the same as `once`, and from then on each change.

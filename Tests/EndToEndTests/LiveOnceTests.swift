@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// `Larder-Live: once`: what is stored, then what the upstream says.

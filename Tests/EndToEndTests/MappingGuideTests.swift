@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// The examples of `docs/mapping.md`, run as they stand there.
@@ -46,7 +47,7 @@ import Testing
         let examples = try Self.examples()
         #expect(examples.count > 20)
         for example in examples {
-            let folder = try TemporaryFolder()
+            let folder = TemporaryFolder()
             let upstream = "upstreams: { api: { url: \"https://api.example\" } }\n"
             let config = try folder.write(upstream + example.config, to: "larder.yaml")
             let file = try folder.write(example.input, to: "in.json")

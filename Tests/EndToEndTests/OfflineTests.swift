@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// The upstream is away, or must not be asked.

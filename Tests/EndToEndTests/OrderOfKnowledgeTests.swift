@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// What is newer than what, and what becomes of an upstream that disagrees with itself.

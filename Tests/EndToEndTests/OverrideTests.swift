@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 /// Where a route's word counts in place of the upstream's, and where it does not.
@@ -60,7 +61,7 @@ import Testing
 
     @Test func `never is neither stored nor served, not even what was stored before`() throws {
         let origin = try Self.origin(["/x": (200, Fresh.tagged("one"))])
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         var larder = try Larder(config: Configs.plain(origin), store: folder)
         _ = try larder.get("/x")
         #expect(try larder.waitForDocuments(1))

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// Nobody sees another's data, and credentials are stored nowhere.
@@ -85,7 +86,7 @@ import Testing
 
     @Test func `a credential of Larder's own serves reads, and writes only where that was said`() throws {
         let origin = try Origin { .json(#"{"as":"\#($0["Authorization"] ?? "nobody")"}"#, Fresh.minute) }
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         try folder.write("secret-own\n", to: "credential")
         chmod(folder.file("credential"), 0o600)
         func config(writes: Bool) -> String {

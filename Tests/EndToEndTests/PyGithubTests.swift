@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// A client library that nobody here wrote, before an origin that speaks as GitHub does.

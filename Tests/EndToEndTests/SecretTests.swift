@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// `secret` members: shown to whoever asked, kept from everything that stays.

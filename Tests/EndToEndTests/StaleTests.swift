@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// Serving stale (RFC 5861, RFC 9111 §4.2.4), and sparing an upstream that asks for it (RFC 9110 §10.2.3).

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// The store's file, as people and other programs meet it.
@@ -27,7 +28,7 @@ import Testing
     }
 
     @Test func `a file that is no store is set aside and reported`() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         try folder.write(String(repeating: "this is no database. ", count: 1000), to: "larder.db")
         let origin = try Origin { _ in .json("[]", Fresh.minute) }
         let larder = try Larder(origin, store: folder)

@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 /// What stands around a body names the objects in it.

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// What a service manager sees, without one.
@@ -34,7 +35,7 @@ import Testing
     }
 
     @Test func `readiness, life and the end are notified`() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let notify = try NotifySocket(in: folder)
         let origin = try Origin { _ in .json("[]", Fresh.minute) }
         let larder = try Larder(
@@ -49,7 +50,7 @@ import Testing
     }
 
     @Test func `listening sockets are taken over, and all workers share them`() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let data = try Socket.listen()
         let admin = try Socket.listen()
         let origin = try Origin { _ in .json("[]", Fresh.minute) }
@@ -70,7 +71,7 @@ import Testing
     }
 
     @Test func `sockets meant for another process are left alone`() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let data = try Socket.listen()
         let origin = try Origin { _ in .json("[]") }
         let larder = try Larder(
@@ -83,7 +84,7 @@ import Testing
     }
 
     @Test func `a Unix socket that was passed on serves`() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let data = try Socket.listen(unix: folder.file("data.sock"))
         let origin = try Origin { _ in .json("[]", Fresh.minute) }
         let process = try ChildProcess(

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// Writes of which nobody is told what they did: what shows their objects is stale, not wrong.

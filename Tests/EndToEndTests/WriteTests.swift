@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// You read your own writes, whatever happens on the way.

@@ -1,3 +1,5 @@
+import TestSupport
+
 /// Makes JSON such as the tracker's, with everything that real APIs do to it.
 struct BodyGenerator {
     private var random: SeededGenerator

@@ -1,3 +1,5 @@
+import TestSupport
+
 @testable import Mapping
 
 /// Makes models with everything that a config can declare, for bodies such as `BodyGenerator` makes.

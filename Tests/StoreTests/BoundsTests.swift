@@ -2,6 +2,7 @@ import Foundation
 import Mapping
 import Store
 import Synchronization
+import TestSupport
 import Testing
 
 struct BoundsTests {

@@ -1,6 +1,7 @@
 import Foundation
 import Mapping
 import Store
+import TestSupport
 import Testing
 
 /// Whatever is evicted, removed, restarted or shrunk: what a document shows is the newest that was told, or it is gone.
@@ -37,20 +38,9 @@ import Testing
         var context: String
     }
 
-    private struct Random: RandomNumberGenerator {
-        var state: UInt64
-
-        mutating func next() -> UInt64 {
-            state ^= state << 13
-            state ^= state >> 7
-            state ^= state << 17
-            return state
-        }
-    }
-
     @Test(arguments: [1, 2, 3, 4] as [UInt64])
     func `documents show the newest that was told, or are gone`(seed: UInt64) async throws {
-        var random = Random(state: seed &* 0x9E37_79B9_7F4A_7C15)
+        var random = SeededGenerator(seed: seed)
         let filler = String(repeating: "y", count: 12_000)
         var bench = try Bench(maximumFileBytes: 4 << 20)
         let mine = try await bench.store.principal([UInt8](repeating: 1, count: 32))

@@ -1,6 +1,7 @@
 import Foundation
 import Mapping
 import Store
+import TestSupport
 import Testing
 
 /// An upstream that answers each request with something else makes the store no larger.

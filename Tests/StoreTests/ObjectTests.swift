@@ -1,5 +1,6 @@
 import Mapping
 import Store
+import TestSupport
 import Testing
 
 struct ObjectTests {

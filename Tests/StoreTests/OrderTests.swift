@@ -1,5 +1,6 @@
 import Mapping
 import Store
+import TestSupport
 import Testing
 
 /// Law 3 as the store keeps it, over what it drops and what it counts once.

@@ -1,4 +1,5 @@
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import Store
@@ -17,7 +18,7 @@ import Testing
 
     @Test(arguments: 0..<20 as Range<UInt64>)
     func `whatever the machine's clocks do, each time is later than all before, restarts included`(seed: UInt64) {
-        var random = SplitMix(state: seed)
+        var random = SeededGenerator(seed: seed)
         let machine = WildTime()
         let year: Int64 = 31_536_000_000_000
         var persisted: Int64 = 0
@@ -25,7 +26,7 @@ import Testing
         for _ in 0..<20 {
             let clock = StoreClock(source: machine.source, persisted: persisted)
             for _ in 0..<50 {
-                switch random.next() % 4 {
+                switch random.below(4) {
                 // Hours back and forth, years as well, a moment, or not at all.
                 case 0: machine.jump(wall: random.within(2 * year), elapsed: random.within(year))
                 case 1: machine.jump(wall: random.within(7_200_000_000), elapsed: random.within(7_200_000_000))
@@ -37,7 +38,7 @@ import Testing
                 newest = now
             }
             // A commit is as late as the last observation in it, or later.
-            persisted = random.next() % 2 == 0 ? newest : clock.now()
+            persisted = random.once(in: 2) ? newest : clock.now()
             newest = max(newest, persisted)
         }
     }
@@ -73,16 +74,6 @@ import Testing
 }
 
 /// Random numbers that a seed gives again.
-private struct SplitMix: RandomNumberGenerator {
-    var state: UInt64
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var value = state
-        value = (value ^ (value >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        value = (value ^ (value >> 27)) &* 0x94D0_49BB_1331_11EB
-        return value ^ (value >> 31)
-    }
-
-    mutating func within(_ limit: Int64) -> Int64 { Int64(next() % UInt64(limit)) }
+extension SeededGenerator {
+    fileprivate mutating func within(_ limit: Int64) -> Int64 { Int64.random(in: 0..<limit, using: &self) }
 }

@@ -1,6 +1,7 @@
 import Foundation
 import Mapping
 import Store
+import TestSupport
 import Testing
 
 struct StoreFileTests {

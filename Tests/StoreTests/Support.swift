@@ -2,25 +2,7 @@ import Foundation
 import Mapping
 import Store
 import Synchronization
-
-/// A folder of its own for each test, gone with the value.
-final class TemporaryFolder: Sendable {
-    let path: String
-
-    init() {
-        path = NSTemporaryDirectory() + "larder-store-\(UUID().uuidString)"
-        // A folder that cannot be made shows in the first opening.
-        try? FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
-    }
-
-    deinit {
-        try? FileManager.default.removeItem(atPath: path)
-    }
-
-    func file(_ name: String = "larder.db") -> String { path + "/" + name }
-
-    var names: [String] { (try? FileManager.default.contentsOfDirectory(atPath: path).sorted()) ?? [] }
-}
+import TestSupport
 
 /// A clock that stands until it is told to move.
 final class ManualTime: Sendable {
@@ -152,15 +134,11 @@ let users = BodyRule(model: "User", isList: true)
 
 /// What the `sqlite3` command says, without the last newline; errors included.
 func sqlite(_ path: String, _ sql: String) -> String {
-    let folder = TemporaryFolder()
-    let output = folder.file("output")
-    let script = #"exec sqlite3 -cmd '.timeout 5000' "$0" "$1" > "$2" 2>&1"#
-    guard let process = ChildProcess(["/bin/sh", "-c", script, path, sql, output]) else {
+    guard let process = try? ChildProcess("sqlite3", ["-cmd", ".timeout 60000", path, sql]) else {
         return "sqlite3 cannot be run"
     }
-    process.wait()
-    let text = (try? String(contentsOfFile: output, encoding: .utf8)) ?? ""
-    return text.trimmingCharacters(in: .newlines)
+    process.waitForEnd()
+    return (process.output + process.errors).trimmingCharacters(in: .newlines)
 }
 
 /// Another process that reads the store in one long transaction, and so keeps its WAL from being reset.
@@ -174,20 +152,21 @@ final class ForeignReader {
         let (orders, answers) = (folder.file("orders"), folder.file("answers"))
         // Line by line: into a file, sqlite3 would keep its answer to itself.
         let script = #"exec stdbuf -oL sqlite3 "$0" < "$1" > "$2""#
-        guard mkfifo(orders, 0o600) == 0, let process = ChildProcess(["/bin/sh", "-c", script, path, orders, answers])
+        guard mkfifo(orders, 0o600) == 0,
+            let process = try? ChildProcess("/bin/sh", ["-c", script, path, orders, answers])
         else { return nil }
         self.process = process
         // Waits for the other side.
         input = open(orders, O_WRONLY | O_CLOEXEC)
         let order = Array("BEGIN; SELECT count(*) FROM _meta;\n".utf8)
         guard write(input, order, order.count) == order.count else { return nil }
-        for _ in 0..<3000 where (try? String(contentsOfFile: answers, encoding: .utf8))?.isEmpty ?? true {
+        for _ in 0..<6000 where (try? String(contentsOfFile: answers, encoding: .utf8))?.isEmpty ?? true {
             usleep(10_000)
         }
     }
 
     func end() {
         close(input)
-        process.wait()
+        process.waitForEnd()
     }
 }

@@ -1,6 +1,7 @@
 import Foundation
 import Mapping
 import Store
+import TestSupport
 import Testing
 
 /// Where what is known of an object comes from, and what shows it.

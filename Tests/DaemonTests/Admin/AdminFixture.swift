@@ -1,6 +1,7 @@
 import Mapping
 import Store
 import Synchronization
+import TestSupport
 
 @testable import Daemon
 

@@ -1,4 +1,5 @@
 import Glibc
+import TestSupport
 import Testing
 
 @testable import Daemon
@@ -53,12 +54,12 @@ import Testing
     @Test(arguments: ["", "\n", "short", "with spaces in between it is none", "zeile eins zwei drei\nzeile zwei"])
     func `a file that holds no token is refused`(content: String) throws {
         let path = folder.path + "/admin.token"
-        folder.write(content, to: "admin.token")
+        try folder.write(content, to: "admin.token")
         #expect(throws: AdminTokenError.malformed(path: path)) { try AdminToken.prepare(at: path) }
     }
 
     @Test func `a token of one's own choice is taken`() throws {
-        folder.write("correct-horse-battery\n", to: "admin.token")
+        try folder.write("correct-horse-battery\n", to: "admin.token")
         let (token, origin) = try AdminToken.prepare(at: folder.path + "/admin.token")
         #expect(origin == .found)
         #expect(token.matches(Array("correct-horse-battery".utf8)))

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 private let analyzer = "/usr/bin/systemd-analyze"
@@ -20,20 +21,18 @@ struct ServiceUnitsTests {
         // With a command that exists, whether or not Larder is installed here.
         let folder = TemporaryFolder()
         let source = try String(contentsOf: Self.units.appending(path: unit), encoding: .utf8)
-        folder.write(source.replacing("/usr/bin/larder", with: "/bin/true"), to: unit)
+        try folder.write(source.replacing("/usr/bin/larder", with: "/bin/true"), to: unit)
         if unit == "larder.socket" {
-            folder.write("[Service]\nExecStart=/bin/true\n", to: "larder.service")
+            try folder.write("[Service]\nExecStart=/bin/true\n", to: "larder.service")
         }
         let report = try run(["verify", folder.path + "/" + unit])
         #expect(!report.contains(unit), "\(report)")
     }
 
     private func run(_ arguments: [String]) throws -> String {
-        let folder = TemporaryFolder()
-        let report = folder.path + "/report"
-        let script = #"report=$0; SYSTEMD_COLORS=0 LANG=C.UTF-8 exec "$@" > "$report" 2>&1"#
-        let process = try #require(ChildProcess(["/bin/sh", "-c", script, report, analyzer] + arguments))
-        process.wait()
-        return try String(contentsOfFile: report, encoding: .utf8)
+        let surroundings = ["PATH": "/usr/bin:/bin", "SYSTEMD_COLORS": "0", "LANG": "C.UTF-8"]
+        let process = try ChildProcess(analyzer, arguments, environment: surroundings)
+        process.waitForEnd()
+        return process.output + process.errors
     }
 }

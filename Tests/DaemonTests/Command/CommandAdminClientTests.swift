@@ -2,6 +2,7 @@ import ArgumentParser
 import Foundation
 import Glibc
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import Daemon
@@ -135,7 +136,7 @@ struct CommandAdminClientTests {
         let temporary = TemporaryFolder()
         let folder = temporary.path
         let token = "0123456789abcdef"
-        temporary.write(token + "\n", to: "admin.token")
+        try temporary.write(token + "\n", to: "admin.token")
         let tcp = Address.tcp(host: "127.0.0.1", port: 1)
         let options = try AdminOptions.parse(["--store", "\(folder)/larder.db"])
         #expect(try options.token(for: tcp, environment: [:]) == token)

@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import Daemon
@@ -8,7 +9,7 @@ import Testing
 @Suite struct FieldFuzzTests {
     /// Field lines made of what is right, what is nearly right, and noise.
     private struct Lines {
-        var random: SeededRandom
+        var random: SeededGenerator
 
         mutating func pick(_ choices: [String]) -> String { choices.randomElement(using: &random) ?? "" }
 
@@ -95,7 +96,7 @@ import Testing
 
     @Test(arguments: Fuzzing.seeds)
     func `no answer is stored or fresh against a strict reading of its fields`(_ seed: UInt64) {
-        var lines = Lines(random: SeededRandom(seed: seed))
+        var lines = Lines(random: SeededGenerator(seed: seed))
         let strict = StrictReading()
         for round in 0..<Fuzzing.rounds(600) {
             let fields = lines.answer()
@@ -129,7 +130,7 @@ import Testing
 
     @Test(arguments: Fuzzing.seeds)
     func `no request is granted more than a strict reading of its directives`(_ seed: UInt64) {
-        var lines = Lines(random: SeededRandom(seed: seed))
+        var lines = Lines(random: SeededGenerator(seed: seed))
         let strict = StrictReading()
         for round in 0..<Fuzzing.rounds(600) {
             let values = lines.lines { $0.control() }
@@ -157,7 +158,7 @@ import Testing
 
     @Test(arguments: Fuzzing.seeds)
     func `a date is read where the strict reading reads it, and as the same moment`(_ seed: UInt64) {
-        var lines = Lines(random: SeededRandom(seed: seed))
+        var lines = Lines(random: SeededGenerator(seed: seed))
         let strict = StrictReading()
         for round in 0..<Fuzzing.rounds(600) {
             let value = lines.mutated(Array(lines.date().utf8))
@@ -172,7 +173,7 @@ import Testing
     /// RFC 9651, as one pattern.
     @Test(arguments: Fuzzing.seeds)
     func `a targeted field counts only where it is a structured dictionary`(_ seed: UInt64) throws {
-        var lines = Lines(random: SeededRandom(seed: seed))
+        var lines = Lines(random: SeededGenerator(seed: seed))
         let key = "[a-z*][a-z0-9_.*-]*"
         let item =
             "(?:-?[0-9]{1,15}|-?[0-9]{1,12}\\.[0-9]{1,3}|\"(?:[ !#-\\[\\]-~]|\\\\[\"\\\\])*\"|[A-Za-z*][!#$%&'*+.^_`|~0-9A-Za-z:/-]*"

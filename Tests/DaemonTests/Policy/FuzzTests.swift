@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import Daemon
@@ -13,7 +14,7 @@ import Testing
         "[\"https:\\/\\/api.example.com\\/x\", {\"https://api.example.com\":1}]", "2147483649", "\"",
     ].map { bytes($0) }
 
-    private static func value(_ random: inout SeededRandom) -> [UInt8] {
+    private static func value(_ random: inout SeededGenerator) -> [UInt8] {
         if Bool.random(using: &random) {
             return (0..<Int.random(in: 0...24, using: &random)).map { _ in UInt8.random(in: 0...255, using: &random) }
         }
@@ -31,7 +32,7 @@ import Testing
 
     @Test(arguments: 0..<4 as Range<UInt64>)
     func `no value traps any parser`(_ seed: UInt64) {
-        var random = SeededRandom(seed: seed)
+        var random = SeededGenerator(seed: seed)
         let rewriter = LinkRewriter(upstream: "https://api.example.com/v3", authority: "localhost:1", prefix: "/p")
         let guarding = Guard(listeners: [.tcp(host: "127.0.0.1", port: 8787), .unix])
         for _ in 0..<Fuzzing.rounds(1500) {
@@ -83,7 +84,7 @@ import Testing
 
     @Test(arguments: 0..<2 as Range<UInt64>)
     func `garbage behind or before no-store does not undo it`(_ seed: UInt64) {
-        var random = SeededRandom(seed: seed)
+        var random = SeededGenerator(seed: seed)
         for _ in 0..<Fuzzing.rounds(1500) {
             // A quoted string may well hold the directive as text, so quotes are left out.
             let garbage = Self.value(&random).filter { $0 != 0x22 }
@@ -95,7 +96,7 @@ import Testing
 
     @Test(arguments: 0..<2 as Range<UInt64>)
     func `no target escapes its base path`(_ seed: UInt64) {
-        var random = SeededRandom(seed: seed)
+        var random = SeededGenerator(seed: seed)
         let normaliser = TargetNormaliser(basePath: "/v3")
         let parts = ["..", ".", "%2e", "%2E", "/", "a", "%2f", "%5c", "%2F", ".%2e", ""].map { bytes($0) }
         for _ in 0..<Fuzzing.rounds(4000) {

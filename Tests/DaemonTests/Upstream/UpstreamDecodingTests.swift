@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import TestSupport
 import Testing
 
 @testable import Daemon
@@ -10,7 +11,8 @@ import Testing
         let path = NSTemporaryDirectory() + "larder-\(UUID().uuidString)"
         defer { for name in ["", ".out"] { unlink(path + name) } }
         guard FileManager.default.createFile(atPath: path, contents: Data(bytes)) else { return nil }
-        guard ChildProcess(tool, input: path, output: path + ".out")?.wait() == true else { return nil }
+        let script = #"input=$0 output=$1; shift; exec "$@" < "$input" > "$output""#
+        guard (try? ChildProcess.run("/bin/sh", ["-c", script, path, path + ".out"] + tool)) != nil else { return nil }
         return FileManager.default.contents(atPath: path + ".out").map { [UInt8]($0) }
     }
 

@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import TestSupport
 import Testing
 
 @testable import Daemon
@@ -19,7 +20,7 @@ final class TLSServer {
         guard access("/usr/sbin/nginx", X_OK) == 0, access("/usr/bin/openssl", X_OK) == 0 else { return nil }
         let folder = temporary.path
         try Self.makeCertificates(in: folder, names: names, days: daysValid)
-        let arguments = ["/usr/sbin/nginx", "-p", folder, "-c", folder + "/nginx.conf", "-e", folder + "/error.log"]
+        let arguments = ["-p", folder, "-c", folder + "/nginx.conf", "-e", folder + "/error.log"]
         // Another test may take a port between the moment it is named and the moment nginx binds it.
         var attempts = 0
         while true {
@@ -27,18 +28,18 @@ final class TLSServer {
             let port = Self.freePort()
             try Self.configuration(folder: folder, port: port, http2: http2)
                 .write(toFile: folder + "/nginx.conf", atomically: true, encoding: .utf8)
-            let process = try #require(ChildProcess(arguments))
+            let process = try ChildProcess("/usr/sbin/nginx", arguments)
             // nginx writes its number there once it has bound its port.
             if attempts == 5 || Self.comesUp(process, pidFile: folder + "/pid") {
                 (self.port, self.process) = (port, process)
                 return
             }
-            process.end()
+            Self.end(process)
         }
     }
 
     private static func comesUp(_ process: ChildProcess, pidFile: String) -> Bool {
-        for _ in 0..<1500 where process.isRunning {
+        for _ in 0..<3000 where process.end == nil {
             if access(pidFile, F_OK) == 0 { return true }
             usleep(20_000)
         }
@@ -46,7 +47,12 @@ final class TLSServer {
     }
 
     func stop() {
-        process.end()
+        Self.end(process)
+    }
+
+    private static func end(_ process: ChildProcess) {
+        process.signal(SIGKILL)
+        process.waitForEnd()
     }
 
     private static func freePort() -> Int {
@@ -66,7 +72,7 @@ final class TLSServer {
             openssl x509 -req -in server.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days \(days) -extfile ext \
               -out server.pem
             """
-        #expect(ChildProcess(["/bin/sh", "-c", commands])?.wait() == true)
+        try ChildProcess.run("/bin/sh", ["-c", commands])
     }
 
     private static func configuration(folder: String, port: Int, http2: Bool) -> String {

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// Flaming June's cases of the repository and of forced caching, and others' that speak of the store as a whole.
@@ -207,7 +208,7 @@ import Testing
     }
 
     @Test func `MK-13: mapping a file stores nothing`() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let config = try folder.write(
             """
             upstreams: { api: { url: "http://127.0.0.1:9" } }
@@ -225,7 +226,7 @@ import Testing
     @Test func `MT-44 MT-43: a property that is no member's name, or refers to nothing, is an error with its line`()
         throws
     {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let config = try folder.write(
             """
             upstreams: { api: { url: "http://127.0.0.1:9" } }

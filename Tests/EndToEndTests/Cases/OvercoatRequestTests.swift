@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// Overcoat's cases that speak of requests and their answers.

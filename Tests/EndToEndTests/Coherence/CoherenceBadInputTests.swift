@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// Upstreams that make composing expensive: no crash, no stall of others, memory within bounds.

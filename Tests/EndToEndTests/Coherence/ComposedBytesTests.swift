@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// Laws 5 to 7 over sockets: the bytes that a client is given before and after something newer was learned.

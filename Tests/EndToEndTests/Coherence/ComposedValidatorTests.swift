@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// Validators of composed answers, and of documents on their way between composed and as received (DESIGN, 'One request').

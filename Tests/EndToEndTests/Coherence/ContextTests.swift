@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// The same object in two representations, or for two users: what one learns the other never shows.

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// What is evicted, lost in a crash, or has no room: answers stay right, or become misses.
@@ -110,7 +111,7 @@ import Testing
         let world = World()
         let filler = String(repeating: "f", count: 20_000)
         let origin = try Origin { request in .json(world.body(request.path, filler: filler), Fresh.minute) }
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let rooms = [("64MiB", "16MiB"), ("4MiB", "16MiB"), ("4MiB", "0"), ("64MiB", "200KiB")]
         for (round, (disk, memory)) in rooms.enumerated() {
             let larder = try Larder(

@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 /// RFC 9110 §13: a client's conditions, answered out of the cache.

@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 /// RFC 9110 §9.3.3: answers to POST that later answer a GET.

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// RFC 9110 §15.3.7, RFC 9111 §3.3 and §3.4: parts that the upstream sent, stored as what they are.

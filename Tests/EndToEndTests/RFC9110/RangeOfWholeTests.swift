@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// RFC 9110 §14, from a whole that is stored: parts of it, without asking the upstream.

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// Ranges, writes, restarts and new versions in any order: no byte is ever of a version that had passed.
@@ -16,34 +17,9 @@ import Testing
         }
     }
 
-    /// A generator that gives the same numbers every time.
-    struct Lots: RandomNumberGenerator {
-        var state: UInt64
-
-        mutating func next() -> UInt64 {
-            state &+= 0x9E37_79B9_7F4A_7C15
-            var mixed = (state ^ (state >> 30)) &* 0xBF58_476D_1CE4_E5B9
-            mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-            return mixed ^ (mixed >> 31)
-        }
-
-        mutating func below(_ bound: Int) -> Int { Int(next() % UInt64(bound)) }
-
-        mutating func bytes() -> [UInt8] { (0..<below(60)).map { _ in UInt8(97 + below(26)) } }
-
-        mutating func range() -> String {
-            let one = below(70)
-            return switch below(4) {
-            case 0: "\(one)-"
-            case 1: "-\(one)"
-            default: "\(one)-\(one + below(30))"
-            }
-        }
-    }
-
     @Test(arguments: Array(1...8) as [UInt64])
     func `every answer is of a version that may still be shown, byte for byte`(seed: UInt64) throws {
-        var lots = Lots(state: seed)
+        var lots = SeededGenerator(seed: seed)
         let paths = (0..<4).map { "/r/\($0)" }
         let resources = Monitor(
             Dictionary(
@@ -117,7 +93,7 @@ import Testing
         throws
     {
         let path = "/r/0"
-        var lots = Lots(state: seed)
+        var lots = SeededGenerator(seed: seed)
         let first = lots.bytes()
         let resource = Monitor(Resource(versions: [first], prefix: "", lifetime: 600))
         let origin = try Origin { request in
@@ -130,7 +106,7 @@ import Testing
         let larder = try Larder(origin)
         let written = Monitor(1)
         let mistakes = try together(6) { number -> [String] in
-            var lots = Lots(state: seed &* 1_000 &+ UInt64(number))
+            var lots = SeededGenerator(seed: seed &* 1_000 &+ UInt64(number))
             var mistakes: [String] = []
             for step in 0..<80 {
                 if number == 0, step % 8 == 7 {
@@ -171,5 +147,18 @@ import Testing
         let numbers = content.split { !$0.isNumber }.compactMap { Int($0) }
         guard numbers.count == 3, numbers[2] == body.count, numbers[1] < body.count else { return false }
         return Array(text.utf8) == Array(body[numbers[0]...numbers[1]])
+    }
+}
+
+extension SeededGenerator {
+    fileprivate mutating func bytes() -> [UInt8] { (0..<below(60)).map { _ in UInt8(97 + below(26)) } }
+
+    fileprivate mutating func range() -> String {
+        let one = below(70)
+        return switch below(4) {
+        case 0: "\(one)-"
+        case 1: "-\(one)"
+        default: "\(one)-\(one + below(30))"
+        }
     }
 }

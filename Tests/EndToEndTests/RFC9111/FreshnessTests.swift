@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @Suite("RFC 9111 §4.2.1 Calculating Freshness Lifetime", .scripts) struct LifetimeTests {

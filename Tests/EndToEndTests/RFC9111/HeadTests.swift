@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 /// RFC 9111 §4.3.5: what the answer to a HEAD does to the stored answer to a GET.

@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 /// RFC 9111 §4.4: what an unsafe request makes of stored answers.

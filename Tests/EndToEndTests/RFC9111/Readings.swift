@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 /// The two ways in which RFC 9111 can be read: `shared: false` and `shared: true`.

@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 /// RFC 9111 §3.1 and §3.2: which fields of an answer are kept, and which a 304 puts in their place.

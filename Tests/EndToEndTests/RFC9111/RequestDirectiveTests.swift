@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @Suite("RFC 9111 §5.2.1 Request Directives", .scripts) struct RequestDirectiveTests {

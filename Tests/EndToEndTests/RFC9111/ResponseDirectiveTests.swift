@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @Suite("RFC 9111 §5.2.2 Response Directives", .scripts) struct ResponseDirectiveTests {

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @Suite("RFC 9111 §3 Storing Responses in Caches", .scripts) struct StoringTests {
@@ -164,7 +165,7 @@ import Testing
         let origin = try Origin { request in
             .text("x", .control(request.path == "/public" ? "public, max-age=3600" : "max-age=3600"))
         }
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         try folder.write("secret\n", to: "credential")
         chmod(folder.file("credential"), 0o600)
         let credential = #"credential: { header: Private-Token, from: "\#(folder.file("credential"))" }"#

@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @Suite("RFC 9213 Targeted HTTP Cache Control", .scripts) struct TargetedTests {

@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 /// RFC 9111 §4.3: the upstream is asked whether what is stored still holds.

@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 /// RFC 9111 §4.1: the answers of one URL that `Vary` tells apart.

@@ -1,3 +1,5 @@
+import TestSupport
+
 /// A random history: how Larder is set up, and what happens.
 struct History: Sendable {
     /// What the config says.

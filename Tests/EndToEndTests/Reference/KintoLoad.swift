@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 
 /// Random steps before a real Kinto, whose own direct answers are the truth.
 ///

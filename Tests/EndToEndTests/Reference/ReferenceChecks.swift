@@ -1,3 +1,5 @@
+import TestSupport
+
 /// What the laws say of an answer.
 extension ReferenceRun {
     // MARK: Writes

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// Random histories against a plain account of what an upstream of linked objects answers, and of what the laws allow a

@@ -1,3 +1,5 @@
+import TestSupport
+
 /// The upstream of the reference model, served by a real ``Origin``.
 final class ReferenceOrigin: Sendable {
     struct State {

@@ -1,3 +1,5 @@
+import TestSupport
+
 /// What Larder was told with an answer.
 extension ReferenceRun {
     /// Notes what a write has told, and what it has made worthless (law 10).

@@ -1,4 +1,5 @@
 import Glibc
+import TestSupport
 
 /// What was observed is not what the laws allow.
 struct Violation: Error, CustomStringConvertible {

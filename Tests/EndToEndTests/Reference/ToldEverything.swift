@@ -1,3 +1,5 @@
+import TestSupport
+
 /// A check that knows nothing of the order of observations: in the end Larder is told the newest state of every object by
 /// answers about it, one after the other. Then every list that it still has must show what the upstream has.
 extension ReferenceRun {

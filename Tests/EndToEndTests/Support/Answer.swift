@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 /// What an ``Origin`` does with one request: bytes, waits and endings, in order.

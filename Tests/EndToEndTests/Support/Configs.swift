@@ -1,3 +1,5 @@
+import TestSupport
+
 /// The models and routes that most scenarios speak of: users who write posts that carry tags.
 enum Configs {
     /// A config in front of one origin; `upstream` adds keys to it, `top` adds keys beside it.

@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import TestSupport
 
 /// A client of a `Larder-Live: on` stream, which reads as it comes; one thread reads for all of them.
 final class Follower: Sendable {

@@ -1,3 +1,5 @@
+import TestSupport
+
 /// A server that nobody here wrote, on a port of its own.
 ///
 /// Such programs want to be told a number, and between the moment the kernel names a free one and the moment the program binds it,
@@ -28,6 +30,6 @@ struct ForeignServer {
             }
             complaints += process.errors
         }
-        throw ChildProcess.Failure(description: "\(name) did not start: \(complaints)")
+        throw Larder.DidNotStart(description: "\(name) did not start: \(complaints)")
     }
 }

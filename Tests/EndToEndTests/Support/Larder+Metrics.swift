@@ -1,3 +1,5 @@
+import TestSupport
+
 /// What is going on inside, as the metrics tell it: what a test waits for in the place of a while.
 extension Larder {
     /// The sum of a metric's samples.

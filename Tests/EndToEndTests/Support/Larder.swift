@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 
 /// The daemon under test: the built binary, on free ports, with a store of its own.
 final class Larder: @unchecked Sendable {  // only the scenario's own thread starts and ends it
@@ -41,7 +42,7 @@ final class Larder: @unchecked Sendable {  // only the scenario's own thread sta
         arguments: [String] = [],
         environment: [String: String] = [:]
     ) throws {
-        let folder = try folder ?? TemporaryFolder()
+        let folder = folder ?? TemporaryFolder()
         let path = try folder.write(config, to: "larder.yaml")
         try self.init(arguments: ["--config", path] + arguments, folder: folder, environment: environment)
     }

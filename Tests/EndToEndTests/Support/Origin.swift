@@ -1,4 +1,5 @@
 import Glibc
+import TestSupport
 
 /// A real HTTP/1.1 server whose every answer the test scripts, down to the bytes.
 ///

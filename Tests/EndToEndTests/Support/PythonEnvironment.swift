@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 
 /// Servers and clients that nobody here wrote, from PyPI, in a virtual environment that is kept between runs.
 ///

@@ -1,4 +1,5 @@
 import Glibc
+import TestSupport
 
 /// What can go wrong on a socket, as a test sees it.
 enum SocketError: Error, Equatable, CustomStringConvertible {

@@ -1,4 +1,5 @@
 @testable import Mapping
+import TestSupport
 import Testing
 
 @Suite struct MapperLawTests {

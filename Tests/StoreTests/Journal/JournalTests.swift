@@ -1,4 +1,5 @@
 import Mapping
+import TestSupport
 import Testing
 
 @testable import Store

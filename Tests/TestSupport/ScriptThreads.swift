@@ -1,15 +1,15 @@
-import Testing
+package import Testing
 
 /// Gives the tests of a suite threads that may block.
 ///
 /// A script blocks in `read` and `connect` for most of its life. On the cooperative pool, as wide as the machine has
 /// cores, two such tests would keep all others waiting.
-struct ScriptThreads: SuiteTrait, TestTrait, TestScoping {
-    let isRecursive = true
+package struct ScriptThreads: SuiteTrait, TestTrait, TestScoping {
+    package let isRecursive = true
 
-    func scopeProvider(for test: Test, testCase: Test.Case?) -> ScriptThreads? { testCase == nil ? nil : self }
+    package func scopeProvider(for test: Test, testCase: Test.Case?) -> ScriptThreads? { testCase == nil ? nil : self }
 
-    func provideScope(
+    package func provideScope(
         for test: Test,
         testCase: Test.Case?,
         performing function: @Sendable @concurrent () async throws -> Void
@@ -24,7 +24,7 @@ struct ScriptThreads: SuiteTrait, TestTrait, TestScoping {
 
 extension Trait where Self == ScriptThreads {
     /// The tests are scripts: each runs on a thread of its own, a few at a time.
-    static var scripts: ScriptThreads { ScriptThreads() }
+    package static var scripts: ScriptThreads { ScriptThreads() }
 }
 
 /// A task executor that runs each job on a new thread; a script is one job, or a few.

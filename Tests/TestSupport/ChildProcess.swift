@@ -1,17 +1,17 @@
 import Foundation
 
 /// One process that the test started: what it says is kept, how it ends can be awaited.
-final class ChildProcess: Sendable {
-    enum End: Sendable, Equatable {
+package final class ChildProcess: Sendable {
+    package enum End: Sendable, Equatable {
         case exited(Int32)
         case killed(by: Int32)
     }
 
-    struct Failure: Error, CustomStringConvertible {
-        let description: String
+    package struct Failure: Error, CustomStringConvertible {
+        package let description: String
     }
 
-    let pid: pid_t
+    package let pid: pid_t
     private let state = Monitor(State())
 
     private struct State {
@@ -21,8 +21,9 @@ final class ChildProcess: Sendable {
         var openPipes = 2
     }
 
-    /// Starts a program; `descriptors` become 3, 4, … in it, everything else of the test is closed in it.
-    init(
+    /// Starts a program; `descriptors` become 3, 4, … in it, everything else of the test is closed in it, and no signal is
+    /// blocked or ignored.
+    package init(
         _ executable: String,
         _ arguments: [String],
         environment: [String: String] = ProcessInfo.processInfo.environment,
@@ -47,17 +48,20 @@ final class ChildProcess: Sendable {
         }
         for index in descriptors.indices {
             posix_spawn_file_actions_adddup2(&actions, 900 + Int32(index), 3 + Int32(index))
-            posix_spawn_file_actions_addclose(&actions, 900 + Int32(index))
         }
+        // A connection that another test closes stays open for its peer as long as a child has inherited it.
+        posix_spawn_file_actions_addclosefrom_np(&actions, 3 + Int32(descriptors.count))
 
-        // The test runner blocks signals on its threads; the child must not inherit that.
+        // The test runner blocks signals on its threads, and tests ignore some; the child must not inherit that.
         var attributes = posix_spawnattr_t()
         posix_spawnattr_init(&attributes)
         defer { posix_spawnattr_destroy(&attributes) }
-        var none = sigset_t()
-        sigemptyset(&none)
-        posix_spawnattr_setsigmask(&attributes, &none)
-        posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK))
+        var signals = sigset_t()
+        sigemptyset(&signals)
+        posix_spawnattr_setsigmask(&attributes, &signals)
+        sigfillset(&signals)
+        posix_spawnattr_setsigdefault(&attributes, &signals)
+        posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF))
 
         let argv = ([executable] + arguments).map { strdup($0) } + [nil]
         let envp = environment.map { strdup("\($0)=\($1)") } + [nil]
@@ -85,21 +89,21 @@ final class ChildProcess: Sendable {
     deinit { signal(SIGKILL) }
 
     /// What it has written to its standard output so far.
-    var output: String { String(decoding: state.current.output, as: UTF8.self) }
+    package var output: String { String(decoding: state.current.output, as: UTF8.self) }
 
     /// What it has written to its standard error so far.
-    var errors: String { String(decoding: state.current.errors, as: UTF8.self) }
+    package var errors: String { String(decoding: state.current.errors, as: UTF8.self) }
 
-    var end: End? { state.current.end }
+    package var end: End? { state.current.end }
 
-    func signal(_ number: Int32) {
+    package func signal(_ number: Int32) {
         // Under the lock: a pid that has been waited for may already belong to someone else.
         state.withLock { if $0.end == nil { kill(pid, number) } }
     }
 
     /// Waits for its end and the end of what it says; nil when it goes on longer than `limit`.
     @discardableResult
-    func waitForEnd(_ limit: Duration = .seconds(60)) -> End? {
+    package func waitForEnd(_ limit: Duration = .seconds(60)) -> End? {
         guard state.wait(limit, until: { $0.end != nil }) else { return nil }
         // Grandchildren may hold the pipes for longer; what it said itself is there soon.
         state.wait(.seconds(10)) { $0.openPipes == 0 }
@@ -107,14 +111,14 @@ final class ChildProcess: Sendable {
     }
 
     /// Waits until a line of its standard error, or its end, satisfies the condition.
-    func waitForErrors(_ limit: Duration = .seconds(60), until condition: (String) -> Bool) -> Bool {
+    package func waitForErrors(_ limit: Duration = .seconds(60), until condition: (String) -> Bool) -> Bool {
         state.wait(limit) { $0.end != nil || condition(String(decoding: $0.errors, as: UTF8.self)) }
             && condition(errors)
     }
 
     /// Runs a program to its end and gives what it wrote to its standard output.
     @discardableResult
-    static func run(
+    package static func run(
         _ executable: String,
         _ arguments: [String],
         environment: [String: String] = ProcessInfo.processInfo.environment,
@@ -153,7 +157,9 @@ final class ChildProcess: Sendable {
 
         static func make() throws -> Pipe {
             var ends: [Int32] = [0, 0]
-            guard GNU.pipe2(&ends, flags: O_CLOEXEC) == 0 else { throw SocketError.system(call: "pipe2", code: errno) }
+            guard GNU.pipe2(&ends, flags: O_CLOEXEC) == 0 else {
+                throw Failure(description: "pipe2: \(String(cString: strerror(errno)))")
+            }
             return Pipe(reading: ends[0], writing: ends[1])
         }
     }
