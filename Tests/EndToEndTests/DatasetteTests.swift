@@ -20,7 +20,7 @@ import Testing
         let server = try ForeignServer("Datasette", path: "/-/versions.json", mark: "\"datasette\"") { port in
             try ChildProcess(
                 Self.python.program("datasette"),
-                ["serve", folder.file("trees.db"), "--port", "\(port)", "--setting", "default_cache_ttl", "60"]
+                ["serve", folder.file("trees.db"), "--port", "\(port)", "--setting", "default_cache_ttl", "3600"]
             )
         }
         let (datasette, port) = (server.process, server.port)

@@ -139,7 +139,7 @@ import Testing
     @Test(.enabled(if: python.isInstalled, "Kinto could not be installed from PyPI"))
     func `answers that differ by user stay apart`() throws {
         let kinto = try Kinto()
-        let larder = try Larder(config: Self.config(kinto, ", cache: force, fresh: 1m"))
+        let larder = try Larder(config: Self.config(kinto, ", cache: force, fresh: 1h"))
         let script = """
             import sys, kinto_http
             for user in ("ada", "bela"):
@@ -161,7 +161,7 @@ import Testing
     @Test(.enabled(if: python.isInstalled, "Kinto could not be installed from PyPI"))
     func `records are objects, seen in lists and by themselves, also with Kinto gone`() throws {
         let kinto = try Kinto()
-        let larder = try Larder(config: Self.config(kinto, ", cache: force, fresh: 1m"))
+        let larder = try Larder(config: Self.config(kinto, ", cache: force, fresh: 1h"))
         let basic: FieldLines = ["Authorization": "Basic \(Data("ada:secret".utf8).base64EncodedString())"]
         let records = "/v1/buckets/default/collections/tasks/records"
         for number in 1...3 {
@@ -196,7 +196,7 @@ import Testing
     @Test(.enabled(if: python.isInstalled, "Kinto could not be installed from PyPI"))
     func `whatever Larder was told, it answers as Kinto does`() throws {
         let kinto = try Kinto()
-        let larder = try Larder(config: Self.config(kinto, ", cache: force, fresh: 1m"))
+        let larder = try Larder(config: Self.config(kinto, ", cache: force, fresh: 1h"))
         let seed = SoakOptions.current?.seed ?? 1
         var load = KintoLoad(larder: larder, kinto: kinto.port, seed: seed)
         try load.run(steps: SoakOptions.current == nil ? 150 : 5000)

@@ -1,4 +1,4 @@
-import Foundation
+package import Foundation
 
 /// One process that the test started: what it says is kept, how it ends can be awaited.
 package final class ChildProcess: Sendable {
@@ -50,7 +50,7 @@ package final class ChildProcess: Sendable {
             posix_spawn_file_actions_adddup2(&actions, 900 + Int32(index), 3 + Int32(index))
         }
         // A connection that another test closes stays open for its peer as long as a child has inherited it.
-        posix_spawn_file_actions_addclosefrom_np(&actions, 3 + Int32(descriptors.count))
+        GNU.addCloseFrom(3 + Int32(descriptors.count), to: &actions)
 
         // The test runner blocks signals on its threads, and tests ignore some; the child must not inherit that.
         var attributes = posix_spawnattr_t()
@@ -103,7 +103,7 @@ package final class ChildProcess: Sendable {
 
     /// Waits for its end and the end of what it says; nil when it goes on longer than `limit`.
     @discardableResult
-    package func waitForEnd(_ limit: Duration = .seconds(60)) -> End? {
+    package func waitForEnd(_ limit: Duration = .seconds(120)) -> End? {
         guard state.wait(limit, until: { $0.end != nil }) else { return nil }
         // Grandchildren may hold the pipes for longer; what it said itself is there soon.
         state.wait(.seconds(10)) { $0.openPipes == 0 }
@@ -111,7 +111,7 @@ package final class ChildProcess: Sendable {
     }
 
     /// Waits until a line of its standard error, or its end, satisfies the condition.
-    package func waitForErrors(_ limit: Duration = .seconds(60), until condition: (String) -> Bool) -> Bool {
+    package func waitForErrors(_ limit: Duration = .seconds(120), until condition: (String) -> Bool) -> Bool {
         state.wait(limit) { $0.end != nil || condition(String(decoding: $0.errors, as: UTF8.self)) }
             && condition(errors)
     }

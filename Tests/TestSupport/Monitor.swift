@@ -26,7 +26,11 @@ package final class Monitor<Value: Sendable>: @unchecked Sendable {  // `value` 
     }
 
     /// The value now.
-    package var current: Value { withLock { $0 } }
+    package var current: Value {
+        pthread_mutex_lock(mutex)
+        defer { pthread_mutex_unlock(mutex) }
+        return value
+    }
 
     /// Reads or changes the value and wakes whoever waits for it.
     package func withLock<Result>(_ body: (inout Value) throws -> Result) rethrows -> Result {
@@ -40,7 +44,7 @@ package final class Monitor<Value: Sendable>: @unchecked Sendable {  // `value` 
 
     /// Waits until the condition holds; false when it still does not after `limit`.
     @discardableResult
-    package func wait(_ limit: Duration = .seconds(60), until condition: (Value) -> Bool) -> Bool {
+    package func wait(_ limit: Duration = .seconds(120), until condition: (Value) -> Bool) -> Bool {
         var deadline = timespec()
         clock_gettime(CLOCK_MONOTONIC, &deadline)
         deadline.add(limit)

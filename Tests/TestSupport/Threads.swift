@@ -30,7 +30,7 @@ package func pause(_ duration: Duration) {
 }
 
 /// Asks again and again until the condition holds; for states of the daemon that announce themselves nowhere.
-package func eventually(within limit: Duration = .seconds(60), _ condition: () throws -> Bool) rethrows -> Bool {
+package func eventually(within limit: Duration = .seconds(120), _ condition: () throws -> Bool) rethrows -> Bool {
     let clock = ContinuousClock()
     let end = clock.now + limit
     while true {

@@ -1,9 +1,10 @@
+import TestSupport
 import Testing
 
 @testable import Daemon
 
 /// The admin side at real sockets, asked what programs and hostile pages ask.
-@Suite struct AdminHandlerTests {
+@Suite(.scripts) struct AdminHandlerTests {
     @Test func `a monitor is answered over TCP without a token`() async throws {
         let server = try AdminServer()
         let answer = try server.ask("GET /healthz HTTP/1.1\r\nHost: \(server.authority)\r\n")

@@ -60,7 +60,7 @@ private final class OneAnswer: Sendable {
 
 private func answer(_ head: String, _ body: String) -> String { "HTTP/1.1 \(head)\r\n\r\n\(body)" }
 
-struct CommandAdminClientTests {
+@Suite(.scripts) struct CommandAdminClientTests {
     @Test func `a request carries the token and its body`() throws {
         let server = try OneAnswer(answer("200 OK\r\nContent-Length: 2", "{}"))
         let client = AdminClient(address: server.address, token: "t0ken")

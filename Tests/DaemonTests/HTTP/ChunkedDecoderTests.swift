@@ -1,8 +1,9 @@
+import TestSupport
 import Testing
 
 @testable import Daemon
 
-@Suite struct ChunkedDecoderTests {
+@Suite(.scripts) struct ChunkedDecoderTests {
     static let good: [(String, String)] = [
         ("0\r\n\r\n", ""),
         ("5\r\nhello\r\n0\r\n\r\n", "hello"),

@@ -1,8 +1,9 @@
+import TestSupport
 import Testing
 
 @testable import Daemon
 
-@Suite struct HTTPConnectionTests {
+@Suite(.scripts) struct HTTPConnectionTests {
     @Test func `a request is answered and the connection stays open`() async throws {
         try await withServer { server in
             let client = try server.connect()

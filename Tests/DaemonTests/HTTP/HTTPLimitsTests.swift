@@ -1,10 +1,11 @@
 import Glibc
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import Daemon
 
-@Suite struct HTTPLimitsTests {
+@Suite(.scripts) struct HTTPLimitsTests {
     private var limits: HTTPLimits {
         var limits = HTTPLimits()
         limits.maxTarget = 100

@@ -1,9 +1,10 @@
 import Glibc
+import TestSupport
 import Testing
 
 @testable import Daemon
 
-@Suite struct HTTPServerTests {
+@Suite(.scripts) struct HTTPServerTests {
     private let get = "GET / HTTP/1.1\r\nHost: h\r\n\r\n"
 
     // MARK: Connections

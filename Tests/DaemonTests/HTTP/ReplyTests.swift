@@ -1,10 +1,11 @@
 import Glibc
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import Daemon
 
-@Suite struct ReplyTests {
+@Suite(.scripts) struct ReplyTests {
     /// Serves what `answer` does with each exchange, on a thread that is not the worker's.
     private func serving<Result>(
         _ answer: @escaping @Sendable (Exchange) async -> Void,

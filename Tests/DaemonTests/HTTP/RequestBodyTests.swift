@@ -1,9 +1,10 @@
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import Daemon
 
-@Suite struct RequestBodyTests {
+@Suite(.scripts) struct RequestBodyTests {
     private let continued = "HTTP/1.1 100 Continue\r\n\r\n"
 
     @Test func `100 Continue is sent when the body is asked for, and once`() async throws {

@@ -1,9 +1,10 @@
+import TestSupport
 import Testing
 
 @testable import Daemon
 
 /// Requests as they come over the wire, and what is answered.
-@Suite struct RequestParserTests {
+@Suite(.scripts) struct RequestParserTests {
     /// A request that must be refused, and how.
     struct Refusal: Sendable, CustomTestStringConvertible {
         var request: String

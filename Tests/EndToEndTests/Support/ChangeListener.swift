@@ -24,7 +24,7 @@ final class ChangeListener {
     /// The last number that came, with an event or alone: what the client would come back with.
     private(set) var lastID: Int64?
 
-    init(_ larder: Larder, _ query: String = "", after lastID: Int64? = nil, limit: Duration = .seconds(60)) throws {
+    init(_ larder: Larder, _ query: String = "", after lastID: Int64? = nil, limit: Duration = .seconds(120)) throws {
         client = try Client(.port(larder.adminPort), limit: limit)
         let target = "/changes" + (query.isEmpty ? "" : "?\(query)")
         var head = "GET \(target) HTTP/1.1\r\nHost: 127.0.0.1:\(larder.adminPort)\r\n"
@@ -39,7 +39,7 @@ final class ChangeListener {
     ///
     /// Fails when nothing but heartbeats comes for long.
     func next() throws -> Event? {
-        let end = ContinuousClock.now + .seconds(60)
+        let end = ContinuousClock.now + .seconds(120)
         while waiting.isEmpty {
             guard ContinuousClock.now < end else { throw SocketError.timedOut }
             guard let chunk = try client.chunk() else { return nil }

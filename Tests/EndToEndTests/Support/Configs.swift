@@ -3,43 +3,46 @@ import TestSupport
 /// The models and routes that most scenarios speak of: users who write posts that carry tags.
 enum Configs {
     /// A config in front of one origin; `upstream` adds keys to it, `top` adds keys beside it.
+    ///
+    /// Where nothing else is said, lists lag for longer than any test takes.
     static func blog(_ origin: Origin, upstream: [String] = [], top: [String] = []) -> String {
-        """
-        upstreams:
-          blog:
-            url: \(origin.url)
-        \(upstream.map { "    \($0)" }.joined(separator: "\n"))
-        models:
-          User:
-            identity: id
-            keys: [login]
-            properties:
-              login: login
-              name: name
-              company: company
-            local: [score]
-          Tag: { identity: name, share: all }
-          Post:
-            identity: id
-            properties:
-              title: title
-              likes: likes
-              author: { from: author, model: User }
-              tags: { from: tags, models: Tag }
-          Note:
-            identity: id
-            modified: updated_at
-            properties: { text: text }
-        routes:
-          - { path: "users", model: [User] }
-          - { path: "users/{id:#}", model: User }
-          - { path: "search/users", model: [User], root: items }
-          - { path: "posts", model: [Post] }
-          - { path: "posts/{id:#}", model: Post }
-          - { path: "notes", model: [Note] }
-          - { path: "notes/{id:#}", model: Note }
-        \(top.joined(separator: "\n"))
-        """
+        let lag = upstream.contains { $0.hasPrefix("lag:") } ? [] : ["lag: 1h"]
+        return """
+            upstreams:
+              blog:
+                url: \(origin.url)
+            \((lag + upstream).map { "    \($0)" }.joined(separator: "\n"))
+            models:
+              User:
+                identity: id
+                keys: [login]
+                properties:
+                  login: login
+                  name: name
+                  company: company
+                local: [score]
+              Tag: { identity: name, share: all }
+              Post:
+                identity: id
+                properties:
+                  title: title
+                  likes: likes
+                  author: { from: author, model: User }
+                  tags: { from: tags, models: Tag }
+              Note:
+                identity: id
+                modified: updated_at
+                properties: { text: text }
+            routes:
+              - { path: "users", model: [User] }
+              - { path: "users/{id:#}", model: User }
+              - { path: "search/users", model: [User], root: items }
+              - { path: "posts", model: [Post] }
+              - { path: "posts/{id:#}", model: Post }
+              - { path: "notes", model: [Note] }
+              - { path: "notes/{id:#}", model: Note }
+            \(top.joined(separator: "\n"))
+            """
     }
 
     /// A config in front of one origin, without models.
@@ -94,7 +97,7 @@ final class Background<Result: Sendable>: Sendable {
     }
 
     /// Waits for the result.
-    func value(_ limit: Duration = .seconds(60)) throws -> Result {
+    func value(_ limit: Duration = .seconds(120)) throws -> Result {
         result.wait(limit) { $0 != nil }
         guard let value = result.current else { throw SocketError.timedOut }
         return try value.get()

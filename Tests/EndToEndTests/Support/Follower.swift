@@ -43,7 +43,7 @@ final class Follower: Sendable {
     var id: String? { events.last { $0.id != nil }?.id }
 
     /// Waits until the events are so.
-    func wait(_ limit: Duration = .seconds(60), until condition: ([LiveEvent]) -> Bool) -> Bool {
+    func wait(_ limit: Duration = .seconds(120), until condition: ([LiveEvent]) -> Bool) -> Bool {
         state.wait(limit) { condition($0.events) }
     }
 

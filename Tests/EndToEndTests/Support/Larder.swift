@@ -76,7 +76,7 @@ final class Larder: @unchecked Sendable {  // only the scenario's own thread sta
 
     /// Asks it to end and waits; nil when it did not within the limit.
     @discardableResult
-    func terminate(_ limit: Duration = .seconds(60)) -> ChildProcess.End? {
+    func terminate(_ limit: Duration = .seconds(120)) -> ChildProcess.End? {
         process.signal(SIGTERM)
         return process.waitForEnd(limit)
     }

@@ -71,7 +71,7 @@ final class Origin: Sendable {
 
     /// Waits until so many requests have come; false when they did not.
     @discardableResult
-    func waitForRequests(_ count: Int, _ path: String? = nil, limit: Duration = .seconds(60)) -> Bool {
+    func waitForRequests(_ count: Int, _ path: String? = nil, limit: Duration = .seconds(120)) -> Bool {
         state.wait(limit) { $0.requests.count { path == nil || $0.path == path } >= count }
     }
 
