@@ -18,7 +18,7 @@ import Testing
         let gate = Gate()
         let origin = try Origin { _ in
             Self.finally(
-                .json("1", Fresh.minute),
+                .json("1", Fresh.hour),
                 after: [
                     .send(Answer.head(102, "Processing", ["X-Progress": "1"])), Self.hint("/a"),
                     Self.hint("/b", ["Connection": "X-Own", "X-Own": "1", "X-Extra": "2"]),
@@ -71,7 +71,7 @@ import Testing
         let (first, second) = (Gate(), Gate())
         let origin = try Origin { _ in
             Self.finally(
-                .json("1", Fresh.minute),
+                .json("1", Fresh.hour),
                 after: [Self.hint("/a"), .wait(first), Self.hint("/b", ["Set-Cookie": "s=1"]), .wait(second)]
             )
         }

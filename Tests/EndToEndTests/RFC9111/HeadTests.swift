@@ -21,10 +21,10 @@ import Testing
             let count: FieldLines = ["X-Count": "\(request.number)"]
             if request.method == "HEAD" {
                 // Without a length of its own it has none.
-                let head = Answer.head(200, "Fine", row.head + Fresh.minute + count)
+                let head = Answer.head(200, "Fine", row.head + Fresh.hour + count)
                 return row.head.contains("Content-Length") ? .raw(head) : .raw(head)
             }
-            return .text("body", row.stored + Fresh.minute + count)
+            return .text("body", row.stored + Fresh.hour + count)
         }
         let larder = try Larder(origin)
         for (index, row) in rows.enumerated() {
@@ -47,7 +47,7 @@ import Testing
         let origin = try Origin { request in
             let status = statuses[Int(request.path.dropFirst()) ?? 0]
             return request.method == "HEAD"
-                ? .empty(status, Fresh.minute + ["Content-Length": "0"]) : .text("body", Fresh.minute)
+                ? .empty(status, Fresh.hour + ["Content-Length": "0"]) : .text("body", Fresh.hour)
         }
         let larder = try Larder(origin)
         for (index, status) in statuses.enumerated() {
