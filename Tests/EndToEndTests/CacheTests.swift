@@ -148,7 +148,7 @@ import Testing
     @Test func `requests at the same time share one fetch`() throws {
         let gate = Gate()
         let origin = try Origin { _ in Answer.json(#"{"id":1}"#, Fresh.hour).after(gate) }
-        let larder = try Larder(origin)
+        let larder = try Larder.patient(origin)
         let first = Background { try larder.get("/x") }
         origin.waitForRequests(1)
         let others = Background { try together(12) { _ in try larder.get("/x") } }

@@ -7,7 +7,7 @@ import Testing
     @Test func `200 clients for one slow URL make one request`() throws {
         let gate = Gate()
         let origin = try Origin { _ in Answer.json(#"{"id":1}"#, Fresh.hour).after(gate) }
-        let larder = try Larder(origin)
+        let larder = try Larder.patient(origin)
         let answers = Background {
             try together(200) { _ in try larder.get("/slow") }
         }
@@ -52,7 +52,7 @@ import Testing
             }
             return .json(#"{"n":\#(request.number)}"#, ["Cache-Control": "no-store"])
         }
-        let larder = try Larder(origin)
+        let larder = try Larder.patient(origin)
         let leader = Background { try larder.get("/x") }
         origin.waitForRequests(1)
         let others = Background { try together(30) { _ in try larder.get("/x") } }
@@ -65,7 +65,7 @@ import Testing
 
     @Test func `an answer that may be stored brings the sharing back`() throws {
         let origin = try Origin { _ in .json("{}", ["Cache-Control": "no-store"]) }
-        let larder = try Larder(origin)
+        let larder = try Larder.patient(origin)
         _ = try larder.get("/x")
         origin.always(.json("[]", Fresh.never))
         _ = try larder.get("/x")
@@ -81,7 +81,7 @@ import Testing
 
     @Test func `a leader that leaves hands over to those who follow`() throws {
         let origin = try Origin { _ in .json("{}") }
-        let larder = try Larder(origin)
+        let larder = try Larder.patient(origin)
         for (round, isHeadOut) in [false, true].enumerated() {
             let path = "/\(isHeadOut)"
             let early = Gate()
@@ -127,7 +127,7 @@ import Testing
             let mark = ["Authorization", "Accept-Language", "X-Shape"].map { request[$0] ?? "-" }
             return Answer.json("\"\(mark.joined(separator: " "))\"", Fresh.hour + ["Vary": "X-Shape"]).after(gate)
         }
-        let larder = try Larder(origin)
+        let larder = try Larder.patient(origin)
         let kinds: [(FieldLines, String)] = [
             ([:], "- - -"), (["Authorization": "a"], "a - -"), (["Authorization": "b"], "b - -"),
             (["Accept-Language": "en"], "- en -"), (["X-Shape": "round"], "- - round"),
@@ -151,7 +151,7 @@ import Testing
                 steps: [.wait(head)] + Answer.json("100", Fresh.hour).split(at: 100, by: rest).steps
             )
         }
-        let larder = try Larder(origin)
+        let larder = try Larder.patient(origin)
         let leader = try larder.client()
         try leader.send("GET /x HTTP/1.1\r\nHost: localhost\r\n\r\n")
         origin.waitForRequests(1)

@@ -184,7 +184,7 @@ import Testing
                 .send(Array("cd".utf8)),
             ])
         }
-        let larder = try Larder(origin)
+        let larder = try Larder.patient(origin)
         var leaving: Client? = try larder.client()
         try leaving?.send("GET /x HTTP/1.1\r\nHost: localhost\r\n\r\n")
         #expect(try leaving?.head().status == 200)

@@ -75,7 +75,7 @@ import Testing
                 after: [Self.hint("/a"), .wait(first), Self.hint("/b", ["Set-Cookie": "s=1"]), .wait(second)]
             )
         }
-        let larder = try Larder(origin)
+        let larder = try Larder.patient(origin)
         let leader = try larder.client()
         try leader.send("GET /x HTTP/1.1\r\nHost: localhost\r\n\r\n")
         #expect(try leader.head().fields["Link"] == "</a>; rel=preload")

@@ -155,7 +155,7 @@ import Testing
     @Test func `a follower who insists on the upstream is not given the stale answer that the others get`() throws {
         let gate = Gate()
         let origin = try Origin { _ in .json("1", Fresh.never) }
-        let larder = try Larder(origin)
+        let larder = try Larder.patient(origin)
         _ = try larder.get("/x")
         #expect(try larder.waitForDocuments(1))
         origin.behave { _ in Answer.json("no", status: 503).after(gate) }
@@ -238,7 +238,7 @@ import Testing
     @Test func `a crowd that waited for a refusal is not sent after it`() throws {
         let gate = Gate()
         let origin = try Origin { _ in Answer.json("no", ["Retry-After": "600"], status: 429).after(gate) }
-        let larder = try Larder(origin)
+        let larder = try Larder.patient(origin)
         let leader = Background { try larder.get("/x") }
         origin.waitForRequests(1)
         let others = Background { try together(30) { _ in try larder.get("/x") } }

@@ -150,7 +150,7 @@ import Testing
                 ? .text("\(request.number)", Fresh.tagged("a", request.number == 0 ? 0 : 60))
                 : Answer.notModified(["ETag": "\"b\""]).after(gate)
         }
-        let larder = try Larder(origin)
+        let larder = try Larder.patient(origin)
         _ = try larder.get("/x")
         let answers = Background { try together(6) { _ in try larder.get("/x") } }
         origin.waitForRequests(2)
