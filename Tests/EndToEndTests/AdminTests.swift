@@ -9,9 +9,9 @@ import Testing
         let origin = try Origin([
             "/users": .json(
                 #"[{"id":1,"login":"ada","name":"Ada"},{"id":2,"login":"bela","name":null}]"#,
-                Fresh.minute
+                Fresh.hour
             ),
-            "/posts/7": .json(#"{"id":7,"title":"Caches","author":{"id":1,"login":"ada"}}"#, Fresh.minute),
+            "/posts/7": .json(#"{"id":7,"title":"Caches","author":{"id":1,"login":"ada"}}"#, Fresh.hour),
         ])
         let larder = try Larder(config: Configs.blog(origin))
         _ = try larder.get("/users")
@@ -86,7 +86,7 @@ import Testing
     }
 
     @Test func `a mapping that fails is a warning, and nothing else`() throws {
-        let origin = try Origin { _ in .json(#"{"not":"a list"}"#, Fresh.minute) }
+        let origin = try Origin { _ in .json(#"{"not":"a list"}"#, Fresh.hour) }
         let larder = try Larder(config: Configs.blog(origin))
         #expect(try larder.get("/users").text == #"{"not":"a list"}"#)
         #expect(try eventually { try larder.admin("GET", "/warnings").text.contains("users") })
@@ -102,7 +102,7 @@ import Testing
     }
 
     @Test func `on a Unix socket its permissions decide`() throws {
-        let origin = try Origin { _ in .json("[]", Fresh.minute) }
+        let origin = try Origin { _ in .json("[]", Fresh.hour) }
         let folder = TemporaryFolder()
         let process = try ChildProcess(
             Larder.binary,
@@ -126,7 +126,7 @@ import Testing
     }
 
     @Test func `several addresses serve the same`() throws {
-        let origin = try Origin { _ in .json("[]", Fresh.minute) }
+        let origin = try Origin { _ in .json("[]", Fresh.hour) }
         let folder = TemporaryFolder()
         let larder = try Larder(origin, store: folder, "--listen", "unix:\(folder.file("data.sock"))")
         _ = try larder.get("/x")

@@ -6,7 +6,7 @@ import Testing
 @Suite(.scripts) struct BoundsTests {
     @Test func `answers to clients that never read do not pile up`() throws {
         let body = [UInt8](repeating: UInt8(ascii: "x"), count: 4_000_000)
-        let origin = try Origin { _ in .body(body, Fresh.minute) }
+        let origin = try Origin { _ in .body(body, Fresh.hour) }
         let limits = ["limits: { document: 4MiB }", "memory: { maximum_size: 8MiB }", "store: { maximum_size: 16MiB }"]
         let larder = try Larder(config: Configs.plain(origin, top: limits))
         let before = larder.residentMemory
@@ -24,7 +24,7 @@ import Testing
     }
 
     @Test func `an answer that varies by what differs each time is kept for the latest only`() throws {
-        let origin = try Origin { _ in .json("[]", Fresh.minute + ["Vary": "X-Request-Id"]) }
+        let origin = try Origin { _ in .json("[]", Fresh.hour + ["Vary": "X-Request-Id"]) }
         let larder = try Larder(origin)
         let client = try larder.client()
         for number in 1...200 { #expect(try client.get("/x", ["X-Request-Id": "\(number)"]).status == 200) }
@@ -35,7 +35,7 @@ import Testing
     }
 
     @Test func `idle clients leave descriptors for the upstream and the store`() throws {
-        let origin = try Origin { _ in .json("[]", Fresh.minute) }
+        let origin = try Origin { _ in .json("[]", Fresh.hour) }
         let larder = try Larder(
             arguments: ["--upstream", origin.url],
             folder: TemporaryFolder(),

@@ -136,7 +136,7 @@ import Testing
     @Test func `who waited for another's request says so`() throws {
         let gate = Gate()
         let origin = try Origin { _ in .json("{}", Self.fresh).after(gate) }
-        let larder = try Larder(origin)
+        let larder = try Larder.patient(origin)
         let first = Background { try larder.get("/x") }
         #expect(origin.waitForRequests(1))
         let second = Background { try larder.get("/x") }

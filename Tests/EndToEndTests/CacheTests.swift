@@ -147,8 +147,8 @@ import Testing
 
     @Test func `requests at the same time share one fetch`() throws {
         let gate = Gate()
-        let origin = try Origin { _ in Answer.json(#"{"id":1}"#, Fresh.minute).after(gate) }
-        let larder = try Larder(origin)
+        let origin = try Origin { _ in Answer.json(#"{"id":1}"#, Fresh.hour).after(gate) }
+        let larder = try Larder.patient(origin)
         let first = Background { try larder.get("/x") }
         origin.waitForRequests(1)
         let others = Background { try together(12) { _ in try larder.get("/x") } }
@@ -188,7 +188,7 @@ import Testing
 
     @Test(arguments: ["no-cache", "max-age=0"]) func `a client may insist on the upstream`(directive: String) throws {
         let count = Monitor(0)
-        let origin = try Origin { _ in .json("{\"n\":\(count.next())}", Fresh.minute) }
+        let origin = try Origin { _ in .json("{\"n\":\(count.next())}", Fresh.hour) }
         let larder = try Larder(origin)
         _ = try larder.get("/x")
         #expect(try larder.get("/x", ["Cache-Control": directive]).text == #"{"n":1}"#)
@@ -196,7 +196,7 @@ import Testing
     }
 
     @Test func `only-if-cached never asks`() throws {
-        let origin = try Origin { _ in .json("{}", Fresh.minute) }
+        let origin = try Origin { _ in .json("{}", Fresh.hour) }
         let larder = try Larder(origin)
         let unknown = try larder.get("/x", ["Cache-Control": "only-if-cached"])
         #expect(unknown.status == 504)
@@ -207,7 +207,7 @@ import Testing
     }
 
     @Test func `what a client wants kept nowhere is kept nowhere`() throws {
-        let origin = try Origin { _ in .json(#"{"mark":"kept-nowhere"}"#, Fresh.minute) }
+        let origin = try Origin { _ in .json(#"{"mark":"kept-nowhere"}"#, Fresh.hour) }
         let larder = try Larder(origin)
         _ = try larder.get("/x", ["Cache-Control": "no-store"])
         #expect(try !larder.get("/x").isHit)
@@ -244,7 +244,7 @@ import Testing
         let origin = try Origin { _ in
             .json(
                 "{}",
-                Fresh.minute + [
+                Fresh.hour + [
                     "Connection": "X-Private", "X-Private": "1", "Keep-Alive": "timeout=5", "Set-Cookie": "s=1",
                     "X-Public": "2",
                 ]
@@ -265,7 +265,7 @@ import Testing
     }
 
     @Test func `a query makes another document`() throws {
-        let origin = try Origin { .json(#""\#($0.target)""#, Fresh.minute) }
+        let origin = try Origin { .json(#""\#($0.target)""#, Fresh.hour) }
         let larder = try Larder(origin)
         #expect(try larder.get("/x?a=1").text == #""/x?a=1""#)
         #expect(try larder.get("/x?a=2").text == #""/x?a=2""#)
@@ -277,7 +277,7 @@ import Testing
         let count = Monitor(0)
         let origin = try Origin { request in
             request.method == "POST"
-                ? .json("{}", ["Location": "/list/9"], status: 201) : .json("{\"n\":\(count.next())}", Fresh.minute)
+                ? .json("{}", ["Location": "/list/9"], status: 201) : .json("{\"n\":\(count.next())}", Fresh.hour)
         }
         let larder = try Larder(origin)
         for path in ["/list", "/list?page=2", "/list/9"] { _ = try larder.get(path) }
@@ -291,7 +291,7 @@ import Testing
         let origin = try Origin { request in
             .body(
                 gzipStored(Array(text.utf8)),
-                Fresh.minute + ["Content-Encoding": "gzip", "Content-Type": "application/json"]
+                Fresh.hour + ["Content-Encoding": "gzip", "Content-Type": "application/json"]
             )
         }
         let larder = try Larder(origin)
@@ -311,7 +311,7 @@ import Testing
                     Answer.head(
                         200,
                         "OK",
-                        Fresh.minute + ["Transfer-Encoding": "chunked", "Content-Type": "text/plain"]
+                        Fresh.hour + ["Transfer-Encoding": "chunked", "Content-Type": "text/plain"]
                     )
                 ), .send(Answer.framed(Array("first ".utf8))), .wait(gate), .send(Answer.framed(Array("second".utf8))),
                 .send(Array("0\r\n\r\n".utf8)),
@@ -336,7 +336,7 @@ import Testing
             let host = request["Host"] ?? ""
             return request.path == "/from"
                 ? .empty(302, ["Location": "http://\(host)/to", "Content-Length": "0"])
-                : .json("[]", Fresh.minute + ["Link": "<http://\(host)/list?page=2>; rel=\"next\""])
+                : .json("[]", Fresh.hour + ["Link": "<http://\(host)/list?page=2>; rel=\"next\""])
         }
         let larder = try Larder(origin)
         let redirect = try larder.get("/from")
@@ -352,7 +352,7 @@ import Testing
         let origin = try Origin { request in
             .json(
                 #"{"id":1,"url":"http:\/\/\#(request["Host"] ?? "")/users/1","next":"http://\#(request["Host"] ?? "")/x"}"#,
-                Fresh.minute
+                Fresh.hour
             )
         }
         let plain = try Larder(origin)
@@ -403,7 +403,7 @@ import Testing
     @Test func `routes may overrule the upstream`() throws {
         let count = Monitor(0)
         let origin = try Origin { request in
-            .json("{\"n\":\(count.next())}", request.path == "/never" ? Fresh.minute : ["Cache-Control": "no-store"])
+            .json("{\"n\":\(count.next())}", request.path == "/never" ? Fresh.hour : ["Cache-Control": "no-store"])
         }
         let routes = [
             "routes:", "  - { path: forced, cache: force, fresh: 5m }", "  - { path: never, cache: never }",

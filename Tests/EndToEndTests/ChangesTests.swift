@@ -110,9 +110,9 @@ import Testing
         let value = Monitor(0)
         let origin = try Origin { request in
             let number = value.next()
-            if request.path == "/users" { return .json(Self.users(20, "n\(number)"), Fresh.minute) }
+            if request.path == "/users" { return .json(Self.users(20, "n\(number)"), Fresh.hour) }
             let id = request.path.split(separator: "/").last ?? "1"
-            return .json(#"{"id":\#(id),"login":"l\#(number)"}"#, Fresh.minute)
+            return .json(#"{"id":\#(id),"login":"l\#(number)"}"#, Fresh.hour)
         }
         let larder = try Larder(config: Configs.blog(origin))
         var state = seed

@@ -7,9 +7,9 @@ import Testing
     static func origin() throws -> Origin {
         try Origin { request in
             switch request.path {
-            case "/users": .json(#"[{"id":1,"login":"ada-marker"},{"id":2,"login":"bela-marker"}]"#, Fresh.minute)
-            case "/users/1": .json(#"{"id":1,"login":"ada-marker"}"#, Fresh.minute)
-            default: .json(#"{"id":7,"title":"post-marker"}"#, Fresh.minute)
+            case "/users": .json(#"[{"id":1,"login":"ada-marker"},{"id":2,"login":"bela-marker"}]"#, Fresh.hour)
+            case "/users/1": .json(#"{"id":1,"login":"ada-marker"}"#, Fresh.hour)
+            default: .json(#"{"id":7,"title":"post-marker"}"#, Fresh.hour)
             }
         }
     }
@@ -70,7 +70,7 @@ import Testing
 
     @Test func `a fetch that began before does not bring it back`() throws {
         let gate = Gate()
-        let origin = try Origin { _ in Answer.json(#"{"id":1,"login":"ada"}"#, Fresh.minute).after(gate) }
+        let origin = try Origin { _ in Answer.json(#"{"id":1,"login":"ada"}"#, Fresh.hour).after(gate) }
         let larder = try Larder(config: Configs.blog(origin))
         let fetch = Background { try larder.get("/users/1") }
         origin.waitForRequests(1)

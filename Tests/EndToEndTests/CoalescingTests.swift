@@ -6,8 +6,8 @@ import Testing
 @Suite(.scripts) struct CoalescingTests {
     @Test func `200 clients for one slow URL make one request`() throws {
         let gate = Gate()
-        let origin = try Origin { _ in Answer.json(#"{"id":1}"#, Fresh.minute).after(gate) }
-        let larder = try Larder(origin)
+        let origin = try Origin { _ in Answer.json(#"{"id":1}"#, Fresh.hour).after(gate) }
+        let larder = try Larder.patient(origin)
         let answers = Background {
             try together(200) { _ in try larder.get("/slow") }
         }
@@ -52,7 +52,7 @@ import Testing
             }
             return .json(#"{"n":\#(request.number)}"#, ["Cache-Control": "no-store"])
         }
-        let larder = try Larder(origin)
+        let larder = try Larder.patient(origin)
         let leader = Background { try larder.get("/x") }
         origin.waitForRequests(1)
         let others = Background { try together(30) { _ in try larder.get("/x") } }
@@ -65,13 +65,13 @@ import Testing
 
     @Test func `an answer that may be stored brings the sharing back`() throws {
         let origin = try Origin { _ in .json("{}", ["Cache-Control": "no-store"]) }
-        let larder = try Larder(origin)
+        let larder = try Larder.patient(origin)
         _ = try larder.get("/x")
         origin.always(.json("[]", Fresh.never))
         _ = try larder.get("/x")
         origin.forget()
         let gate = Gate()
-        origin.behave { _ in Answer.json("[1]", Fresh.minute).after(gate) }
+        origin.behave { _ in Answer.json("[1]", Fresh.hour).after(gate) }
         let answers = Background { try together(10) { _ in try larder.get("/x") } }
         #expect(try larder.waitForFollowers(9))
         gate.open()
@@ -81,14 +81,14 @@ import Testing
 
     @Test func `a leader that leaves hands over to those who follow`() throws {
         let origin = try Origin { _ in .json("{}") }
-        let larder = try Larder(origin)
+        let larder = try Larder.patient(origin)
         for (round, isHeadOut) in [false, true].enumerated() {
             let path = "/\(isHeadOut)"
             let early = Gate()
             origin.behave { _ in
                 isHeadOut
-                    ? Answer.json(#"{"id":1}"#, Fresh.minute).split(at: 101, by: early)
-                    : Answer.json(#"{"id":1}"#, Fresh.minute).after(early)
+                    ? Answer.json(#"{"id":1}"#, Fresh.hour).split(at: 101, by: early)
+                    : Answer.json(#"{"id":1}"#, Fresh.hour).after(early)
             }
             var leader: Client? = try larder.client()
             try leader?.send("GET \(path) HTTP/1.1\r\nHost: localhost\r\n\r\n")
@@ -108,14 +108,14 @@ import Testing
 
     @Test func `what nobody waits for any more is given up, and the next one asks anew`() throws {
         let gate = Gate()
-        let origin = try Origin { _ in Answer.json("1", Fresh.minute).after(gate) }
+        let origin = try Origin { _ in Answer.json("1", Fresh.hour).after(gate) }
         let larder = try Larder(origin)
         var client: Client? = try larder.client()
         try client?.send("GET /x HTTP/1.1\r\nHost: localhost\r\n\r\n")
         origin.waitForRequests(1)
         client?.socket.resetOnClose()
         client = nil
-        origin.always(.json("2", Fresh.minute))
+        origin.always(.json("2", Fresh.hour))
         // One who comes before the leaving is noticed waits with those who left.
         #expect(eventually { (try? larder.client(limit: .milliseconds(500)).get("/x").text) == "2" })
         gate.open()
@@ -125,9 +125,9 @@ import Testing
         let gate = Gate()
         let origin = try Origin { request in
             let mark = ["Authorization", "Accept-Language", "X-Shape"].map { request[$0] ?? "-" }
-            return Answer.json("\"\(mark.joined(separator: " "))\"", Fresh.minute + ["Vary": "X-Shape"]).after(gate)
+            return Answer.json("\"\(mark.joined(separator: " "))\"", Fresh.hour + ["Vary": "X-Shape"]).after(gate)
         }
-        let larder = try Larder(origin)
+        let larder = try Larder.patient(origin)
         let kinds: [(FieldLines, String)] = [
             ([:], "- - -"), (["Authorization": "a"], "a - -"), (["Authorization": "b"], "b - -"),
             (["Accept-Language": "en"], "- en -"), (["X-Shape": "round"], "- - round"),
@@ -146,12 +146,12 @@ import Testing
     @Test func `one who insists on the upstream may share a fetch, but not what it brought before`() throws {
         let (head, rest) = (Gate(), Gate())
         let origin = try Origin { request in
-            guard request.number == 0 else { return .json("2", Fresh.minute) }
+            guard request.number == 0 else { return .json("2", Fresh.hour) }
             return Answer(
-                steps: [.wait(head)] + Answer.json("100", Fresh.minute).split(at: 100, by: rest).steps
+                steps: [.wait(head)] + Answer.json("100", Fresh.hour).split(at: 100, by: rest).steps
             )
         }
-        let larder = try Larder(origin)
+        let larder = try Larder.patient(origin)
         let leader = try larder.client()
         try leader.send("GET /x HTTP/1.1\r\nHost: localhost\r\n\r\n")
         origin.waitForRequests(1)

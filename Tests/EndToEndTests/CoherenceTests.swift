@@ -9,7 +9,7 @@ import Testing
         let bodies: Monitor<[String: String]>
         let origin: Origin
 
-        init(_ bodies: [String: String], _ fields: FieldLines = Fresh.minute) throws {
+        init(_ bodies: [String: String], _ fields: FieldLines = Fresh.hour) throws {
             let bodies = Monitor(bodies)
             let versions = Monitor(0)
             self.bodies = bodies
@@ -139,8 +139,8 @@ import Testing
         let bodies = blog.bodies
         blog.origin.behave { request in
             request.path == "/users"
-                ? Answer.json(#"[{"id":1,"name":"old"}]"#, Fresh.minute).after(gate)
-                : .json(bodies.current[request.path] ?? "", Fresh.minute)
+                ? Answer.json(#"[{"id":1,"name":"old"}]"#, Fresh.hour).after(gate)
+                : .json(bodies.current[request.path] ?? "", Fresh.hour)
         }
         let larder = try Larder(config: Configs.blog(blog.origin))
         let slow = Background { try larder.get("/users") }

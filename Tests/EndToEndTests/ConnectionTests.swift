@@ -54,7 +54,7 @@ import Testing
         let dropped = [
             "X-One", "X-Two", "Keep-Alive", "Proxy-Connection", "TE", "Upgrade", "Trailer", "Proxy-Authenticate",
         ]
-        let origin = try Origin { _ in .json("1", Fresh.minute + own) }
+        let origin = try Origin { _ in .json("1", Fresh.hour + own) }
         let larder = try Larder(origin)
         let answers = [try larder.get("/x", own), try larder.get("/x")]
         #expect(answers[1].isHit)
@@ -72,7 +72,7 @@ import Testing
     func `a body in an unknown coding comes through as it is, and is stored so`(coding: String) throws {
         let body = (0..<3_000).map { UInt8(truncatingIfNeeded: $0 &* 11) }
         let fields: FieldLines = ["Content-Encoding": coding, "Content-Type": "application/json"]
-        let origin = try Origin { _ in .body(body, Fresh.minute + fields) }
+        let origin = try Origin { _ in .body(body, Fresh.hour + fields) }
         let larder = try Larder(config: Configs.blog(origin, upstream: ["rewrite_links: true"]))
         for turn in 1...2 {
             let answer = try larder.get("/users")
@@ -93,7 +93,7 @@ import Testing
     @Test(arguments: ["", "identity", "Identity"])
     func `a coding that is none is none`(coding: String) throws {
         let origin = try Origin { _ in
-            .json(CoherenceTests.list, Fresh.minute + ["Content-Encoding": coding])
+            .json(CoherenceTests.list, Fresh.hour + ["Content-Encoding": coding])
         }
         let larder = try Larder(config: Configs.blog(origin))
         for _ in 1...2 { #expect(try larder.get("/users").text == CoherenceTests.list) }

@@ -27,9 +27,9 @@ import Testing
         try Origin { request in
             guard ["GET", "HEAD"].contains(request.method) else { return write(request) }
             guard let body = bodies.current[request.path] else {
-                return .json(#"{"message":"gone"}"#, Fresh.minute, status: 404)
+                return .json(#"{"message":"gone"}"#, Fresh.hour, status: 404)
             }
-            return .json(body, Fresh.minute)
+            return .json(body, Fresh.hour)
         }
     }
 
@@ -137,7 +137,7 @@ import Testing
         let gate = Gate()
         let origin = try Origin { request in
             guard request.method == "GET" else { return .empty(204) }
-            let answer = Answer.json(bodies.current[request.path] ?? "", Fresh.minute)
+            let answer = Answer.json(bodies.current[request.path] ?? "", Fresh.hour)
             return request.target.contains("slow") ? answer.after(gate) : answer
         }
         let larder = try Larder(origin, config: Self.config(origin, "remove"))

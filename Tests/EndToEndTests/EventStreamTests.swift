@@ -18,7 +18,7 @@ import Testing
 
     @Test func `each event arrives when it is sent, however long that takes, and nothing is stored`() throws {
         let (first, second) = (Gate(), Gate())
-        let origin = try Origin { Self.events($0.number == 0 ? first : second, Fresh.minute) }
+        let origin = try Origin { Self.events($0.number == 0 ? first : second, Fresh.hour) }
         let larder = try Larder(config: Configs.plain(origin, top: ["timeouts: { stall: 100ms }"]))
         let clients = try [first, second].map { gate in (gate, try larder.client()) }
         for (_, client) in clients {

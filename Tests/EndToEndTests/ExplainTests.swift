@@ -30,7 +30,7 @@ import Testing
     }
 
     @Test func `asking fetches nothing, stores nothing and makes no principal`() throws {
-        let origin = try Origin { _ in .json("{}", Fresh.minute) }
+        let origin = try Origin { _ in .json("{}", Fresh.hour) }
         let larder = try Larder(origin)
         let before = try larder.sql("SELECT count(*) FROM _principals")
         let explanation = try Self.explain(larder, "/x?access_token=secret", ["Authorization: Bearer hush"])
@@ -125,10 +125,10 @@ import Testing
         let origin = try Origin { request in
             let tag: FieldLines = ["ETag": "\"a\"", "Vary": "X-A"]
             return switch request.path {
-            case "/fresh": .json("{}", tag + Fresh.minute)
+            case "/fresh": .json("{}", tag + Fresh.hour)
             case "/stale": .json("{}", tag + ["Cache-Control": "max-age=60", "Age": "100"])
             case "/while": .json("{}", ["Cache-Control": "max-age=60, stale-while-revalidate=600", "Age": "100"])
-            default: .json("{}", Fresh.minute)
+            default: .json("{}", Fresh.hour)
             }
         }
         let rules = ["routes:", "  - { path: never, cache: never }"]
@@ -158,7 +158,7 @@ import Testing
 
     @Test func `every variant is told, in memory or on disk, and after a restart`() throws {
         let origin = try Origin { request in
-            .json("{\"id\":1,\"v\":\"\(request["X-A"] ?? "")\"}", Fresh.minute + ["Vary": "X-A"])
+            .json("{\"id\":1,\"v\":\"\(request["X-A"] ?? "")\"}", Fresh.hour + ["Vary": "X-A"])
         }
         let larder = try Larder(config: Configs.blog(origin))
         for value in ["1", "2"] { _ = try larder.get("/users/1", ["X-A": value]) }
@@ -182,8 +182,8 @@ import Testing
 
     @Test func `a composed answer and a dirty one are told`() throws {
         let origin = try Origin([
-            "/users": .json(#"[{"id":1,"name":"old"}]"#, Fresh.minute),
-            "/users/1": .json(#"{"id":1,"name":"new"}"#, Fresh.minute),
+            "/users": .json(#"[{"id":1,"name":"old"}]"#, Fresh.hour),
+            "/users/1": .json(#"{"id":1,"name":"new"}"#, Fresh.hour),
         ])
         let larder = try Larder(config: Configs.blog(origin))
         _ = try larder.get("/users")
@@ -199,7 +199,7 @@ import Testing
     }
 
     @Test func `principals are told by their label, and see their own only`() throws {
-        let origin = try Origin { _ in .json("{}", Fresh.minute) }
+        let origin = try Origin { _ in .json("{}", Fresh.hour) }
         let larder = try Larder(origin)
         _ = try larder.get("/x", ["Authorization": "Bearer ada"])
         let ada = try Self.explain(larder, "/x", ["Authorization: Bearer ada"])
@@ -212,7 +212,7 @@ import Testing
     }
 
     @Test func `writes and passed methods are told`() throws {
-        let origin = try Origin { _ in .json("{}", Fresh.minute) }
+        let origin = try Origin { _ in .json("{}", Fresh.hour) }
         let larder = try Larder(origin)
         let write = try Self.explain(larder, "/things/1", more: "&method=DELETE")
         #expect(member("online.action", of: write) as? String == "write")
@@ -224,7 +224,7 @@ import Testing
     }
 
     @Test func `a live request is told`() throws {
-        let origin = try Origin { _ in .json("{}", Fresh.minute) }
+        let origin = try Origin { _ in .json("{}", Fresh.hour) }
         let larder = try Larder(origin)
         let live = ["Larder-Live: once", "Accept: text/event-stream"]
         let before = try Self.explain(larder, "/x", live)
@@ -240,7 +240,7 @@ import Testing
     // MARK: Bad questions
 
     @Test func `what cannot be asked is a problem with a reason`() throws {
-        let origin = try Origin { _ in .json("{}", Fresh.minute) }
+        let origin = try Origin { _ in .json("{}", Fresh.hour) }
         let larder = try Larder(origin)
         let long = String(repeating: "x", count: 9_000)
         for (query, status) in [

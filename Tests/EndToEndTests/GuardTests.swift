@@ -4,7 +4,7 @@ import Testing
 
 /// Localhost is not a wall: what a web page, or another program, can make a browser send.
 @Suite(.scripts) struct GuardTests {
-    static func origin() throws -> Origin { try Origin { _ in .json(#"{"secret":1}"#, Fresh.minute) } }
+    static func origin() throws -> Origin { try Origin { _ in .json(#"{"secret":1}"#, Fresh.hour) } }
 
     @Test(arguments: [
         "evil.example", "evil.example:8787", "169.254.169.254", "localhost.evil.example", "0x7f000001.evil",

@@ -63,7 +63,7 @@ import Testing
         throws
     {
         let (what, message) = Self.ambiguous[index]
-        let origin = try Origin { _ in .json("[]", Fresh.minute) }
+        let origin = try Origin { _ in .json("[]", Fresh.hour) }
         let larder = try Larder(origin)
         let client = try larder.client()
         let smuggled = "GET /smuggled HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -106,7 +106,7 @@ import Testing
     }
 
     @Test func `a head that takes for ever is given up`() throws {
-        let origin = try Origin { _ in .json("[]", Fresh.minute) }
+        let origin = try Origin { _ in .json("[]", Fresh.hour) }
         let larder = try Larder(
             config: Configs.plain(origin, top: ["timeouts: { request_head: 1s, request_body: 1s }"])
         )
@@ -129,7 +129,7 @@ import Testing
     @Test func `requests sent in one go are answered in their order`() throws {
         let gate = Gate()
         let origin = try Origin { request in
-            request.path == "/slow" ? Answer.text("/slow").after(gate) : .text(request.path, Fresh.minute)
+            request.path == "/slow" ? Answer.text("/slow").after(gate) : .text(request.path, Fresh.hour)
         }
         let larder = try Larder(origin)
         _ = try larder.get("/hit")
@@ -146,7 +146,7 @@ import Testing
     }
 
     @Test func `a thousand requests in one go are answered`() throws {
-        let origin = try Origin { _ in .text("hit", Fresh.minute) }
+        let origin = try Origin { _ in .text("hit", Fresh.hour) }
         let larder = try Larder(origin)
         _ = try larder.get("/x")
         let client = try larder.client()
@@ -179,12 +179,12 @@ import Testing
         let gate = Gate()
         let origin = try Origin { _ in
             Answer(steps: [
-                .send(Answer.head(200, "OK", Fresh.minute + ["Content-Length": "4"])), .send(Array("ab".utf8)),
+                .send(Answer.head(200, "OK", Fresh.hour + ["Content-Length": "4"])), .send(Array("ab".utf8)),
                 .wait(gate),
                 .send(Array("cd".utf8)),
             ])
         }
-        let larder = try Larder(origin)
+        let larder = try Larder.patient(origin)
         var leaving: Client? = try larder.client()
         try leaving?.send("GET /x HTTP/1.1\r\nHost: localhost\r\n\r\n")
         #expect(try leaving?.head().status == 200)
@@ -199,7 +199,7 @@ import Testing
     }
 
     @Test func `connections beyond the limit are told so`() throws {
-        let origin = try Origin { _ in .text("here", Fresh.minute) }
+        let origin = try Origin { _ in .text("here", Fresh.hour) }
         let larder = try Larder(
             config: Configs.plain(origin, top: ["limits: { connections: 8 }"]),
             arguments: ["--workers", "1"]
@@ -215,7 +215,7 @@ import Testing
     }
 
     @Test func `five hundred idle connections disturb nobody`() throws {
-        let origin = try Origin { _ in .text("here", Fresh.minute) }
+        let origin = try Origin { _ in .text("here", Fresh.hour) }
         let larder = try Larder(origin)
         let idle = try (1...400).map { _ in try larder.client() }
         #expect(try larder.get("/x").text == "here")

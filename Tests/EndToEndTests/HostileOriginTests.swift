@@ -26,7 +26,7 @@ import Testing
 
     @Test(arguments: Array(oddBodies.indices)) func `odd bodies come back as they were sent`(index: Int) throws {
         let (what, body) = Self.oddBodies[index]
-        let origin = try Origin { _ in .json(body, Fresh.minute) }
+        let origin = try Origin { _ in .json(body, Fresh.hour) }
         let larder = try Larder(config: Configs.blog(origin))
         for path in ["/users", "/users/1", "/posts"] {
             let first = try larder.get(path)
@@ -42,7 +42,7 @@ import Testing
 
     @Test func `bytes that are not UTF-8 come back as they were sent`() throws {
         let body = Array(#"[{"id":1,"name":""#.utf8) + [0xff, 0xfe, 0xc0, 0x80] + Array(#""}]"#.utf8)
-        let origin = try Origin { _ in .body(body, Fresh.minute + ["Content-Type": "application/json"]) }
+        let origin = try Origin { _ in .body(body, Fresh.hour + ["Content-Type": "application/json"]) }
         let larder = try Larder(config: Configs.blog(origin))
         for _ in 1...2 { #expect(try larder.get("/users").body == body) }
         #expect(try larder.waitForDocuments(1))
@@ -82,7 +82,7 @@ import Testing
         // Either the head had left already, and then the body visibly breaks off; or it is a problem.
         let answer = try? larder.get("/x")
         #expect(answer == nil || answer?.status == 502, "\(what)")
-        origin.always(.json("[1,2,3]", Fresh.minute))
+        origin.always(.json("[1,2,3]", Fresh.hour))
         let again = try larder.get("/x")
         #expect(again.text == "[1,2,3]", "\(what)")
         #expect(!again.isHit, "\(what)")
@@ -105,7 +105,7 @@ import Testing
         if let answer = try? larder.get("/x") {
             #expect(answer.status == 502 && answer.isProblem, "\(what): \(answer.status) \(answer.text)")
         }
-        origin.always(.json("[]", Fresh.minute))
+        origin.always(.json("[]", Fresh.hour))
         #expect(try larder.get("/x").text == "[]", "\(what)")
     }
 
@@ -116,11 +116,11 @@ import Testing
         // One block of deflate, stored as it is and not the last, in a length and with an ending that are in order.
         let count = UInt8(text.count)
         let packed: [UInt8] = [0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 0, 3, 0, count, 0, ~count, 0xFF] + text
-        let fields = Fresh.minute + ["Content-Type": "application/json", "Content-Encoding": "gzip"]
+        let fields = Fresh.hour + ["Content-Type": "application/json", "Content-Encoding": "gzip"]
         let origin = try Origin { _ in .body(packed, fields) }
         let larder = try Larder(config: Configs.plain(origin, upstream: ["rewrite_links: \(isRewritten)"]))
         #expect(try larder.get("/x").body == text)
-        origin.always(.json("[]", Fresh.minute))
+        origin.always(.json("[]", Fresh.hour))
         #expect(try larder.get("/x").text == "[]")
     }
 
@@ -143,7 +143,7 @@ import Testing
         let megabyte = [UInt8](repeating: UInt8(ascii: "x"), count: 1 << 20)
         let origin = try Origin { _ in
             Answer(steps: [
-                .send(Answer.head(200, "OK", Fresh.minute + ["Content-Length": "\(200 << 20)"])),
+                .send(Answer.head(200, "OK", Fresh.hour + ["Content-Length": "\(200 << 20)"])),
                 .flood(megabyte, times: 200),
             ])
         }
@@ -157,7 +157,7 @@ import Testing
             highest = max(highest, larder.residentMemory)
         }
         #expect(highest < 200 << 20)
-        origin.always(.json("[]", Fresh.minute))
+        origin.always(.json("[]", Fresh.hour))
         #expect(try larder.get("/big").text == "[]")
     }
 
@@ -192,7 +192,7 @@ import Testing
         let bomb = folder.bytes("bomb.gz")
         #expect(bomb.count < 1 << 20)
         let origin = try Origin { request in
-            request.path == "/bomb" ? .body(bomb, Fresh.minute + ["Content-Encoding": "gzip"]) : .json("[]")
+            request.path == "/bomb" ? .body(bomb, Fresh.hour + ["Content-Encoding": "gzip"]) : .json("[]")
         }
         let larder = try Larder(origin)
         let client = try larder.client()
@@ -225,7 +225,7 @@ import Testing
     }
 
     @Test func `a body that is not in the coding it claims reaches the client as it came, and is not stored`() throws {
-        let origin = try Origin { _ in .text("plain after all", Fresh.minute + ["Content-Encoding": "gzip"]) }
+        let origin = try Origin { _ in .text("plain after all", Fresh.hour + ["Content-Encoding": "gzip"]) }
         let larder = try Larder(origin)
         for _ in 0..<2 {
             let answer = try larder.get("/x", ["Accept-Encoding": "gzip"])
@@ -304,7 +304,7 @@ import Testing
     @Test func `a full disk costs the store, not the answers`() throws {
         let body = Monitor(0)
         let origin = try Origin { request in
-            .json(#"{"id":\#(body.next()),"name":"\#(String(repeating: request.path, count: 2000))"}"#, Fresh.minute)
+            .json(#"{"id":\#(body.next()),"name":"\#(String(repeating: request.path, count: 2000))"}"#, Fresh.hour)
         }
         let folder = TemporaryFolder()
         let larder = try Larder(

@@ -18,7 +18,7 @@ import Testing
         let gate = Gate()
         let origin = try Origin { _ in
             Self.finally(
-                .json("1", Fresh.minute),
+                .json("1", Fresh.hour),
                 after: [
                     .send(Answer.head(102, "Processing", ["X-Progress": "1"])), Self.hint("/a"),
                     Self.hint("/b", ["Connection": "X-Own", "X-Own": "1", "X-Extra": "2"]),
@@ -71,11 +71,11 @@ import Testing
         let (first, second) = (Gate(), Gate())
         let origin = try Origin { _ in
             Self.finally(
-                .json("1", Fresh.minute),
+                .json("1", Fresh.hour),
                 after: [Self.hint("/a"), .wait(first), Self.hint("/b", ["Set-Cookie": "s=1"]), .wait(second)]
             )
         }
-        let larder = try Larder(origin)
+        let larder = try Larder.patient(origin)
         let leader = try larder.client()
         try leader.send("GET /x HTTP/1.1\r\nHost: localhost\r\n\r\n")
         #expect(try leader.head().fields["Link"] == "</a>; rel=preload")

@@ -8,7 +8,7 @@ import Testing
         let gate = Gate()
         let origin = try Origin { request in
             request.path == "/slow"
-                ? Answer.json(#"{"slow":true}"#, Fresh.minute).after(gate) : .json("[]", Fresh.minute)
+                ? Answer.json(#"{"slow":true}"#, Fresh.hour).after(gate) : .json("[]", Fresh.hour)
         }
         let larder = try Larder(origin)
         let slow = Background { try larder.get("/slow") }
@@ -43,7 +43,7 @@ import Testing
     }
 
     @Test func `idle connections do not keep it`() throws {
-        let origin = try Origin { _ in .json("[]", Fresh.minute) }
+        let origin = try Origin { _ in .json("[]", Fresh.hour) }
         let larder = try Larder(config: Configs.plain(origin, top: ["timeouts: { drain: 1h }"]))
         let clients = try (1...20).map { _ in try larder.client() }
         for client in clients { #expect(try client.get("/x").status == 200) }
@@ -69,7 +69,7 @@ import Testing
             let users = (first..<first + 40).map { id in
                 #"{"id":\#(id % 700),"login":"user\#(id % 700)","name":"round \#(first)","company":null}"#
             }
-            return .json("[\(users.joined(separator: ","))]", Fresh.minute)
+            return .json("[\(users.joined(separator: ","))]", Fresh.hour)
         }
         let larder = try Larder(config: Configs.blog(origin))
         for round in 1...50 {

@@ -9,7 +9,7 @@ import Testing
         let origin = try Origin { request in
             if request.method == "PATCH" { name.withLock { $0 = String(decoding: request.body, as: UTF8.self) } }
             let user = #"{"id":1,"name":"\#(name.current)"}"#
-            return .json(request.path == "/users" ? "[\(user)]" : user, Fresh.minute)
+            return .json(request.path == "/users" ? "[\(user)]" : user, Fresh.hour)
         }
         let larder = try Larder(config: Configs.blog(origin))
         let followers = try (0..<1000).map { _ in try Follower(larder, "/users") }
@@ -28,7 +28,7 @@ import Testing
     }
 
     @Test func `more streams than there may be are refused`() throws {
-        let origin = try Origin { _ in .json("{}", Fresh.minute) }
+        let origin = try Origin { _ in .json("{}", Fresh.hour) }
         let larder = try Larder(config: Configs.plain(origin, top: ["live: { streams: 2 }"]))
         let followers = try (0..<2).map { _ in try Follower(larder, "/x") }
         #expect(followers.allSatisfy { $0.wait(for: 1) })
@@ -41,7 +41,7 @@ import Testing
     @Test func `a client that does not read is cut off, and takes nothing from the others`() throws {
         let version = Monitor(0)
         let filler = String(repeating: "x", count: 100_000)
-        let origin = try Origin { _ in .json(#"{"n":\#(version.next()),"x":"\#(filler)"}"#, Fresh.minute) }
+        let origin = try Origin { _ in .json(#"{"n":\#(version.next()),"x":"\#(filler)"}"#, Fresh.hour) }
         let larder = try Larder(config: Configs.plain(origin, top: ["limits: { relay_window: 64KiB }"]))
         let reading = try Follower(larder, "/x")
         let idle = try Socket.connect(port: larder.port)
@@ -66,7 +66,7 @@ import Testing
     @Test func `a reader who is slow, but reads, misses what is between and gets the last`() throws {
         let version = Monitor(0)
         let filler = String(repeating: "x", count: 400_000)
-        let origin = try Origin { _ in .json(#"{"n":\#(version.next()),"x":"\#(filler)"}"#, Fresh.minute) }
+        let origin = try Origin { _ in .json(#"{"n":\#(version.next()),"x":"\#(filler)"}"#, Fresh.hour) }
         let larder = try Larder(config: Configs.plain(origin, top: ["limits: { relay_window: 256KiB }"]))
         let client = try larder.client()
         try client.send("GET /x HTTP/1.1\r\nHost: 127.0.0.1:\(larder.port)\r\nLarder-Live: on\r\n\r\n")
@@ -87,7 +87,7 @@ import Testing
     }
 
     @Test func `silence is broken, and clients that are gone are found`() throws {
-        let origin = try Origin { _ in .json("{}", Fresh.minute) }
+        let origin = try Origin { _ in .json("{}", Fresh.hour) }
         let larder = try Larder(
             config: Configs.plain(
                 origin,
@@ -104,13 +104,13 @@ import Testing
     }
 
     @Test func `told to stop, it does not wait for streams`() throws {
-        let origin = try Origin { _ in .json("{}", Fresh.minute) }
+        let origin = try Origin { _ in .json("{}", Fresh.hour) }
         let larder = try Larder(config: Configs.plain(origin, top: ["timeouts: { drain: 1h }"]))
         let followers = try (0..<50).map { try Follower(larder, "/\($0 % 5)") }
         #expect(followers.allSatisfy { $0.wait(for: 1) })
         // One that never reads.
         let filler = String(repeating: "x", count: 8 << 20)
-        origin.always(.json("\"\(filler)\"", Fresh.minute))
+        origin.always(.json("\"\(filler)\"", Fresh.hour))
         let idle = try Socket.connect(port: larder.port)
         try idle.receiveBuffer(4096)
         try idle.send(Client.message("GET", "/big", ["Larder-Live": "on"], host: "127.0.0.1:\(larder.port)"))
@@ -124,7 +124,7 @@ import Testing
     @Test(arguments: 1...4) func `told to stop, it does not wait for connections that have just closed`(round: Int)
         throws
     {
-        let origin = try Origin { _ in .json("{}", Fresh.minute) }
+        let origin = try Origin { _ in .json("{}", Fresh.hour) }
         let larder = try Larder(config: Configs.plain(origin, top: ["timeouts: { drain: 1h }"]))
         let followers = try (0..<2).map { _ in try Follower(larder, "/a") }
         #expect(followers.allSatisfy { $0.wait(for: 1) })
@@ -236,6 +236,6 @@ private final class Blog: Sendable {
             case _ where path.hasPrefix("/posts/"): post(number)
             default: user(number)
             }
-        return text.map { .json($0, Fresh.minute) } ?? .json(#"{"message":"no such user"}"#, Fresh.minute, status: 404)
+        return text.map { .json($0, Fresh.hour) } ?? .json(#"{"message":"no such user"}"#, Fresh.hour, status: 404)
     }
 }

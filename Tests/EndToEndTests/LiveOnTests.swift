@@ -75,7 +75,7 @@ import Testing
     }
 
     @Test func `an upstream that is away is told once, and so is its return`() throws {
-        let origin = try Origin { _ in .json(Self.old, Fresh.minute) }
+        let origin = try Origin { _ in .json(Self.old, Fresh.hour) }
         let larder = try Larder(config: Configs.plain(origin, top: Self.quick()))
         _ = try larder.get("/x")
         origin.stop()
@@ -104,7 +104,7 @@ import Testing
         origin.always(.json(#"{"other":1}"#, status: 503))
         #expect(follower.wait(for: 2))
         #expect(follower.events.map(\.problemStatus) == [500, 503])
-        origin.always(.json(Self.old, Fresh.minute))
+        origin.always(.json(Self.old, Fresh.hour))
         #expect(follower.wait(for: Self.old))
         #expect(follower.names == ["error", "error", "changed"])
     }
@@ -145,7 +145,7 @@ import Testing
                 return .json(#"{"id":1,"login":"ada","name":"\#(name.current)"}"#)
             }
             let text = Self.list(name.current)
-            return .json(request.path == "/users" ? text : #"{"id":1,"name":"\#(name.current)"}"#, Fresh.minute)
+            return .json(request.path == "/users" ? text : #"{"id":1,"name":"\#(name.current)"}"#, Fresh.hour)
         }
         let larder = try Larder(config: Configs.blog(origin))
         let (list, user) = (try Follower(larder, "/users"), try Follower(larder, "/users/1"))
@@ -162,11 +162,11 @@ import Testing
     }
 
     @Test func `what another request brings is told`() throws {
-        let origin = try Origin { _ in .json(Self.old, Fresh.minute) }
+        let origin = try Origin { _ in .json(Self.old, Fresh.hour) }
         let larder = try Larder(origin)
         let follower = try Follower(larder, "/x")
         #expect(follower.wait(for: 1))
-        origin.always(.json(Self.new, Fresh.minute))
+        origin.always(.json(Self.new, Fresh.hour))
         #expect(try larder.get("/x", ["Cache-Control": "no-cache"]).text == Self.new)
         #expect(follower.wait(for: Self.new))
         #expect(follower.names == ["fresh", "changed"])
@@ -174,7 +174,7 @@ import Testing
         // The same again is no event.
         _ = try larder.get("/x", ["Cache-Control": "no-cache"])
         _ = try larder.get("/x", ["Cache-Control": "no-cache"])
-        origin.always(.json(Self.old, Fresh.minute))
+        origin.always(.json(Self.old, Fresh.hour))
         _ = try larder.get("/x", ["Cache-Control": "no-cache"])
         #expect(follower.wait(for: Self.old))
         #expect(follower.names == ["fresh", "changed", "changed"])
@@ -182,13 +182,13 @@ import Testing
     }
 
     @Test func `a cleaning has the upstream asked, and changes nothing if that says the same`() throws {
-        let origin = try Origin { _ in .json(Self.old, Fresh.minute) }
+        let origin = try Origin { _ in .json(Self.old, Fresh.hour) }
         let larder = try Larder(origin)
         let follower = try Follower(larder, "/x")
         #expect(follower.wait(for: 1))
         _ = try CleanTests.clean(larder, #"{"all":true}"#)
         #expect(origin.waitForRequests(2))
-        origin.always(.json(Self.new, Fresh.minute))
+        origin.always(.json(Self.new, Fresh.hour))
         _ = try CleanTests.clean(larder, #"{"all":true}"#)
         #expect(follower.wait(for: Self.new))
         #expect(follower.names == ["fresh", "changed"])
@@ -247,7 +247,7 @@ import Testing
                 isGone.withLock { $0 = true }
                 return .empty(204)
             }
-            return isGone.current ? .json(#"{"message":"gone"}"#, status: status) : .json(Self.old, Fresh.minute)
+            return isGone.current ? .json(#"{"message":"gone"}"#, status: status) : .json(Self.old, Fresh.hour)
         }
         let larder = try Larder(origin)
         let follower = try Follower(larder, "/x")
@@ -318,7 +318,7 @@ import Testing
     }
 
     @Test func `only-if-cached asks nobody, and hears of what others bring`() throws {
-        let origin = try Origin { _ in .json(Self.old, Fresh.minute) }
+        let origin = try Origin { _ in .json(Self.old, Fresh.hour) }
         let larder = try Larder(origin)
         let follower = try Follower(larder, "/x", ["Cache-Control": "only-if-cached"])
         #expect(follower.wait(for: 1))

@@ -30,10 +30,10 @@ import Testing
     }
 
     @Test func `what is stored is shown at once, while the upstream has not answered`() throws {
-        let (origin, gate) = (try Origin { _ in .json(Self.old, Fresh.minute) }, Gate())
+        let (origin, gate) = (try Origin { _ in .json(Self.old, Fresh.hour) }, Gate())
         let larder = try Larder(origin)
         _ = try larder.get("/x")
-        origin.behave { _ in Answer.json(Self.new, Fresh.minute).after(gate) }
+        origin.behave { _ in Answer.json(Self.new, Fresh.hour).after(gate) }
         let client = try larder.client()
         try client.send("GET /x HTTP/1.1\r\nHost: 127.0.0.1:\(larder.port)\r\nLarder-Live: once\r\n\r\n")
         #expect(try client.head().status == 200)
@@ -73,7 +73,7 @@ import Testing
     }
 
     @Test func `a status that changes is told, also one without a body`() throws {
-        let origin = try Origin { _ in .json(Self.old, Fresh.minute) }
+        let origin = try Origin { _ in .json(Self.old, Fresh.hour) }
         let larder = try Larder(origin)
         _ = try larder.get("/x")
         origin.always(.json(#"{"message":"gone"}"#, status: 404))
@@ -105,7 +105,7 @@ import Testing
     }
 
     @Test(arguments: [500, 503, 429]) func `an error of the upstream's is an error`(status: Int) throws {
-        let origin = try Origin { _ in .json(Self.old, Fresh.minute) }
+        let origin = try Origin { _ in .json(Self.old, Fresh.hour) }
         let larder = try Larder(origin)
         _ = try larder.get("/x")
         origin.always(.json(#"{"message":"no"}"#, status: status))
@@ -140,7 +140,7 @@ import Testing
         ] as [[UInt8]]
     )
     func `bodies come through to the byte`(body: [UInt8]) throws {
-        let origin = try Origin { _ in .body(body, Fresh.minute) }
+        let origin = try Origin { _ in .body(body, Fresh.hour) }
         let larder = try Larder(origin)
         #expect(try larder.live("/x").map(\.body) == [body])
         let events = try larder.live("/x")
@@ -151,7 +151,7 @@ import Testing
     @Test func `a large body comes whole to a reader who is slow, and one past the limit is an error`() throws {
         let body = Array(#"["\#(String(repeating: "ü\"\\\u{1}é", count: 400_000))"]"#.utf8)
         let origin = try Origin {
-            $0.path == "/huge" ? .body([UInt8](repeating: 65, count: 6 << 20)) : .body(body, Fresh.minute)
+            $0.path == "/huge" ? .body([UInt8](repeating: 65, count: 6 << 20)) : .body(body, Fresh.hour)
         }
         let larder = try Larder(config: Configs.plain(origin, top: ["limits: { document: 5MB, relay_window: 64KiB }"]))
         _ = try larder.get("/x")
@@ -171,7 +171,7 @@ import Testing
         let text = String(repeating: "x", count: 900_000)
         let origin = try Origin { _ in
             Answer(steps: [
-                .send(Answer.head(200, "Fine", Fresh.minute + ["Content-Length": "900001"])), .send(Array(text.utf8)),
+                .send(Answer.head(200, "Fine", Fresh.hour + ["Content-Length": "900001"])), .send(Array(text.utf8)),
                 .wait(gate), .send(Array("y".utf8)),
             ])
         }
@@ -207,8 +207,8 @@ import Testing
 
     @Test func `fifty streams and a plain request make one request upstream`() throws {
         let gate = Gate()
-        let origin = try Origin { _ in Answer.json(Self.old, Fresh.minute).after(gate) }
-        let larder = try Larder(origin)
+        let origin = try Origin { _ in Answer.json(Self.old, Fresh.hour).after(gate) }
+        let larder = try Larder.patient(origin)
         let streams = Background { try together(50) { _ in try larder.live("/x") } }
         let plain = Background { try larder.get("/x") }
         #expect(origin.waitForRequests(1))
@@ -224,8 +224,8 @@ import Testing
 
     @Test func `a client who leaves takes nothing from those who stay`() throws {
         let gate = Gate()
-        let origin = try Origin { _ in Answer.json(Self.old, Fresh.minute).split(at: 60, by: gate) }
-        let larder = try Larder(origin)
+        let origin = try Origin { _ in Answer.json(Self.old, Fresh.hour).split(at: 60, by: gate) }
+        let larder = try Larder.patient(origin)
         var leaving: Client? = try larder.client()
         try leaving?.send("GET /x HTTP/1.1\r\nHost: 127.0.0.1:\(larder.port)\r\nLarder-Live: once\r\n\r\n")
         #expect(origin.waitForRequests(1))
@@ -240,7 +240,7 @@ import Testing
     }
 
     @Test func `offline nothing is asked, and that is said`() throws {
-        let origin = try Origin { _ in .json(Self.old, Fresh.minute) }
+        let origin = try Origin { _ in .json(Self.old, Fresh.hour) }
         let larder = try Larder(origin)
         _ = try larder.get("/x")
         #expect(try larder.admin("PUT", "/mode", body: #"{"mode":"offline"}"#).status == 200)
@@ -267,7 +267,7 @@ import Testing
         let list = #"[ {"id":1,"login":"ada","name":"old"} ]"#
         let origin = try Origin { request in
             request.path == "/users"
-                ? .json(list, Fresh.minute) : .json(#"{"id":1,"login":"ada","name":"new"}"#, Fresh.minute)
+                ? .json(list, Fresh.hour) : .json(#"{"id":1,"login":"ada","name":"new"}"#, Fresh.hour)
         }
         let larder = try Larder(config: Configs.blog(origin))
         _ = try larder.get("/users")
@@ -286,7 +286,7 @@ import Testing
     }
 
     @Test func `what a route never reuses is not shown`() throws {
-        let origin = try Origin { _ in .json(Self.old, Fresh.minute) }
+        let origin = try Origin { _ in .json(Self.old, Fresh.hour) }
         let larder = try Larder(
             config: Configs.plain(origin, top: ["routes: [ { path: \"**\", cache: never } ]"])
         )

@@ -94,8 +94,8 @@ import Testing
     @Test func `newer values of another answer are in it`() throws {
         let (_, larder) = try Self.daemon { request in
             request.path == "/users/7"
-                ? .json(Self.user, Fresh.minute)
-                : .json(#"{"id":1,"title":"x","author":{"id":7,"login":"countess"}}"#, Fresh.minute)
+                ? .json(Self.user, Fresh.hour)
+                : .json(#"{"id":1,"title":"x","author":{"id":7,"login":"countess"}}"#, Fresh.hour)
         }
         let before = try larder.get("/users/7", Self.mapped)
         _ = try larder.get("/posts/1")
@@ -145,7 +145,7 @@ import Testing
     }
 
     @Test func `defaults are told in a field`() throws {
-        let (_, larder) = try Self.daemon { _ in .json(#"{"id":1,"title":"x"}"#, Fresh.minute) }
+        let (_, larder) = try Self.daemon { _ in .json(#"{"id":1,"title":"x"}"#, Fresh.hour) }
         for _ in 0..<2 {
             let answer = try larder.get("/posts/1", Self.mapped)
             #expect(answer.text == #"{"id":1,"title":"x","state":"open"}"#)
@@ -184,8 +184,8 @@ import Testing
     @Test func `objects are shown by the models on the admin side and by the command`() throws {
         let (_, larder) = try Self.daemon { request in
             request.path == "/users/7"
-                ? .json(Self.user, Fresh.minute)
-                : .json(#"{"id":1,"title":"x","author":{"id":7,"login":"ada"}}"#, Fresh.minute)
+                ? .json(Self.user, Fresh.hour)
+                : .json(#"{"id":1,"title":"x","author":{"id":7,"login":"ada"}}"#, Fresh.hour)
         }
         _ = try larder.get("/users/7")
         _ = try larder.get("/posts/1")

@@ -99,7 +99,7 @@ import Testing
 
     @Test func `offline, the upstream is not asked`() throws {
         let origin = try Origin {
-            .json(#"{"path":"\#($0.target)"}"#, $0.path == "/stale" ? Fresh.never : Fresh.minute)
+            .json(#"{"path":"\#($0.target)"}"#, $0.path == "/stale" ? Fresh.never : Fresh.hour)
         }
         let larder = try Larder(origin)
         _ = try larder.get("/stale")
@@ -128,7 +128,7 @@ import Testing
     }
 
     @Test func `a daemon may start offline`() throws {
-        let origin = try Origin { _ in .json("{}", Fresh.minute) }
+        let origin = try Origin { _ in .json("{}", Fresh.hour) }
         let larder = try Larder(origin, "--mode", "offline")
         #expect(try larder.get("/x").status == 504)
         #expect(origin.connections == 0)
@@ -139,7 +139,7 @@ import Testing
     {
         let list = #"[{"id":7,"title":"t","author":{"id":1,"login":"ada"}}]"#
         let origin = try Origin {
-            $0.path == "/posts" ? .json(list, Fresh.minute) : .json(#"{"id":7,"author":3}"#, Fresh.minute)
+            $0.path == "/posts" ? .json(list, Fresh.hour) : .json(#"{"id":7,"author":3}"#, Fresh.hour)
         }
         let larder = try Larder(config: Configs.blog(origin))
         _ = try larder.get("/posts")

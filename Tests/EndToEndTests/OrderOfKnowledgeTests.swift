@@ -13,7 +13,7 @@ import Testing
         let origin = try Origin { request in
             if request.path == "/users/1" {
                 // Its clock is wrong, and orders nothing.
-                return .json(#"{"id":1,"name":"new"}"#, Fresh.minute + ["Date": "Mon, 01 Jan 2001 00:00:00 GMT"])
+                return .json(#"{"id":1,"name":"new"}"#, Fresh.hour + ["Date": "Mon, 01 Jan 2001 00:00:00 GMT"])
             }
             return .json(#"[{"id":1,"name":"old"}]"#, ["Cache-Control": "max-age=600", "Age": "60"])
         }
@@ -30,7 +30,7 @@ import Testing
             #"{ "items": [ {"id":1,"login":"ada","name":"Ada"}, {"id":2,"login":"bela"}, {"id":1,"login":"ada","name":"A. L."} ] }"#
         let origin = try Origin { request in
             request.path == "/search/users"
-                ? .json(body, Fresh.minute) : .json(#"[{"id":1,"login":"old","name":"known"}]"#, Fresh.minute)
+                ? .json(body, Fresh.hour) : .json(#"[{"id":1,"login":"old","name":"known"}]"#, Fresh.hour)
         }
         let larder = try Larder(config: Configs.blog(origin))
         _ = try larder.get("/users")
@@ -59,7 +59,7 @@ import Testing
 
     @Test func `where nothing disagrees nothing is listed`() throws {
         let body = #"{"items":[{"id":1,"name":"Ada","rank":1},{"id":1,"rank":2},{"id":1,"name":"\u0041da"}]}"#
-        let origin = try Origin { _ in .json(body, Fresh.minute) }
+        let origin = try Origin { _ in .json(body, Fresh.hour) }
         let larder = try Larder(config: Configs.blog(origin))
         _ = try larder.get("/search/users")
         #expect(try larder.get("/search/users").text == body)
@@ -71,8 +71,8 @@ import Testing
     {
         let origin = try Origin { request in
             request.path == "/users/1"
-                ? .json(#"{"id":1,"login":"ada","name":"Ada","company":"c"}"#, Fresh.minute)
-                : .json(#"{"id":1,"login":"ada","name":"ADA","company":"c"}"#, Fresh.minute)
+                ? .json(#"{"id":1,"login":"ada","name":"Ada","company":"c"}"#, Fresh.hour)
+                : .json(#"{"id":1,"login":"ada","name":"ADA","company":"c"}"#, Fresh.hour)
         }
         func config(_ local: String) -> String {
             Configs.blog(origin).replacing("routes:", with: "routes:\n  - { path: \"people/{id:#}\", model: User }")

@@ -125,14 +125,14 @@ import Testing
     }
 
     @Test func `absence has a lifetime of its own beside fresh and force`() throws {
-        let origin = try Self.origin(["/x": (404, Fresh.minute), "/y": (200, Fresh.minute)])
+        let origin = try Self.origin(["/x": (404, Fresh.hour), "/y": (200, Fresh.hour)])
         let larder = try Self.larder(origin, "path: \"**\", cache: force, fresh: 1h, negative: 10s")
         #expect(try larder.get("/x").says("larder;fwd=uri-miss;ttl=10;stored;detail=negative-by-route"))
         #expect(try larder.get("/y").says("larder;fwd=uri-miss;ttl=3600;stored;detail=forced"))
     }
 
     @Test func `Vary counts but for the fields that the route ignores`() throws {
-        let origin = try Self.origin(["/x": (200, Fresh.minute + ["Vary": "User-Agent, X-Colour"])])
+        let origin = try Self.origin(["/x": (200, Fresh.hour + ["Vary": "User-Agent, X-Colour"])])
         let larder = try Self.larder(origin, "path: x, vary: { ignore: [user-agent] }")
         let first = try larder.get("/x", ["User-Agent": "a", "X-Colour": "red"])
         #expect(first.cacheStatus.hasSuffix(";stored;detail=vary-by-route"))

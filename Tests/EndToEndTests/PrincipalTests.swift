@@ -8,7 +8,7 @@ import Testing
     static func personal() throws -> Origin {
         try Origin { request in
             let whose = request["Authorization"] ?? request["Private-Token"] ?? request["Cookie"] ?? "nobody"
-            return .json(#"[{"id":1,"login":"\#(whose.suffix(3))","name":"n"}]"#, Fresh.minute)
+            return .json(#"[{"id":1,"login":"\#(whose.suffix(3))","name":"n"}]"#, Fresh.hour)
         }
     }
 
@@ -35,7 +35,7 @@ import Testing
     }
 
     @Test func `a token in the query makes another principal`() throws {
-        let origin = try Origin { .json(#""\#($0.target)""#, Fresh.minute) }
+        let origin = try Origin { .json(#""\#($0.target)""#, Fresh.hour) }
         let larder = try Larder(origin)
         _ = try larder.get("/x?access_token=secret-aaa&page=1")
         #expect(origin.requests[0].target == "/x?access_token=secret-aaa&page=1")
@@ -45,7 +45,7 @@ import Testing
 
     @Test func `no credential reaches the disk, the log or the admin side`() throws {
         let origin = try Origin { request in
-            request.path == "/broken" ? .reset : .json(#"[{"id":1,"login":"ada"}]"#, Fresh.minute)
+            request.path == "/broken" ? .reset : .json(#"[{"id":1,"login":"ada"}]"#, Fresh.hour)
         }
         let config = Configs.blog(origin, top: ["log: { level: debug }"])
         let larder = try Larder(config: config)
@@ -85,7 +85,7 @@ import Testing
     }
 
     @Test func `a credential of Larder's own serves reads, and writes only where that was said`() throws {
-        let origin = try Origin { .json(#"{"as":"\#($0["Authorization"] ?? "nobody")"}"#, Fresh.minute) }
+        let origin = try Origin { .json(#"{"as":"\#($0["Authorization"] ?? "nobody")"}"#, Fresh.hour) }
         let folder = TemporaryFolder()
         try folder.write("secret-own\n", to: "credential")
         chmod(folder.file("credential"), 0o600)

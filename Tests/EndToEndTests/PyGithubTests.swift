@@ -30,7 +30,7 @@ import Testing
                     return .json(Self.user(root, #","name":"Ada Tanaka","followers":12"#), Fresh.tagged("ada"))
                 case ("GET", "/user"):
                     let name = request.fields["Authorization"] == "token of-bela" ? "bela" : "ada"
-                    return .json(#"{"id":\#(name == "ada" ? 1 : 2),"login":"\#(name)"}"#, Fresh.minute)
+                    return .json(#"{"id":\#(name == "ada" ? 1 : 2),"login":"\#(name)"}"#, Fresh.hour)
                 default:
                     return .json(#"{"message":"Not Found"}"#, status: 404)
                 }
@@ -60,7 +60,7 @@ import Testing
             let numbers = (1...7).filter { ($0 - 1) / 3 == page - 1 }
             let list = "[" + numbers.map { issue($0, titles, root) }.joined(separator: ",") + "]"
             let next = "<\(root)/repos/ada/larch/issues?page=\(page + 1)>; rel=\"next\""
-            return .json(list, Fresh.minute + (page < 3 ? ["Link": next] : [:]))
+            return .json(list, Fresh.hour + (page < 3 ? ["Link": next] : [:]))
         }
     }
 

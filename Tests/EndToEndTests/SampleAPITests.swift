@@ -14,7 +14,7 @@ import Testing
             let process = process
             let hasStarted = eventually { process.output.contains("\n") }
             guard hasStarted, let address = process.output.split(separator: " ").last else {
-                throw ChildProcess.Failure(description: "the sample API did not start: \(process.errors)")
+                throw Larder.DidNotStart(description: "the sample API did not start: \(process.errors)")
             }
             url = address.trimmingCharacters(in: .newlines)
         }

@@ -42,7 +42,7 @@ import Testing
         #expect(try !larder.sql("SELECT * FROM Thing").joined().contains(Self.value))
         #expect(!Self.isOnDisk(larder))
         // A body that cannot be read may hold one; it is passed on and not kept either.
-        origin.behave { _ in .json(String(Self.body.dropLast()), Fresh.minute) }
+        origin.behave { _ in .json(String(Self.body.dropLast()), Fresh.hour) }
         #expect(try larder.get("/things/3").text == String(Self.body.dropLast()))
         larder.kill()
         #expect(!Self.isOnDisk(larder))
@@ -50,7 +50,7 @@ import Testing
     }
 
     @Test func `what becomes secret is erased from the file at the next start`() throws {
-        let origin = try Origin { _ in .json(Self.body, Fresh.minute) }
+        let origin = try Origin { _ in .json(Self.body, Fresh.hour) }
         let larder = try Larder(origin, config: Self.config(origin, secret: "local: [score]"))
         _ = try larder.get("/things/1")
         #expect(try larder.waitForObjects(2, of: "Thing"))

@@ -15,7 +15,7 @@ import Testing
         _ = try larder.get("/x")
         #expect(try larder.waitForDocuments(1))
         origin.behave { _ in
-            (isValidated ? Answer.notModified(Fresh.minute + tag) : .json("2", Fresh.minute)).after(gate)
+            (isValidated ? Answer.notModified(Fresh.hour + tag) : .json("2", Fresh.hour)).after(gate)
         }
         let answers = try together(100) { _ in try larder.get("/x") }
         #expect(answers.allSatisfy { $0.text == "1" && $0.cacheStatus.contains("detail=stale") })
@@ -41,7 +41,7 @@ import Testing
         #expect(origin.count() <= 3 + seconds)
         // It goes on as soon as it may.
         if failure == "refused" { try origin.restart() }
-        origin.always(.json("2", Fresh.minute))
+        origin.always(.json("2", Fresh.hour))
         #expect(try eventually { try larder.get("/x").text == "2" })
     }
 
@@ -62,7 +62,7 @@ import Testing
         let larder = try Larder(origin)
         _ = try larder.get("/x")
         #expect(try larder.waitForDocuments(1))
-        origin.always(.json("2", Fresh.minute))
+        origin.always(.json("2", Fresh.hour))
         let lines = FieldLines(fields.map { FieldLines.Line(name: $0.key, value: $0.value) })
         #expect(try larder.request(method, "/x", lines).cacheStatus.contains("detail=stale"))
         #expect(origin.waitForRequests(2))
@@ -81,7 +81,7 @@ import Testing
         _ = try larder.get("/x", ["X-A": "1"])
         #expect(try larder.waitForDocuments(2))
         origin.behave { request in
-            request["If-None-Match"] == nil ? .json("2", Fresh.minute) : .notModified(["ETag": tag ?? "W/\"none\""])
+            request["If-None-Match"] == nil ? .json("2", Fresh.hour) : .notModified(["ETag": tag ?? "W/\"none\""])
         }
         #expect(try larder.get("/x").text == "1")
         #expect(try eventually { try larder.get("/x").text == "2" })
@@ -148,14 +148,14 @@ import Testing
         #expect(try larder.get("/x").text == "1")
         #expect(origin.waitForRequests(2))
         #expect(try larder.get("/x", ["Cache-Control": "max-age=0"]).text == "1")
-        origin.always(.json("2", Fresh.minute))
+        origin.always(.json("2", Fresh.hour))
         #expect(try eventually { try larder.get("/x").text == "2" })
     }
 
     @Test func `a follower who insists on the upstream is not given the stale answer that the others get`() throws {
         let gate = Gate()
         let origin = try Origin { _ in .json("1", Fresh.never) }
-        let larder = try Larder(origin)
+        let larder = try Larder.patient(origin)
         _ = try larder.get("/x")
         #expect(try larder.waitForDocuments(1))
         origin.behave { _ in Answer.json("no", status: 503).after(gate) }
@@ -238,7 +238,7 @@ import Testing
     @Test func `a crowd that waited for a refusal is not sent after it`() throws {
         let gate = Gate()
         let origin = try Origin { _ in Answer.json("no", ["Retry-After": "600"], status: 429).after(gate) }
-        let larder = try Larder(origin)
+        let larder = try Larder.patient(origin)
         let leader = Background { try larder.get("/x") }
         origin.waitForRequests(1)
         let others = Background { try together(30) { _ in try larder.get("/x") } }
@@ -253,7 +253,7 @@ import Testing
         let origin = try Origin { _ in .json("no", ["Retry-After": "1"], status: 503) }
         let larder = try Larder(origin)
         #expect(try larder.get("/x").status == 503)
-        origin.always(.json("1", Fresh.minute))
+        origin.always(.json("1", Fresh.hour))
         #expect(try eventually { try larder.get("/x").status == 200 })
     }
 }

@@ -30,7 +30,7 @@ import Testing
     @Test func `a file that is no store is set aside and reported`() throws {
         let folder = TemporaryFolder()
         try folder.write(String(repeating: "this is no database. ", count: 1000), to: "larder.db")
-        let origin = try Origin { _ in .json("[]", Fresh.minute) }
+        let origin = try Origin { _ in .json("[]", Fresh.hour) }
         let larder = try Larder(origin, store: folder)
         #expect(try larder.get("/x").text == "[]")
         #expect(folder.names.contains { $0 != "larder.db" && folder.bytes($0).contains("this is no database") })
@@ -77,7 +77,7 @@ import Testing
         let origin = try Origin { request in
             .json(
                 #"{"path":"\#(request.path)","filler":"\#(String(repeating: request.path, count: 1500))"}"#,
-                Fresh.minute
+                Fresh.hour
             )
         }
         let larder = try Larder(config: Configs.plain(origin, top: ["store: { maximum_size: 4MiB }"]))

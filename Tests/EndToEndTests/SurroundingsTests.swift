@@ -21,10 +21,10 @@ import Testing
     @Test func `a capture of the path is part of the identity, and a key by which an object is found`() throws {
         let origin = try Origin { request in
             switch request.path {
-            case "/users/Octo%20Cat": .json(#"{"id":7,"name":"n"}"#, Fresh.minute)
-            case "/owners/a/shelves": .json(#"[{"name":"top","size":1}]"#, Fresh.minute)
-            case "/owners/b/shelves": .json(#"[{"name":"top","size":2}]"#, Fresh.minute)
-            default: .json(#"{"name":"top","size":3}"#, Fresh.minute)
+            case "/users/Octo%20Cat": .json(#"{"id":7,"name":"n"}"#, Fresh.hour)
+            case "/owners/a/shelves": .json(#"[{"name":"top","size":1}]"#, Fresh.hour)
+            case "/owners/b/shelves": .json(#"[{"name":"top","size":2}]"#, Fresh.hour)
+            default: .json(#"{"name":"top","size":3}"#, Fresh.hour)
             }
         }
         let larder = try Larder(config: Self.config(origin))

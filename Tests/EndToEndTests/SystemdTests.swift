@@ -37,7 +37,7 @@ import Testing
     @Test func `readiness, life and the end are notified`() throws {
         let folder = TemporaryFolder()
         let notify = try NotifySocket(in: folder)
-        let origin = try Origin { _ in .json("[]", Fresh.minute) }
+        let origin = try Origin { _ in .json("[]", Fresh.hour) }
         let larder = try Larder(
             arguments: ["--upstream", origin.url],
             folder: folder,
@@ -53,7 +53,7 @@ import Testing
         let folder = TemporaryFolder()
         let data = try Socket.listen()
         let admin = try Socket.listen()
-        let origin = try Origin { _ in .json("[]", Fresh.minute) }
+        let origin = try Origin { _ in .json("[]", Fresh.hour) }
         let larder = try Larder(
             arguments: ["--upstream", origin.url, "--workers", "2"],
             folder: folder,
@@ -86,7 +86,7 @@ import Testing
     @Test func `a Unix socket that was passed on serves`() throws {
         let folder = TemporaryFolder()
         let data = try Socket.listen(unix: folder.file("data.sock"))
-        let origin = try Origin { _ in .json("[]", Fresh.minute) }
+        let origin = try Origin { _ in .json("[]", Fresh.hour) }
         let process = try ChildProcess(
             "sh",
             [

@@ -19,10 +19,10 @@ import Testing
                 }
                 let user = #"{"id":1,"login":"ada","name":"\#(name.current)"}"#
                 switch request.path {
-                case "/users": return .json("[\(user)]", Fresh.minute)
-                case "/search/users": return .json(#"{"items":[\#(user)]}"#, Fresh.minute)
-                case "/nothing": return .json(#"{"items":[]}"#, Fresh.minute)
-                default: return .json(user, Fresh.minute)
+                case "/users": return .json("[\(user)]", Fresh.hour)
+                case "/search/users": return .json(#"{"items":[\#(user)]}"#, Fresh.hour)
+                case "/nothing": return .json(#"{"items":[]}"#, Fresh.hour)
+                default: return .json(user, Fresh.hour)
                 }
             }
         }
@@ -144,7 +144,7 @@ import Testing
             }
             let body = Self.search(name.current)
             return request.target.contains("slow")
-                ? Answer.json(body, Fresh.minute).after(gate) : .json(body, Fresh.minute)
+                ? Answer.json(body, Fresh.hour).after(gate) : .json(body, Fresh.hour)
         }
         let slow = Background { try larder.get("/search/users?q=slow") }
         #expect(users.origin.waitForRequests(2, "/search/users"))

@@ -15,12 +15,12 @@ import Testing
             case (_, "/users"):
                 return .json(
                     #"[{"id":1,"login":"ada","name":"\#(name.current)","score":1,"html_url":"u"}]"#,
-                    Fresh.minute
+                    Fresh.hour
                 )
             case (_, "/posts/7"):
-                return .json(#"{"id":7,"author":{"id":1,"name":"\#(name.current)"}}"#, Fresh.minute)
+                return .json(#"{"id":7,"author":{"id":1,"name":"\#(name.current)"}}"#, Fresh.hour)
             default:
-                return .json(#"{"id":1,"login":"ada","name":"\#(name.current)"}"#, Fresh.minute)
+                return .json(#"{"id":1,"login":"ada","name":"\#(name.current)"}"#, Fresh.hour)
             }
         }
         let larder = try Larder(config: Configs.blog(origin))
@@ -117,7 +117,7 @@ import Testing
 
     @Test func `two who ask for one object have an account each`() throws {
         let origin = try Origin { request in
-            .json(#"{"id":1,"login":"ada","name":"\#(request["Authorization"] ?? "nobody")"}"#, Fresh.minute)
+            .json(#"{"id":1,"login":"ada","name":"\#(request["Authorization"] ?? "nobody")"}"#, Fresh.hour)
         }
         let larder = try Larder(config: Configs.blog(origin))
         _ = try larder.get("/users/1", ["Authorization": "Bearer one"])
@@ -136,7 +136,7 @@ import Testing
         let name = Monitor("n")
         let origin = try Origin { request in
             request.target == "/users"
-                ? .json("[\(users)]", Fresh.minute)
+                ? .json("[\(users)]", Fresh.hour)
                 : .json(#"{"id":1,"login":"user1","name":"\#(name.current)"}"#, Fresh.never)
         }
         let larder = try Larder(config: Configs.blog(origin))
@@ -158,7 +158,7 @@ import Testing
         let name = Monitor("Ada")
         let origin = try Origin { request in
             request.target == "/users"
-                ? .json(#"[{"id":1,"login":"ada","name":"Ada"}]"#, Fresh.minute)
+                ? .json(#"[{"id":1,"login":"ada","name":"Ada"}]"#, Fresh.hour)
                 : .json(#"{"id":1,"login":"ada","name":"\#(name.current)"}"#, Fresh.never)
         }
         let larder = try Larder(config: Configs.blog(origin))

@@ -13,7 +13,7 @@ import Testing
                 return .json(#"{"id":1,"name":"\#(name.current)"}"#)
             }
             let user = #"{"id":1,"name":"\#(name.current)"}"#
-            return .json(request.path == "/users" ? "[\(user)]" : user, Fresh.minute)
+            return .json(request.path == "/users" ? "[\(user)]" : user, Fresh.hour)
         }
         return (origin, name)
     }
@@ -60,7 +60,7 @@ import Testing
                 return .json(#"{"id":1,"name":"new"}"#)
             }
             let user = #"{"id":1,"name":"\#(name.current)"}"#
-            return request["X-Slow"] == nil ? .json(user, Fresh.minute) : Answer.json(user, Fresh.minute).after(gate)
+            return request["X-Slow"] == nil ? .json(user, Fresh.hour) : Answer.json(user, Fresh.hour).after(gate)
         }
         let slow = Background { try larder.get("/users/1", ["X-Slow": "1"]) }
         origin.waitForRequests(1, "/users/1")
@@ -80,7 +80,7 @@ import Testing
         #expect(try larder.get("/users/1").text.contains("old"))
         #expect(try larder.waitForDocuments(1))
         let slowly: Origin.Handler = { request in
-            guard request.method == "PATCH" else { return .json(#"{"id":1,"name":"\#(name.current)"}"#, Fresh.minute) }
+            guard request.method == "PATCH" else { return .json(#"{"id":1,"name":"\#(name.current)"}"#, Fresh.hour) }
             name.withLock { $0 = "new" }
             return Answer.json(#"{"id":1,"name":"new"}"#).after(gate)
         }
@@ -110,7 +110,7 @@ import Testing
         let larder = try Larder(origin)
         _ = try larder.get("/users/1")
         origin.behave { request in
-            guard request.method == "PATCH" else { return .json(#"{"id":1,"name":"\#(name.current)"}"#, Fresh.minute) }
+            guard request.method == "PATCH" else { return .json(#"{"id":1,"name":"\#(name.current)"}"#, Fresh.hour) }
             name.withLock { $0 = "new" }
             return .reset
         }

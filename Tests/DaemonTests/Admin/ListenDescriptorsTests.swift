@@ -36,14 +36,14 @@ import Testing
         #expect(fcntl(first + 1, F_GETFD) & FD_CLOEXEC != 0)
     }
 
-    @Test func `the environment is cleared`() throws {
-        setenv("LISTEN_FDS", "1", 1)
-        setenv("LISTEN_PID", "1", 1)
-        setenv("LISTEN_FDNAMES", "data", 1)
-        _ = try ListenDescriptors.take(environment: [:])
-        #expect(getenv("LISTEN_FDS") == nil)
-        #expect(getenv("LISTEN_PID") == nil)
-        #expect(getenv("LISTEN_FDNAMES") == nil)
+    /// In a process of its own: others read the environment, and start programs with it, at the same time.
+    @Test func `the environment is cleared`() async {
+        await #expect(processExitsWith: .success) {
+            let names = ["LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES"]
+            for name in names { setenv(name, "1", 1) }
+            _ = try ListenDescriptors.take(environment: [:])
+            exit(names.allSatisfy { getenv($0) == nil } ? EXIT_SUCCESS : EXIT_FAILURE)
+        }
     }
 
     @Test(arguments: [

@@ -15,7 +15,7 @@ import Testing
     func `FJ-34 FJ-36 FJ-38: an empty store is saved and loaded, a full one is counted, cleaned and counted again`()
         throws
     {
-        let origin = try Origin { _ in .json(Self.posts(), Fresh.minute) }
+        let origin = try Origin { _ in .json(Self.posts(), Fresh.hour) }
         let larder = try Larder(config: Configs.blog(origin))
         #expect(try larder.count()["objects"] as? Int == 0)
         try larder.restart()
@@ -35,16 +35,16 @@ import Testing
     }
 
     @Test func `FJ-39: with nothing stored there is one event`() throws {
-        let origin = try Origin { _ in .json(Self.posts(), Fresh.minute) }
+        let origin = try Origin { _ in .json(Self.posts(), Fresh.hour) }
         let larder = try Larder(config: Configs.blog(origin))
         #expect(try larder.live("/posts").map(\.name) == ["fresh"])
     }
 
     @Test func `FJ-40 FJ-41: with something stored there are two events, each labelled`() throws {
-        let origin = try Origin { _ in .json(Self.posts(), Fresh.minute) }
+        let origin = try Origin { _ in .json(Self.posts(), Fresh.hour) }
         let larder = try Larder(config: Configs.blog(origin))
         _ = try larder.get("/posts")
-        origin.behave { _ in .json(Self.posts("new"), Fresh.minute) }
+        origin.behave { _ in .json(Self.posts("new"), Fresh.hour) }
         let events = try larder.live("/posts")
         #expect(events.map(\.name) == ["cached", "fresh"])
         #expect(events.map(\.text) == [Self.posts(), Self.posts("new")])
@@ -53,8 +53,8 @@ import Testing
     @Test func `FJ-42: showing an older answer again takes nothing back`() throws {
         let origin = try Origin { request in
             request.path == "/posts"
-                ? .json(Self.posts("old"), Fresh.minute)
-                : .json(#"{"id":1,"title":"new"}"#, Fresh.minute)
+                ? .json(Self.posts("old"), Fresh.hour)
+                : .json(#"{"id":1,"title":"new"}"#, Fresh.hour)
         }
         let larder = try Larder(config: Configs.blog(origin))
         _ = try larder.get("/posts")
@@ -64,7 +64,7 @@ import Testing
     }
 
     @Test(arguments: ["false", "0", "off"]) func `FJ-43: only its own word asks for two phases`(value: String) throws {
-        let origin = try Origin { _ in .json("{}", Fresh.minute) }
+        let origin = try Origin { _ in .json("{}", Fresh.hour) }
         let larder = try Larder(config: Configs.blog(origin))
         let answer = try larder.get("/posts", ["Larder-Live": value])
         #expect(answer.status == 400)
@@ -73,7 +73,7 @@ import Testing
 
     @Test func `FJ-02: the raw and the wire view are what came, envelope included`() throws {
         let body = #"{ "data" : [{"id":1,"title":"a","x":0}], "page":1.0 }"#
-        let origin = try Origin { _ in .json(body, Fresh.minute) }
+        let origin = try Origin { _ in .json(body, Fresh.hour) }
         let config = Configs.blog(origin, top: ["  - { path: \"wrapped\", model: [Post], root: data }"])
         let larder = try Larder(config: config)
         #expect(try larder.get("/wrapped").text == body)
@@ -115,7 +115,7 @@ import Testing
     @Test(arguments: [204, 404, 410]) func `RK-31: what a deletion was answered for is not served any more`(
         status: Int
     ) throws {
-        let origin = try Origin { _ in .json(#"{"id":1,"title":"a"}"#, Fresh.minute) }
+        let origin = try Origin { _ in .json(#"{"id":1,"title":"a"}"#, Fresh.hour) }
         let larder = try Larder(config: Configs.blog(origin))
         _ = try larder.get("/posts/1")
         #expect(try larder.waitForDocuments(1))
@@ -133,7 +133,7 @@ import Testing
         let origin = try Origin { request in
             .json(
                 #"{"at":"\#(request.path)","who":"\#(request["Authorization"] ?? "")"}"#,
-                ["Cache-Control": "max-age=60"]
+                ["Cache-Control": "max-age=3600"]
             )
         }
         let larder = try Larder(origin)
@@ -145,7 +145,7 @@ import Testing
         }
         #expect(origin.count() == 3)
         origin.behave { request in
-            .json(#""\#(request["Accept-Language"] ?? "")""#, Fresh.minute + ["Vary": "Accept-Language"])
+            .json(#""\#(request["Accept-Language"] ?? "")""#, Fresh.hour + ["Vary": "Accept-Language"])
         }
         for _ in 0..<2 {
             for language in ["de", "fr"] {
@@ -182,7 +182,7 @@ import Testing
     }
 
     @Test func `FJ-26: a list that nothing is said of stays as it is, and larder route says so`() throws {
-        let origin = try Origin { _ in .json(#"{"id":1,"items":[{"id":2}]}"#, Fresh.minute) }
+        let origin = try Origin { _ in .json(#"{"id":1,"items":[{"id":2}]}"#, Fresh.hour) }
         let larder = try Larder(config: Configs.blog(origin))
         _ = try larder.get("/unknown/1")
         _ = try larder.get("/posts/1")
@@ -196,7 +196,7 @@ import Testing
     }
 
     @Test func `MK-12: the objects of one answer are there together or not at all`() throws {
-        let origin = try Origin { _ in .json(Self.posts(), Fresh.minute) }
+        let origin = try Origin { _ in .json(Self.posts(), Fresh.hour) }
         let larder = try Larder(config: Configs.blog(origin))
         let reader = Background {
             var seen: Set<Int> = []

@@ -28,7 +28,7 @@ import Testing
 
     @Test func `OV-09 OV-20 OV-21: routes speak of what follows the base path, which ends at a slash`() throws {
         let larder = try Self.daemon([#"{ path: "test", model: Item }"#]) { request in
-            request.path == "/api/v1/test" ? .json(Self.item, Fresh.minute) : .json(#"{"at":"\#(request.path)"}"#)
+            request.path == "/api/v1/test" ? .json(Self.item, Fresh.hour) : .json(#"{"at":"\#(request.path)"}"#)
         }
         #expect(try larder.get("/test", Self.mapped).text == #"{"id":1,"label":"a"}"#)
         // No path of a client's leads beside the base.
@@ -47,7 +47,7 @@ import Testing
     @Test func `OV-22: the query makes no difference to a route, unless the route says so`() throws {
         let larder = try Self.daemon([
             #"{ path: "x", model: Item }"#, #"{ path: "x", query: { kind: other }, model: Other }"#,
-        ]) { _ in .json(Self.item, Fresh.minute) }
+        ]) { _ in .json(Self.item, Fresh.hour) }
         #expect(try larder.get("/x?page=2", Self.mapped).text == #"{"id":1,"label":"a"}"#)
         #expect(try larder.get("/x?page=2&kind=other", Self.mapped).text == #"{"id":1,"title":"a"}"#)
     }
@@ -88,7 +88,7 @@ import Testing
     @Test func `OV-32: a redirect is passed on, and the URL that it leads to decides`() throws {
         let larder = try Self.daemon([#"{ path: "new", model: Item }"#, #"{ path: "old", model: Other }"#]) { request in
             request.path.hasSuffix("/old")
-                ? .empty(301, ["Location": "/api/v1/new"]) : .json(Self.item, Fresh.minute)
+                ? .empty(301, ["Location": "/api/v1/new"]) : .json(Self.item, Fresh.hour)
         }
         #expect(try larder.get("/old", Self.mapped).status == 301)
         #expect(try larder.get("/new", Self.mapped).text == #"{"id":1,"label":"a"}"#)
@@ -97,7 +97,7 @@ import Testing
     @Test func `OV-34 OV-46: without a route the answer is its JSON, and with one that is there beside the view`()
         throws
     {
-        let larder = try Self.daemon([#"{ path: "x", model: Item }"#]) { _ in .json(#"{ "id" : 1 }"#, Fresh.minute) }
+        let larder = try Self.daemon([#"{ path: "x", model: Item }"#]) { _ in .json(#"{ "id" : 1 }"#, Fresh.hour) }
         #expect(try larder.get("/y", Self.mapped).text == #"{ "id" : 1 }"#)
         #expect(try larder.get("/x", Self.mapped).text == #"{"id":1}"#)
         #expect(try larder.get("/x").text == #"{ "id" : 1 }"#)
@@ -108,7 +108,7 @@ import Testing
         status: Int
     ) throws {
         let larder = try Self.daemon([#"{ path: "**", model: Item }"#]) { _ in
-            .json(#"{"id":1,"name":"a","message":"no"}"#, Fresh.minute, status: status)
+            .json(#"{"id":1,"name":"a","message":"no"}"#, Fresh.hour, status: status)
         }
         let answer = try larder.get("/x", Self.mapped)
         #expect(answer.status == status)
@@ -119,7 +119,7 @@ import Testing
 
     @Test func `OV-44 OV-48: what does not map reaches the client as it is, and is told of`() throws {
         let larder = try Self.daemon([#"{ path: "**", model: Item }"#]) { request in
-            .json(request.path.hasSuffix("list") ? "[1,2]" : #"{"id":1"#, Fresh.minute)
+            .json(request.path.hasSuffix("list") ? "[1,2]" : #"{"id":1"#, Fresh.hour)
         }
         for _ in 0..<2 {
             #expect(try larder.get("/list", Self.mapped).text == "[1,2]")
@@ -134,7 +134,7 @@ import Testing
 
     @Test func `OV-45 RK-36: HEAD and empty bodies are successes without a result`() throws {
         let larder = try Self.daemon([#"{ path: "**", model: Item }"#]) { request in
-            request.path.hasSuffix("none") ? .empty(204) : .json("", Fresh.minute)
+            request.path.hasSuffix("none") ? .empty(204) : .json("", Fresh.hour)
         }
         #expect(try larder.request("HEAD", "/x", Self.mapped).status == 200)
         #expect(try larder.get("/none", Self.mapped).status == 204)

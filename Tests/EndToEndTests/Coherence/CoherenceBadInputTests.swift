@@ -7,7 +7,7 @@ import Testing
     /// Answers from a table that grows.
     private func larder(_ bodies: Monitor<[String: String]>) throws -> (Origin, Larder) {
         let origin = try Origin { request in
-            bodies.current[request.target].map { .json($0, Fresh.minute) } ?? .json("{}", status: 404)
+            bodies.current[request.target].map { .json($0, Fresh.hour) } ?? .json("{}", status: 404)
         }
         return (origin, try Larder(origin, config: ComposedBytesTests.config(origin)))
     }
@@ -95,12 +95,12 @@ import Testing
 
     @Test func `one body read as two models, and one id under two, are two objects each`() throws {
         let origin = try Origin([
-            "/users/1": .json(#"{"id":1,"name":"user"}"#, Fresh.minute),
-            "/posts/1": .json(#"{"id":1,"title":"post"}"#, Fresh.minute),
-            "/notes/1": .json(#"{"id":"1","text":"note","title":"not the post's"}"#, Fresh.minute),
+            "/users/1": .json(#"{"id":1,"name":"user"}"#, Fresh.hour),
+            "/posts/1": .json(#"{"id":1,"title":"post"}"#, Fresh.hour),
+            "/notes/1": .json(#"{"id":"1","text":"note","title":"not the post's"}"#, Fresh.hour),
             "/users": .json(
                 #"[{"id":"1","name":"list"},{"id":null,"name":"x"},{"id":{"a":1},"name":"y"}]"#,
-                Fresh.minute
+                Fresh.hour
             ),
         ])
         let larder = try Larder(origin, config: Configs.blog(origin))

@@ -178,8 +178,8 @@ import Testing
                 + String(repeating: "}", count: 511)
         }
         let origin = try Origin([
-            "/one/deep": .json(nested("old"), Fresh.minute),
-            "/one/last": .json(#"{"id":"last","name":"new"}"#, Fresh.minute),
+            "/one/deep": .json(nested("old"), Fresh.hour),
+            "/one/last": .json(#"{"id":"last","name":"new"}"#, Fresh.hour),
         ])
         let larder = try Larder(origin, config: Self.config(origin))
         for path in ["/one/deep", "/one/last"] { #expect(try larder.get(path).status == 200) }

@@ -9,14 +9,14 @@ import Testing
     static let list = #"[{"id":1,"login":"ada","name":"Ada"}]"#
     static let changed = #"[{"id":1,"login":"ada","name":"Ada L."}]"#
     static let signed: FieldLines = [
-        "Cache-Control": "max-age=60", "Last-Modified": "Mon, 01 Jan 2024 00:00:00 GMT",
+        "Cache-Control": "max-age=3600", "Last-Modified": "Mon, 01 Jan 2024 00:00:00 GMT",
         "Content-MD5": "x", "Digest": "sha-256=x", "Content-Digest": "sha-256=:eA==:", "Repr-Digest": "sha-256=:eA==:",
         "Signature": "sig=:eA==:", "Signature-Input": "sig=()",
     ]
 
     /// A daemon whose `/users` is composed: user 1 is known by another name.
     private func composed(
-        _ fields: FieldLines = Fresh.minute,
+        _ fields: FieldLines = Fresh.hour,
         upstream: [String] = [],
         top: [String] = []
     ) throws -> (blog: Changing, larder: Larder) {
@@ -144,7 +144,7 @@ import Testing
     }
 
     @Test func `a clean document is asked about, a dirty one asked for`() throws {
-        let (blog, larder) = try composed(Fresh.minute)
+        let (blog, larder) = try composed(Fresh.hour)
         blog.origin.forget()
         _ = try larder.get("/users/1", ["Cache-Control": "no-cache"])
         #expect(blog.origin.requests.last?["If-None-Match"] == "\"v1\"")

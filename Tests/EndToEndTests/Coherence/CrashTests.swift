@@ -47,7 +47,7 @@ import Testing
     @Test(arguments: [1, 2, 3, 4] as [UInt64])
     func `after a kill under load nothing is shown that was not told, and nothing is torn`(seed: UInt64) throws {
         let world = World()
-        let origin = try Origin { request in .json(world.body(request.path), Fresh.minute) }
+        let origin = try Origin { request in .json(world.body(request.path), Fresh.hour) }
         let larder = try Larder(origin, config: Self.config(origin))
         var random = seed
         func next(_ limit: UInt64) -> Int {
@@ -110,7 +110,7 @@ import Testing
     @Test func `a store with less room, and memory with none, show the newest or ask`() throws {
         let world = World()
         let filler = String(repeating: "f", count: 20_000)
-        let origin = try Origin { request in .json(world.body(request.path, filler: filler), Fresh.minute) }
+        let origin = try Origin { request in .json(world.body(request.path, filler: filler), Fresh.hour) }
         let folder = TemporaryFolder()
         let rooms = [("64MiB", "16MiB"), ("4MiB", "16MiB"), ("4MiB", "0"), ("64MiB", "200KiB")]
         for (round, (disk, memory)) in rooms.enumerated() {

@@ -54,7 +54,7 @@ import Testing
         let rows = Self.rows
         let origin = try Origin { request in
             let stored = rows[Int(request.path.dropFirst()) ?? 0].stored
-            return .text("body", stored.contains("Cache-Control") ? stored : stored + Fresh.minute)
+            return .text("body", stored.contains("Cache-Control") ? stored : stored + Fresh.hour)
         }
         let larder = try Larder(origin)
         for (index, row) in rows.enumerated() {
@@ -73,7 +73,7 @@ import Testing
         let rows = Self.rows
         let origin = try Origin { request in
             let stored = rows[Int(request.path.dropFirst()) ?? 0].stored
-            return .text("body", stored.contains("Cache-Control") ? stored : stored + Fresh.minute)
+            return .text("body", stored.contains("Cache-Control") ? stored : stored + Fresh.hour)
         }
         let larder = try Larder(origin)
         for (index, row) in rows.enumerated() {

@@ -22,7 +22,7 @@ import Testing
             (["Cache-Control": "max-age=0", "Content-Location": "SELF"], 200, false),
         ]
         let origin = try Origin { request in
-            guard request.method == "POST" else { return .text("got", Fresh.minute) }
+            guard request.method == "POST" else { return .text("got", Fresh.hour) }
             let row = rows[Int(request.path.dropFirst(3)) ?? 0]
             let lines = row.fields.lines.map { line in
                 FieldLines.Line(
@@ -50,7 +50,7 @@ import Testing
         let origin = try Origin { request in
             .text(
                 "\(request.number)",
-                Fresh.minute + ["Content-Location": request.path, "ETag": "\"\(request.number)\""]
+                Fresh.hour + ["Content-Location": request.path, "ETag": "\"\(request.number)\""]
             )
         }
         let larder = try Larder(origin)
@@ -74,12 +74,12 @@ import Testing
         let crowd = Monitor(0)
         let port = Monitor<UInt16>(0)
         let origin = try Origin { request in
-            guard request.method == "POST" else { return .text("got", Fresh.minute) }
+            guard request.method == "POST" else { return .text("got", Fresh.hour) }
             // All are answered together, so that their invalidations are committed at one time.
             crowd.withLock { $0 += 1 }
             crowd.wait { $0 >= count }
             let location = (request.path.hasSuffix("1") ? "http://127.0.0.1:\(port.current)" : "") + request.path
-            return .text("posted", Fresh.minute + ["Content-Location": location])
+            return .text("posted", Fresh.hour + ["Content-Location": location])
         }
         let larder = try Larder(origin)
         port.withLock { $0 = larder.port }
@@ -91,7 +91,7 @@ import Testing
         let origin = try Origin { request in
             .text(
                 "\(request.method) \(request["X-A"] ?? "-")",
-                Fresh.minute + ["Content-Location": request.path, "Vary": "X-A"]
+                Fresh.hour + ["Content-Location": request.path, "Vary": "X-A"]
             )
         }
         let larder = try Larder(origin)
@@ -103,8 +103,8 @@ import Testing
 
     @Test func `§9.3.3: nothing is kept of a POST's stream of events, nor of compressed data that break off`() throws {
         let origin = try Origin { request in
-            let fields = Fresh.minute + ["Content-Location": request.path]
-            guard request.method == "POST" else { return .text("got", Fresh.minute) }
+            let fields = Fresh.hour + ["Content-Location": request.path]
+            guard request.method == "POST" else { return .text("got", Fresh.hour) }
             guard request.path == "/gzip" else {
                 return .body(Array("data: 1\n\n".utf8), fields + ["Content-Type": "text/event-stream"])
             }

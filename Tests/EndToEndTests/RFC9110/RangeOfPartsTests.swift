@@ -6,7 +6,7 @@ import Testing
 @Suite(.scripts) struct RangeOfPartsTests {
     private static let digits = "0123456789"
 
-    private static func ranged(_ text: String = digits, tag: String? = "\"one\"", _ fields: FieldLines = Fresh.minute)
+    private static func ranged(_ text: String = digits, tag: String? = "\"one\"", _ fields: FieldLines = Fresh.hour)
         throws -> Origin
     {
         try Origin { RangedContent(text, tag: tag, fields).answer($0) }
@@ -78,7 +78,7 @@ import Testing
 
     @Test func `RFC 9111 §3.3 without a complete length only what is named by its bytes is served`() throws {
         let origin = try Origin { request in
-            .text("23456", Fresh.minute + ["Content-Range": "bytes 2-6/*", "ETag": "\"one\""], status: 206)
+            .text("23456", Fresh.hour + ["Content-Range": "bytes 2-6/*", "ETag": "\"one\""], status: 206)
         }
         let larder = try Larder(origin)
         _ = try larder.get("/x", ["Range": "bytes=2-6"])
@@ -172,7 +172,7 @@ import Testing
 
     @Test func `§15.3.7.3 parts that leave nothing out are the whole`() throws {
         let origin = try Origin { request in
-            let fields = Fresh.minute + ["X-Range": request["Range"] ?? "none"]
+            let fields = Fresh.hour + ["X-Range": request["Range"] ?? "none"]
             return RangedContent(Self.digits, fields).answer(request)
         }
         let larder = try Larder(origin)
@@ -341,7 +341,7 @@ import Testing
                 status: 206
             ),
             // §15.5.17
-            .text("no", Fresh.minute + ["Content-Range": "bytes */10"], status: 416),
+            .text("no", Fresh.hour + ["Content-Range": "bytes */10"], status: 416),
             // A `Content-Range` that is not true, or none.
             .text("234", Fresh.tagged("one") + ["Content-Range": "bytes 2-5/10"], status: 206),
             .text("234", Fresh.tagged("one") + ["Content-Range": "bytes 2-4/3"], status: 206),
@@ -395,7 +395,7 @@ import Testing
 
     @Test func `§14.2 a range of a unit that only the upstream knows is its own affair`() throws {
         let origin = try Origin { request in
-            .text("items", Fresh.minute + ["Content-Range": "\(request["Range"] ?? "")/9"], status: 206)
+            .text("items", Fresh.hour + ["Content-Range": "\(request["Range"] ?? "")/9"], status: 206)
         }
         let larder = try Larder(origin)
         for range in ["items=0-1", "0-24"] {
@@ -421,7 +421,7 @@ import Testing
     @Test func `parts belong to a principal and a variant as all answers do`() throws {
         let origin = try Origin { request in
             let text = "\(request["Authorization"]?.suffix(3) ?? "nil")-\(request["X-Shape"] ?? "none")-0123456789"
-            return RangedContent(text, Fresh.minute + ["Vary": "X-Shape"]).answer(request)
+            return RangedContent(text, Fresh.hour + ["Vary": "X-Shape"]).answer(request)
         }
         let larder = try Larder(origin)
         let requests: [FieldLines] = [
@@ -501,8 +501,8 @@ import Testing
         let text = String(repeating: "x", count: 100_000)
         let origin = try Origin { request in
             request["Range"] == "bytes=0-99999"
-                ? .text(text, Fresh.minute + ["Content-Range": "bytes 0-99999/*", "ETag": "\"one\""], status: 206)
-                : .text("the whole", Fresh.minute)
+                ? .text(text, Fresh.hour + ["Content-Range": "bytes 0-99999/*", "ETag": "\"one\""], status: 206)
+                : .text("the whole", Fresh.hour)
         }
         let larder = try Larder(origin)
         _ = try larder.get("/x", ["Range": "bytes=0-99999"])
@@ -514,13 +514,13 @@ import Testing
     @Test func `§15.3.7.2 several parts in one body are never stored as one, whatever Content-Range says`() throws {
         let body = "--b\r\nContent-Range: bytes 0-1/10\r\n\r\n01\r\n--b--\r\n"
         let origin = try Origin { request in
-            guard request["Range"] != nil else { return .text("0123456789", Fresh.minute) }
+            guard request["Range"] != nil else { return .text("0123456789", Fresh.hour) }
             let length = body.utf8.count
             let fields: FieldLines = [
                 "Content-Type": "Multipart/ByteRanges; boundary=b", "ETag": "\"one\"",
                 "Content-Range": "bytes 0-\(length - 1)/\(length)",
             ]
-            return .body(Array(body.utf8), Fresh.minute + fields, status: 206)
+            return .body(Array(body.utf8), Fresh.hour + fields, status: 206)
         }
         let larder = try Larder(origin)
         #expect(try larder.get("/x", ["Range": "bytes=0-1,4-5"]).text == body)

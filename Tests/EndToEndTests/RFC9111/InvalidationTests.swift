@@ -14,7 +14,7 @@ import Testing
         let origin = try Origin { request in
             let row = rows[Int(request.path.dropFirst(3)) ?? 0]
             return request.method == "GET"
-                ? .text("\(request.number)", Fresh.minute) : .empty(row.status, ["Content-Length": "0"])
+                ? .text("\(request.number)", Fresh.hour) : .empty(row.status, ["Content-Length": "0"])
         }
         let larder = try Larder(origin)
         for (index, row) in rows.enumerated() {
@@ -30,7 +30,7 @@ import Testing
     @Test func `§4.4: what Location and Content-Location name at the same origin is invalidated, nothing elsewhere`()
         throws
     {
-        let other = try Origin { _ in .text("elsewhere", Fresh.minute) }
+        let other = try Origin { _ in .text("elsewhere", Fresh.hour) }
         // The value names /named/N, N being the row; OWN and OTHER stand for the origins.
         let rows: [(value: String, isKept: Bool)] = [
             ("/named/N", false), ("OWN/named/N", false), ("//HOST/named/N", false), ("../named/N", false),
@@ -41,7 +41,7 @@ import Testing
         ]
         let port = Monitor<UInt16>(0)
         let origin = try Origin { request in
-            guard request.method != "GET" else { return .text("\(request.number)", Fresh.minute) }
+            guard request.method != "GET" else { return .text("\(request.number)", Fresh.hour) }
             let parts = request.path.components("/")
             let host = "127.0.0.1:\(port.current)"
             let value = rows[Int(parts[2]) ?? 0].value
@@ -71,7 +71,7 @@ import Testing
         ]
         let port = Monitor<UInt16>(0)
         let origin = try Origin { request in
-            guard request.method != "GET" else { return .text("\(request.number)", Fresh.minute) }
+            guard request.method != "GET" else { return .text("\(request.number)", Fresh.hour) }
             let parts = request.path.components("/")
             let here = "http://127.0.0.1:\(port.current)"
             let value = rows[Int(parts[3]) ?? 0].value
@@ -100,7 +100,7 @@ import Testing
         let gate = Gate()
         let origin = try Origin { request in
             guard request.method == "GET" else { return .empty(204) }
-            return Answer.text("\(request.number)", Fresh.minute).after(gate)
+            return Answer.text("\(request.number)", Fresh.hour).after(gate)
         }
         // What is not a hit before its commit is none for a second.
         let larder = try Larder(
@@ -121,7 +121,7 @@ import Testing
     @Test func `§4.4: an error's Location invalidates nothing`() throws {
         let origin = try Origin { request in
             request.method == "GET"
-                ? .text("x", Fresh.minute) : .empty(404, ["Location": "/named", "Content-Length": "0"])
+                ? .text("x", Fresh.hour) : .empty(404, ["Location": "/named", "Content-Length": "0"])
         }
         let larder = try Larder(origin)
         for path in ["/act", "/named"] { _ = try larder.get(path) }
@@ -132,7 +132,7 @@ import Testing
     @Test func `§4.4: all variants, queries and principals of a target go, and stay away after a restart`() throws {
         let origin = try Origin { request in
             request.method == "GET"
-                ? .text("\(request.number)", Fresh.minute + ["Vary": "X-A"]) : .empty(204)
+                ? .text("\(request.number)", Fresh.hour + ["Vary": "X-A"]) : .empty(204)
         }
         let larder = try Larder(origin)
         let asked: [(String, FieldLines)] = [

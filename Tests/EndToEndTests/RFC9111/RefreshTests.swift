@@ -63,7 +63,7 @@ import Testing
         let rows = Self.rows
         let origin = try Origin { request in
             let row = rows[Int(request.path.dropFirst()) ?? 0]
-            return .text("body", Fresh.minute + ["Connection": "X-Hop", row.name: row.old])
+            return .text("body", Fresh.hour + ["Connection": "X-Hop", row.name: row.old])
         }
         let larder = try Larder(origin)
         // A pragma of this name would be the client's; the values here mean nothing. An old `Expires` yields to `max-age`.

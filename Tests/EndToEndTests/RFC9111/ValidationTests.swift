@@ -29,7 +29,7 @@ import Testing
     }
 
     /// An origin whose representation follows `X-A`, with a tag of it; 304 where it is known.
-    private static func varying(_ fields: FieldLines = Fresh.minute) throws -> Origin {
+    private static func varying(_ fields: FieldLines = Fresh.hour) throws -> Origin {
         try Origin { request in
             // 1 and 11 are the same representation.
             let kind = (request["X-A"] ?? "").last.map(String.init) ?? ""
@@ -103,7 +103,7 @@ import Testing
         let origin = try Origin { request in
             let row = rows[Int(request.path.dropFirst()) ?? 0]
             guard request["If-None-Match"] == nil, request["If-Modified-Since"] == nil else {
-                return .notModified(row.answer + Fresh.minute)
+                return .notModified(row.answer + Fresh.hour)
             }
             return .text("\(request.number)", Fresh.never + row.stored)
         }
@@ -150,7 +150,7 @@ import Testing
                 ? .text("\(request.number)", Fresh.tagged("a", request.number == 0 ? 0 : 60))
                 : Answer.notModified(["ETag": "\"b\""]).after(gate)
         }
-        let larder = try Larder(origin)
+        let larder = try Larder.patient(origin)
         _ = try larder.get("/x")
         let answers = Background { try together(6) { _ in try larder.get("/x") } }
         origin.waitForRequests(2)

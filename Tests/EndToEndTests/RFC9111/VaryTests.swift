@@ -53,7 +53,7 @@ import Testing
             let row = rows[Int(request.path.dropFirst()) ?? 0]
             return .text(
                 "\(request.number)",
-                Fresh.minute + FieldLines(row.vary.map { .init(name: "Vary", value: $0) })
+                Fresh.hour + FieldLines(row.vary.map { .init(name: "Vary", value: $0) })
             )
         }
         let larder = try Larder(origin)
@@ -67,7 +67,7 @@ import Testing
 
     @Test func `§4.1: variants stand side by side, and an unknown one is a vary-miss`() throws {
         let origin = try Origin { request in
-            .text("\(request["X-A"] ?? "-")", Fresh.minute + ["Vary": "X-A"])
+            .text("\(request["X-A"] ?? "-")", Fresh.hour + ["Vary": "X-A"])
         }
         let larder = try Larder(origin)
         #expect(try larder.get("/x", ["X-A": "0"]).cacheStatus.contains("fwd=uri-miss"))
@@ -92,7 +92,7 @@ import Testing
             let step = request["X-Step"] ?? ""
             let date = CacheTests.date(in: step == "old" ? -20 : 0)
             let vary = ["old": "X-A", "new": "X-B"][step].map { ["Vary": $0] as FieldLines } ?? [:]
-            return .text(step, ["Date": date] + Fresh.minute + vary)
+            return .text(step, ["Date": date] + Fresh.hour + vary)
         }
         let larder = try Larder(origin)
         // The newer by Date comes first, so that the order of arrival says the opposite.
@@ -110,7 +110,7 @@ import Testing
 
     @Test func `§4.1: an answer that forgot its Vary does not displace those that have it`() throws {
         let origin = try Origin { request in
-            .text(request["X-A"] ?? "default", Fresh.minute + (request["X-A"] == nil ? [:] : ["Vary": "X-A"]))
+            .text(request["X-A"] ?? "default", Fresh.hour + (request["X-A"] == nil ? [:] : ["Vary": "X-A"]))
         }
         let larder = try Larder(origin)
         _ = try larder.get("/x", ["X-A": "1"])
@@ -135,7 +135,7 @@ import Testing
 
     @Test func `what Connection names, and so does not go upstream, selects no variant and no context`() throws {
         let origin = try Origin { request in
-            .text("\(request["X-A"] ?? "-") \(request["Accept-Language"] ?? "-")", Fresh.minute + ["Vary": "X-A"])
+            .text("\(request["X-A"] ?? "-") \(request["Accept-Language"] ?? "-")", Fresh.hour + ["Vary": "X-A"])
         }
         let larder = try Larder(origin)
         let fields: FieldLines = ["X-A": "1", "Accept-Language": "de"]

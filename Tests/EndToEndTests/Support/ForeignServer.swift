@@ -30,6 +30,6 @@ struct ForeignServer {
             }
             complaints += process.errors
         }
-        throw ChildProcess.Failure(description: "\(name) did not start: \(complaints)")
+        throw Larder.DidNotStart(description: "\(name) did not start: \(complaints)")
     }
 }

@@ -42,7 +42,7 @@ final class Larder: @unchecked Sendable {  // only the scenario's own thread sta
         arguments: [String] = [],
         environment: [String: String] = [:]
     ) throws {
-        let folder = try folder ?? TemporaryFolder()
+        let folder = folder ?? TemporaryFolder()
         let path = try folder.write(config, to: "larder.yaml")
         try self.init(arguments: ["--config", path] + arguments, folder: folder, environment: environment)
     }

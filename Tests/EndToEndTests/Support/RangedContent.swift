@@ -5,15 +5,15 @@ struct RangedContent: Sendable {
     var body: [UInt8]
     /// As the field spells it; nil: none is sent.
     var tag: String?
-    var fields: FieldLines = Fresh.minute
+    var fields: FieldLines = Fresh.hour
 
-    init(_ body: [UInt8], tag: String? = "\"one\"", _ fields: FieldLines = Fresh.minute) {
+    init(_ body: [UInt8], tag: String? = "\"one\"", _ fields: FieldLines = Fresh.hour) {
         self.body = body
         self.tag = tag
         self.fields = fields
     }
 
-    init(_ text: String, tag: String? = "\"one\"", _ fields: FieldLines = Fresh.minute) {
+    init(_ text: String, tag: String? = "\"one\"", _ fields: FieldLines = Fresh.hour) {
         self.init(Array(text.utf8), tag: tag, fields)
     }
 
@@ -42,7 +42,7 @@ struct RangedContent: Sendable {
     }
 
     /// A 206 that tells the truth.
-    static func part(_ range: Range<Int>, of body: [UInt8], _ fields: FieldLines = Fresh.minute) -> Answer {
+    static func part(_ range: Range<Int>, of body: [UInt8], _ fields: FieldLines = Fresh.hour) -> Answer {
         let content: FieldLines = ["Content-Range": "bytes \(range.lowerBound)-\(range.upperBound - 1)/\(body.count)"]
         return .body(Array(body[range]), fields + content, status: 206)
     }
