@@ -31,12 +31,14 @@ public struct Composer: Sendable {
     ///
     /// `state` is asked at most once for each object; nil: nothing is known of it.
     ///
-    /// - Parameter observation: the document's own: what was written or deleted after it makes the document stale, and what
-    ///   its route and another disagree on does not move between them. Without it the document is taken to be newer than all
-    ///   that.
+    /// - Parameters:
+    ///   - keyed: where in the skeleton objects begin whose members are the document's objects.
+    ///   - observation: the document's own: what was written or deleted after it makes the document stale, and what its route
+    ///     and another disagree on does not move between them. Without it the document is taken to be newer than all that.
     public func compose(
         skeleton: [UInt8],
         pins: [[UInt8]],
+        keyed: [Int] = [],
         observation: Observation? = nil,
         state: (ObjectName) throws -> ObjectState?
     ) rethrows -> Composition {
@@ -59,6 +61,7 @@ public struct Composer: Sendable {
             }
             var attempt = CompositionAttempt(
                 tree: tree,
+                keyed: keyed,
                 models: models,
                 known: known,
                 observation: observation,

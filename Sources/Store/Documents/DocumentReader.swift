@@ -97,9 +97,12 @@ struct DocumentReader {
             document.form = .outdated(reason: "the body cannot be put together from its objects")
             return false
         }
-        let composition = try models.composer.compose(skeleton: skeleton, pins: payloads, observation: observation) {
-            try state(of: $0, scope: scope)
-        }
+        let composition = try models.composer.compose(
+            skeleton: skeleton,
+            pins: payloads,
+            keyed: stored.keyed,
+            observation: observation
+        ) { try state(of: $0, scope: scope) }
         switch composition {
         case .unchanged:
             return true

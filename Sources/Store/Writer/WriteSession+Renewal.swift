@@ -67,6 +67,7 @@ extension WriteSession {
         let composition = try models.composer.compose(
             skeleton: skeleton,
             pins: try stored.pins.map { try payload(of: $0.version) },
+            keyed: stored.keyed,
             observation: observation
         ) { name in try state(of: name, scope: scope) }
         return composition != .unchanged
