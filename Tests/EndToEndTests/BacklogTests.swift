@@ -3,7 +3,7 @@ import Testing
 
 /// Lists that were passed on and are still to be taken apart and stored.
 @Suite(.scripts) struct BacklogTests {
-    /// An origin of long lists of users, each with names of its own but for one user's; a PATCH renames that one.
+    /// An origin of long lists of users; a PATCH renames one of them.
     private func origin(of count: Int, name: Monitor<String> = Monitor("old")) throws -> Origin {
         try Origin { request in
             guard request.method == "GET" else {
@@ -11,7 +11,7 @@ import Testing
                 return .json(#"{"id":7,"name":"\#(name.current)"}"#)
             }
             let users = (0..<count).map {
-                #"{"id":\#($0),"login":"u\#($0)","name":"\#($0 == 7 ? name.current : request.target)"}"#
+                #"{"id":\#($0),"login":"u\#($0)","name":"\#($0 == 7 ? name.current : "n")"}"#
             }
             return .json("[\(users.joined(separator: ","))]", Fresh.minute)
         }
@@ -24,7 +24,8 @@ import Testing
     }
 
     @Test func `a write does not wait for the lists that came before it, and they show what it told`() throws {
-        let larder = try Larder(config: Configs.blog(try origin(of: 400)))
+        let origin = try origin(of: 400)
+        let larder = try Larder(origin, config: Configs.blog(origin))
         let client = try larder.client()
         let pages = 40
         for page in 0..<pages { #expect(try client.get("/users?page=\(page)").status == 200) }
