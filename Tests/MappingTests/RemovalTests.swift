@@ -29,10 +29,11 @@ import Testing
         at time: Int64 = 20,
         policy: DeletionPolicy = .remove,
         lag: Int64 = 0,
-        kind: Observation.Kind = .detail
+        kind: Observation.Kind = .detail,
+        as other: BodyRule? = nil
     ) throws -> String {
         let models = try models(policy)
-        let rule = BodyRule(model: model, isList: list)
+        let rule = other ?? BodyRule(model: model, isList: list)
         guard case .objects(let parts) = Normaliser(models: models).decompose(Array(body.utf8), as: rule) else {
             return "opaque"
         }
@@ -40,6 +41,7 @@ import Testing
         let composition = Composer(models: models, lag: lag).compose(
             skeleton: parts.skeleton,
             pins: parts.occurrences.map(\.payload),
+            keyed: parts.keyed,
             observation: observation
         ) { name in
             let contributions = parts.occurrences.filter { $0.name == name }.map {
@@ -94,6 +96,49 @@ import Testing
         #expect(try Self.shown(body, "Issue", list: false, gone: ["Label:1"]) == expected)
         let listed = expected == "=" || expected == "?" ? expected : "[\(expected)]"
         #expect(try Self.shown("[\(body)]", "Issue", gone: ["Label:1"]) == listed)
+    }
+
+    @Test(arguments: [
+        (#"{"a":{"id":1}, "b":{"id":2} ,"c":{"id":3}}"#, ["Label:1"], #"{"b":{"id":2} ,"c":{"id":3}}"#),
+        (#"{"a":{"id":1}, "b" : {"id":2} ,"c":{"id":3}}"#, ["Label:2"], #"{"a":{"id":1} ,"c":{"id":3}}"#),
+        (#"{"a":{"id":1}, "b":{"id":2} ,"c":{"id":3}}"#, ["Label:3"], #"{"a":{"id":1}, "b":{"id":2}}"#),
+        (#"{"a":{"id":1}, "b":{"id":2} ,"c":{"id":3}}"#, ["Label:1", "Label:2"], #"{"c":{"id":3}}"#),
+        (#"{"a":{"id":1}, "b":{"id":2} ,"c":{"id":3}}"#, ["Label:1", "Label:3"], #"{"b":{"id":2}}"#),
+        ("{\n  \"a\": {\"id\":1}\n}\n", ["Label:1"], "{}\n"),
+        ("{\n  \"a\": {\"id\":1},\n  \"b\": {\"id\":2}\n}\n", ["Label:1"], "{\n  \"b\": {\"id\":2}\n}\n"),
+        ("{\n  \"a\": {\"id\":1},\n  \"b\": {\"id\":2}\n}\n", ["Label:2"], "{\n  \"a\": {\"id\":1}\n}\n"),
+        (
+            #"{"n":null,"{,\"":{"id":1},"x":7,"y":"a,{b","z":{"id":2}}"#, ["Label:1", "Label:2"],
+            #"{"n":null,"x":7,"y":"a,{b"}"#
+        ),
+        (#"{"a":{"id":1},"a":{"id":1},"b":{"id":2}}"#, ["Label:1"], #"{"b":{"id":2}}"#),
+        (#"{"b":{"id":2}}"#, ["Label:1"], "="),
+    ]) func `what is gone leaves a body keyed by name as if it had never been there`(
+        body: String,
+        gone: [String],
+        expected: String
+    ) throws {
+        let rule = BodyRule(model: "Label", shape: .keyed)
+        #expect(try Self.shown(body, "Label", gone: gone, as: rule) == expected)
+        let envelope = BodyRule(model: "Label", shape: .keyed, root: "data.all")
+        let wrapped = { (inner: String) in #"{"is":{"id":9}, "data":{"all" : \#(inner), "z":0}}"# }
+        #expect(
+            try Self.shown(wrapped(body), "Label", gone: gone, as: envelope)
+                == (expected == "=" ? "=" : wrapped(expected))
+        )
+    }
+
+    @Test func `what stands beside objects keyed by name is not one of them`() throws {
+        var rule = BodyRule(model: "Label", shape: .keyed, root: "all")
+        rule.also = [BodyRule(model: "Label", shape: .one, root: "best")]
+        let body = #"{"best":{"id":1},"all":{"a":{"id":1},"b":{"id":2}}}"#
+        #expect(
+            try Self.shown(body, "Label", gone: ["Label:2"], as: rule) == #"{"best":{"id":1},"all":{"a":{"id":1}}}"#
+        )
+        #expect(try Self.shown(body, "Label", gone: ["Label:1"], as: rule) == "?")
+        // Objects that stand under names of their own are no list.
+        rule = BodyRule(model: "Label", shape: .one, root: "best")
+        #expect(try Self.shown(#"{"best":{"id":1}}"#, "Label", gone: ["Label:1"], as: rule) == "?")
     }
 
     @Test func `an object leaves with all that stands in it`() throws {

@@ -53,6 +53,42 @@ import Testing
         await bench.store.close()
     }
 
+    @Test func `an object shown in thousands of versions costs each answer no more than one shown in a few`()
+        async throws
+    {
+        let bench = try Bench { $0.queueLimit = 4096 }
+        let (count, step) = (20_000, 500)
+        // A thousand documents, each of which shows the object in twenty versions of its own.
+        for start in stride(from: 0, to: count, by: step) {
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for document in start / step * 25..<(start / step + 1) * 25 {
+                    let versions = (0..<20).map { #"{"id":1,"title":"a","at":\#(document * 20 + $0)}"# }
+                    let answer = bench.answer("/pages/\(document)", "[\(versions.joined(separator: ","))]", issues)
+                    group.addTask { _ = try await bench.store.receive(answer) }
+                }
+                try await group.waitForAll()
+            }
+        }
+        // All of them are pinned; the state, which is read and written with each answer, has a bound.
+        #expect(self.count("_versions", bench) == count)
+        #expect(Int(sqlite(bench.folder.file(), "SELECT max(length(state)) FROM _objects")) ?? .max < 4000)
+        bench.time.advance(60_000_000)
+        try await bench.receive("/issues/1", #"{"id":1,"title":"b"}"#, issue)
+        for document in [0, 500, 999] {
+            let body = try #require(try await bench.body("/pages/\(document)"))
+            #expect(body.hasPrefix(#"[{"id":1,"title":"b","at":\#(document * 20)},"#))
+        }
+        // And they go with the documents that show them.
+        for document in 0..<1000 {
+            bench.store.receive(bench.answer("/pages/\(document)", "[]", issues)) { _ in }
+        }
+        await bench.store.flush()
+        try await bench.store.invalidate([InvalidationTarget(upstream: "github", path: "/none")])
+        #expect(self.count("_versions", bench) == 1)
+        #expect(self.count("_spilled", bench) == 0)
+        await bench.store.close()
+    }
+
     @Test func `a document of very many objects is taken in, found dirty, and composed`() async throws {
         let bench = try Bench()
         let count = 4_000

@@ -324,6 +324,41 @@ struct WriteMarkTests {
         await bench.store.close()
     }
 
+    @Test func `an object that was not found is remembered for a list on its way, though nobody has seen it`()
+        async throws
+    {
+        let bench = try bench(.remove)
+        let other = try await bench.store.principal([UInt8](repeating: 1, count: 32))
+        // The first answers of a scope.
+        let slow = bench.answer("/issues", Self.list, issues)
+        let before = bench.answer("/search", Self.list, issues)
+        bench.time.advance(1_000_000)
+        let now = bench.store.clock.now()
+        try await bench.store.note(ObservedAbsence(key: bench.key("/issues/1"), bound: first, start: now))
+        #expect(try await bench.store.receive(before).isDirty)
+        #expect(try await bench.body("/search") == #"[{"id":2,"title":"b"}]"#)
+        // One that overlaps with it says otherwise: neither overrides the other, and it is asked for again.
+        var overlapping = slow
+        overlapping.end = now + 1000
+        #expect(try await bench.store.receive(overlapping).isDirty)
+        #expect(try await isOutdated(bench, "/issues"))
+        // Of somebody else's nothing is known by it.
+        try await bench.receive("/issues", Self.list, issues, principal: other)
+        #expect(try await form(bench, "/issues", principal: other) == .asReceived)
+        await bench.store.close()
+    }
+
+    @Test func `a write whose answer has no room counts as one that told nothing`() async throws {
+        let bench = try Bench(maximumFileBytes: 4 << 20)
+        try await bench.receive("/issues", Self.list, issues)
+        let huge = #"{"id":2,"title":"\#(String(repeating: "x", count: 6 << 20))"}"#
+        // Nothing but that answer says which object it is.
+        try await bench.store.settle(write(bench, "/issues/find", answer: huge))
+        #expect(try await isOutdated(bench, "/issues"))
+        #expect(try await bench.body("/issues") == Self.list)
+        await bench.store.close()
+    }
+
     // MARK: Patterns and suspects
 
     @Test func `patterns reach every principal, context and query of their paths`() async throws {

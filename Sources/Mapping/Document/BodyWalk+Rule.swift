@@ -27,7 +27,7 @@ extension BodyWalk {
         depth: Int
     ) -> Int {
         var hits = [Int](repeating: 0, count: active.count)
-        let (before, beforePending) = (found.count, pending.count)
+        let (before, beforePending, beforeKeyed) = (found.count, pending.count, keyedStarts.count)
         let end = members(open, depth: depth) { walk, nameStart, nameEnd, isEscaped, value in
             var inner: [(target: BodyPlan.Target, path: ArraySlice<PathStep>)] = []
             for (index, entry) in active.enumerated() {
@@ -44,6 +44,7 @@ extension BodyWalk {
             // Twice is no observation: which of the two would it be?
             found.removeSubrange(before...)
             pending.removeSubrange(beforePending...)
+            keyedStarts.removeSubrange(beforeKeyed...)
             boundSlot = -1
             notes.note(.envelopeMissing, at: open)
         } else if hits.allSatisfy({ $0 == 0 }) {
@@ -57,6 +58,7 @@ extension BodyWalk {
         let name = models.compiled[target.model].name
         switch (scanner.byte(position), target.shape) {
         case (UInt8(ascii: "{"), .keyed):
+            keyedStarts.append(position)
             return keyed(position, model: target.model, depth: depth, areExpected: true)
         case (UInt8(ascii: "{"), let shape):
             if shape == .many { notes.note(.objectForList, at: position, model: name) }

@@ -58,6 +58,8 @@ struct BodyWalk {
     var found: [Found] = []
     /// Objects whose identity is partly around them, to be named when everything has been seen.
     var pending: [PendingName] = []
+    /// Where bodies, or what their envelopes hold, begin that are objects keyed by name.
+    var keyedStarts: [Int] = []
     /// Where values begin that must not reach a disk, in order.
     var secrets: [Int] = []
     var notes = WarningNotes()

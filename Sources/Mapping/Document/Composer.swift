@@ -32,6 +32,7 @@ public struct Composer: Sendable {
     /// `state` is asked at most once for each object; nil: nothing is known of it.
     ///
     /// - Parameters:
+    ///   - keyed: where in the skeleton objects begin whose members are the document's objects.
     ///   - observation: the document's own: what was written or deleted after it makes the document stale, and what its route
     ///     and another disagree on does not move between them. Without it the document is taken to be newer than all that.
     ///   - mayHaveChanged: whether a pin may show something else than the newest of its object, given its index and the
@@ -39,6 +40,7 @@ public struct Composer: Sendable {
     public func compose(
         skeleton: [UInt8],
         pins: [[UInt8]],
+        keyed: [Int] = [],
         observation: Observation? = nil,
         mayHaveChanged: (_ pin: Int, _ name: ObjectName) -> Bool = { _, _ in true },
         state: (ObjectName) throws -> ObjectState?
@@ -63,6 +65,7 @@ public struct Composer: Sendable {
             }
             var attempt = CompositionAttempt(
                 tree: tree,
+                keyed: keyed,
                 models: models,
                 known: known,
                 observation: observation,

@@ -77,7 +77,7 @@ extension CompositionAttempt {
         return cuts
     }
 
-    /// The element of an array, or the member of a relation keyed by name, that a place is; nil where it is neither.
+    /// The element of an array, or the member of an object keyed by name, that a place is; nil where it is neither.
     private mutating func unit(of place: PinTree.Place, in text: Int, within range: Range<Int>) -> Range<Int>? {
         let source = tree.text(text)
         guard let before = Self.last(in: source[range.lowerBound..<place.range.lowerBound]) else { return nil }
@@ -85,24 +85,44 @@ extension CompositionAttempt {
         // Before a value a comma stands in arrays only.
         case UInt8(ascii: "["), UInt8(ascii: ","): return place.range
         case UInt8(ascii: ":"):
-            let container = keyedRanges(in: text).first { $0.contains(place.range.lowerBound) }
-            guard let container, range.contains(container.lowerBound) else { return nil }
-            let member = JSONSlice(source, container).members.first { $0.value.range == place.range }
-            return member.map { $0.nameRange.lowerBound..<place.range.upperBound }
+            let container = keyedObjects(in: text).first { $0.range.contains(place.range.lowerBound) }
+            guard let container, range.contains(container.range.lowerBound) else { return nil }
+            return container.names[place.range.lowerBound].map { $0..<place.range.upperBound }
         default: return nil
         }
     }
 
-    /// Where a payload holds relations to objects keyed by name.
-    private mutating func keyedRanges(in text: Int) -> [Range<Int>] {
-        if let known = keyedRanges[text] { return known }
-        var ranges: [Range<Int>] = []
-        if text >= 0, let model = models.index(of: tree.shown[text].model), let value = JSONSlice(tree.pins[text]) {
-            ranges = ObservedMembers(value, model: model, models: models).members.values
-                .filter { $0.link?.arity == .keyed && $0.value.kind == .object }.map(\.value.range)
+    /// An object whose members are objects keyed by name: relations of a payload, or what a body consists of.
+    struct KeyedObject {
+        let range: Range<Int>
+        /// Where the name of each member begins, by where its value does.
+        let names: [Int: Int]
+
+        init(_ value: JSONSlice) {
+            range = value.range
+            names = Dictionary(
+                value.members.map { ($0.value.range.lowerBound, $0.nameRange.lowerBound) },
+                uniquingKeysWith: { first, _ in first }
+            )
         }
-        keyedRanges[text] = ranges
-        return ranges
+    }
+
+    private mutating func keyedObjects(in text: Int) -> [KeyedObject] {
+        if let known = keyedObjects[text] { return known }
+        var objects: [KeyedObject] = []
+        if text == PinTree.skeleton {
+            objects = keyed.compactMap { start in
+                let end = tree.skeleton.withUnsafeBufferPointer {
+                    JSONScanner($0, allowsReferences: true).scanValue(start, depth: 0)
+                }
+                return end > start ? KeyedObject(JSONSlice(tree.skeleton, start..<end)) : nil
+            }
+        } else if let model = models.index(of: tree.shown[text].model), let value = JSONSlice(tree.pins[text]) {
+            objects = ObservedMembers(value, model: model, models: models).members.values
+                .filter { $0.link?.arity == .keyed && $0.value.kind == .object }.map { KeyedObject($0.value) }
+        }
+        keyedObjects[text] = objects
+        return objects
     }
 
     /// Elements side by side together with what separates them from the others; nil where their brackets are not in range.

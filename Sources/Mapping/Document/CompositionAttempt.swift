@@ -19,8 +19,10 @@ struct CompositionAttempt {
     var isChanged = false
     /// Members of pins that fail their checks, by pin: such a literal stays where it came.
     private var quarantined: [Int: Set<MemberPath>] = [:]
-    /// By pin, where relations to objects keyed by name stand in it.
-    var keyedRanges: [Int: [Range<Int>]] = [:]
+    /// Where in the skeleton objects begin whose members are the document's objects.
+    let keyed: [Int]
+    /// By text, the objects in it whose members are objects keyed by name.
+    var keyedObjects: [Int: [KeyedObject]] = [:]
     /// Objects to be asked for before trying again.
     var missing: Set<ObjectName> = []
     /// Why the result is not wholly known; the first reason found.
@@ -52,6 +54,7 @@ struct CompositionAttempt {
     /// - Parameter effort: how many bytes may be looked at or written, all in all.
     init(
         tree: PinTree,
+        keyed: [Int],
         models: Models,
         known: [ObjectName: KnownObject],
         observation: Observation?,
@@ -59,6 +62,7 @@ struct CompositionAttempt {
         effort: Int
     ) {
         self.tree = tree
+        self.keyed = keyed
         self.models = models
         self.known = known
         self.observation = observation

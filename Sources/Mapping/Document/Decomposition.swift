@@ -14,6 +14,8 @@ public struct DecomposedBody: Sendable {
     public var occurrences: [Occurrence]
     /// What did not fit.
     public var warnings: [MappingWarning]
+    /// Where in the skeleton objects begin whose members are the objects that the rule speaks of, in order.
+    public var keyed: [Int] = []
     /// Whether the body shows a secret: it must not reach a disk, and what is given here is the body without it, which
     /// does not recompose to what was received.
     public var showsSecret = false

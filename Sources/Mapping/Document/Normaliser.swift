@@ -30,7 +30,7 @@ public struct Normaliser: Sendable {
                     return .objects(withoutSecrets(body, walk.secrets, rule, context, warnings: warnings))
                 }
                 guard walk.found.contains(where: { $0.name != nil }) else { return .opaque(warnings.first) }
-                var parts = DecomposedBody(text, found: walk.found, warnings: warnings)
+                var parts = DecomposedBody(text, found: walk.found, keyed: walk.keyedStarts, warnings: warnings)
                 if let (slot, keys) = walk.boundKeys() {
                     let index = walk.found[..<slot].count { $0.name != nil }
                     parts.occurrences[index].boundKeys = keys
@@ -83,7 +83,12 @@ public struct Normaliser: Sendable {
 
 extension DecomposedBody {
     /// Cuts the text along the objects found in it.
-    init(_ text: UnsafeBufferPointer<UInt8>, found: [BodyWalk.Found], warnings: [MappingWarning]) {
+    init(
+        _ text: UnsafeBufferPointer<UInt8>,
+        found: [BodyWalk.Found],
+        keyed: [Int],
+        warnings: [MappingWarning]
+    ) {
         let cutter = BodyCutter(text: text, found: found)
         var occurrences: [Occurrence] = []
         occurrences.reserveCapacity(found.count)
@@ -106,6 +111,14 @@ extension DecomposedBody {
         skeleton = cutter.cut(0..<text.count, from: 0, to: found.count, &outermost)
         self.occurrences = occurrences
         self.warnings = warnings
+        // What lies in another object is that one's.
+        self.keyed = keyed.filter { start in
+            !found.contains { $0.name != nil && $0.start < start && start < $0.end }
+        }.map { start in
+            var before: [ObjectName] = []
+            let count = found.firstIndex { $0.start > start } ?? found.count
+            return cutter.cut(0..<start, from: 0, to: count, &before).count
+        }.sorted()
     }
 }
 

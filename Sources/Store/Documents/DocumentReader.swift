@@ -100,6 +100,7 @@ struct DocumentReader {
         let composition = try models.composer.compose(
             skeleton: skeleton,
             pins: payloads,
+            keyed: stored.keyed,
             observation: observation,
             mayHaveChanged: { pin, name in
                 ids[name] = stored.pins[pin].object

@@ -6,20 +6,43 @@ struct StoredBody {
     let pins: [Pin]
     let skeleton: [UInt8]?
     let literal: [UInt8]?
+    /// Where in the skeleton objects begin whose members are the document's objects.
+    let keyed: [Int]
 
     init(document id: DocumentID, in database: Database) throws {
-        let row = try Query(database, "SELECT pins, skeleton, body FROM _bodies WHERE document = ?")
+        let row = try Query(database, "SELECT pins, skeleton, body, keyed FROM _bodies WHERE document = ?")
             .first(.integer(id)) { row in
                 (
                     pins: row.bytes(0),
                     skeleton: row.isNull(1) ? nil : row.bytes(1),
-                    literal: row.isNull(2) ? nil : row.bytes(2)
+                    literal: row.isNull(2) ? nil : row.bytes(2),
+                    keyed: row.bytes(3)
                 )
             }
         guard let row else { throw StoreError.corrupt("the body of document \(id) is missing") }
         pins = try Pins.decode(row.pins)
         skeleton = row.skeleton
         literal = row.literal
+        keyed = try Self.decode(row.keyed)
+    }
+
+    /// Places in a skeleton as bytes, each as its distance from the one before.
+    static func encode(_ keyed: [Int]) -> [UInt8] {
+        var writer = VariableWriter()
+        for (place, last) in zip(keyed, [0] + keyed) { writer.append(UInt64(place - last)) }
+        return writer.bytes
+    }
+
+    private static func decode(_ bytes: [UInt8]) throws -> [Int] {
+        var reader = VariableReader(bytes)
+        var keyed: [Int] = []
+        while !reader.isAtEnd {
+            guard let distance = reader.next(), let place = Int(exactly: UInt64(keyed.last ?? 0) &+ distance) else {
+                throw StoreError.corrupt("a document's places are cut short")
+            }
+            keyed.append(place)
+        }
+        return keyed
     }
 
     static func pins(of id: DocumentID, in database: Database) throws -> [Pin] {

@@ -3,7 +3,8 @@ import Mapping
 /// What the writer knows of one object while a batch is under way: its row, decoded.
 ///
 /// Every version of the object that is kept at all has an entry: because it
-/// contributes to what is known, because documents pin it, or both. One that
+/// contributes to what is known, because documents pin it, or both; but of very
+/// many that are only pinned, the oldest are rows of `_spilled`. One that
 /// contributes with several observations has an entry for each, of which the
 /// first counts the documents.
 final class ObjectRecord {
@@ -24,6 +25,8 @@ final class ObjectRecord {
     var changed: Int64
     /// Those that contribute first, newest first.
     var entries: [Entry]
+    /// In how many places documents show versions that have no entry here.
+    var spilledUses: Int64
     /// What to write as merged payload; outer nil: what is there stays.
     var merged: [UInt8]??
     /// What members with a policy of their own come to; nil: what is there stays.
@@ -52,18 +55,44 @@ final class ObjectRecord {
         self.collection = collection
         self.identity = identity
         self.changed = changed
-        self.entries = entries
+        // In the file the last entry may stand for all those.
+        let rest = entries.last.flatMap { $0.version == Self.spilled ? $0 : nil }
+        self.entries = rest == nil ? entries : entries.dropLast()
+        spilledUses = rest?.uses ?? 0
         self.mark = mark
         self.isStored = isStored
-        wasPinned = entries.contains { $0.uses > 0 }
+        wasPinned = spilledUses > 0 || entries.contains { $0.uses > 0 }
     }
 
     var contributing: ArraySlice<Entry> { entries.prefix { $0.observation != 0 } }
 
-    var isPinned: Bool { entries.contains { $0.uses > 0 } }
+    var isPinned: Bool { spilledUses > 0 || entries.contains { $0.uses > 0 } }
 
     /// Whether nothing of it is worth keeping.
-    var isEmpty: Bool { entries.allSatisfy { $0.uses == 0 && $0.observation == 0 } }
+    var isEmpty: Bool { spilledUses == 0 && entries.allSatisfy { $0.uses == 0 && $0.observation == 0 } }
+
+    /// As the file has it: the entries, and one for the places that show other versions.
+    var state: [UInt8] {
+        guard spilledUses > 0 else { return Self.encode(entries) }
+        return Self.encode(entries + [Entry(version: Self.spilled, content: 0, uses: spilledUses, observation: 0)])
+    }
+
+    /// The number of no version.
+    private static let spilled: Int64 = 0
+
+    /// Past so many entries the older half of those that are only pinned, and so many at most, goes elsewhere.
+    private static let entryLimit = 128
+
+    /// Takes out the oldest of very many entries that are only pinned.
+    func takeSurplus() -> [Entry] {
+        guard entries.count > Self.entryLimit else { return [] }
+        let contributing = contributing.count
+        // New ones are added at the end.
+        let surplus = Array(entries[contributing...].dropLast(Self.entryLimit / 2))
+        entries.removeSubrange(contributing..<contributing + surplus.count)
+        spilledUses += surplus.reduce(0) { $0 + $1.uses }
+        return surplus
+    }
 
     /// Replaces what is known besides observations.
     func setMark(_ mark: ObjectMark?) {

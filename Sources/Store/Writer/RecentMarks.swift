@@ -3,7 +3,8 @@ import Mapping
 /// Which objects were written to or deleted lately, for answers to requests that were sent before.
 ///
 /// An answer may show an object that the store did not know when it was written to, or has forgotten since. In memory: the
-/// requests die with the process. Bounded: once there are too many, all are forgotten at once, and answers to requests sent
+/// requests die with the process, and in the file no document shows the object, or its row would have the mark. After a
+/// restart a list that lags behind a deletion is taken at its word, as it would be without Larder. Bounded: once there are too many, all are forgotten at once, and answers to requests sent
 /// until then are kept out by the barriers.
 struct RecentMarks {
     private struct Key: Hashable {

@@ -67,11 +67,13 @@ extension WriteSession {
             .blob(document.policy)
         )
         let skeleton = preparation.isExact ? preparation.decomposed.map { SQLValue.blob($0.skeleton) } : nil
-        try query("INSERT INTO _bodies VALUES (?, ?, ?, ?)").run(
+        let keyed = skeleton == nil ? [] : preparation.decomposed?.keyed ?? []
+        try query("INSERT INTO _bodies VALUES (?, ?, ?, ?, ?)").run(
             .integer(id),
             .blob(Pins.encode(intake.pins)),
             skeleton ?? .null,
-            skeleton == nil ? .blob(document.body) : .null
+            skeleton == nil ? .blob(document.body) : .null,
+            keyed.isEmpty ? .null : .blob(StoredBody.encode(keyed))
         )
         try query("INSERT INTO _used VALUES (?, ?)").run(.integer(id), .integer(seconds))
     }

@@ -158,9 +158,33 @@ extension WriteSession {
     /// Takes a document's pins off their objects.
     func unpin(_ pins: [Pin]) throws {
         for pin in pins {
-            guard let record = try record(pin.object), let index = record.index(of: pin.version) else { continue }
-            record.entries[index].uses = max(record.entries[index].uses - 1, 0)
-            record.isModified = true
+            guard let record = try record(pin.object) else { continue }
+            if let index = record.index(of: pin.version) {
+                record.entries[index].uses = max(record.entries[index].uses - 1, 0)
+                record.isModified = true
+            } else if record.spilledUses > 0 {
+                try unpin(spilled: pin.version, of: record)
+            }
         }
+    }
+
+    /// Takes one pin off a version that has no entry in its object's state.
+    private func unpin(spilled version: Int64, of record: ObjectRecord) throws {
+        guard
+            let uses = try query("SELECT uses FROM _spilled WHERE version = ?").first(
+                .integer(version),
+                read: { $0.integer(0) }
+            )
+        else { return }
+        record.spilledUses = max(record.spilledUses - 1, 0)
+        record.isModified = true
+        guard uses <= 1 else {
+            return try query("UPDATE _spilled SET uses = ? WHERE version = ?").run(
+                .integer(uses - 1),
+                .integer(version)
+            )
+        }
+        try query("DELETE FROM _spilled WHERE version = ?").run(.integer(version))
+        try query("DELETE FROM _versions WHERE id = ?").run(.integer(version))
     }
 }

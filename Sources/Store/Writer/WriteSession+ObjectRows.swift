@@ -9,9 +9,12 @@ extension WriteSession {
                 try query("DELETE FROM _versions WHERE id = ?").run(.integer(entry.version))
             }
             record.entries.removeAll { $0.uses == 0 && $0.observation == 0 }
-            guard !record.entries.isEmpty else {
+            guard !record.isEmpty else {
                 try deleteRow(of: record)
                 continue
+            }
+            for entry in record.takeSurplus() {
+                try query("INSERT INTO _spilled VALUES (?, ?)").run(.integer(entry.version), .integer(entry.uses))
             }
             if case .unobserved = record.mark, !record.isPinned, try isCounting(record) {
                 // No document is left that was observed before it.
@@ -47,7 +50,7 @@ extension WriteSession {
 
     private func writeRow(of record: ObjectRecord) throws {
         let version = record.contributing.first.map { SQLValue.integer($0.version) } ?? .null
-        let state = SQLValue.blob(ObjectRecord.encode(record.entries))
+        let state = SQLValue.blob(record.state)
         let merged = (record.merged ?? nil).map(SQLValue.text) ?? .null
         if !record.isStored {
             try query(

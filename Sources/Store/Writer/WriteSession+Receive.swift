@@ -119,6 +119,7 @@ extension WriteSession {
         let composition = try models.composer.compose(
             skeleton: decomposed.skeleton,
             pins: decomposed.occurrences.map(\.payload),
+            keyed: decomposed.keyed,
             observation: observation
         ) { name in try state(of: name, scope: scope) }
         return composition != .unchanged

@@ -68,6 +68,7 @@ extension WriteSession {
         let composition = try models.composer.compose(
             skeleton: skeleton,
             pins: try stored.pins.map { try payload(of: $0.version) },
+            keyed: stored.keyed,
             observation: observation,
             mayHaveChanged: { pin, _ in suspects.contains(stored.pins[pin].object) },
             state: { try state(of: $0, scope: scope) }
