@@ -17,6 +17,7 @@ enum Schema {
         migrator.registerMigration("0005") { try $0.execute(sql: provenance) }
         migrator.registerMigration("0006") { try $0.execute(sql: flipFlop) }
         migrator.registerMigration("0007", migrate: addTold)
+        migrator.registerMigration("0008") { try $0.execute(sql: marks) }
         return migrator
     }
 

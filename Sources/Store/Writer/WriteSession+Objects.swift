@@ -154,8 +154,8 @@ extension WriteSession {
                 declared = models.models.version(of: model)
             }
             let record = try record(collection: collection, identity: Identity(occurrence.name.identity))
-            if mayBeMarked, let mark = recentMarks.mark(of: occurrence, upstream: upstream, scope: scope) {
-                try apply(mark, to: record)
+            if mayBeMarked, let recent = recentMarks.mark(of: occurrence, upstream: upstream, scope: scope) {
+                try apply(recent.mark, to: record, by: recent.source)
             }
             let known = numbers.version
             let version = try self.version(of: record, content, of: occurrence, declared: declared)
@@ -264,6 +264,7 @@ extension WriteSession {
         }
         hasRemovedObjects = true
         try remember(record)
+        if record.mark != nil || record.isMarkModified { try deleteMarkSource(of: record) }
         try query("DELETE FROM _objects WHERE id = ?").run(.integer(record.id))
         try query("DELETE FROM _orphans WHERE object = ?").run(.integer(record.id))
         try query("DELETE FROM _keys WHERE object = ?").run(.integer(record.id))

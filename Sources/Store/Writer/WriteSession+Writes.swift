@@ -23,7 +23,8 @@ extension WriteSession {
                 of: write.upstream,
                 own: subject.own,
                 for: known,
-                others: write.effect == .absent ? nil : .unobserved(write.time)
+                others: write.effect == .absent ? nil : .unobserved(write.time),
+                by: MarkSource(method: write.method, path: write.path)
             )
         }
         var further = write.effect == .absent || isDeletionShown(by: subjects, write) ? [] : write.collections
@@ -147,7 +148,15 @@ extension WriteSession {
         let named = key.url.utf8.contains(UInt8(ascii: "?")) ? nil : absence.bound
         guard let object = try named ?? root(at: key, owner) else { return }
         _ = nextSequence()
-        try mark(object, of: key.upstream, own: .tombstone(absence.start), for: owner, others: nil)
+        let path = key.url.prefix { $0 != "?" }
+        try mark(
+            object,
+            of: key.upstream,
+            own: .tombstone(absence.start),
+            for: owner,
+            others: nil,
+            by: MarkSource(method: absence.method, path: String(path))
+        )
     }
 
     private func root(at key: DocumentKey, _ owner: Ownership) throws -> BoundObject? {
