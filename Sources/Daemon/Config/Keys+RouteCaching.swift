@@ -1,3 +1,5 @@
+import Mapping
+
 /// How answers are cached, where that is not as the upstream says.
 extension RouteDraft {
     private static let lifetimes: ClosedRange<Duration> = .zero ... .forever

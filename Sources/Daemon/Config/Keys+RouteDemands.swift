@@ -99,6 +99,15 @@ extension StatusPattern {
         }
     }
 
+    /// Whether some answer that says that a request was carried out has it.
+    var mayBeSuccess: Bool {
+        switch self {
+        case .exact(let status): (200..<400).contains(status)
+        case .class(let digit): digit == 2 || digit == 3
+        case .any: true
+        }
+    }
+
     var exact: Int? {
         if case .exact(let status) = self { status } else { nil }
     }

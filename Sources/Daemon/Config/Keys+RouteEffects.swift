@@ -56,11 +56,19 @@ extension RouteDraft {
 
     /// Reads the patterns of what a write invalidates, whose captures are those of the route.
     private mutating func checkInvalidated(by pattern: RoutePattern, _ reader: inout ConfigReader) {
-        if let method = route.declaration.method, MethodFacts.isSafe(method), let place = invalidates.first?.place {
-            reader.error(
-                place,
-                "\"invalidates\" speaks of writes, but the rule of \(method); remove \"method\" or \"invalidates\""
-            )
+        if let place = invalidates.first?.place {
+            if let method = route.declaration.method, MethodFacts.isSafe(method) {
+                reader.error(
+                    place,
+                    "\"invalidates\" speaks of writes, but the rule of \(method); remove \"method\" or \"invalidates\""
+                )
+            }
+            if let status, !status.mayBeSuccess {
+                reader.error(
+                    place,
+                    "a write that is answered so has changed nothing, so nothing is invalidated; remove \"status\" or \"invalidates\""
+                )
+            }
         }
         for (text, place) in invalidates {
             do {
