@@ -19,6 +19,14 @@ extension RouteDraft {
                 draft.objectPlaces.append(place)
             }
         },
+        .boolean(
+            "deletes",
+            \.route.deletes,
+            """
+            Whether a DELETE that is answered 2xx has deleted the object. false where it only takes something away from it, or \
+            ends it: its answer is then read as that of any other write.
+            """
+        ),
         ConfigKey(
             "invalidates",
             .list(.text),
@@ -50,6 +58,12 @@ extension RouteDraft {
                 known.isEmpty
                 ? "it has none; write {\(binding.capture)} there" : "it has \(known.joined(separator: ", "))"
             reader.error(place, "\"\(path)\" has no capture \"\(binding.capture)\"; \(meant)")
+        }
+        if !route.deletes, let method = route.declaration.method, method != "DELETE" {
+            reader.error(
+                places["deletes"],
+                "\"deletes\" speaks of DELETE, but the rule of \(method); remove \"method\" or \"deletes\""
+            )
         }
         checkInvalidated(by: pattern, &reader)
     }
