@@ -139,8 +139,9 @@ extension CleanRequest {
         return try await named(filters, in: context)
     }
 
-    /// Fails for names that neither config nor store know: nobody would notice that nothing was removed. Of principals
-    /// only the form counts, so that a clean may be done twice.
+    /// Fails for names that neither config nor store know: nobody would notice that nothing was removed.
+    ///
+    /// Of principals only the form counts, so that a clean may be done twice.
     private func checkNames(in context: any AdminContext) async throws(Problem) {
         if let upstream, let complaint = try await context.unknownUpstream(upstream) { throw .badRequest(complaint) }
         if let principal, let complaint = PrincipalLabel.complaint(principal) { throw .badRequest(complaint) }
