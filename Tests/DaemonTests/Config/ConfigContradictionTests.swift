@@ -21,7 +21,7 @@ struct ConfigContradictionTests {
     func `a pattern that no path can match is refused, under path and under invalidates`(text: String, part: String) {
         let invalidated = complaints("routes:\n  - { path: a, invalidates: [\"\(text)\"] }")
         #expect(invalidated.count == 1)
-        #expect(invalidated.first?.hasPrefix("x:3:27: error: path \"\(text)\": ") == true, "\(invalidated)")
+        #expect(invalidated.first?.hasPrefix("x:3:30: error: path \"\(text)\": ") == true, "\(invalidated)")
         #expect(invalidated.first?.contains(part) == true, "\(invalidated)")
         let path = complaints("routes:\n  - { path: \"\(text)\" }")
         #expect(path.first?.contains(part) == true, "\(path)")
@@ -30,20 +30,20 @@ struct ConfigContradictionTests {
     @Test(arguments: [
         (
             "{ identity: [], on_delete: remove }",
-            "2:35: error: objects of \"M\" have no identity, and so none is known to be gone"
+            "2:41: error: objects of \"M\" have no identity, and so none is known to be gone"
         ),
         (
             "{ identity: [], modified: at }",
-            "2:34: error: objects of \"M\" have no identity, and so two answers are never"
+            "2:40: error: objects of \"M\" have no identity, and so two answers are never"
         ),
         (
             "{ identity: [], keys: [a] }",
-            "2:30: error: objects of \"M\" have no identity, and so none is found by a key"
+            "2:36: error: objects of \"M\" have no identity, and so none is found by a key"
         ),
-        ("{ identity: [], identity_types: strict }", "2:40: error: objects of \"M\" have no identity"),
-        ("{ identity: [], deleted_when: { has: a } }", "2:38: error: objects of \"M\" have no identity"),
-        ("{ identity: id, modified: \"@url.id\" }", "2:34: error: \"@url.id\" does not come with the object"),
-        ("{ identity: [a, b], modified: b }", "2:38: error: \"b\" is part of the identity, which never changes"),
+        ("{ identity: [], identity_types: strict }", "2:46: error: objects of \"M\" have no identity"),
+        ("{ identity: [], deleted_when: { has: a } }", "2:44: error: objects of \"M\" have no identity"),
+        ("{ identity: id, modified: \"@url.id\" }", "2:40: error: \"@url.id\" does not come with the object"),
+        ("{ identity: [a, b], modified: b }", "2:44: error: \"b\" is part of the identity, which never changes"),
     ])
     func `a model's keys that have nothing to speak of are told at their place`(model: String, start: String) {
         let found = complaints("models: { M: \(model) }")
