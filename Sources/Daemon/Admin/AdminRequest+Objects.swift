@@ -22,14 +22,16 @@ extension AdminRequest {
             limit: limit
         )
         var rows = try await asked { () throws(StoreError) in try await context.lookup.objects(query).rows }
-        // One principal's may be deleted and another's not; a key says the identity where one is known.
+        // One principal's may be deleted and another's not. Where an identity is known it is looked for, and no key.
         var deleted = query
         deleted.areDeleted = true
-        deleted.identity = rows.first?.identity ?? query.identity
-        let wanted = deleted
+        if let identity = rows.first?.identity { deleted.identity = identity }
+        let (wanted, isKnown) = (deleted, !rows.isEmpty)
         if rows.count < limit {
-            let gone = try await asked { () throws(StoreError) in try await context.lookup.objects(wanted).rows }
-            rows += gone.prefix(limit - rows.count)
+            let gone = try await asked { () throws(StoreError) in
+                isKnown ? try await context.store.objects(wanted) : try await context.lookup.objects(wanted)
+            }
+            rows += gone.rows.prefix(limit - rows.count)
         }
         guard rows.isEmpty else { return rows }
         try await checkNames(in: context)
