@@ -64,6 +64,8 @@ extension Store {
         let found = try await core.read { database in
             try ShowingReader(database, models: models).provenance(of: object, showing: page.rows)
         }
-        return found.map { ObjectWhy(members: $0.members, sources: $0.sources, documents: page) }
+        return found.map {
+            ObjectWhy(notice: $0.notice, members: $0.members, sources: $0.sources, documents: page)
+        }
     }
 }

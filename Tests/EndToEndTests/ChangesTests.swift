@@ -271,7 +271,7 @@ import Testing
         let blog = try Changing(["/users": Self.users(1, "a")])
         let larder = try Larder(config: Configs.blog(blog.origin))
         let refused: [(query: String, part: String)] = [
-            ("model=Nothing", "the config declares Note, Post, Tag, User"), ("model=", "no model is named \"\""),
+            ("model=Nothing", "the config declares Note, Post, Tag, User"), ("model=", "model is empty"),
             ("upstream=github", "the config has blog"), ("principal=me", "p- and eight hexadecimal digits"),
             ("id=", "id is empty"), ("since=-1", "since must be the number of a change"),
             ("since=1e3", "since must be the number of a change"), ("since=", "since must be the number of a change"),

@@ -66,6 +66,38 @@ import Testing
         #expect(try Self.warnings(larder, "disagreement").isEmpty)
     }
 
+    @Test func `the line that a warning of a flip-flop asks for can be pasted as it is, and ends it`() throws {
+        let origin = try Origin { request in
+            .json(#"{"id":1,"login":"ada","name":"\#(request.path == "/users/1" ? "Ada" : "ADA")"}"#, Fresh.minute)
+        }
+        let config = Configs.blog(origin, upstream: ["lag: 0s"])
+            .replacing("routes:", with: "routes:\n  - { path: \"people/{id:#}\", model: User }")
+        let larder = try Larder(config: config)
+        func toggle(_ larder: Larder) throws {
+            for path in ["/users/1", "/people/1"] {
+                _ = try larder.get(path, ["Cache-Control": "no-cache"])
+                #expect(try larder.waitForQuiet())
+            }
+        }
+        #expect(
+            try eventually(within: .seconds(60)) {
+                try toggle(larder)
+                return try !Self.warnings(larder, "flip-flop").isEmpty
+            }
+        )
+        let message = try #require(try Self.warnings(larder, "flip-flop").first?["message"] as? String)
+        let line = try #require(message.firstMatch(of: /"(local: \[[^\]]*\])" under the model User/)?.1)
+        larder.terminate()
+        let mended = config.replacing("local: [score]", with: String(line))
+        #expect(mended != config)
+        let again = try Larder(config: mended, store: larder.folder)
+        #expect(try Self.warnings(again, "flip-flop").isEmpty)
+        for _ in 0..<10 { try toggle(again) }
+        #expect(try Self.warnings(again, "flip-flop").isEmpty)
+        #expect(try again.get("/users/1").text.contains("Ada"))
+        #expect(try again.get("/people/1").text.contains("ADA"))
+    }
+
     @Test func `routes that disagree for ever end up each with their own, and the config says how to keep it so`()
         throws
     {

@@ -17,7 +17,12 @@ extension StoreCount {
 
 extension ObjectRow {
     /// Who the object is, and what is known of it in the very bytes that the store has.
-    var document: JSONText { .object(ownMembers + [("object", .raw(json))]) }
+    var document: JSONText { .object(ownMembers + unknownMember + [("object", .raw(json))]) }
+
+    /// Since when nobody knows what has become of it; none where that is known.
+    var unknownMember: [(name: String, value: JSONText)] {
+        unknownSince.map { [("unknown", .string(StoreTime.text($0)))] } ?? []
+    }
 
     /// Who the object is, and since when it is known so.
     var ownMembers: [(name: String, value: JSONText)] {

@@ -5,7 +5,14 @@ extension AdminRequest {
     /// How its path names an object.
     var objectName: String { "\(captures["model"] ?? "") \(captures["id"] ?? "")" }
 
-    /// The objects that its path names, of every principal and context that is not ruled out; never none.
+    /// Fails for a model in its path, or an upstream or a principal in its query, that nobody knows.
+    func checkNames(in context: any AdminContext) async throws(Problem) {
+        if let complaint = context.unknownModel(captures["model"] ?? "") { throw .notFound(complaint) }
+        try await context.checkOwnership(of: self)
+    }
+
+    /// The objects that its path names, of every principal and context that is not ruled out, those that are deleted
+    /// included; never none.
     func namedObjects(limit: Int, in context: any AdminContext) async throws(Problem) -> [ObjectRow] {
         let query = ObjectQuery(
             model: captures["model"],
@@ -14,18 +21,21 @@ extension AdminRequest {
             principal: value("principal"),
             limit: limit
         )
-        let rows = try await asked { () throws(StoreError) in try await context.lookup.objects(query).rows }
-        guard rows.isEmpty else { return rows }
-        let (model, id) = (captures["model"] ?? "", captures["id"] ?? "")
-        guard context.modelNames.contains(model) else {
-            let nearest = Suggestion.nearest(to: model, among: context.modelNames)
-            let known = context.modelNames.joined(separator: ", ")
-            throw .notFound(
-                "no model is named \(model): "
-                    + (nearest.map { "did you mean \($0)?" }
-                        ?? (known.isEmpty ? "the config declares none" : "the config declares \(known)"))
-            )
+        var rows = try await asked { () throws(StoreError) in try await context.lookup.objects(query).rows }
+        // One principal's may be deleted and another's not. Where an identity is known it is looked for, and no key.
+        var deleted = query
+        deleted.areDeleted = true
+        if let identity = rows.first?.identity { deleted.identity = identity }
+        let (wanted, isKnown) = (deleted, !rows.isEmpty)
+        if rows.count < limit {
+            let gone = try await asked { () throws(StoreError) in
+                isKnown ? try await context.store.objects(wanted) : try await context.lookup.objects(wanted)
+            }
+            rows += gone.rows.prefix(limit - rows.count)
         }
+        guard rows.isEmpty else { return rows }
+        try await checkNames(in: context)
+        let (model, id) = (captures["model"] ?? "", captures["id"] ?? "")
         throw .notFound("no \(model) is known as \(id)" + (try await hint(for: query, in: context)))
     }
 

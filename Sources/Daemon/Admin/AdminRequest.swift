@@ -14,7 +14,11 @@ struct AdminRequest: Sendable {
     /// Reads a request; nil when its target is not valid percent-encoded UTF-8 text.
     init?(method: String, path: String, query: String?, fields: Fields = Fields(), body: [UInt8] = []) {
         var components: [String] = []
-        for piece in path.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: true) {
+        var inner = path.utf8[...]
+        if inner.first == UInt8(ascii: "/") { inner.removeFirst() }
+        if inner.last == UInt8(ascii: "/") { inner.removeLast() }
+        // An empty component is one: an unset variable in a path must not make another path of it.
+        for piece in inner.isEmpty ? [] : inner.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false) {
             guard let component = Self.decode(piece, plusIsSpace: false) else { return nil }
             components.append(component)
         }

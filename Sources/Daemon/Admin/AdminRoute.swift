@@ -75,6 +75,7 @@ extension AdminRoute {
         var captures: [String: String] = [:]
         for (wanted, given) in zip(pattern, components) {
             if let name = Self.captureName(wanted) {
+                guard !given.isEmpty else { return nil }
                 captures[name] = given
             } else if wanted != given {
                 return nil

@@ -74,7 +74,7 @@ extension AdminRoute {
                 let view = try ObjectView(request)
                 try view.check(request.captures["model"] ?? "", context.models)
                 let page = try await objects(request, view, context)
-                if page.rows.isEmpty, let problem = unknownModel(request, context) { throw problem }
+                if page.rows.isEmpty { try await request.checkNames(in: context) }
                 return .json(page.document("objects") { view.document($0) })
             }
         ),
@@ -92,9 +92,12 @@ extension AdminRoute {
                     let (model, id) = (request.captures["model"] ?? "", request.captures["id"] ?? "")
                     let deleted = try await objects(request, view, context, areDeleted: true)
                     if !deleted.rows.isEmpty {
-                        throw .gone("the \(model) known as \(id) is deleted")
+                        throw .gone(
+                            "the \(model) known as \(id) is deleted; `larder why \(model) \(id)` says since when"
+                        )
                     }
-                    throw unknownModel(request, context) ?? .notFound("no \(model) is known as \(id)")
+                    try await request.checkNames(in: context)
+                    throw .notFound("no \(model) is known as \(id)")
                 }
                 return .json(page.document("objects") { view.document($0) })
             }
@@ -115,6 +118,7 @@ extension AdminRoute {
                     after: paging.after
                 )
                 let page = try await asked { () throws(StoreError) in try await context.store.documents(query) }
+                if page.rows.isEmpty { try await context.checkOwnership(of: request) }
                 return .json(page.document("documents") { $0.document })
             }
         ),
@@ -220,16 +224,6 @@ extension AdminRoute {
         query.view = view.query
         let wanted = query
         return try await asked { () throws(StoreError) in try await context.lookup.objects(wanted) }
-    }
-
-    private static func unknownModel(_ request: AdminRequest, _ context: any AdminContext) -> Problem? {
-        let model = request.captures["model"] ?? ""
-        guard !context.modelNames.contains(model) else { return nil }
-        let known = context.modelNames.joined(separator: ", ")
-        return .notFound(
-            "no model is named \(model): "
-                + (known.isEmpty ? "the config declares none" : "the config declares \(known)")
-        )
     }
 }
 

@@ -70,10 +70,11 @@ struct AdminService: Sendable {
         )
     }
 
-    /// Refuses parameters that the route does not know: a misspelled condition must not mean "everything".
+    /// Refuses parameters that the route does not know, and those that say nothing: a misspelled condition, or an unset
+    /// variable, must not mean "everything".
     private func checkQuery(of request: AdminRequest, against route: AdminRoute) throws(Problem) {
         var seen: Set<String> = []
-        for (name, _) in request.query {
+        for (name, value) in request.query {
             guard let parameter = route.query.first(where: { $0.name == name }) else {
                 let known = route.query.map(\.name).joined(separator: ", ")
                 throw .badRequest(
@@ -83,6 +84,9 @@ struct AdminService: Sendable {
             }
             guard seen.insert(name).inserted || parameter.isRepeatable else {
                 throw .badRequest("\(name) is given twice")
+            }
+            guard !value.isEmpty || parameter.kind != .string else {
+                throw .badRequest("\(name) is empty: give it a value, or leave it out")
             }
         }
     }

@@ -116,6 +116,7 @@ extension CleanRequest {
 
     /// The store's filters that together mean this request.
     private func filters(in context: any AdminContext) async throws(Problem) -> [CleanFilter] {
+        try await checkNames(in: context)
         var filter = CleanFilter(
             model: model,
             identity: id,
@@ -136,6 +137,17 @@ extension CleanRequest {
             }
         }
         return try await named(filters, in: context)
+    }
+
+    /// Fails for names that neither config nor store know: nobody would notice that nothing was removed.
+    ///
+    /// Of principals only the form counts, so that a clean may be done twice.
+    private func checkNames(in context: any AdminContext) async throws(Problem) {
+        if let upstream, let complaint = try await context.unknownUpstream(upstream) { throw .badRequest(complaint) }
+        if let principal, let complaint = PrincipalLabel.complaint(principal) { throw .badRequest(complaint) }
+        guard let model, let complaint = context.unknownModel(model) else { return }
+        let stored = try await asked { () throws(StoreError) in try await context.store.count().models }
+        if stored[model] == nil { throw .badRequest(complaint) }
     }
 
     /// Puts the identities of objects in the place of a key's value.

@@ -56,9 +56,4 @@ struct ObjectLookup: Sendable {
 
 extension AdminContext {
     var lookup: ObjectLookup { ObjectLookup(store: store, models: models) }
-
-    /// The names of all models that the config declares, sorted.
-    var modelNames: [String] {
-        Set(models.values.flatMap { $0.declarations.map(\.name) }).sorted()
-    }
 }

@@ -52,7 +52,7 @@ struct ObjectView: Sendable {
             ("object", .raw(mapped.body)), ("synthetic", .array(mapped.synthetic.map { .string($0) })),
             ("warnings", .array(mapped.warnings.map(\.document))),
         ]
-        return .object(row.ownMembers + notes)
+        return .object(row.ownMembers + row.unknownMember + notes)
     }
 }
 

@@ -15,10 +15,59 @@ struct WhyAnswer {
 
     var document: JSONText {
         var members = row.ownMembers
+        if let notice = why.notice { members.append(("mark", mark(notice))) }
         members.append(("members", .array(why.members.map(member))))
         members.append(("documents", .array(why.documents.rows.map { Self.document(of: $0, now: now) })))
         if let next = why.documents.next { members.append(("next", .string("\(row.id)-\(next)"))) }
         return .object(members)
+    }
+
+    // MARK: The object
+
+    private func mark(_ notice: ObjectNotice) -> JSONText {
+        var by = JSONText.null
+        switch notice.cause {
+        case .request(let request):
+            by = [
+                "method": request.method.map { .string($0) } ?? .null,
+                "url": request.path.map { .string($0) } ?? .null,
+            ]
+        case .itself(let source?): by = ["method": .string(source.method), "url": .string(source.url)]
+        case .itself(nil), .forgotten: break
+        }
+        return [
+            "kind": notice.kind == .deleted ? "deleted" : "unknown", "at": .string(StoreTime.text(notice.time)),
+            "age": .integer(max(0, now - notice.time) / 1_000_000), "by": by,
+            "superseded": .bool(notice.isSuperseded), "reason": .string(Self.reason(notice)),
+        ]
+    }
+
+    private static func reason(_ notice: ObjectNotice) -> String {
+        let reason =
+            switch (notice.kind, notice.cause) {
+            case (.deleted, .request(let request)):
+                switch request.method {
+                case "DELETE": "\(words(request)) was answered so that it is gone"
+                default: "\(words(request)) found nothing"
+                }
+            case (_, .itself(let source)):
+                "it says so of itself" + (source.map { ", in the answer to \($0.method) \($0.url)" } ?? "")
+            case (.unknown, .request(let request)) where request.method == nil:
+                "a write\(request.path.map { " to \($0)" } ?? "") was under way when Larder ended, and nobody was told its outcome"
+            case (.unknown, .request(let request)) where ["GET", "HEAD"].contains(request.method):
+                "\(words(request)) found nothing then"
+            case (.unknown, .request(let request)) where notice.isSuperseded && request.method == "DELETE":
+                "\(words(request)) happened"
+            case (.unknown, .request(let request)):
+                "\(words(request)) happened, and no answer told what it made of the object"
+            case (.deleted, .forgotten): "by which request is no longer known"
+            case (.unknown, .forgotten): "what was known newer was removed, or by which request is no longer known"
+            }
+        return notice.isSuperseded ? "\(reason); what is told here was observed since" : reason
+    }
+
+    private static func words(_ request: MarkSource) -> String {
+        [request.method, request.path].compactMap(\.self).joined(separator: " ")
     }
 
     // MARK: Members
@@ -31,7 +80,7 @@ struct WhyAnswer {
         ]
         if let value = member.value { members.append(("value", .raw(value))) }
         switch member.standing {
-        case .known, .local, .undeclared:
+        case .known, .outdated, .local, .undeclared:
             if let first = member.sightings.first { members.append(("from", source(first.observation))) }
             let others = member.sightings.dropFirst().map { source($0.observation) }
             if !others.isEmpty { members.append(("also", .array(others))) }
@@ -83,6 +132,8 @@ struct WhyAnswer {
         case .contradicted:
             "one answer shows the object several times and disagrees with itself; each place keeps its own"
         case .quarantined: "no value that passes the checks is known"
+        case .outdated:
+            "the object was deleted, or written to, after all that told of it: it moves into no other answer"
         case .local: "declared local: it belongs to its answer, and each document keeps its own"
         case .undeclared: "not declared: it belongs to its answer, and each document keeps its own"
         }
@@ -127,110 +178,4 @@ extension Observation.Kind {
         case .write: "write"
         }
     }
-}
-
-// MARK: Schema
-
-extension WhyAnswer: SchemaDescribed {
-    /// Members may be added; those that are here stay what they are.
-    static let schema: JSONText = object(
-        required: ["objects"],
-        [
-            (
-                "objects",
-                list(
-                    object(
-                        required: ["upstream", "principal", "context", "model", "id", "members", "documents"],
-                        [
-                            ("upstream", text("The upstream's name.")), ("principal", text("The principal's label.")),
-                            ("context", text("The representation that was asked for.")), ("model", text("The model.")),
-                            ("id", text("The identity.")), ("observed", text("When it was last observed (RFC 3339).")),
-                            ("members", list(memberSchema)), ("documents", list(showingSchema)),
-                            ("next", text("Where `/documents` of this object goes on.")),
-                        ]
-                    )
-                )
-            )
-        ]
-    )
-
-    static let documentsSchema: JSONText = object(
-        required: ["documents"],
-        [("documents", list(showingSchema)), ("next", text("What to give as `after` for what comes then."))]
-    )
-
-    private static let memberSchema = object(
-        required: ["pointer", "properties", "standing", "merge", "moves"],
-        [
-            ("pointer", text("Where it stands in the upstream's JSON (RFC 6901).")),
-            ("properties", list(text("A declared property that is read from there."))),
-            (
-                "standing",
-                text("`known`, `disputed`, `contradicted`, `gathered`, `quarantined`, `local` or `undeclared`.")
-            ),
-            ("reason", text("Why it stands so.")), ("merge", text("How new values meet known ones, as in the config.")),
-            ("moves", flag("Whether it moves into other answers.")),
-            ("value", ["description": "The newest value; objects in it are shown by their identities."]),
-            ("from", sourceSchema), ("also", list(sourceSchema)),
-            ("candidates", list(object(required: ["value", "from"], sightingMembers))),
-            (
-                "overruled",
-                list(
-                    object(
-                        required: ["value", "from", "rule"],
-                        sightingMembers + [
-                            ("rule", ["description": "`modified`, `lag` or `later`; null where that is not known."])
-                        ]
-                    )
-                )
-            ),
-            ("quarantined", list(object(required: ["value", "from"], sightingMembers))),
-            (
-                "gathered",
-                list(
-                    object(
-                        required: ["value", "at"],
-                        [("value", ["description": "A part."]), ("at", text("When it was observed."))]
-                    )
-                )
-            ),
-        ]
-    )
-
-    private static let sightingMembers: [(name: String, value: JSONText)] = [
-        ("value", ["description": "As that answer shows it."]), ("from", sourceSchema),
-    ]
-
-    private static let sourceSchema = object(
-        required: ["method", "url", "stored", "kind", "start", "end", "age"],
-        [
-            ("method", ["description": "The request's method; null where it is no longer known."]),
-            ("url", ["description": "Path and query, credentials replaced; null where it is no longer known."]),
-            ("stored", flag("Whether the answer is still in the store.")),
-            ("kind", text("`detail`, `list` or `write`.")),
-            ("start", text("When the request was sent, less the answer's `Age`.")),
-            ("end", text("When the answer was complete.")),
-            ("age", integer("Seconds since a read's start, or a write's end.")),
-        ]
-    )
-
-    private static let showingSchema = object(
-        required: [
-            "upstream", "principal", "context", "url", "status", "objects", "bytes", "received", "age", "shows",
-        ],
-        [
-            ("upstream", text("The upstream's name.")), ("principal", text("The principal's label.")),
-            ("context", text("The representation that was asked for.")), ("url", text("Path and query.")),
-            ("status", integer("The status code.")), ("objects", integer("How many objects it shows.")),
-            ("bytes", integer("The length of the body received.")), ("received", text("When it had come (RFC 3339).")),
-            ("age", integer("Seconds since the moment that it speaks of.")),
-            (
-                "shows",
-                text(
-                    "`newest`; `composed`: the newest is put in at the next hit; `outdated`: it cannot be, and the next request is a miss."
-                )
-            ),
-            ("reason", text("Why it is outdated.")),
-        ]
-    )
 }

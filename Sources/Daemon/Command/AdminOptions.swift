@@ -23,6 +23,8 @@ struct AdminOptions: ParsableArguments {
     @Flag(help: "For programs: the daemon's JSON as it is.")
     var json = false
 
+    func validate() throws { try GivenText.check(["--store": store]) }
+
     /// Where Debian's package keeps the store of the service.
     static let serviceStore = "/var/lib/larder/larder.db"
 

@@ -53,6 +53,7 @@ struct Changes: ParsableCommand {
     @OptionGroup var options: AdminOptions
 
     func validate() throws {
+        try GivenText.check(["--model": model, "--id": id, "--upstream": upstream, "--principal": principal])
         if let since, since < 0 { throw ValidationError("--since: \(since) is not the number of a change") }
     }
 

@@ -44,6 +44,10 @@ struct Clean: ParsableCommand {
     @OptionGroup var options: AdminOptions
 
     func validate() throws {
+        try GivenText.check([
+            "--model": model, "--id": id, "--route": route, "--upstream": upstream, "--principal": principal,
+            "--older-than": olderThan,
+        ])
         let hasCondition = [model, id, route, upstream, principal, olderThan].contains { $0 != nil }
         if all, hasCondition {
             throw ValidationError("--all removes everything; leave out the other conditions, or --all")

@@ -18,6 +18,7 @@ struct ConfigOptions: ParsableArguments {
     var upstream: String?
 
     func validate() throws {
+        try GivenText.check(["--config": config, "--preset": preset, "--upstream": upstream])
         if config != nil, preset != nil {
             throw ValidationError(
                 "--config and --preset exclude each other; write a config of your own, or use a preset"

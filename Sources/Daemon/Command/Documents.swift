@@ -28,6 +28,7 @@ struct Documents: ParsableCommand {
     @OptionGroup var options: AdminOptions
 
     func validate() throws {
+        try GivenText.check(["--url": url, "--upstream": upstream, "--principal": principal, "--shows": shows])
         guard let shows else { return }
         guard url == nil else { throw ValidationError("--shows and --url do not go together") }
         guard Self.object(shows) != nil else { throw ValidationError("--shows: \(shows) is not MODEL/ID") }

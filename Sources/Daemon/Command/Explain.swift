@@ -31,6 +31,11 @@ struct Explain: ParsableCommand {
 
     @OptionGroup var options: AdminOptions
 
+    func validate() throws {
+        try GivenText.require(["URL": url])
+        try GivenText.check(["--method": method, "--upstream": upstream])
+    }
+
     func run() throws {
         let query = [("url", url), ("method", method), ("upstream", upstream)] + header.map { ("header", $0) }
         try options.present(Explanation.self, try options.ask("GET", Target.make(["explain"], query))) { $0.text }

@@ -29,6 +29,8 @@ struct KeyCommand: ParsableCommand {
     @Flag(help: "For programs: one JSON document.")
     var json = false
 
+    func validate() throws { try GivenText.require(["URL": url]) }
+
     func run() throws {
         let facts = try facts(source.settings())
         Terminal.out(json ? facts.document.prettyText : facts.text)

@@ -44,6 +44,8 @@ struct MapCommand: ParsableCommand {
     var json = false
 
     func validate() throws {
+        try GivenText.require(["file": file])
+        try GivenText.check(["--url": url, "--model": model, "--members": members])
         guard (url == nil) != (model == nil) else {
             throw ValidationError("say what the file holds: --url URL of an answer, or --model NAME")
         }

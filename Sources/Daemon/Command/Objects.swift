@@ -35,6 +35,8 @@ struct Objects: ParsableCommand {
     @OptionGroup var options: AdminOptions
 
     func validate() throws {
+        try GivenText.require(["model": model, "id": id])
+        try GivenText.check(["--upstream": upstream, "--principal": principal, "--members": members])
         guard mapped || members == nil else { throw ValidationError("--members goes with --mapped") }
     }
 
@@ -63,6 +65,7 @@ struct Objects: ParsableCommand {
         var context: String?
         var id: String
         var observed: String?
+        var unknown: String?
         var object: AnyJSON?
     }
 
@@ -84,6 +87,7 @@ struct Objects: ParsableCommand {
         let head = [
             row.upstream.map { "upstream \($0)" }, row.principal.map { "principal \($0)" },
             row.context.flatMap { $0.isEmpty ? nil : "context \($0)" }, row.observed.map { "observed \($0)" },
+            row.unknown.map { "unknown since \($0): larder why says by which write" },
         ]
         return head.compactMap(\.self).joined(separator: ", ") + "\n" + (row.object?.prettyText ?? "")
     }
@@ -98,6 +102,7 @@ struct PageOptions: ParsableArguments {
     var after: String?
 
     func validate() throws {
+        try GivenText.check(["--after": after])
         guard (1...1000).contains(limit) else {
             throw ValidationError("--limit: \(limit) is not a number from 1 to 1000")
         }

@@ -38,6 +38,8 @@ struct RouteCommand: ParsableCommand {
     var json = false
 
     func validate() throws {
+        try GivenText.require(["method": method, "URL": url])
+        try GivenText.check(["--content-type": contentType])
         guard (100...599).contains(status) else { throw ValidationError("--status is a number from 100 to 599") }
         guard others >= 0 else { throw ValidationError("--others is not negative") }
         guard FieldName.complaint(method) == nil else { throw ValidationError("\"\(method)\" is no method") }

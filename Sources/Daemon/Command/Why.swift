@@ -34,6 +34,8 @@ struct Why: ParsableCommand {
     @OptionGroup var options: AdminOptions
 
     func validate() throws {
+        try GivenText.require(["model": model, "id": id])
+        try GivenText.check(["--member": member, "--upstream": upstream, "--principal": principal])
         guard (0...100).contains(documents) else {
             throw ValidationError("--documents: \(documents) is not a number from 0 to 100")
         }

@@ -8,9 +8,18 @@ struct WhyText: Decodable {
         var context: String
         var model: String
         var id: String
+        var mark: Mark?
         var members: [Member]
         var documents: [ShowingRow]
         var next: Cursor?
+    }
+
+    struct Mark: Decodable {
+        var kind: String
+        var at: String
+        var age: Int
+        var superseded: Bool
+        var reason: String
     }
 
     struct Member: Decodable {
@@ -56,6 +65,7 @@ extension WhyText.Object {
     fileprivate func text(asksForDocuments: Bool) -> String {
         let context = context.isEmpty ? "" : ", \(HumanText.line(context, width: 60))"
         var parts = ["\(model) \(HumanText.line(id, width: 60)) (\(upstream), \(principal)\(context))"]
+        if let mark { parts.append(mark.sentence) }
         let declared = members.filter { $0.standing != "undeclared" }
         var table = TextTable(columns: [
             ("member", .left), ("value", .left), ("from", .left), ("age", .right), ("", .left),
@@ -77,6 +87,13 @@ extension WhyText.Object {
             if next != nil { parts.append("There may be more: larder documents --shows \(model)/\(id)") }
         }
         return parts.joined(separator: "\n\n")
+    }
+}
+
+extension WhyText.Mark {
+    fileprivate var sentence: String {
+        let what = superseded ? "Was unknown at" : kind == "deleted" ? "Deleted since" : "Unknown since"
+        return "\(what) \(at), \(HumanText.age(age)) ago: \(HumanText.line(reason, width: 240))."
     }
 }
 
@@ -102,6 +119,8 @@ extension WhyText.Member {
             ]
         case "quarantined":
             rows = []
+        case "outdated":
+            rows = [Self.row("", value, from, "from before that")]
         default:
             let note =
                 standing == "local" ? "local" : moves ? (merge == "latest" ? "" : "merge: \(merge)") : "does not move"

@@ -50,6 +50,12 @@ struct CompiledUpstream: Sendable {
         return settings.routes[match.index].invalidates.map { $0.filled(with: captures) }
     }
 
+    /// Whether a DELETE of a path that was carried out has deleted what it speaks of.
+    func deletes(path: String, query: String?, status: Int?) -> Bool {
+        routes.match(RouteSubject(method: "DELETE", path: path, query: query, status: status))
+            .map { settings.routes[$0.index].deletes } ?? true
+    }
+
     /// The index in `settings.routes` of the rule for a request, or for its answer once there is a status.
     func route(method: String, path: String, status: Int?) -> RouteMatch? {
         routes.match(method: method, path: path, status: status)

@@ -9,6 +9,7 @@ extension ConfigDraft {
             validateRelations(of: model, among: models, &reader)
         }
         validateDeclarations(of: models, &reader)
+        for model in models { validateKeys(of: model, among: models, &reader) }
         for rules in [upstream.routes + routes, upstream.errors + errors] {
             for rule in rules { validateRule(rule, models, &reader) }
             validateTable(rules, &reader)
@@ -74,7 +75,15 @@ extension ConfigDraft {
             reader.once(place, Self.unknownModel(name, names))
         }
         warnOfTwins(in: rule, &reader)
-        guard let name = rule.model?.name else { return }
+        guard let name = rule.model?.name else {
+            if rule.places["object"] != nil, rule.places["model"] == nil {
+                reader.once(
+                    rule.places["object"],
+                    "\"object\" says which object of a model the path names, but the rule names no model; add \"model\""
+                )
+            }
+            return
+        }
         guard let model = models.first(where: { $0.declaration.name == name }) else {
             return reader.once(rule.model?.place, Self.unknownModel(name, names))
         }
@@ -83,6 +92,12 @@ extension ConfigDraft {
             reader.once(
                 rule.places["object"],
                 "\"object\" speaks of one object, but the body is a list; write \"model: \(name)\" or remove \"object\""
+            )
+        }
+        if !Self.hasIdentity(model, among: models) {
+            return reader.once(
+                rule.places["object"],
+                "objects of \"\(name)\" have no identity, so no path names one; remove \"object\", or give the model an identity"
             )
         }
         let known = model.members

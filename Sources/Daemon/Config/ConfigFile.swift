@@ -44,7 +44,8 @@ struct ConfigFile {
             )
         }
         overriding.apply(to: &draft)
-        draft.validate(&reader)
+        // Held against each other the parts would seem to lack what stands in a file that could not be read.
+        if !reader.isIncomplete { draft.validate(&reader) }
         return ConfigFile(settings: draft.finished, diagnostics: reader.sorted)
     }
 

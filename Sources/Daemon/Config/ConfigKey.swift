@@ -202,7 +202,8 @@ extension ConfigReader {
             places[name] = value.place
             under(name) { key.read(value, &section, &$0) }
         }
-        for key in keys where key.facts.isRequired && !pairs.contains(where: { $0.key == key.facts.name }) {
+        for key in keys
+        where key.facts.isRequired && !isIncomplete && !pairs.contains(where: { $0.key == key.facts.name }) {
             let example = key.facts.example.map { ", for example `\(key.facts.name): \($0)`" } ?? ""
             errorHere(node.place, "\"\(key.facts.name)\" is missing; add it\(example)")
         }

@@ -51,10 +51,13 @@ extension ConfigReader {
         _ inclusion: inout Inclusion
     ) -> Node? {
         let entries = under("include") { $0.texts(node, wanted: "a file, the name of a preset, or a list of them") }
-        var layers = (entries ?? []).map { entry in included(entry.text, at: entry.place, from: file, &inclusion) }
-        layers.append(.mapping(own))
-        guard layers.allSatisfy({ $0 != nil }) else { return nil }
-        var roots = layers.compactMap(\.self)
+        // What is missing has been told of; mistakes in the rest are looked for all the same.
+        var roots = (entries ?? []).compactMap { entry in
+            let root = included(entry.text, at: entry.place, from: file, &inclusion)
+            if root == nil { isIncomplete = true }
+            return root
+        }
+        roots.append(.mapping(own))
         if Set(roots.flatMap(Self.upstreamNames)).count > 1 {
             // What a file says at its top holds for the upstreams it was written for, not for those of its neighbours.
             for index in roots.indices.dropLast() { roots[index] = Self.kept(roots[index]) }

@@ -8,6 +8,8 @@ struct ConfigReader {
     let environment: [String: String]
     /// The files that are read; places are in all of them.
     var sources = ConfigSources()
+    /// Whether an included file could not be read: what is missing may stand there.
+    var isIncomplete = false
     /// What was found, each with its place among the sources.
     private var found: [(diagnostic: Diagnostic, place: Place?)] = []
     /// The keys from the root down to what is being read.

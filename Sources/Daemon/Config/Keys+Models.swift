@@ -27,7 +27,7 @@ extension ConfigKey {
                 draft.places = reader.under(name) { reader in
                     let places = reader.section(value, into: &draft)
                     // Only a base makes up for it, which a key by itself cannot see.
-                    if places["identity"] == nil, places["base"] == nil, value.mapping != nil {
+                    if places["identity"] == nil, places["base"] == nil, value.mapping != nil, !reader.isIncomplete {
                         reader.errorHere(value.place, "\"identity\" is missing; add it, for example `identity: id`")
                     }
                     return places

@@ -80,6 +80,8 @@ extension Settings {
         var overrides = Overrides()
         /// Paths whose answers a write of this one makes worthless; their captures are those of `declaration`.
         var invalidates: [RoutePattern] = []
+        /// Whether a DELETE that was carried out has deleted the object that it speaks of.
+        var deletes = true
 
         struct Binding: Sendable, Equatable {
             var key: String

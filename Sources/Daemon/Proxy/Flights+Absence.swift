@@ -13,7 +13,9 @@ extension Flights {
         let bound = demand.upstream.bound(demand)
         guard bound != nil || flight.stored != nil else { return nil }
         let age = max(0, policy(of: head, in: flight).answer.ageValue) * 1_000_000
-        return ObservedAbsence(key: demand.key, bound: bound, start: flight.start - age)
+        var absence = ObservedAbsence(key: demand.key, bound: bound, start: flight.start - age)
+        absence.method = demand.request.method
+        return absence
     }
 
     /// Does something here once an absence holds everywhere.

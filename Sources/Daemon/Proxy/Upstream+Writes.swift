@@ -14,6 +14,15 @@ extension Upstream {
         return nil
     }
 
+    /// Whether a DELETE has deleted what it speaks of, as far as its answer says that it was carried out.
+    func deletes(_ demand: Demand, status: Int) -> Bool {
+        rules.deletes(
+            path: demand.route,
+            query: Self.query(ofURL: demand.target),
+            status: (200..<300).contains(status) ? status : nil
+        )
+    }
+
     /// What else a write of this path makes worthless, as its route says: paths, and patterns where there are many.
     ///
     /// - Parameter status: of its answer; nil before it, or where it never came.

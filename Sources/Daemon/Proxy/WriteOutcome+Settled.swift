@@ -24,6 +24,7 @@ extension WriteOutcome {
             bound: upstream.bound(demand),
             suspect: suspect
         )
+        write.method = demand.request.method
         write.isCreation = demand.request.method == "POST"
         if effect != .absent {
             let further = upstream.invalidated(by: demand, status: error == nil ? head?.status : nil)

@@ -25,7 +25,9 @@ struct WriteOutcome: Sendable {
 
     /// What it has done to the object that it speaks of, as far as its answer does not show that; nil: nothing.
     func effect(of demand: Demand) -> SettledWrite.Effect? {
-        if let head, error == nil, demand.request.method == "DELETE" {
+        if let head, error == nil, demand.request.method == "DELETE",
+            demand.upstream.deletes(demand, status: head.status)
+        {
             if (200..<300).contains(head.status) { return .deleted }
             if head.status == 404 || head.status == 410 { return .absent }
         }

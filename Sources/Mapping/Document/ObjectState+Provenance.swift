@@ -16,8 +16,12 @@ extension ObjectState {
             for contribution in contributions + others { reader.read(contribution, model: nil) }
             return Provenance(members: reader.members)
         }
+        let counting = counting(lag: lag)
+        let isOutdated = isOutdated(lag: lag)
+        let known = isOutdated ? contributions : counting
+        let others = isOutdated ? others : contributions.filter { !counting.contains($0) } + others
         let account = ProvenanceAccount(
-            known: ContributionTable(contributions, model: index, models: models, lag: lag),
+            known: ContributionTable(known, model: index, models: models, lag: lag),
             others: ContributionTable(others, model: index, models: models, lag: lag),
             order: ObservationOrder(lag: lag),
             names: PropertyNames(model: index, models: models),
@@ -32,11 +36,29 @@ extension ObjectState {
             let value = accumulation.values { $0 == path ? policy : nil }[path]
             members.append(account.gathered(path, items, policy, as: value))
         }
-        members = account.withQuarantined(members, contributions)
+        members = account.withQuarantined(members, known)
+        if isOutdated {
+            for position in members.indices {
+                members[position].moves = false
+                if [.known, .gathered].contains(members[position].standing) { members[position].standing = .outdated }
+            }
+        }
         members.sort { (account.names.position($0), $0.pointer) < (account.names.position($1), $1.pointer) }
         var reader = UndeclaredMembers(models: models)
-        for contribution in contributions + others { reader.read(contribution, model: index) }
+        for contribution in known + others { reader.read(contribution, model: index) }
         let declared = Set(members.map(\.pointer))
         return Provenance(members: members + reader.members.filter { !declared.contains($0.pointer) })
     }
+
+    /// The first of the answers that say of the object that it is deleted; nil where it does not.
+    public func deletion(model: String, models: Models, lag: Int64) -> Observation? {
+        guard isDeleted(model: model, models: models, lag: lag) else { return nil }
+        let telling = contributions.map(\.observation)
+        let saying = contributions.filter { models.saysDeleted($0.payload, of: model) }.map(\.observation)
+        let order = ObservationOrder(lag: lag)
+        return (saying.isEmpty ? telling : saying).min { order.effectiveTime($0) < order.effectiveTime($1) }
+    }
+
+    /// Whether nothing that is known of the object is newer than its mark.
+    public func isOutdated(lag: Int64) -> Bool { mark != nil && counting(lag: lag).isEmpty }
 }

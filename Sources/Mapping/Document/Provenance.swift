@@ -49,6 +49,8 @@ public struct Provenance: Sendable {
         case gathered
         /// No sound value is known.
         case quarantined
+        /// A write or a deletion came after all that told of it: what was known until then moves nowhere.
+        case outdated
         /// It belongs to the answer, by declaration.
         case local
         /// It belongs to the answer, for want of a declaration.

@@ -153,10 +153,19 @@ public struct Models: Sendable {
 
     /// Whether an object of a cluster is of one of its concrete models, or of the model at all.
     public func isObject(_ json: [UInt8], of model: String) -> Bool {
-        guard let index = indexes[model], let base = indexes[compiled[index].objectName], base != index,
-            declarations[base].choices.contains(where: { $0.model == model }), let object = JSONSlice(json)
+        guard let index = indexes[model], var current = indexes[compiled[index].objectName], current != index,
+            declarations.contains(where: { $0.choices.contains { $0.model == model } }), let object = JSONSlice(json)
         else { return true }
-        return choice(of: base, for: object) == index
+        while let next = choice(of: current, for: object) {
+            if next == index { return true }
+            current = next
+        }
+        return false
+    }
+
+    /// The models whose objects have a name in the store: of a cluster all of its models, else the one.
+    public func names(ofObjectsNamed name: String) -> [String] {
+        declarations.indices.filter { compiled[$0].objectName == name }.map { declarations[$0].name }
     }
 
     /// The model that an object is read as: of a cluster, the concrete one that the object's members choose.

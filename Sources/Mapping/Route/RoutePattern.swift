@@ -31,6 +31,16 @@ public struct RoutePattern: Sendable, Equatable {
         if text.utf8.contains(UInt8(ascii: "?")) {
             throw Self.invalid(text, "a pattern speaks of the path only; leave out what follows \"?\"")
         }
+        if let mark = text.firstRange(of: "://") {
+            let path = text[mark.upperBound...].drop { $0 != "/" }
+            throw Self.invalid(
+                text,
+                "a pattern is a path below the upstream's URL; leave out \"\(text[..<path.startIndex])\""
+            )
+        }
+        guard !text.hasPrefix("//") else {
+            throw Self.invalid(text, "what begins with two slashes names a host; a pattern is a path, with one or none")
+        }
         let parts = PathComponents.split(text)
         var components: [Component] = []
         var names: [(position: Int, name: String)] = []
@@ -149,8 +159,17 @@ public struct RoutePattern: Sendable, Equatable {
                 "\"\(part)\" mixes \"\(wild)\" with other text; a wildcard or capture stands alone between slashes"
             )
         }
+        guard !part.utf8.contains(UInt8(ascii: "#")) else {
+            throw invalid(
+                text,
+                "\"#\" (digits) stands alone between slashes; one that is part of a name is written %23"
+            )
+        }
         guard let literal = PathComponents.decode(part.utf8[...]) else {
             throw invalid(text, "\"\(part)\" is not valid percent-encoded UTF-8")
+        }
+        guard literal != ".", literal != ".." else {
+            throw invalid(text, "paths are looked at without dot segments; write the path that \"\(part)\" leads to")
         }
         return (.literal(literal), nil)
     }

@@ -139,6 +139,8 @@ public struct ObjectRow: Sendable {
     public var changed: Int64
     /// The time of its newest observation, microseconds of the store's clock.
     public var observed: Int64
+    /// Since when nobody knows what has become of it (microseconds of the store's clock), for want of a newer observation.
+    public var unknownSince: Int64?
     /// Whether it was found by a key that a route's path gave it, and its members need not show.
     public var isBound = false
     /// As its model has it, if that was asked for: related objects by their bare identities, and what key paths through

@@ -38,7 +38,7 @@ struct Inventory {
 
     func objects(_ query: ObjectQuery, models: [String: UpstreamModels]) throws -> Page<ObjectRow> {
         let reader = try DocumentReader(database, models: models)
-        var found: [(row: ObjectRow, state: [UInt8], accumulated: [UInt8], scope: Int64)] = []
+        var found: [(row: ObjectRow, state: [UInt8], accumulated: [UInt8], scope: Int64, mark: ObjectMark?)] = []
         let limit = max(query.limit, 1)
         // One identity is looked up by its index in each collection; all others in the order of their ids.
         let order = query.identity == nil && query.key == nil ? "o.id" : "+o.id"
@@ -55,7 +55,7 @@ struct Inventory {
             database,
             """
             SELECT o.id, u.text, p.label, x.text, m.text, o.identity, o.changed, o.state, o.accumulated, k.bound,
-                c.scope
+                c.scope, o.unobserved
             FROM \(source)
             JOIN _collections c ON c.id = o.collection
             JOIN _scopes s ON s.id = c.scope
@@ -88,17 +88,20 @@ struct Inventory {
                 observed: 0,
                 isBound: row.integer(9) == 1
             )
-            found.append((object, row.bytes(7), row.bytes(8), row.integer(10)))
+            let mark = ObjectMark(deleted: 0, unobserved: row.integer(11))
+            found.append((object, row.bytes(7), row.bytes(8), row.integer(10), mark))
         }
         let next = found.count > limit ? found[limit - 1].row.id : nil
         let rows = try found.prefix(limit).map { entry in
             var row = entry.row
-            let state = try reader.state(
+            var state = try reader.state(
                 in: entry.state,
                 accumulated: entry.accumulated,
                 of: row.model,
                 upstream: row.upstream
             )
+            state.mark = entry.mark
+            if state.isOutdated(lag: models[row.upstream]?.lag ?? 0) { row.unknownSince = entry.mark?.time }
             row.observed = state.contributions.map(\.observation.end).max() ?? 0
             if let models = models[row.upstream] {
                 row.json = state.plainJSON(model: row.model, models: models.models, lag: models.lag) ?? []

@@ -97,26 +97,30 @@ struct ShowingReader {
     ///
     /// - Parameter showing: documents that show it, which may tell of older values.
     func provenance(of object: ObjectID, showing documents: [ShowingDocument]) throws
-        -> (members: [Provenance.Member], sources: [Int64: ObservationSource])?
+        -> (notice: ObjectNotice?, members: [Provenance.Member], sources: [Int64: ObservationSource])?
     {
         let found = try Query(
             database,
             """
-            SELECT o.state, o.accumulated, m.text, u.text FROM _objects o
+            SELECT o.state, o.accumulated, m.text, u.text, o.deleted, o.unobserved FROM _objects o
             JOIN _collections c ON c.id = o.collection JOIN _scopes s ON s.id = c.scope
             JOIN _names m ON m.id = c.model JOIN _names u ON u.id = s.upstream WHERE o.id = ?
             """
         ).first(.integer(object)) {
-            (state: $0.bytes(0), accumulated: $0.bytes(1), model: $0.string(2), upstream: $0.string(3))
+            (
+                state: $0.bytes(0), accumulated: $0.bytes(1), model: $0.string(2), upstream: $0.string(3),
+                mark: ObjectMark(deleted: $0.integer(4), unobserved: $0.integer(5))
+            )
         }
         guard let found else { return nil }
         let reader = try DocumentReader(database, models: models)
-        let state = try reader.state(
+        var state = try reader.state(
             in: found.state,
             accumulated: found.accumulated,
             of: found.model,
             upstream: found.upstream
         )
+        state.mark = found.mark
         let provenance = state.provenance(
             model: found.model,
             models: models[found.upstream]?.models ?? .none,
@@ -134,7 +138,36 @@ struct ShowingReader {
                 sources[sequence] = try source(of: sequence)
             }
         }
-        return (provenance.members, sources)
+        let notice = try notice(of: state, object: object, model: found.model, models[found.upstream])
+        return (notice, provenance.members, sources)
+    }
+
+    /// What there is to say of an object besides its members; its own word comes before a write that told nothing.
+    private func notice(
+        of state: ObjectState,
+        object: ObjectID,
+        model: String,
+        _ models: UpstreamModels?
+    ) throws -> ObjectNotice? {
+        let lag = models?.lag ?? 0
+        let isOutdated = state.isOutdated(lag: lag)
+        if let models, !isOutdated, let deletion = state.deletion(model: model, models: models.models, lag: lag) {
+            return ObjectNotice(
+                kind: .deleted,
+                time: deletion.kind == .write ? deletion.end : deletion.start,
+                cause: .itself(try source(of: deletion.sequence)),
+                isSuperseded: false
+            )
+        }
+        guard let mark = state.mark else { return nil }
+        let source = try Query(database, "SELECT source FROM _marks WHERE object = ?")
+            .first(.integer(object)) { MarkSource(text: $0.string(0)) }
+        return ObjectNotice(
+            kind: mark.isTombstone ? .deleted : .unknown,
+            time: mark.time,
+            cause: source.map { .request($0) } ?? .forgotten,
+            isSuperseded: !isOutdated
+        )
     }
 
     /// What documents show that no longer tells what is known, each version as the latest of them shows it.

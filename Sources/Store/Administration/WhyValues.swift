@@ -32,8 +32,40 @@ public struct ObservationSource: Sendable, Equatable {
     public var isStored: Bool
 }
 
+/// That an object is gone, or that a write has happened of which nobody was told what it made of it.
+public struct ObjectNotice: Sendable, Equatable {
+    /// What is known.
+    public enum Kind: Sendable, Equatable {
+        /// It is gone.
+        case deleted
+        /// Nobody was told what has become of it.
+        case unknown
+    }
+
+    /// By what that is known.
+    public enum Cause: Sendable, Equatable {
+        /// A request.
+        case request(MarkSource)
+        /// An answer in which it says so of itself; nil where its request is no longer known.
+        case itself(ObservationSource?)
+        /// What that was is no longer known.
+        case forgotten
+    }
+
+    /// What is known.
+    public var kind: Kind
+    /// Since when: of a write its end, of a read its start; microseconds of the store's clock.
+    public var time: Int64
+    /// By what.
+    public var cause: Cause
+    /// Whether the object was observed after that, so that only older answers are concerned.
+    public var isSuperseded: Bool
+}
+
 /// What is known of an object, where from, and which documents show it.
 public struct ObjectWhy: Sendable {
+    /// That it is gone, or that a write may have changed it; nil where neither is so.
+    public var notice: ObjectNotice?
     /// Its members.
     public var members: [Provenance.Member]
     /// Where the observations that they name come from; none where that is no longer known.

@@ -48,6 +48,8 @@ public struct SettledWrite: Sendable {
     public var context: String
     /// The path that was written to.
     public var path: String
+    /// The request's method; empty where the daemon ended before it was answered.
+    public var method = ""
     /// When its answer was complete, or it was given up.
     public var time: Int64
     /// What it has done.
@@ -109,6 +111,8 @@ public struct WriteSettlement: Sendable, Equatable {
 public struct ObservedAbsence: Sendable {
     /// The request.
     public var key: DocumentKey
+    /// Its method.
+    public var method = "GET"
     /// The object that the path names, by its route.
     public var bound: BoundObject?
     /// The moment from which on the answer speaks.

@@ -80,6 +80,7 @@ struct ChangeReader {
             principal: names.principal,
             context: names.context,
             model: names.model,
+            models: try models(of: row, names),
             identity: row.identity.text,
             id: Self.spelling(of: row, as: names.model, known?.models)
         )
@@ -89,6 +90,17 @@ struct ChangeReader {
             change.json = state.plainJSON(model: names.model, models: known.models, lag: known.lag)
         }
         return change
+    }
+
+    /// The models that an object is of; only of a cluster's its members have to be read for that.
+    private func models(of row: Row, _ names: Names) throws -> [String] {
+        guard let known = models[names.upstream] else { return [names.model] }
+        let all = known.models.names(ofObjectsNamed: names.model)
+        guard all.count > 1, !row.state.isEmpty else { return all.isEmpty ? [names.model] : all }
+        let state = try DocumentReader(database, models: models)
+            .state(in: row.state, accumulated: row.accumulated, of: names.model, upstream: names.upstream)
+        guard let json = state.plainJSON(model: names.model, models: known.models, lag: known.lag) else { return all }
+        return all.filter { known.models.isObject(json, of: $0) }
     }
 
     private func row(of object: ObjectID) throws -> Row? {

@@ -34,8 +34,11 @@ public struct ObjectChange: Sendable, Equatable {
     public var principal: String
     /// The representation it was asked for in.
     public var context: String
-    /// The model's name.
+    /// The model's name; of a cluster its base's.
     public var model: String
+    /// The models that it is an object of: of a cluster its base and the concrete one that its members choose, or every
+    /// one where nothing is known of its members any more.
+    public var models: [String]
     /// Its identity, as the store has it.
     public var identity: String
     /// Its identity as JSON, spelled by the upstream where an answer that shows it is still there.

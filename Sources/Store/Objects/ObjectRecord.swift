@@ -36,6 +36,8 @@ final class ObjectRecord {
     /// That a write may have changed it, or that it is gone.
     private(set) var mark: ObjectMark?
     private(set) var isMarkModified = false
+    /// By what it came to be marked; outer nil: what is there stays.
+    private(set) var markSource: MarkSource??
     let isStored: Bool
     let wasPinned: Bool
     var isModified = false
@@ -95,9 +97,20 @@ final class ObjectRecord {
     }
 
     /// Replaces what is known besides observations.
-    func setMark(_ mark: ObjectMark?) {
+    ///
+    /// - Parameter source: by what that is known, where that is known.
+    func setMark(_ mark: ObjectMark?, by source: MarkSource? = nil) {
         guard mark != self.mark else { return }
         self.mark = mark
+        markSource = .some(source)
+        isMarkModified = true
+        isModified = true
+    }
+
+    /// What was deleted is there again: what was known of it until then stays unknown, by the same request.
+    func weakenTombstone() {
+        guard case .tombstone(let time)? = mark else { return }
+        mark = .unobserved(time)
         isMarkModified = true
         isModified = true
     }

@@ -19,6 +19,7 @@ enum Schema {
         migrator.registerMigration("0007", migrate: addTold)
         migrator.registerMigration("0008", migrate: addKeyed)
         migrator.registerMigration("0009", migrate: addSpilled)
+        migrator.registerMigration("0010") { try $0.execute(sql: marks) }
         return migrator
     }
 

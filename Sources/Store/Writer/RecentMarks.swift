@@ -19,6 +19,7 @@ struct RecentMarks {
 
     private struct Mark {
         let mark: ObjectMark
+        let source: MarkSource
         /// Whose own answer tells more.
         let exception: Int64?
     }
@@ -35,6 +36,7 @@ struct RecentMarks {
     ///   - scope: whose object it is; nil: everybody's but `exception`'s.
     mutating func add(
         _ mark: ObjectMark,
+        by source: MarkSource,
         to object: BoundObject,
         upstream: String,
         scope: Int64?,
@@ -49,7 +51,7 @@ struct RecentMarks {
         for (value, isKey) in names {
             let key = Key(upstream: upstream, model: object.model, value: value, isKey: isKey, scope: scope)
             if let known = marks[key], known.mark.time > mark.time { continue }
-            marks[key] = Mark(mark: mark, exception: exception)
+            marks[key] = Mark(mark: mark, source: source, exception: exception)
         }
         newest = max(newest, mark.time)
         if mark.isTombstone { newestTombstone = max(newestTombstone, mark.time) }
@@ -62,15 +64,19 @@ struct RecentMarks {
         return observation.kind == .list && newestTombstone != .min && observation.start - newestTombstone < lag
     }
 
-    /// The newest mark of an object that an answer shows.
-    func mark(of occurrence: Occurrence, upstream: String, scope: Int64) -> ObjectMark? {
+    /// The newest mark of an object that an answer shows, and by which request it is known.
+    func mark(
+        of occurrence: Occurrence,
+        upstream: String,
+        scope: Int64
+    ) -> (mark: ObjectMark, source: MarkSource)? {
         let name = occurrence.name
-        var found: ObjectMark?
+        var found: (mark: ObjectMark, source: MarkSource)?
         func look(_ value: String, isKey: Bool) {
             for wanted in [scope, nil] {
                 let key = Key(upstream: upstream, model: name.model, value: value, isKey: isKey, scope: wanted)
                 guard let known = marks[key], known.exception != scope else { continue }
-                if found.map({ known.mark.time > $0.time }) ?? true { found = known.mark }
+                if found.map({ known.mark.time > $0.mark.time }) ?? true { found = (known.mark, known.source) }
             }
         }
         look(name.identity, isKey: false)

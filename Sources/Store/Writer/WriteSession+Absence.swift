@@ -15,7 +15,15 @@ extension WriteSession {
             // Of the first answers of a scope some may be on their way; that none has arrived yet makes no difference to them.
             owner = try newOwnership(upstream: key.upstream, principal: key.principal, context: key.context)
         }
-        try mark(object, of: key.upstream, own: .tombstone(absence.start), for: owner, others: nil)
+        let path = key.url.prefix { $0 != "?" }
+        try mark(
+            object,
+            of: key.upstream,
+            own: .tombstone(absence.start),
+            for: owner,
+            others: nil,
+            by: MarkSource(method: absence.method, path: String(path))
+        )
     }
 
     func root(at key: DocumentKey, _ owner: Ownership) throws -> BoundObject? {

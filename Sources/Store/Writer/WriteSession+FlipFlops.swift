@@ -77,6 +77,13 @@ extension WriteSession {
             {
                 models[upstream]?.composer.separations.insert(separation)
             } else {
+                // What was asked for may be done; if it is not, it is found out anew, and said again.
+                let member = separation.member
+                let path =
+                    models[upstream]?.models.declaration(of: separation.model)?.keyPath(of: member)
+                    ?? member.replacing("/", with: ".")
+                try query("DELETE FROM _warnings WHERE kind = ? AND subject = ?")
+                    .run(.string(MappingWarning.Kind.flipFlop.rawValue), .string("\(separation.model).\(path)"))
                 try query(
                     "DELETE FROM _separations WHERE upstream = ? AND model = ? AND member = ? AND lower = ? AND higher = ?"
                 ).run(

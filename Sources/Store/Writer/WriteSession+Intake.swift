@@ -38,8 +38,8 @@ extension WriteSession {
                 declared = models.models.version(of: model)
             }
             let record = try record(collection: collection, identity: Identity(occurrence.name.identity))
-            if mayBeMarked, let mark = recentMarks.mark(of: occurrence, upstream: upstream, scope: scope) {
-                try apply(mark, to: record)
+            if mayBeMarked, let recent = recentMarks.mark(of: occurrence, upstream: upstream, scope: scope) {
+                try apply(recent.mark, to: record, by: recent.source)
             }
             let known = numbers.version
             let version = try self.version(of: record, content, of: occurrence, declared: declared)

@@ -16,34 +16,44 @@ extension WriteSession {
     /// - Parameters:
     ///   - own: what holds for the one who asked; nil: nothing.
     ///   - others: what holds for everybody else; nil: nothing.
+    ///   - source: the request by which this is known.
     func mark(
         _ object: BoundObject,
         of upstream: String,
         own: ObjectMark?,
         for owner: Ownership,
-        others: ObjectMark?
+        others: ObjectMark?,
+        by source: MarkSource
     ) throws {
         for (record, scope) in try records(of: object, upstream: upstream) {
             let isOwn = scope == owner.scope
-            if let mark = isOwn ? own : others { try apply(mark, to: record) }
+            if let mark = isOwn ? own : others { try apply(mark, to: record, by: source) }
         }
-        if let own, let scope = owner.scope { remember(own, object, upstream, scope: scope) }
-        if let others { remember(others, object, upstream, scope: nil, exception: owner.scope) }
+        if let own, let scope = owner.scope { remember(own, by: source, object, upstream, scope: scope) }
+        if let others { remember(others, by: source, object, upstream, scope: nil, exception: owner.scope) }
     }
 
     private func remember(
         _ mark: ObjectMark,
+        by source: MarkSource,
         _ object: BoundObject,
         _ upstream: String,
         scope: Int64?,
         exception: Int64? = nil
     ) {
-        let forgotten = recentMarks.add(mark, to: object, upstream: upstream, scope: scope, exception: exception)
+        let forgotten = recentMarks.add(
+            mark,
+            by: source,
+            to: object,
+            upstream: upstream,
+            scope: scope,
+            exception: exception
+        )
         if let forgotten { barriers.forgotten(until: forgotten) }
     }
 
     /// Marks one object, unless something newer is known of it.
-    func apply(_ mark: ObjectMark, to record: ObjectRecord) throws {
+    func apply(_ mark: ObjectMark, to record: ObjectRecord, by source: MarkSource? = nil) throws {
         if let known = record.mark, known.time >= mark.time { return }
         let lag = try lag(of: record)
         let contributing = Array(record.contributing)
@@ -57,7 +67,7 @@ extension WriteSession {
             try gatherAnew(record)
         }
         let wasGone = record.mark?.isTombstone == true || record.isDeleted == true
-        record.setMark(mark)
+        record.setMark(mark, by: source)
         // Gone again is no news, though documents from in between may show it.
         let isNews = !(mark.isTombstone && wasGone)
         markChanged(record, wasKnown: true, as: mark.isTombstone ? .deleted : .unknown, isNews: isNews)
@@ -75,7 +85,7 @@ extension WriteSession {
         record.accumulated = []
         record.isDeleted = record.isDeleted ?? false
         // Documents older than the deletion show another object of the same name.
-        record.setMark(.unobserved(mark.time))
+        record.weakenTombstone()
     }
 
     /// For how long lists of an object's upstream do not count; nothing is believed of an upstream without models.
@@ -112,6 +122,16 @@ extension WriteSession {
             deleted = CASE WHEN ?1 IS NOT NULL THEN ?1 WHEN deleted > 1 THEN NULL ELSE deleted END WHERE id = ?3
             """
         ).run(tombstone, unobserved, .integer(record.id))
+        switch record.markSource {
+        case nil: break
+        case .some(nil): try deleteMarkSource(of: record)
+        case .some(let source?):
+            try query("INSERT OR REPLACE INTO _marks VALUES (?, ?)").run(.integer(record.id), .string(source.text))
+        }
+    }
+
+    func deleteMarkSource(of record: ObjectRecord) throws {
+        try query("DELETE FROM _marks WHERE object = ?").run(.integer(record.id))
     }
 
     // MARK: Finding

@@ -43,6 +43,7 @@ extension WriteSession {
         }
         hasRemovedObjects = true
         try remember(record)
+        if record.mark != nil || record.isMarkModified { try deleteMarkSource(of: record) }
         try query("DELETE FROM _objects WHERE id = ?").run(.integer(record.id))
         try query("DELETE FROM _orphans WHERE object = ?").run(.integer(record.id))
         try query("DELETE FROM _keys WHERE object = ?").run(.integer(record.id))

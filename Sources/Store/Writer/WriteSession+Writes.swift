@@ -31,7 +31,8 @@ extension WriteSession {
                 of: write.upstream,
                 own: subject.own,
                 for: known,
-                others: write.effect == .absent ? nil : .unobserved(write.time)
+                others: write.effect == .absent ? nil : .unobserved(write.time),
+                by: MarkSource(method: write.method, path: write.path)
             )
         }
         var further = write.effect == .absent || isDeletionShown(by: subjects, write) ? [] : write.collections
@@ -104,7 +105,8 @@ extension WriteSession {
             for object in objects where subjects[object] == nil { subjects[object] = .some(mark) }
         }
         if write.effect != .changed {
-            let only = shown.count == 1 && write.observation?.rule.isList == false ? shown.map(\.object) : []
+            // What the answer shows alone may be what something was taken away from, unless the path names it.
+            let only = shown.count == 1 ? shown.map(\.object).filter { isNamed($0, by: write.path, preparation) } : []
             let candidates = [write.bound.map { [$0] } ?? [], own, only]
             add(candidates.first { !$0.isEmpty } ?? [], .tombstone(write.time))
         }
@@ -117,6 +119,18 @@ extension WriteSession {
             add((named.map { [$0] } ?? []) + roots.map(\.object), .unobserved(write.time))
         }
         return subjects.map { Subject(object: $0.key, own: $0.value) }
+    }
+
+    /// Whether a path ends with an object's identity, or a key that an answer shows of it.
+    private func isNamed(_ object: BoundObject, by path: String, _ preparation: Preparation?) -> Bool {
+        guard let last = path.split(separator: "/").last, let pattern = try? RoutePattern(String(last)),
+            case .literal(let text)? = pattern.components.first
+        else { return false }
+        if object.identity == text { return true }
+        return preparation?.decomposed?.occurrences.contains { occurrence in
+            occurrence.name.identity == object.identity && occurrence.name.model == object.model
+                && occurrence.keys.contains { $0.value == text }
+        } ?? false
     }
 
     /// The outermost objects of a write's answer, and whether it tells anything of them.

@@ -5,7 +5,7 @@ import Testing
 @Suite struct AdminRequestTests {
     @Test func `components are decoded one by one`() throws {
         let request = try #require(AdminRequest(method: "GET", path: "/objects//Tag/a%2Fb%20c/", query: nil))
-        #expect(request.components == ["objects", "Tag", "a/b c"])
+        #expect(request.components == ["objects", "", "Tag", "a/b c"])
     }
 
     @Test func `a plus is a space in the query and itself in the path`() throws {

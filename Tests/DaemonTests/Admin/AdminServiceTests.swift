@@ -210,7 +210,45 @@ import Testing
         #expect(try await rows("/objects/User/2") == 2)
         #expect(try await rows("/objects/User/2?upstream=forge") == 1)
         #expect(try await rows("/objects/User?principal=anonymous") == 3)
-        #expect(try await rows("/objects/User?principal=p-00000000") == 0)
+    }
+
+    @Test(arguments: [
+        ("/objects/User?principal=p-00000000", 400, "no principal has the label p-00000000: the store knows anonymous"),
+        ("/objects/User/2/why?principal=me", 400, "\"me\" is no principal's label"),
+        (
+            "/objects/User/2/documents?upstream=gihub", 400,
+            "no upstream is named \"gihub\": the config has forge, github; did you mean github?"
+        ),
+        ("/objects/User?upstream=x", 400, "no upstream is named \"x\": the config has forge, github"),
+        ("/objects/User/2?upstream=x", 400, "no upstream is named \"x\""),
+        ("/documents?upstream=x", 400, "no upstream is named \"x\""),
+        ("/documents?principal=x", 400, "\"x\" is no principal's label"),
+        (
+            "/objects/Usr/2/documents", 404,
+            "no model is named \"Usr\": the config declares Issue, User; did you mean User?"
+        ),
+        ("/objects/User/99/why", 404, "no User is known as 99"),
+        ("/objects/User/2/why?upstream=", 400, "upstream is empty: give it a value, or leave it out"),
+        ("/objects/User//why", 404, "there is nothing at this path"),
+        ("/objects//2", 404, "there is nothing at this path"),
+    ])
+    func `an error names what is unknown, and what is known`(target: String, status: Int, part: String) async throws {
+        try await daemon.fill()
+        let response = try await ask("GET", target)
+        #expect(response.status == status)
+        let detail = try json(response)["detail"] as? String ?? ""
+        #expect(detail.hasPrefix(part), "\(detail)")
+    }
+
+    @Test(arguments: [
+        (#"{"upstream": "nope"}"#, "no upstream is named"), (#"{"model": "Usr"}"#, "did you mean User?"),
+        (#"{"principal": "me"}"#, "is no principal's label"),
+    ])
+    func `a clean of what nobody knows says so`(body: String, part: String) async throws {
+        try await daemon.fill()
+        let response = try await ask("POST", "/clean", body: body)
+        #expect(response.status == 400)
+        #expect((try json(response)["detail"] as? String ?? "").contains(part))
     }
 
     @Test func `an unknown object or model is 404`() async throws {
@@ -218,7 +256,9 @@ import Testing
         #expect(try await ask("GET", "/objects/User/999").status == 404)
         let response = try await ask("GET", "/objects/Nobody")
         #expect(response.status == 404)
-        #expect(try json(response)["detail"] as? String == "no model is named Nobody: the config declares Issue, User")
+        #expect(
+            try json(response)["detail"] as? String == "no model is named \"Nobody\": the config declares Issue, User"
+        )
     }
 
     @Test func `documents are listed by what their URL begins with`() async throws {

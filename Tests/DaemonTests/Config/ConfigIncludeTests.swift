@@ -207,6 +207,25 @@ struct ConfigIncludeTests {
         #expect(complaints.contains { $0.hasPrefix(complaint) }, "\(complaints)")
     }
 
+    @Test func `a file that cannot be included hides no mistake of the others`() throws {
+        let folder = try Folder([
+            "main.yaml": "include: [gone.yaml, broken.yaml, fine.yaml]\nbogus: 1\nmodels: { User: { keys: {} } }",
+            "broken.yaml": "models: {",
+            "fine.yaml": "log: { level: loud }\nroutes:\n  - { path: \"a/**/b\", model: User }\n  - { pth: a }",
+        ])
+        let starts = [
+            "main.yaml:1:11: error: \"gone.yaml\" cannot be included", "main.yaml:2:1: error: unknown key \"bogus\"",
+            "main.yaml:3:25: error: models.User.keys: a mapping stands here",
+            "broken.yaml:2:1: error: this is not YAML",
+            "fine.yaml:1:15: error: log.level: \"loud\"", "fine.yaml:3:13: error: path \"a/**/b\"",
+            "fine.yaml:4:7: error: routes.2: unknown key \"pth\"",
+        ]
+        // Nothing is said to be missing: it may stand in what could not be read.
+        let complaints = folder.complaints()
+        #expect(complaints.count == starts.count, "\(complaints)")
+        for start in starts { #expect(complaints.contains { $0.hasPrefix(start) }, "\(start): \(complaints)") }
+    }
+
     @Test func `an emptied section of the file's top is a slip, not a removal`() throws {
         let folder = try Folder(["main.yaml": "include: base.yaml\nmodels:\n", "base.yaml": base])
         #expect(

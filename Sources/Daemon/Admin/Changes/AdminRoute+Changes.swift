@@ -10,7 +10,7 @@ extension AdminRoute {
         query: ChangeRequest.parameters,
         mediaType: EventStreamText.mediaType,
         answer: { request, context throws(Problem) in
-            let wanted = try ChangeRequest(request, context)
+            let wanted = try await ChangeRequest(request, context)
             let isKept = try await asked { () throws(StoreError) in
                 try await context.store.changes(after: context.store.sequence, limit: 1) != nil
             }

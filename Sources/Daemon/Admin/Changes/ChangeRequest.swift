@@ -43,8 +43,8 @@ struct ChangeRequest: Sendable {
             ),
         ] + ChangeFilter.parameters
 
-    init(_ request: AdminRequest, _ context: any AdminContext) throws(Problem) {
-        filter = try ChangeFilter(request, context)
+    init(_ request: AdminRequest, _ context: any AdminContext) async throws(Problem) {
+        filter = try await ChangeFilter(request, context)
         form = try Self.form(request)
         start = try Self.start(request)
         switch request.values("values").first {

@@ -1,0 +1,54 @@
+import Mapping
+
+/// Keys of a model that leave each other nothing to say.
+extension ConfigDraft {
+    func validateKeys(of model: ModelDraft, among models: [ModelDraft], _ reader: inout ConfigReader) {
+        let name = model.declaration.name
+        if !Self.hasIdentity(model, among: models) {
+            for (key, use) in Self.usesOfIdentity {
+                guard let place = model.places[key] else { continue }
+                reader.once(
+                    place,
+                    "objects of \"\(name)\" have no identity, and \(use); remove \"\(key)\", or give the model an identity"
+                )
+            }
+        }
+        guard let modified = model.declaration.modified else { return }
+        if modified.hasPrefix("@") {
+            reader.once(
+                model.places["modified"],
+                "\"\(modified)\" does not come with the object, so it cannot say when that changed; name a member of the object"
+            )
+        } else if Self.identity(of: model, among: models)?.contains(modified) == true {
+            reader.once(
+                model.places["modified"],
+                "\"\(modified)\" is part of the identity, which never changes; name the member that says when the object changed"
+            )
+        }
+    }
+
+    /// What only makes sense for objects that can be known again, and why.
+    private static let usesOfIdentity = [
+        ("keys", "so none is found by a key"),
+        ("identity_types", "so there is none whose type could count"),
+        ("modified", "so two answers are never known to speak of the same one"),
+        ("deleted_when", "so none is known to be gone from other answers"),
+        ("on_delete", "so none is known to be gone from other answers"),
+    ]
+
+    /// Whether objects of a model can be known again, by its own identity or its base's.
+    static func hasIdentity(_ model: ModelDraft, among models: [ModelDraft]) -> Bool {
+        identity(of: model, among: models)?.isEmpty != true
+    }
+
+    /// nil where it could not be read, which has been told of already.
+    private static func identity(of model: ModelDraft, among models: [ModelDraft]) -> [String]? {
+        var current = model
+        var seen: Set<String> = []
+        while seen.insert(current.declaration.name).inserted, let base = current.declaration.base {
+            guard let next = models.first(where: { $0.declaration.name == base }) else { return nil }
+            current = next
+        }
+        return current.places["identity"] == nil ? nil : current.declaration.identity
+    }
+}

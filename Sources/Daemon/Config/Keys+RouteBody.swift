@@ -1,0 +1,96 @@
+import Mapping
+import Yams
+
+/// What a body holds.
+extension RouteDraft {
+    static let contents: [ConfigKey<RouteDraft>] = [
+        ConfigKey(
+            "model",
+            .either([.text, .strictList(.text), .section([BodyKeys.keyed])]),
+            example: "User",
+            """
+            What the body holds: `User` for one object, `[User]` for a list of them, `{ keyed: User }` for an object whose \
+            members they are.
+            """
+        ) { node, draft, reader in
+            draft.model = reader.bodyModel(node)
+        },
+        ConfigKey(
+            "envelope",
+            .text,
+            example: "Page",
+            "The model of the envelope's own members, such as a page's total count; the mapped view shows it."
+        ) { node, draft, reader in
+            guard let name = reader.text(node, wanted: "the name of a model") else { return }
+            draft.envelope = (name, node.place)
+        },
+        ConfigKey(
+            "also",
+            .strictList(.anything),
+            example: "[{ model: [User], root: users }]",
+            "Further objects in the same body, each with the member that holds them."
+        ) { node, draft, reader in
+            guard let sequence = node.sequence else {
+                return reader.misfit(node, wanted: "a list such as [{ model: [User], root: users }]")
+            }
+            for element in sequence {
+                guard
+                    let keys = reader.mapping(
+                        element,
+                        keys: ["model", "root"],
+                        wanted: "{ model: [User], root: users }"
+                    ),
+                    let node = keys["model"], let root = keys["root"]
+                else {
+                    reader.errorHere(
+                        element.place,
+                        "\"model\" and \"root\" are wanted; write { model: [User], root: users }"
+                    )
+                    continue
+                }
+                guard let model = reader.bodyModel(node), let path = reader.text(root, wanted: "the name of a member")
+                else { continue }
+                draft.also.append((model, path))
+            }
+        },
+        ConfigKey(
+            "root",
+            .text,
+            example: "items",
+            "The member that holds it, where the body is an envelope; dots lead further in."
+        ) { node, draft, reader in
+            draft.root = reader.text(node, wanted: "the name of a member")
+        },
+    ]
+}
+
+/// Keys within `model`.
+enum BodyKeys {
+    static let keyed = ConfigFacts(
+        name: "keyed",
+        kind: .text,
+        fallback: nil,
+        example: "User",
+        isRequired: true,
+        text: "The model of the objects that are the body's members."
+    )
+}
+
+extension ConfigReader {
+    /// What stands under `model:` of a rule.
+    fileprivate mutating func bodyModel(_ node: Node) -> RouteDraft.Model? {
+        if node.mapping != nil {
+            let wanted = "{ keyed: User }"
+            guard let keys = mapping(node, keys: ["keyed"], wanted: wanted), let model = keys["keyed"] else {
+                return nil
+            }
+            return text(model, wanted: "the name of a model").map { ($0, .keyed, model.place) }
+        }
+        guard let names = texts(node, wanted: "the name of a model, in brackets for a list") else { return nil }
+        guard names.count == 1 else {
+            errorHere(node.place, "one model stands here, in brackets if the body is a list of its objects")
+            return nil
+        }
+        return (names[0].text, node.sequence == nil ? .one : .many, names[0].place)
+    }
+}

@@ -1,0 +1,114 @@
+import Mapping
+import Yams
+
+/// What a rule demands of a request and its answer.
+extension RouteDraft {
+    static let demands: [ConfigKey<RouteDraft>] = [
+        ConfigKey(
+            "path",
+            .text,
+            example: "\"users/{login}\"",
+            isRequired: true,
+            "The pattern, in quotes. {name} and {name:#} are \"*\" and \"#\" that remember what they matched."
+        ) { node, draft, reader in
+            draft.path = reader.text(node, wanted: "a path pattern in quotes")
+        },
+        ConfigKey(
+            "method",
+            .text,
+            example: "GET",
+            "The method it speaks of. Without it: every method. GET includes HEAD."
+        ) { node, draft, reader in
+            guard let text = reader.text(node, wanted: "a method such as GET") else { return }
+            guard FieldName.complaint(text) == nil, text == text.uppercased() else {
+                reader.errorHere(
+                    node.place,
+                    "\"\(text)\" is no method; methods are in capitals, such as "
+                        + (FieldName.complaint(text) == nil ? "\"\(text.uppercased())\"" : "\"GET\"")
+                )
+                return
+            }
+            draft.route.declaration.method = text
+        },
+        ConfigKey(
+            "status",
+            .either([.integer(100...599), .text]),
+            example: "200",
+            "The status it speaks of: 201, 4xx or any. Without it: 2xx under routes, every other status under errors."
+        ) { node, draft, reader in
+            guard let text = reader.text(node, wanted: "a status such as 201, a class such as 2xx, or any") else {
+                return
+            }
+            guard let status = StatusPattern(text) else {
+                reader.errorHere(
+                    node.place,
+                    "\"\(text)\" is no status; write one such as 201, a class such as 2xx, or any"
+                )
+                return
+            }
+            draft.status = status
+        },
+        ConfigKey(
+            "query",
+            .named(.text, name: "state"),
+            example: "{ state: open }",
+            "Query parameters that must be there: with this value, or with any where the value is \"*\"."
+        ) { node, draft, reader in
+            guard let pairs = reader.pairs(node, wanted: "names of query parameters, each with a value") else { return }
+            for (name, _, value) in pairs {
+                guard let text = reader.text(value, wanted: "a value, or \"*\" for any") else { continue }
+                draft.route.declaration.query[name] = .some(text == "*" ? nil : text)
+            }
+        },
+        ConfigKey(
+            "content_type",
+            .text,
+            example: "application/json",
+            "The media type that the answer must have."
+        ) { node, draft, reader in
+            guard let text = reader.text(node, wanted: "a media type such as application/json") else { return }
+            guard text.split(separator: "/", omittingEmptySubsequences: false).count == 2, !text.contains(";") else {
+                return reader.errorHere(
+                    node.place,
+                    "\"\(text)\" is no media type without parameters, such as application/json"
+                )
+            }
+            draft.route.declaration.contentType = text.lowercased()
+        },
+        .boolean(
+            "fallthrough",
+            \.route.declaration.fallsThrough,
+            "Whether a more general pattern is asked where no rule of this one fits, because of its method, status, query or type."
+        ),
+    ]
+}
+
+extension StatusPattern {
+    /// Reads `201`, `2xx`, `any` or `*`.
+    init?(_ text: String) {
+        if text == "any" || text == "*" {
+            self = .any
+        } else if text.utf8.count == 3, text.hasSuffix("xx"), let digit = text.first?.wholeNumberValue,
+            (1...5).contains(digit)
+        {
+            self = .class(digit)
+        } else if let status = Int(text), (100...599).contains(status) {
+            self = .exact(status)
+        } else {
+            return nil
+        }
+    }
+
+    /// Whether some answer that says that a request was carried out has it.
+    var mayBeSuccess: Bool {
+        switch self {
+        case .exact(let status): (200..<400).contains(status)
+        case .class(let digit): digit == 2 || digit == 3
+        case .any: true
+        }
+    }
+
+    var exact: Int? {
+        if case .exact(let status) = self { status } else { nil }
+    }
+}
