@@ -74,10 +74,7 @@ struct ConfigPresetFamilyTests {
         _ isList: Bool,
         _ root: String?
     ) throws {
-        let rule = try preset(name).body(RouteSubject(method: "GET", path: path, status: 200))?.rule
-        #expect(rule?.model == model)
-        #expect(rule?.isList == isList)
-        #expect(rule?.root == root)
+        try expectRule(name, path, model, isList, root)
     }
 
     @Test(

@@ -21,6 +21,16 @@ func preset(_ name: String) throws -> CompiledUpstream {
     try #require(Presets.upstreams[name]).get()
 }
 
+/// What a preset says of the answers to a GET: the model, whether the body is a list of them, and where they are in it.
+func expectRule(_ name: String, _ path: String, _ model: String, _ isList: Bool, _ root: String?) throws {
+    let upstream = try preset(name)
+    let rule = upstream.body(RouteSubject(method: "GET", path: path, status: 200))?.rule
+    #expect(rule?.model == model)
+    #expect(rule?.isList == isList)
+    #expect(rule?.root == root)
+    #expect(upstream.body(RouteSubject(method: "GET", path: path, status: 404))?.rule.model == "Problem")
+}
+
 /// What a preset makes of the answer to a GET.
 struct PresetAnswer {
     let models: Models
@@ -179,12 +189,7 @@ struct ConfigPresetTests {
         _ isList: Bool,
         _ root: String?
     ) throws {
-        let upstream = try preset(name)
-        let rule = upstream.body(RouteSubject(method: "GET", path: path, status: 200))?.rule
-        #expect(rule?.model == model)
-        #expect(rule?.isList == isList)
-        #expect(rule?.root == root)
-        #expect(upstream.body(RouteSubject(method: "GET", path: path, status: 404))?.rule.model == "Problem")
+        try expectRule(name, path, model, isList, root)
     }
 
     @Test(arguments: [
