@@ -81,8 +81,6 @@ struct ConfigPresetFamilyTests {
         arguments: [
             ("github", "PUT", "/orgs/a/teams/t/memberships/ann", "/orgs/a/teams/t/members"),
             ("github", "DELETE", "/repos/a/b/branches/main/protection", "/repos/a/b/branches/main"),
-            ("github", "PATCH", "/repos/a/b/git/refs/heads/f/x", "/repos/a/b/branches"),
-            ("github", "POST", "/repos/a/b/git/refs", "/repos/a/b/git/matching-refs/heads"),
             ("gitlab", "POST", "/api/v4/todos/3/mark_as_done", "/api/v4/todos"),
             ("gitlab", "DELETE", "/api/v4/groups/1/members/7", "/api/v4/groups/1/members/all"),
         ]
