@@ -72,7 +72,8 @@ extension WriteSession {
             of: write.upstream,
             own: isGone ? .tombstone(write.time) : .unobserved(write.time),
             for: ownership(upstream: write.upstream, principal: write.principal, context: write.context),
-            others: write.effect == .absent ? nil : .unobserved(write.time)
+            others: write.effect == .absent ? nil : .unobserved(write.time),
+            by: MarkSource(method: write.method, path: write.path)
         )
     }
 }
