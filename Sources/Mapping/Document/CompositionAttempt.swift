@@ -13,15 +13,15 @@ struct CompositionAttempt {
     private let mayRemove: Bool
 
     var output: [UInt8] = []
-    private(set) var objects: Set<ObjectName> = []
+    var objects: Set<ObjectName> = []
     /// Whether the output departs from the bytes received.
     var isChanged = false
     /// Members of pins that fail their checks, by pin: such a literal stays where it came.
-    private var quarantined: [Int: Set<MemberPath>] = [:]
+    var quarantined: [Int: Set<MemberPath>] = [:]
     /// By pin, where relations to objects keyed by name stand in it.
     var keyedRanges: [Int: [Range<Int>]] = [:]
     /// Objects to be asked for before trying again.
-    private(set) var missing: Set<ObjectName> = []
+    var missing: Set<ObjectName> = []
     /// Why the result is not wholly known; the first reason found.
     private(set) var reason: String?
     /// How many bytes may still be looked at or written.
@@ -134,181 +134,5 @@ struct CompositionAttempt {
     /// The pin that a reference literal within a pinned text stands for.
     func pin(at shape: Shape) -> PinTree.Place? {
         tree.places(in: shape.text, shape.value.range).first { $0.range == shape.value.range }
-    }
-
-    // MARK: Objects
-
-    /// Writes an object in the shape of another, which may be itself at an earlier time.
-    ///
-    /// `isStrict`: the shape is a stranger's, so that every member of it must be known of this object (law 6); else what
-    /// is not known newer stays as pinned.
-    mutating func write(
-        _ shape: Shape,
-        showing resolved: ResolvedObject,
-        name: ObjectName?,
-        isStrict: Bool,
-        at prefix: MemberPath = .root
-    ) {
-        guard spend(shape.value.range.count) else { return }
-        let members = shape.value.members
-        var repeated: Set<MemberPath> = []
-        var seen: Set<MemberPath> = []
-        for member in members where !seen.insert(member.name).inserted { repeated.insert(member.name) }
-        var position = shape.value.range.lowerBound
-        for member in members {
-            guard reason == nil else { return }
-            output.append(contentsOf: shape.value.text[position..<member.value.range.lowerBound])
-            position = member.value.range.upperBound
-            let path = prefix.appending(member.name)
-            if repeated.contains(member.name) {
-                if isStrict { return fail("\(path.text) occurs twice in the shape for \(describe(name))") }
-                copy(shape.text, member.value.range)
-            } else {
-                write(shape.at(member.value), member: path, of: resolved, name: name, isStrict: isStrict)
-            }
-        }
-        output.append(contentsOf: shape.value.text[position..<shape.value.range.upperBound])
-    }
-
-    private mutating func write(
-        _ shape: Shape,
-        member path: MemberPath,
-        of resolved: ResolvedObject,
-        name: ObjectName?,
-        isStrict: Bool
-    ) {
-        if !isStrict,
-            quarantined[shape.text]?.contains(path) == true || resolved.isKept(path, in: tree.text(shape.text))
-        {
-            return copy(shape.text, shape.value.range)
-        }
-        guard case .value(let newest) = resolved[path], mayShow(newest, at: path, of: resolved, isStrict: isStrict)
-        else {
-            if isStrict { return fail("\(path.text) is not known of \(describe(name))") }
-            return copy(shape.text, shape.value.range)
-        }
-        if newest.isContainer {
-            writeContainer(newest, shape, member: path, of: resolved, name: name, isStrict: isStrict)
-        } else if shape.value.kind == .object, newest.link?.arity == .one {
-            // Pinned as an embedded literal; now null, or an object of its own.
-            write(related: newest, shape)
-        } else if ObservedMember(value: shape.value, isShared: true, link: newest.link).agrees(with: newest) {
-            copy(shape.text, shape.value.range)
-        } else if newest.link?.isMany == true {
-            writeList(newest, shape)
-        } else if newest.link?.arity == .keyed {
-            writeKeyed(newest, shape)
-        } else if newest.link != nil {
-            write(related: newest, shape)
-        } else if newest.value.containsReference {
-            fail("\(path.text) of \(describe(name)) now holds objects that no model relates to it")
-        } else {
-            writeLiteral(newest.value)
-        }
-    }
-
-    /// Writes a value that holds no objects in place of the pinned one.
-    mutating func writeLiteral(_ value: JSONSlice) {
-        guard spend(value.range.count) else { return }
-        isChanged = true
-        output.append(contentsOf: value.bytes)
-    }
-
-    /// Shared members move; an identity is shown wherever its object is.
-    private func mayShow(
-        _ newest: ObservedMember,
-        at path: MemberPath,
-        of resolved: ResolvedObject,
-        isStrict: Bool
-    ) -> Bool {
-        newest.isShared || newest.isContainer
-            || isStrict && models.compiled[resolved.model].identityPaths.contains { MemberPath($0) == path }
-    }
-
-    private mutating func writeContainer(
-        _ newest: ObservedMember,
-        _ shape: Shape,
-        member path: MemberPath,
-        of resolved: ResolvedObject,
-        name: ObjectName?,
-        isStrict: Bool
-    ) {
-        if shape.value.kind == .object {
-            write(shape, showing: resolved, name: name, isStrict: isStrict, at: path)
-        } else if let place = pin(at: shape), let child = JSONSlice(tree.pins[place.pin]) {
-            // Pinned as an object of its own, now embedded without an identity.
-            isChanged = true
-            write(
-                Shape(text: place.pin, value: child),
-                showing: resolved,
-                name: name,
-                isStrict: true,
-                at: path
-            )
-        } else if isStrict || newest.isShared {
-            fail("\(path.text) of \(describe(name)) is now an object, and the document does not say in which shape")
-        } else {
-            copy(shape.text, shape.value.range)
-        }
-    }
-
-    func describe(_ name: ObjectName?) -> String { name?.description ?? "an embedded object" }
-
-    // MARK: Other objects
-
-    /// Writes an object in a shape that is not its own.
-    mutating func expand(_ name: ObjectName, in shape: Shape) {
-        isChanged = true
-        guard let object = known[name] else {
-            missing.insert(name)
-            return
-        }
-        guard let resolved = object.resolved else { return fail("nothing current is known of \(name)") }
-        objects.insert(name)
-        write(shape, showing: resolved, name: name, isStrict: true)
-    }
-
-    /// The object literal that a pinned value shows: itself, or the payload of the pin it refers to.
-    func objectShape(_ shape: Shape) -> Shape? {
-        if shape.value.kind == .object { return shape }
-        guard let place = pin(at: shape), let payload = JSONSlice(tree.pins[place.pin]) else { return nil }
-        return Shape(text: place.pin, value: payload)
-    }
-
-    /// Writes the newest value of a relation to one object where the pinned one differs.
-    private mutating func write(related newest: ObservedMember, _ shape: Shape) {
-        let value = newest.value
-        guard let link = newest.link, let target = value.target(isStrict: link.isStrict) else {
-            guard !value.containsReference, value.kind != .array, value.kind != .object else {
-                return fail("a relation to one object now holds something else")
-            }
-            return writeLiteral(value)
-        }
-        if let inner = objectShape(shape) {
-            expand(name(of: target, link), in: inner)
-        } else if let pinned = shape.value.target(), pinned.isBare {
-            isChanged = true
-            appendBare(value, target.identity.text, link, like: shape.value)
-        } else {
-            fail("a relation now points to an object, and the document does not say in which shape")
-        }
-    }
-
-    /// The object that a value of a relation points to; a bare identity is one of the declared model.
-    func name(of target: JSONSlice.Target, _ link: ObservedMember.Link) -> ObjectName {
-        target.name
-            ?? ObjectName(model: models.compiled[link.model].objectName, identity: target.identity.text)
-    }
-
-    /// Writes a bare identity: in its own spelling if it has one, else of the kind that stands beside it.
-    mutating func appendBare(
-        _ value: JSONSlice,
-        _ identity: String,
-        _ link: ObservedMember.Link,
-        like pinned: JSONSlice
-    ) {
-        if !value.isReference { return output.append(contentsOf: value.bytes) }
-        if link.isStrict { return Reference.appendStrict(identity, to: &output) }
-        Reference.appendBare(identity, asNumber: pinned.kind == .number && Reference.isNumber(identity), to: &output)
     }
 }
