@@ -174,6 +174,7 @@ extension WriteSession {
             if record.fresh.isEmpty { shown.append(record) }
             if taken.insert(version).inserted { record.fresh.append(contribution) }
         }
+        var former: [(change: MemberChange, model: String)] = []
         for record in shown {
             intake.objects.append(record.id)
             let fresh = record.fresh
@@ -183,7 +184,16 @@ extension WriteSession {
             }
             var changes: [MemberChange] = []
             try merge(fresh, into: record, models: models, changes: &changes)
-            if !changes.isEmpty { intake.warnings += try note(changes, of: record, upstream: upstream) }
+            if !changes.isEmpty {
+                intake.warnings += try note(changes, of: record, upstream: upstream)
+                if models.models.deleteFormer {
+                    let model = try names.collection(record.collection, in: database).model
+                    former += changes.map { ($0, model) }
+                }
+            }
+        }
+        if !former.isEmpty {
+            try deleteFormer(former, scope: scope, besides: decomposed.occurrences, models: models)
         }
         intake.isAllThereIs = intake.pins.allSatisfy { records[$0.object]?.isKnownOnly(as: $0.version) == true }
         return intake
