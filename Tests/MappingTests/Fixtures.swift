@@ -129,12 +129,17 @@ struct SeededGenerator: RandomNumberGenerator {
     private var state: UInt64
 
     init(seed: UInt64) {
-        state = seed &* 0x9E37_79B9_7F4A_7C15 | 1
+        // Mixed, so that the next seed is not this one's stream a step later.
+        state = Self.mixed(seed &+ 0x632B_E59B_D9B4_E019)
     }
 
     mutating func next() -> UInt64 {
         // splitmix64
         state &+= 0x9E37_79B9_7F4A_7C15
+        return Self.mixed(state)
+    }
+
+    private static func mixed(_ state: UInt64) -> UInt64 {
         var mixed = state
         mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
         mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB

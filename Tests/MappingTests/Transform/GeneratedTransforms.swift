@@ -82,6 +82,8 @@ struct TransformGenerator {
         case .date(.pattern):
             return
                 "\"\(number(1900...2200))-0\(number(1...9))-1\(number(0...9))T1\(number(0...9)):2\(number(0...9)):05\""
+        case .date(.unixMilliseconds):
+            return pick(["", "-"]) + "\(number(1...60_000_000_000))" + pick(["", ".5", ".000001"])
         case .date:
             return pick(["", "-"]) + "\(number(1...60_000_000_000))" + pick(["", ".5", ".000001", ".123456789012"])
         case .number(let grouping, let decimal):
