@@ -47,8 +47,10 @@ import Testing
             let body = Array(generator.body(isList: isList).utf8)
             let mapped = mapper.map(body, as: rule)
             #expect(isJSON(mapped.body), "seed \(seed): \(text(body))")
-            // What a conversion did not know has no way back.
-            guard mapped.isMapped, !mapped.warnings.contains(where: { $0.kind == .transformFailed }) else { continue }
+            // What a conversion did not know has no way back, nor has one of two members with one name.
+            guard mapped.isMapped,
+                !mapped.warnings.contains(where: { [.transformFailed, .keyCollision].contains($0.kind) })
+            else { continue }
             tried += 1
             let wire = try mapper.unmap(mapped.body, as: rule)
             #expect(isJSON(wire.body), "seed \(seed): \(text(body))")
