@@ -37,7 +37,8 @@ import Testing
         Monitor(["/items": list, "/other": #"{"total":3,"items":\#(list)}"#, "/items/1": #"{"id":1,"title":"a"}"#])
     }
 
-    @Test(arguments: [204, 200, 404, 410]) func `a deletion takes the object out of its lists at once`(status: Int)
+    @Test(arguments: [204, 200, 404, 410])
+    func `RK-31: a deletion takes the object out of counts, views and lists at once`(status: Int)
         throws
     {
         let bodies = Self.bodies()

@@ -7,7 +7,7 @@ import Testing
     @Test(arguments: 0..<8 as Range<UInt64>)
     func `whatever is taken apart is put together byte for byte, and every part is JSON`(seed: UInt64) throws {
         let normaliser = Normaliser(models: try Tracker.models())
-        var generator = BodyGenerator(seed: seed)
+        var generator = BodyGenerator(seed: seed, isHostile: seed % 2 == 1)
         for _ in 0..<150 {
             let isList = generator.chance(50)
             let body = Array(generator.body(isList: isList).utf8)
@@ -27,7 +27,7 @@ import Testing
     @Test(arguments: 0..<8 as Range<UInt64>)
     func `a body that is alone in the world is shown as received`(seed: UInt64) throws {
         let models = try Tracker.models()
-        var generator = BodyGenerator(seed: seed &+ 100)
+        var generator = BodyGenerator(seed: seed &+ 100, isHostile: seed % 2 == 1)
         for _ in 0..<60 {
             var shelf = Shelf(models)
             let body = generator.body(isList: true)
@@ -44,7 +44,7 @@ import Testing
         seed: UInt64
     ) throws {
         let models = try Tracker.models()
-        var generator = BodyGenerator(seed: seed &+ 200)
+        var generator = BodyGenerator(seed: seed &+ 200, isHostile: seed % 2 == 1)
         var composed = 0
         for _ in 0..<60 {
             var shelf = Shelf(models)
@@ -78,7 +78,7 @@ import Testing
     @Test(arguments: 0..<4 as Range<UInt64>)
     func `answers apart in time leave one state whatever their order of arrival`(seed: UInt64) throws {
         let models = try Tracker.models()
-        var generator = BodyGenerator(seed: seed &+ 300)
+        var generator = BodyGenerator(seed: seed &+ 300, isHostile: seed % 2 == 1)
         var random = SeededGenerator(seed: seed)
         for _ in 0..<20 {
             let bodies = (0..<4).map { (Int64($0), generator.body(isList: true)) }
@@ -98,7 +98,7 @@ import Testing
     @Test(arguments: 0..<4 as Range<UInt64>)
     func `damage to a body never traps and never goes unnoticed as JSON`(seed: UInt64) throws {
         let normaliser = Normaliser(models: try Tracker.models())
-        var generator = BodyGenerator(seed: seed &+ 400)
+        var generator = BodyGenerator(seed: seed &+ 400, isHostile: seed % 2 == 1)
         var random = SeededGenerator(seed: seed)
         for _ in 0..<100 {
             var body = Array(generator.body(isList: true).utf8)

@@ -2,10 +2,15 @@
 package struct SeededGenerator: RandomNumberGenerator {
     private var state: UInt64
 
-    package init(seed: UInt64) { state = seed &* 0x9E37_79B9_7F4A_7C15 ^ 0x6A09_E667_F3BC_C909 }
+    /// The seed is mixed, so that the next seed is not this one's stream a step later.
+    package init(seed: UInt64) { state = Self.mixed(seed &+ 0x632B_E59B_D9B4_E019) }
 
     package mutating func next() -> UInt64 {
         state &+= 0x9E37_79B9_7F4A_7C15
+        return Self.mixed(state)
+    }
+
+    private static func mixed(_ state: UInt64) -> UInt64 {
         var mixed = state
         mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
         mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB

@@ -60,7 +60,7 @@ struct AdminOptions: ParsableArguments {
 
     func decode<Value: Decodable>(_ type: Value.Type, _ bytes: [UInt8]) throws -> Value {
         do {
-            return try JSONDecoder().decode(type, from: Data(bytes))
+            return try JSONDecoder().decode(type, from: Data(ReadableJSON.make(bytes)))
         } catch {
             Terminal.complain("larder: the daemon's answer is not what this version expects; --json shows it as it is")
             throw ExitCode.failed

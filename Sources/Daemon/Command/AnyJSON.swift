@@ -1,7 +1,6 @@
 /// Any JSON value, for showing it to people.
 ///
-/// Members come in alphabetical order and numbers in Swift's spelling; programs
-/// ask for `--json`, which changes neither.
+/// Members come in alphabetical order; programs ask for `--json`, which does not change that.
 struct AnyJSON: Decodable {
     private let json: JSONText
 
@@ -16,7 +15,7 @@ struct AnyJSON: Decodable {
         } else if let value = try? container.decode(Double.self) {
             json = .number(value)
         } else if let value = try? container.decode(String.self) {
-            json = .string(value)
+            json = ReadableJSON.number(in: value).map { .raw(Array($0.utf8)) } ?? .string(value)
         } else if let value = try? container.decode([AnyJSON].self) {
             json = .array(value.map(\.json))
         } else {

@@ -5,21 +5,23 @@ extension ConfigDraft {
     func validateMapping(of upstream: UpstreamDraft, _ reader: inout ConfigReader) {
         let models = models(for: upstream)
         validateModelNames(models, &reader)
-        for model in models {
-            validateRelations(of: model, among: models, &reader)
-        }
+        let names = Set(models.map(\.declaration.name))
+        for model in models { validateRelations(of: model, among: names, &reader) }
         validateDeclarations(of: models, &reader)
         for model in models { validateKeys(of: model, among: models, &reader) }
+        let byName = Dictionary(models.map { ($0.declaration.name, $0) }) { first, _ in first }
         for rules in [upstream.routes + routes, upstream.errors + errors] {
-            for rule in rules { validateRule(rule, models, &reader) }
+            for rule in rules { validateRule(rule, byName, &reader) }
             validateTable(rules, &reader)
         }
     }
 
     private func validateModelNames(_ models: [ModelDraft], _ reader: inout ConfigReader) {
-        for (index, model) in models.enumerated() {
-            for other in models[..<index]
-            where other.declaration.name.lowercased() == model.declaration.name.lowercased() {
+        var known: [String: [ModelDraft]] = [:]
+        for model in models {
+            let others = known[model.declaration.name.lowercased()] ?? []
+            known[model.declaration.name.lowercased(), default: []].append(model)
+            for other in others {
                 let first = min(model, other), second = max(model, other)
                 reader.once(
                     second.place,
@@ -32,8 +34,7 @@ extension ConfigDraft {
         }
     }
 
-    private func validateRelations(of model: ModelDraft, among models: [ModelDraft], _ reader: inout ConfigReader) {
-        let names = models.map(\.declaration.name)
+    private func validateRelations(of model: ModelDraft, among names: Set<String>, _ reader: inout ConfigReader) {
         for property in model.properties {
             guard let target = property.declaration.relation?.model, !names.contains(target) else { continue }
             reader.once(property.modelPlace, Self.unknownModel(target, names))
@@ -68,11 +69,10 @@ extension ConfigDraft {
         }
     }
 
-    private func validateRule(_ rule: RouteDraft, _ models: [ModelDraft], _ reader: inout ConfigReader) {
-        let names = models.map(\.declaration.name)
+    private func validateRule(_ rule: RouteDraft, _ models: [String: ModelDraft], _ reader: inout ConfigReader) {
         for (name, place) in rule.also.map({ ($0.model.name, $0.model.place) }) + (rule.envelope.map { [$0] } ?? [])
-        where !names.contains(name) {
-            reader.once(place, Self.unknownModel(name, names))
+        where models[name] == nil {
+            reader.once(place, Self.unknownModel(name, models.keys))
         }
         warnOfTwins(in: rule, &reader)
         guard let name = rule.model?.name else {
@@ -84,8 +84,8 @@ extension ConfigDraft {
             }
             return
         }
-        guard let model = models.first(where: { $0.declaration.name == name }) else {
-            return reader.once(rule.model?.place, Self.unknownModel(name, names))
+        guard let model = models[name] else {
+            return reader.once(rule.model?.place, Self.unknownModel(name, models.keys))
         }
         guard !rule.route.object.isEmpty else { return }
         if rule.model?.shape != .one {
@@ -142,16 +142,11 @@ extension ConfigDraft {
         }
     }
 
-    private static func unknownModel(_ name: String, _ names: [String]) -> String {
+    private static func unknownModel(_ name: String, _ names: some Collection<String>) -> String {
         if let meant = Suggestion.nearest(to: name, among: names) {
             return "there is no model \"\(name)\"; did you mean \"\(meant)\"?"
         }
         return "there is no model \"\(name)\"; declare it under \"models\""
-    }
-
-    private static func isName(_ text: String) -> Bool {
-        guard let first = text.utf8.first, (first | 0x20) &- 0x61 < 26 else { return false }
-        return text.utf8.allSatisfy { ($0 | 0x20) &- 0x61 < 26 || $0 &- 0x30 < 10 || $0 == 0x5F }
     }
 }
 

@@ -45,27 +45,40 @@ indirect enum ConfigLayering: Sendable {
     ) -> Node {
         guard case .mapping(var result) = upper else { return upper }
         let base = lower?.mapping ?? Node.Mapping([])
-        var pairs = base.map { ($0.key, $0.value) }
+        // Nil: taken away.
+        var pairs: [(Node, Node)?] = base.map { ($0.key, $0.value) }
+        var places = Dictionary(base.enumerated().map { ($1.key, $0) }) { first, _ in first }
         for (key, value) in result {
-            let index = pairs.firstIndex { $0.0 == key }
+            let index = places[key]
             if removes, value.isNothing {
-                if let index { pairs.remove(at: index) }
+                if let index { pairs[index] = nil }
+                places[key] = nil
                 continue
             }
             let layering = key.scalar.flatMap { named[$0.string] } ?? others
-            let laid = layering.lay(value, over: index.map { pairs[$0].1 }, removes: true)
+            let laid = layering.lay(value, over: index.flatMap { pairs[$0]?.1 }, removes: true)
             // The key's own place is where the person who reads a message has to look.
-            if let index { pairs[index] = (key, laid) } else { pairs.append((key, laid)) }
+            if let index {
+                pairs[index] = (key, laid)
+            } else {
+                places[key] = pairs.count
+                pairs.append((key, laid))
+            }
         }
-        result = Node.Mapping(pairs, result.tag, result.style, result.mark ?? base.mark)
+        result = Node.Mapping(pairs.compactMap(\.self), result.tag, result.style, result.mark ?? base.mark)
         return .mapping(result)
     }
 
     private static func layRules(_ upper: Node, over lower: Node?) -> Node {
         guard case .sequence(let rules) = upper, case .sequence(let base)? = lower else { return upper }
         var result = Array(base)
+        var places: [RuleKey: Int] = [:]
+        for (index, rule) in base.enumerated() {
+            if let key = RuleKey(rule), places[key] == nil { places[key] = index }
+        }
         for rule in rules {
-            if let key = RuleKey(rule), let index = result.firstIndex(where: { RuleKey($0) == key }) {
+            let key = RuleKey(rule)
+            if let key, let index = places[key] {
                 var laid = Self.members([:]).lay(rule, over: result[index], removes: true)
                 // What the other binds to its captures still has to find them.
                 if let path = rule["path"]?.scalar?.string, !path.contains("{") {
@@ -73,6 +86,7 @@ indirect enum ConfigLayering: Sendable {
                 }
                 result[index] = laid
             } else {
+                if let key { places[key] = result.count }
                 result.append(rule)
             }
         }
@@ -81,7 +95,7 @@ indirect enum ConfigLayering: Sendable {
 }
 
 /// Which answers a rule speaks of; captures' names make no difference.
-private struct RuleKey: Equatable {
+private struct RuleKey: Hashable {
     private let path: [String]
     private let demands: [Node?]
 

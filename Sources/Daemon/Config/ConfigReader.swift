@@ -12,6 +12,14 @@ struct ConfigReader {
     var isIncomplete = false
     /// What was found, each with its place among the sources.
     private var found: [(diagnostic: Diagnostic, place: Place?)] = []
+    private var told: Set<Telling> = []
+
+    /// What was said of a place.
+    private struct Telling: Hashable {
+        var place: Place?
+        var message: String
+    }
+
     /// The keys from the root down to what is being read.
     private(set) var path: [String] = []
 
@@ -35,12 +43,13 @@ struct ConfigReader {
 
     /// What several upstreams may come upon, told once.
     mutating func once(_ place: Place?, _ message: String, _ severity: Diagnostic.Severity = .error) {
-        guard !found.contains(where: { $0.place == place && $0.diagnostic.message == message }) else { return }
+        guard !told.contains(Telling(place: place, message: message)) else { return }
         say(severity, place, message)
     }
 
     private mutating func say(_ severity: Diagnostic.Severity, _ place: Place?, _ message: String) {
         let (file, line) = sources.resolve(place)
+        told.insert(Telling(place: place, message: message))
         found.append((Diagnostic(severity: severity, file: file, place: line, message: message), place))
     }
 

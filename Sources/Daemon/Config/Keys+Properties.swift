@@ -106,6 +106,20 @@ extension PropertyDraft: ConfigSection {
                     draft.declaration.merge = policy
                 }
             },
+            ConfigKey(
+                "former",
+                .choice(FormerPolicy.allCases.map(\.rawValue)),
+                fallback: FormerPolicy.keep.rawValue,
+                """
+                What becomes of an object that this relation named and names no more. keep: it is no longer linked. delete: it \
+                is known to be deleted, for relations that always show all of their objects.
+                """
+            ) { node, draft, reader in
+                let words = FormerPolicy.allCases.map(\.rawValue)
+                if let policy = reader.choice(node, of: words).flatMap(FormerPolicy.init) {
+                    draft.declaration.former = policy
+                }
+            },
         ] + checks
 }
 

@@ -57,12 +57,12 @@ public struct Accumulation: Sendable, Equatable {
                 one.map { other.value.isEqual(to: element, as: $0) } ?? other.value.isEqual(to: element)
             }
             if let same {
-                // An object says more than its bare identity.
-                let isBetter = element.isReference && !known[same].value.isReference
+                let isEarlier = (time, item.origin) < (known[same].time, known[same].origin)
+                // An object says more than its bare identity; of two spellings the first stays, whichever arrived first.
+                let isBetter =
+                    element.isReference == known[same].value.isReference ? isEarlier : element.isReference
                 if isBetter { known[same].value = element }
-                if (time, item.origin) < (known[same].time, known[same].origin) {
-                    (known[same].time, known[same].origin) = (time, item.origin)
-                }
+                if isEarlier { (known[same].time, known[same].origin) = (time, item.origin) }
             } else if known.count < Self.limit {
                 known.append(item)
             }

@@ -60,9 +60,7 @@ struct ObservationOrder {
     }
 
     /// A read is as old as its request, a write as new as its answer.
-    func effectiveTime(_ observation: Observation) -> Int64 {
-        observation.kind == .write ? observation.end : observation.start
-    }
+    func effectiveTime(_ observation: Observation) -> Int64 { observation.effectiveTime }
 
     // MARK: Several
 
@@ -120,5 +118,17 @@ struct ObservationOrder {
             let newer = sides[index].observation
             return newer.kind != .write && newer.start - side.observation.end >= Self.longestFlight + 2 * lag
         }
+    }
+}
+
+extension Observation {
+    /// Since when an answer speaks: a read is as old as its request, a write as new as its answer.
+    public var effectiveTime: Int64 { kind == .write ? end : start }
+
+    /// Whether this answer is newer than another one by the clock; of reads that overlapped neither is.
+    ///
+    /// - Parameter lag: microseconds for which a list does not override a detail or a write.
+    public func isLater(than other: Observation, lag: Int64) -> Bool {
+        ObservationOrder(lag: lag).isLater(self, other)
     }
 }

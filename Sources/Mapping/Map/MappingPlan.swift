@@ -26,9 +26,11 @@ struct MappingPlan: Sendable {
 struct ModelPlan: Sendable {
     let name: String
     /// In the order in which they are shown; those that complete a child have a path in `completes`.
-    var properties: [PropertyPlan]
+    private(set) var properties: [PropertyPlan] = []
+    /// Those that do not complete a child, by name.
+    private var places: [String: Int] = [:]
     /// Where the properties are read.
-    var sources: SourceTree
+    var sources = SourceTree()
     /// Whether undeclared members are shown as well.
     var sharesAll: Bool
     /// Whether a string or number in the place of an object is its identity.
@@ -44,13 +46,29 @@ struct ModelPlan: Sendable {
         var plan: Int
     }
 
+    /// A plan that has no properties yet.
+    init(name: String, sharesAll: Bool, hasIdentity: Bool) {
+        self.name = name
+        self.sharesAll = sharesAll
+        self.hasIdentity = hasIdentity
+    }
+
     /// Whether there is any member of an object that this plan reads.
     var readsMembers: Bool { sources.slotCount > 0 }
 
     /// The index of the property that is shown under a name.
     func property(named name: String) -> Int? {
-        properties.firstIndex { $0.completes.isEmpty && $0.name.utf8.elementsEqual(name.utf8) }
+        places[name].flatMap { properties[$0].name.utf8.elementsEqual(name.utf8) ? $0 : nil }
     }
+
+    /// Adds a property behind the others.
+    mutating func append(_ property: PropertyPlan) {
+        if property.completes.isEmpty, places[property.name] == nil { places[property.name] = properties.count }
+        properties.append(property)
+    }
+
+    /// Changes a property, but for its name.
+    mutating func update(_ index: Int, _ change: (inout PropertyPlan) -> Void) { change(&properties[index]) }
 }
 
 /// How one property is read, shown and written back.

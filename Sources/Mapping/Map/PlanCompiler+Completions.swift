@@ -1,8 +1,10 @@
 extension PlanCompiler {
     /// Finds the relation that each write path completes.
     mutating func connectCompletions(of plan: inout ModelPlan, _ places: [Member], _ members: [Member]) {
+        guard plan.properties.contains(where: { !$0.completes.isEmpty }) else { return }
+        let members = Self.byName(members)
         for (index, property) in plan.properties.enumerated() where !property.completes.isEmpty {
-            let child = plan.properties.firstIndex { $0.completes.isEmpty && $0.name == property.completes[0] }
+            let child = plan.property(named: property.completes[0])
             guard let child, plan.properties[child].relation?.shape == .one,
                 leads(property.completes[...], from: members)
             else {
@@ -10,7 +12,7 @@ extension PlanCompiler {
                 report(error, model: places[index].model, property: places[index].index)
                 continue
             }
-            plan.properties[child].completedBy.append(index)
+            plan.update(child) { $0.completedBy.append(index) }
         }
     }
 
@@ -20,8 +22,7 @@ extension PlanCompiler {
             guard property.relation == nil, property.conversion.isTrivial,
                 let completed = target(of: property.completes[...], in: index, depth: 0)
             else { continue }
-            plans[index].properties[position].relation = completed.relation
-            plans[index].properties[position].conversion = completed.conversion
+            plans[index].update(position) { ($0.relation, $0.conversion) = (completed.relation, completed.conversion) }
         }
     }
 
@@ -36,10 +37,12 @@ extension PlanCompiler {
     }
 
     /// Whether names of properties lead from one to another through relations to one object each.
-    private mutating func leads(_ path: ArraySlice<String>, from members: [Member], depth: Int = 0) -> Bool {
-        guard let name = path.first, let member = members.first(where: { $0.declaration.name == name }) else {
-            return false
-        }
+    private mutating func leads(
+        _ path: ArraySlice<String>,
+        from members: [String: Member],
+        depth: Int = 0
+    ) -> Bool {
+        guard let name = path.first, let member = members[name] else { return false }
         guard path.count > 1 else { return true }
         guard case .one(let model) = member.declaration.relation, let index = index(of: model) else { return false }
         return leads(path.dropFirst(), toModel: index, depth: depth)
@@ -47,7 +50,7 @@ extension PlanCompiler {
 
     /// The same from a model or one of its cluster's choices.
     private mutating func leads(_ path: ArraySlice<String>, toModel model: Int, depth: Int) -> Bool {
-        if leads(path, from: members(of: chain(of: model)), depth: depth) { return true }
+        if leads(path, from: membersByName(of: model), depth: depth) { return true }
         // Clusters in a circle are a mistake of their own.
         guard depth < 4 else { return false }
         for choice in declarations[model].choices {

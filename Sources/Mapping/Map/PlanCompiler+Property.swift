@@ -59,11 +59,30 @@ extension PlanCompiler {
                 throw contradiction("\"@self\" needs a model: it is a child made of its parent's members")
             }
         }
+        if declaration.former == .delete, let reason = obstacle(toFormerOf: declaration) { throw contradiction(reason) }
         if let value = declaration.defaultValue, let fault = try fault(inDefault: value, of: declaration) {
             throw contradiction("its own default does not pass: \(fault)")
         }
         if declaration.isRequired, declaration.defaultValue != nil {
             throw contradiction("a property with a default is never missing; drop \"required\" or \"default\"")
+        }
+    }
+
+    /// Why a property has no former objects that could be deleted; nil if it may have.
+    private func obstacle(toFormerOf declaration: PropertyDeclaration) -> String? {
+        guard let relation = declaration.relation else {
+            return "only a relation has former objects; say \"model\", \"models\" or \"keyed\", or drop \"former\""
+        }
+        if ContextValue.isSpelled(declaration.from) {
+            return "\"former: delete\" needs a member that names the objects; \"\(declaration.from)\" is none"
+        }
+        if let index = index(of: relation.model), !hasIdentity(index) {
+            return "objects of \(relation.model) have no identity and go with the object they stand in; drop \"former\""
+        }
+        switch declaration.merge {
+        case .latest, .replace: return nil
+        case .keep, .union, .sum:
+            return "with \"merge: \(declaration.merge.rawValue)\" no object leaves the relation; drop \"former\""
         }
     }
 

@@ -15,8 +15,12 @@ struct PlanCompiler {
     private let indexes: [String: Int]
     var plans: [ModelPlan] = []
     private(set) var mistakes: [ModelMistake] = []
+    private var reported: Set<ModelMistake> = []
     /// The models that each plan is made of; those of the declared models come first, in their order.
     private var chains: [[Int]] = []
+    private var plansOfChains: [[Int]: Int] = [:]
+    /// By declared model, its own and its bases' properties by name.
+    private var declared: [Int: [String: Member]] = [:]
 
     init(_ declarations: [ModelDeclaration]) {
         self.declarations = declarations
@@ -24,20 +28,22 @@ struct PlanCompiler {
     }
 
     mutating func compile() {
-        chains = declarations.indices.map { chain(of: $0) }
+        chains = declarations.indices.map { findChain(of: $0) }
+        for (index, chain) in chains.enumerated() { plansOfChains[chain] = index }
         // Choices of a cluster may add plans while the loop runs.
         while plans.count < chains.count { plans.append(plan(of: chains[plans.count])) }
         for index in plans.indices { adoptCompleted(in: index) }
-        var circles = CircleSearch(
+        let circles = CircleSearch(
             declarations: declarations,
-            members: declarations.indices.map { members(of: chain(of: $0)) }
+            members: declarations.indices.map { members(of: chain(of: $0)) },
+            isKeyless: declarations.indices.map { !hasIdentity($0) }
         )
         for (model, error) in circles.mistakes() { report(error, model: model) }
     }
 
     mutating func report(_ error: MappingError, model: Int, property: Int? = nil) {
         let mistake = ModelMistake(model: model, property: property, error: error)
-        if !mistakes.contains(mistake) { mistakes.append(mistake) }
+        if reported.insert(mistake).inserted { mistakes.append(mistake) }
     }
 
     func index(of model: String) -> Int? { indexes[model] }
@@ -45,20 +51,26 @@ struct PlanCompiler {
     // MARK: Chains
 
     /// The model with its bases before it.
-    mutating func chain(of model: Int) -> [Int] {
-        var chain = [model]
-        while let base = declarations[chain[0]].base {
+    func chain(of model: Int) -> [Int] { chains[model] }
+
+    private mutating func findChain(of model: Int) -> [Int] {
+        // The model itself first.
+        var lineage = [model]
+        var places = [model: 0]
+        while let base = declarations[lineage[lineage.count - 1]].base {
+            let last = lineage[lineage.count - 1]
             guard let index = indexes[base] else {
-                report(.unknownModel(base, property: "base", model: declarations[chain[0]].name), model: chain[0])
+                report(.unknownModel(base, property: "base", model: declarations[last].name), model: last)
                 break
             }
-            if let end = chain.firstIndex(of: index) {
-                reportCircle(chain[...end].reversed())
+            if let start = places[index] {
+                reportCircle(Array(lineage[start...]))
                 break
             }
-            chain.insert(index, at: 0)
+            places[index] = lineage.count
+            lineage.append(index)
         }
-        return chain
+        return lineage.reversed()
     }
 
     /// Tells once of models each of which is the next one's base, beginning with the first declared.
@@ -69,7 +81,8 @@ struct PlanCompiler {
     }
 
     private mutating func planIndex(of chain: [Int]) -> Int {
-        if let index = chains.firstIndex(of: chain) { return index }
+        if let index = plansOfChains[chain] { return index }
+        plansOfChains[chain] = chains.count
         chains.append(chain)
         return chains.count - 1
     }
@@ -80,7 +93,19 @@ struct PlanCompiler {
     }
 
     /// Whether objects of a model, or of a base of it, have an identity.
-    mutating func hasIdentity(_ model: Int) -> Bool { !identity(of: chain(of: model)).isEmpty }
+    func hasIdentity(_ model: Int) -> Bool { !identity(of: chain(of: model)).isEmpty }
+
+    /// The properties of a declared model and its bases, by name.
+    mutating func membersByName(of model: Int) -> [String: Member] {
+        if let known = declared[model] { return known }
+        let members = Self.byName(members(of: chain(of: model)))
+        declared[model] = members
+        return members
+    }
+
+    static func byName(_ members: [Member]) -> [String: Member] {
+        Dictionary(members.map { ($0.declaration.name, $0) }) { first, _ in first }
+    }
 
     /// The properties of a chain in the order in which they are shown.
     func members(of chain: [Int]) -> [Member] {
@@ -145,8 +170,6 @@ struct PlanCompiler {
         let identity = identity(of: chain)
         var plan = ModelPlan(
             name: declarations[model].name,
-            properties: [],
-            sources: SourceTree(),
             sharesAll: chain.contains { declarations[$0].sharesAll },
             hasIdentity: !identity.isEmpty
         )
@@ -158,7 +181,7 @@ struct PlanCompiler {
                 property.isIdentity = identity.contains {
                     $0 == member.declaration.name || $0 == member.declaration.from
                 }
-                plan.properties.append(property)
+                plan.append(property)
                 places.append(member)
             } catch {
                 report(error, model: member.model, property: member.index)
@@ -249,6 +272,7 @@ struct PlanCompiler {
     private mutating func choices(of chain: [Int]) -> [ModelPlan.Choice] {
         let model = chain[chain.count - 1]
         var choices: [ModelPlan.Choice] = []
+        let members = declarations[model].choices.isEmpty ? [:] : Self.byName(members(of: chain))
         for choice in declarations[model].choices {
             guard let index = indexes[choice.model] else {
                 report(.unknownModel(choice.model, property: "cluster", model: declarations[model].name), model: model)
@@ -256,7 +280,9 @@ struct PlanCompiler {
             }
             do throws(MappingError) {
                 let condition = try choice.condition.map { (condition) throws(MappingError) in
-                    try CompiledCondition(condition) { (entry) throws(MappingError) in try names(entry, chain) }
+                    try CompiledCondition(condition) { (entry) throws(MappingError) in
+                        try names(entry, members, model)
+                    }
                 }
                 guard let plan = planIndex(ofChoice: index, within: chain) else { continue }
                 choices.append(ModelPlan.Choice(condition: condition, plan: plan))
@@ -268,11 +294,11 @@ struct PlanCompiler {
     }
 
     /// The member names that a condition asks for: a property's, or those of a key path.
-    private func names(_ entry: String, _ chain: [Int]) throws(MappingError) -> [String] {
-        let property = members(of: chain).first { $0.declaration.name == entry && $0.declaration.parts.isEmpty }
+    private func names(_ entry: String, _ members: [String: Member], _ model: Int) throws(MappingError) -> [String] {
+        let property = members[entry].flatMap { $0.declaration.parts.isEmpty ? $0 : nil }
         let from = property?.declaration.from ?? ""
         guard let names = KeyPathSyntax.steps(of: from.isEmpty ? entry : from)?.names else {
-            throw .invalidKeyPath(entry, usedBy: "cluster", model: declarations[chain[chain.count - 1]].name)
+            throw .invalidKeyPath(entry, usedBy: "cluster", model: declarations[model].name)
         }
         return names
     }
@@ -285,6 +311,8 @@ struct PlanCompiler {
             return nil
         }
         let own = self.chain(of: model)
-        return planIndex(of: own.starts(with: chain) ? own : chain + own.filter { !chain.contains($0) })
+        if own.starts(with: chain) { return planIndex(of: own) }
+        let above = Set(chain)
+        return planIndex(of: chain + own.filter { !above.contains($0) })
     }
 }

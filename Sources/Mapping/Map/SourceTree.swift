@@ -5,6 +5,8 @@ struct SourceTree: Sendable {
         /// A bit for each hash of a child's name: most members of an object are rejected by this alone.
         var filter: UInt64 = 0
         var children: [Child] = []
+        /// The children by their names, where there are many.
+        var table: [[UInt8]: Int] = [:]
         /// The number of the value that is read here, else -1.
         var slot = -1
         /// Whether a bare identity may stand here, so that there is nothing below it.
@@ -15,6 +17,9 @@ struct SourceTree: Sendable {
         var name: [UInt8]
         var node: Int
     }
+
+    /// From so many children on, a node has a table of them.
+    private static let tableSize = 24
 
     private(set) var nodes = [Node()]
     private(set) var slotCount = 0
@@ -36,6 +41,7 @@ struct SourceTree: Sendable {
     @inline(__always)
     func child(of node: Int, named name: UnsafeBufferPointer<UInt8>) -> Int? {
         guard nodes[node].filter & Self.bit(name) != 0 else { return nil }
+        if nodes[node].children.count >= Self.tableSize { return nodes[node].table[Array(name)] }
         for child in nodes[node].children where child.name.count == name.count {
             if child.name.elementsEqual(name) { return child.node }
         }
@@ -50,11 +56,21 @@ struct SourceTree: Sendable {
             } else {
                 nodes[node].filter |= name.withUnsafeBufferPointer(Self.bit)
                 nodes[node].children.append(Child(name: name, node: nodes.count))
+                note(Child(name: name, node: nodes.count), in: node)
                 node = nodes.count
                 nodes.append(Node())
             }
         }
         return node
+    }
+
+    private mutating func note(_ child: Child, in node: Int) {
+        let count = nodes[node].children.count
+        if count > Self.tableSize {
+            nodes[node].table[child.name] = child.node
+        } else if count == Self.tableSize {
+            nodes[node].table = Dictionary(uniqueKeysWithValues: nodes[node].children.map { ($0.name, $0.node) })
+        }
     }
 
     private static func bit(_ name: UnsafeBufferPointer<UInt8>) -> UInt64 {

@@ -1,75 +1,94 @@
 /// Which models share an identity, and what a concrete model has from its base (Mantle's class clusters).
 struct Clusters {
     private let declarations: [ModelDeclaration]
-    private let indexes: [String: Int]
     /// The way from each model to the last of its bases, itself first.
     private let lineages: [[Int]]
+    /// By model, the concrete ones upon it.
+    private let derived: [[Int]]
+    /// By model, what it declares together with its bases.
+    private let effectives: [ModelDeclaration]
 
     /// Fails for bases and choices that are not declared, and for models that are their own base or choice.
     init(_ declarations: [ModelDeclaration], indexes: [String: Int]) throws(MappingError) {
         self.declarations = declarations
-        self.indexes = indexes
         var lineages: [[Int]] = []
+        var derived = Array(repeating: [Int](), count: declarations.count)
         for index in declarations.indices {
-            var lineage = [index]
-            while let base = declarations[lineage[lineage.count - 1]].base {
-                guard let next = indexes[base] else {
-                    throw .unknownModel(base, property: "base", model: declarations[lineage[lineage.count - 1]].name)
-                }
-                if lineage.contains(next) { throw .circularCluster(lineage.map { declarations[$0].name }) }
-                lineage.append(next)
-            }
+            let lineage = try Self.lineage(of: index, declarations, indexes)
+            for base in lineage.dropFirst() { derived[base].append(index) }
             lineages.append(lineage)
         }
-        self.lineages = lineages
-        for index in declarations.indices { try checkChoices(of: index, above: []) }
+        (self.lineages, self.derived) = (lineages, derived)
+        effectives = Self.effectives(declarations, lineages)
+        var choices = ChoiceCheck(declarations, indexes)
+        for index in declarations.indices { try choices.check(index) }
     }
 
-    private func checkChoices(of index: Int, above: [Int]) throws(MappingError) {
-        let above = above + [index]
-        for choice in declarations[index].choices {
-            guard let model = indexes[choice.model] else {
-                throw .unknownModel(choice.model, property: "cluster", model: declarations[index].name)
+    /// Of no models.
+    init() { (declarations, lineages, derived, effectives) = ([], [], [], []) }
+
+    private static func lineage(
+        of index: Int,
+        _ declarations: [ModelDeclaration],
+        _ indexes: [String: Int]
+    ) throws(MappingError) -> [Int] {
+        var lineage = [index]
+        var seen: Set = [index]
+        var last = index
+        while let base = declarations[last].base {
+            guard let next = indexes[base] else {
+                throw .unknownModel(base, property: "base", model: declarations[last].name)
             }
-            if above.contains(model) { throw .circularCluster(above.map { declarations[$0].name }) }
-            try checkChoices(of: model, above: above)
+            guard seen.insert(next).inserted else { throw .circularCluster(lineage.map { declarations[$0].name }) }
+            lineage.append(next)
+            last = next
         }
+        return lineage
     }
 
     /// The name of the base that a model's objects are known by.
     func root(of index: Int) -> String { declarations[lineages[index].last ?? index].name }
 
-    /// The models that have a model's identity, itself included.
-    func relatives(of index: Int) -> [Int] {
-        declarations.indices.filter { lineages[$0].last == lineages[index].last }
-    }
-
     /// What a model declares together with its bases; the nearer declaration wins.
-    func effective(_ index: Int) -> ModelDeclaration {
-        var lineage = lineages[index][...]
-        var result = Self.spelled(declarations[lineage.removeFirst()])
-        for base in lineage { result = Self.merge(result, onto: Self.spelled(declarations[base])) }
-        return result
+    func effective(_ index: Int) -> ModelDeclaration { effectives[index] }
+
+    /// Bases first: each model is laid upon what its base has come to.
+    private static func effectives(_ declarations: [ModelDeclaration], _ lineages: [[Int]]) -> [ModelDeclaration] {
+        var effectives = declarations.map(spelled)
+        let basesFirst = declarations.indices.sorted { lineages[$0].count < lineages[$1].count }
+        for index in basesFirst where lineages[index].count > 1 {
+            effectives[index] = merge(effectives[index], onto: effectives[lineages[index][1]])
+        }
+        return effectives
     }
 
     /// A base as its objects are read where no choice decides: with the concrete models that no choice names; nil where
     /// that is the base itself.
     func open(_ index: Int) -> ModelDeclaration? {
+        guard !derived[index].isEmpty else { return nil }
         let chosen = Set(declarations[index].choices.map(\.model))
-        let rest = declarations.indices.filter {
-            $0 != index && lineages[$0].contains(index) && !chosen.contains(declarations[$0].name)
+        let rest = derived[index].filter {
+            !chosen.contains(declarations[$0].name)
                 // What belongs to a chosen model is its own matter.
                 && !lineages[$0].prefix { $0 != index }.contains { chosen.contains(declarations[$0].name) }
         }
         guard !rest.isEmpty else { return nil }
-        return rest.reduce(effective(index)) { result, concrete in
-            var added = Self.merge(result, onto: Self.spelled(declarations[concrete]))
-            added.name = result.name
-            added.choices = result.choices
-            added.base = result.base
-            added.identity = result.identity
-            return added
+        var result = effective(index)
+        var known = Properties(result.properties)
+        // Those found later stand before the others.
+        var groups = [result.properties]
+        for concrete in rest {
+            let own = Self.spelled(declarations[concrete])
+            groups.append(known.new(in: own.properties))
+            result = Self.mergeRest(of: result, onto: own)
         }
+        result.properties = groups.reversed().flatMap(\.self)
+        let base = effective(index)
+        (result.name, result.choices, result.base, result.identity) = (
+            base.name, base.choices, base.base, base.identity
+        )
+        result.distinguishesTypes = base.distinguishesTypes
+        return result
     }
 
     /// The declaration with every property's source said, which depends on the naming of the model it stands in.
@@ -90,23 +109,90 @@ struct Clusters {
     }
 
     private static func merge(_ own: ModelDeclaration, onto base: ModelDeclaration) -> ModelDeclaration {
+        var result = mergeRest(of: own, onto: base)
+        var known = Properties(own.properties)
+        result.properties = known.new(in: base.properties) + own.properties
+        return result
+    }
+
+    /// All but the properties, which stay those of `own`.
+    private static func mergeRest(of own: ModelDeclaration, onto base: ModelDeclaration) -> ModelDeclaration {
         var result = own
-        let names = Set(own.properties.map { $0.name.lowercased() })
-        let sources = Set(own.properties.compactMap { KeyPathSyntax.steps(of: $0.from) })
-        result.properties =
-            base.properties.filter { property in
-                !names.contains(property.name.lowercased())
-                    && KeyPathSyntax.steps(of: property.from).map { !sources.contains($0) } ?? true
-            } + own.properties
         if own.identity.isEmpty { result.identity = base.identity }
-        result.keys = base.keys + own.keys.filter { !base.keys.contains($0) }
-        result.local = base.local + own.local.filter { !base.local.contains($0) }
-        result.secret = base.secret + own.secret.filter { !base.secret.contains($0) }
+        result.keys = joined(base.keys, own.keys)
+        result.local = joined(base.local, own.local)
+        result.secret = joined(base.secret, own.secret)
         result.sharesAll = base.sharesAll || own.sharesAll
         result.distinguishesTypes = base.distinguishesTypes
         result.modified = own.modified ?? base.modified
         result.deletedWhen = own.deletedWhen ?? base.deletedWhen
         result.onDelete = own.onDelete ?? base.onDelete
         return result
+    }
+
+    private static func joined(_ base: [String], _ own: [String]) -> [String] {
+        if base.isEmpty || own.isEmpty { return base + own }
+        let known = Set(base)
+        return base + own.filter { !known.contains($0) }
+    }
+}
+
+/// Properties by which others of the same name, or from the same place, are outdone.
+private struct Properties {
+    private var names: Set<String> = []
+    private var sources: Set<[PathStep]> = []
+
+    init(_ properties: [PropertyDeclaration]) {
+        for property in properties { add(property) }
+    }
+
+    /// Those that are not outdone, which from now on outdo others themselves.
+    mutating func new(in properties: [PropertyDeclaration]) -> [PropertyDeclaration] {
+        let new = properties.filter { property in
+            !names.contains(property.name.lowercased())
+                && KeyPathSyntax.steps(of: property.from).map { !sources.contains($0) } ?? true
+        }
+        for property in new { add(property) }
+        return new
+    }
+
+    private mutating func add(_ property: PropertyDeclaration) {
+        names.insert(property.name.lowercased())
+        if let steps = KeyPathSyntax.steps(of: property.from) { sources.insert(steps) }
+    }
+}
+
+/// Looks for choices of a cluster that lead to nothing, or back to where they come from; at each model once.
+private struct ChoiceCheck {
+    private let declarations: [ModelDeclaration]
+    private let indexes: [String: Int]
+    private var sound: Set<Int> = []
+
+    init(_ declarations: [ModelDeclaration], _ indexes: [String: Int]) {
+        (self.declarations, self.indexes) = (declarations, indexes)
+    }
+
+    mutating func check(_ start: Int) throws(MappingError) {
+        guard !sound.contains(start) else { return }
+        // Each model on the way with the choice that is looked at next: no recursion, however long the chain.
+        var way: [(model: Int, choice: Int)] = [(start, 0)]
+        var above: Set = [start]
+        while let (model, position) = way.last {
+            guard position < declarations[model].choices.count else {
+                way.removeLast()
+                above.remove(model)
+                sound.insert(model)
+                continue
+            }
+            way[way.count - 1].choice += 1
+            let name = declarations[model].choices[position].model
+            guard let next = indexes[name] else {
+                throw .unknownModel(name, property: "cluster", model: declarations[model].name)
+            }
+            if above.contains(next) { throw .circularCluster(way.map { declarations[$0.model].name }) }
+            guard !sound.contains(next) else { continue }
+            way.append((next, 0))
+            above.insert(next)
+        }
     }
 }

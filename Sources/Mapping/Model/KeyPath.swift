@@ -1,6 +1,9 @@
 /// Key paths as people write them: member names separated by dots; `\.` is a dot within a name, `\\` a backslash.
 enum KeyPathSyntax {
-    /// The member names of a path; nil if it is empty, has an empty component or ends in a lone backslash.
+    /// No JSON that is read is nested deeper, so that a longer path leads nowhere.
+    static let maximumLength = JSONScanner.maximumDepth
+
+    /// The member names of a path; nil if it is empty, has an empty component, ends in a lone backslash or is too long.
     static func components(of path: String) -> [String]? {
         var components: [String] = []
         var name = String.UnicodeScalarView()
@@ -15,6 +18,7 @@ enum KeyPathSyntax {
                 isEscaped = true
             } else if scalar == "." {
                 components.append(String(name))
+                guard components.count < maximumLength else { return nil }
                 name = String.UnicodeScalarView()
             } else {
                 name.append(scalar)

@@ -1,5 +1,5 @@
 /// A contradiction in what a configuration declares, told to the person who wrote it.
-public enum MappingError: Error, Sendable, Equatable {
+public enum MappingError: Error, Sendable, Hashable {
     /// A name that is not `[A-Za-z][A-Za-z0-9_]*`; `kind` is "model" or "property".
     case invalidName(kind: String, name: String, model: String?)
     /// Two models whose names differ at most in case.
@@ -70,7 +70,9 @@ extension MappingError: CustomStringConvertible {
         case .unknownModel(let name, let property, let model):
             "model \(model), property \(property): there is no model \(name)"
         case .invalidKeyPath(let path, let use, let model):
-            "\(model.map { "model \($0), " } ?? "")\(use): \"\(path)\" is no key path; write member names separated by dots, \\. for a dot within a name"
+            "\(model.map { "model \($0), " } ?? "")\(use): \"\(Self.shortened(path))\" is no key path; write member names separated by dots, \\. for a dot within a name"
+                + (path.utf8.count > KeyPathSyntax.maximumLength
+                    ? ", \(KeyPathSyntax.maximumLength) steps at most" : "")
         case .crossesRelation(let path, let use, let property, let model, let other):
             "model \(model), \(use): \"\(path)\" lies within \(property), whose bytes belong to model \(other); declare it there"
         case .identityIsList(let path, let model):
@@ -113,5 +115,9 @@ extension MappingError: CustomStringConvertible {
         case .unreachableRoute(let path, let reason):
             "no request falls under \"\(path)\": \(reason)"
         }
+    }
+
+    private static func shortened(_ path: String) -> String {
+        path.utf8.count > 200 ? path.prefix(100) + "…" : path
     }
 }

@@ -10,7 +10,7 @@ extension ModelCompiler {
         var seen: Set<[PathStep]> = []
         for entry in entries {
             // A property that is read from the context stands for what it is read from.
-            let source = declaration.properties.first { $0.name == entry }?.from ?? entry
+            let source = properties[entry]?.from ?? entry
             if ContextValue.isSpelled(source) {
                 parts.append(try contextPart(source, as: use))
                 continue
@@ -58,9 +58,10 @@ extension ModelCompiler {
 
     func resolve(_ entries: [String], as use: String) throws(MappingError) -> [[PathStep]] {
         var paths: [[PathStep]] = []
+        var seen: Set<[PathStep]> = []
         for entry in entries {
             let path = try resolve(entry, as: use)
-            if paths.contains(path) { throw .namedTwice(entry, usedBy: use, model: declaration.name) }
+            guard seen.insert(path).inserted else { throw .namedTwice(entry, usedBy: use, model: declaration.name) }
             paths.append(path)
         }
         return paths
@@ -76,7 +77,7 @@ extension ModelCompiler {
 
     /// The key path that an entry means: a property's, if one is so named, else the entry itself.
     func resolve(_ entry: String, as use: String) throws(MappingError) -> [PathStep] {
-        let from = declaration.properties.first { $0.name == entry && $0.parts.isEmpty }?.from ?? entry
+        let from = properties[entry].flatMap { $0.parts.isEmpty ? $0.from : nil } ?? entry
         let path = try steps(from, use)
         if let prefix = root.relationPrefix(of: path) {
             let owner = Array(path[..<prefix])
@@ -100,14 +101,7 @@ extension ModelCompiler {
             throw .invalidKeyPath(path, usedBy: use, model: declaration.name)
         }
         // The elements of a list of objects are named by the list.
-        return steps.last == .elements && steps.dropLast().last != .elements && isListOfObjects(path)
+        return steps.last == .elements && steps.dropLast().last != .elements && listPaths.contains(path)
             ? steps.dropLast() : steps
-    }
-
-    func isListOfObjects(_ path: String) -> Bool {
-        declaration.properties.contains { property in
-            guard property.from == path, case .many = property.relation else { return false }
-            return true
-        }
     }
 }

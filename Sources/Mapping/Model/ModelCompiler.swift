@@ -7,7 +7,14 @@ struct ModelCompiler {
     private var relations: Set<Int> = []
     var root = PathBranch()
     private var rules: [(path: [PathStep], rule: MemberRule)] = []
+    private var rulePlaces: [[PathStep]: Int] = [:]
     private var required: [String] = []
+    /// The first property of each name.
+    let properties: [String: PropertyDeclaration]
+    /// The key paths of relations to several objects.
+    let listPaths: Set<String>
+    /// What is wrong with single properties, where that is to be collected; else the first of it is thrown.
+    private var faults: [MappingError]?
 
     /// - Parameters:
     ///   - declaration: with what it has from its bases, every property's source said.
@@ -18,6 +25,26 @@ struct ModelCompiler {
         self.indexes = indexes
         self.objectName = objectName
         self.fallback = fallback
+        properties = Dictionary(declaration.properties.map { ($0.name, $0) }) { first, _ in first }
+        listPaths = Set(
+            declaration.properties.compactMap { property in
+                if case .many = property.relation { property.from } else { nil }
+            }
+        )
+    }
+
+    /// Everything that is wrong with single properties; what is wrong besides is thrown.
+    mutating func check(_ faults: inout [MappingError]) throws(MappingError) {
+        self.faults = []
+        var (tree, rules) = (PathTree(), [MemberRule]())
+        defer { faults = self.faults ?? [] }
+        _ = try compile(into: &tree, rules: &rules)
+    }
+
+    /// Throws, or notes what is wrong with one property.
+    private mutating func object(_ error: MappingError) throws(MappingError) {
+        if faults == nil { throw error }
+        faults?.append(error)
     }
 
     mutating func compile(
@@ -135,36 +162,52 @@ struct ModelCompiler {
         var paths: [(property: PropertyDeclaration, path: [PathStep])] = []
         for property in declaration.properties {
             for source in property.parts.isEmpty ? [property.from] : property.parts.map(\.from) {
-                // What stands around the object is no member of it.
-                if ContextValue.isSpelled(source) {
-                    guard ContextValue(source) != nil else {
-                        throw .unknownContext(source, property: property.name, model: declaration.name)
+                do throws(MappingError) {
+                    // What stands around the object is no member of it.
+                    guard let path = try member(source, of: property) else { continue }
+                    if let other = readers[path], other.name != property.name,
+                        // One that is only read does not compete for the way back.
+                        other.output != .none, property.output != .none
+                    {
+                        throw .sameKeyPath(source, properties: [other.name, property.name], model: declaration.name)
                     }
-                    continue
+                    if readers[path] == nil || property.output != .none { readers[path] = property }
+                    paths.append((property, path))
+                } catch {
+                    try object(error)
                 }
-                let path = try steps(source, "property \(property.name)")
-                if let other = readers.updateValue(property, forKey: path), other.name != property.name,
-                    // One that is only read does not compete for the way back.
-                    other.output != .none, property.output != .none
-                {
-                    throw .sameKeyPath(source, properties: [other.name, property.name], model: declaration.name)
-                }
-                paths.append((property, path))
             }
         }
         // Outermost relations first: what lies within one is derived from it and has no bytes of its own here.
         for (property, path) in paths.sorted(by: { $0.path.count < $1.path.count }) {
             guard let relation = property.relation, property.parts.isEmpty else { continue }
-            try addRelation(relation, of: property, at: path)
+            do throws(MappingError) {
+                try addRelation(relation, of: property, at: path)
+            } catch {
+                try object(error)
+            }
         }
         for (property, path) in paths where root.relationPrefix(of: path) == nil {
-            try checkMerge(of: property)
-            root.update(path[...]) {
-                $0.isProperty = true
-                $0.merge = property.merge
+            do throws(MappingError) {
+                try checkMerge(of: property)
+                root.update(path[...]) {
+                    $0.isProperty = true
+                    $0.merge = property.merge
+                }
+                try addRules(of: property, at: path)
+            } catch {
+                try object(error)
             }
-            try addRules(of: property, at: path)
         }
+    }
+
+    /// The way to one of a property's sources; nil for one that stands around the object.
+    private func member(_ source: String, of property: PropertyDeclaration) throws(MappingError) -> [PathStep]? {
+        guard ContextValue.isSpelled(source) else { return try steps(source, "property \(property.name)") }
+        guard ContextValue(source) != nil else {
+            throw .unknownContext(source, property: property.name, model: declaration.name)
+        }
+        return nil
     }
 
     private mutating func addRelation(
@@ -175,11 +218,22 @@ struct ModelCompiler {
         guard let index = indexes[relation.model] else {
             throw .unknownModel(relation.model, property: property.name, model: declaration.name)
         }
-        guard root.relationPrefix(of: path) == nil else { return }
-        relations.insert(index)
         let isNested = path.contains(.elements)
+        let isDerived = root.relationPrefix(of: path) != nil
+        if property.former == .delete, isNested || isDerived {
+            let place = isDerived ? "lies within another relation" : "leads over the elements of a list"
+            throw .contradiction(
+                "its key path \(place), so that nobody knows which object lost one; "
+                    + "declare \"former: delete\" in the model of the object that holds them",
+                property: property.name,
+                model: declaration.name
+            )
+        }
+        guard !isDerived else { return }
+        relations.insert(index)
         root.update(path[...]) {
             $0.relation = Int32(index)
+            $0.deletesFormer = property.former == .delete
             $0.arity =
                 switch relation {
                 case .one: .one
@@ -228,9 +282,10 @@ struct ModelCompiler {
     }
 
     private mutating func addRule(at path: [PathStep], _ change: (inout MemberRule) -> Void) {
-        if let index = rules.firstIndex(where: { $0.path == path }) { return change(&rules[index].rule) }
+        if let index = rulePlaces[path] { return change(&rules[index].rule) }
         var rule = MemberRule(property: "")
         change(&rule)
+        rulePlaces[path] = rules.count
         rules.append((path, rule))
     }
 }

@@ -1,5 +1,5 @@
 /// A declaration that is wrong, and where.
-public struct ModelMistake: Sendable, Equatable {
+public struct ModelMistake: Sendable, Hashable {
     /// The index of the model's declaration.
     public var model: Int
     /// The index of the property within it, if one is to blame.

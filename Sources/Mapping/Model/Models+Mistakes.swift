@@ -5,7 +5,7 @@ extension Models {
     public static func mistakes(in declarations: [ModelDeclaration]) -> [ModelMistake] {
         var compiler = PlanCompiler(declarations)
         compiler.compile()
-        var list = MistakeList(mistakes: compiler.mistakes)
+        var list = MistakeList(compiler.mistakes)
         var folded: [String: String] = [:]
         for (index, declaration) in declarations.enumerated() {
             let name = declaration.name
@@ -21,15 +21,8 @@ extension Models {
     /// What only taking bodies apart minds: of each model one mistake after the other, each time without what was told of.
     private static func addWireMistakes(in declarations: [ModelDeclaration], to list: inout MistakeList) {
         let indexes = Dictionary(declarations.enumerated().map { ($1.name, $0) }) { first, _ in first }
-        let clusters: Clusters
-        do throws(MappingError) {
-            clusters = try Clusters(declarations, indexes: indexes)
-        } catch {
-            // The plans have told of it, unless it is news.
-            if list.mistakes.isEmpty { list.add(error, model: 0) }
-            return
-        }
-        var (tree, rules) = (PathTree(), [MemberRule]())
+        var declarations = declarations
+        guard let clusters = soundClusters(of: &declarations, indexes, &list) else { return }
         for (index, declaration) in declarations.enumerated() {
             do throws(MappingError) {
                 try ModelCompiler.checkNames(of: declaration)
@@ -40,33 +33,82 @@ extension Models {
                 list.add(error, model: index)
             }
             var rest: ModelDeclaration? = clusters.effective(index)
+            let places = Dictionary(declaration.properties.enumerated().map { ($1.name, $0) }) { _, last in last }
             while let attempt = rest {
+                var compiler = ModelCompiler(
+                    attempt,
+                    indexes: indexes,
+                    objectName: clusters.root(of: index),
+                    fallback: index
+                )
+                var faults: [MappingError] = []
                 do throws(MappingError) {
-                    var compiler = ModelCompiler(
-                        attempt,
-                        indexes: indexes,
-                        objectName: clusters.root(of: index),
-                        fallback: index
-                    )
-                    _ = try compiler.compile(into: &tree, rules: &rules)
+                    try compiler.check(&faults)
                     rest = nil
                 } catch {
-                    let blamed = error.blamed.map { name in declaration.properties.lastIndex { $0.name == name } }
-                    // What a base declares wrongly is told of there.
-                    if blamed != .some(nil) { list.add(error, model: index, property: blamed ?? nil) }
+                    faults.append(error)
                     rest = attempt.without(error)
+                }
+                for fault in faults {
+                    let blamed = fault.blamed.map { places[$0] }
+                    // What a base declares wrongly is told of there.
+                    if blamed != .some(nil) { list.add(fault, model: index, property: blamed ?? nil) }
                 }
             }
         }
     }
 }
 
+extension Models {
+    /// The clusters, without what leads to nothing or in circles, so that everything else can be looked at all the same.
+    private static func soundClusters(
+        of declarations: inout [ModelDeclaration],
+        _ indexes: [String: Int],
+        _ list: inout MistakeList
+    ) -> Clusters? {
+        // Each round takes out a base or a choice at least.
+        for _ in 0...declarations.count {
+            do throws(MappingError) {
+                return try Clusters(declarations, indexes: indexes)
+            } catch {
+                let wrong: [Int]
+                switch error {
+                case .circularCluster(let names): wrong = names.compactMap { indexes[$0] }
+                case .unknownModel(_, _, let name): wrong = [indexes[name]].compactMap(\.self)
+                default: wrong = []
+                }
+                guard let first = wrong.first else { return nil }
+                // The plans have told of circles of bases, and of names of nobody.
+                if !list.tells(of: wrong) { list.add(error, model: first) }
+                for index in wrong { (declarations[index].base, declarations[index].choices) = (nil, []) }
+            }
+        }
+        return nil
+    }
+}
+
 /// Mistakes, each told once.
 private struct MistakeList {
-    var mistakes: [ModelMistake]
+    private(set) var mistakes: [ModelMistake]
+    private var told: Set<MappingError>
+
+    init(_ mistakes: [ModelMistake]) {
+        self.mistakes = mistakes
+        told = Set(mistakes.map(\.error))
+    }
+
+    /// Whether one of these models is known to belong to a circle, or to name a model that nobody declares.
+    func tells(of models: [Int]) -> Bool {
+        mistakes.contains { mistake in
+            switch mistake.error {
+            case .circularCluster, .unknownModel: models.contains(mistake.model)
+            default: false
+            }
+        }
+    }
 
     mutating func add(_ error: MappingError, model: Int, property: Int? = nil) {
-        if !mistakes.contains(where: { $0.error == error }) {
+        if told.insert(error).inserted {
             mistakes.append(ModelMistake(model: model, property: property, error: error))
         }
     }
@@ -77,7 +119,8 @@ extension MappingError {
     fileprivate var blamed: String? {
         switch self {
         case .sameKeyPath(_, let properties, _): properties.last
-        case .invalidMerge(_, let property, _), .unknownContext(_, let property, _): property
+        case .invalidMerge(_, let property, _), .unknownContext(_, let property, _), .contradiction(_, let property, _):
+            property
         case .invalidKeyPath(_, let use, _): use.hasPrefix("property ") ? String(use.dropFirst(9)) : nil
         default: nil
         }

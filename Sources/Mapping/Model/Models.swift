@@ -4,6 +4,8 @@ public struct Models: Sendable {
     public let declarations: [ModelDeclaration]
     /// The compiled models: first those declared, in the same order.
     let compiled: [CompiledModel]
+    /// What belongs together by base and choice.
+    let clusters: Clusters
     /// Every declared key path.
     let tree: PathTree
     /// How the mapped view is made.
@@ -14,6 +16,8 @@ public struct Models: Sendable {
     public let haveSecrets: Bool
     /// Whether objects of any model can say that they are deleted.
     public let haveDeletions: Bool
+    /// Whether any relation deletes the objects that it names no more.
+    public let deleteFormer: Bool
     /// By declared model, what became of older objects.
     private let migrations: [[CompiledMigration]]
     /// Of each declared model, whether it is plain, and has neither deletions nor versions.
@@ -33,8 +37,9 @@ public struct Models: Sendable {
         for declaration in declarations { try ModelCompiler.checkNames(of: declaration) }
         // Bases once more, with what their unconditional relatives declare: as such their objects are read.
         let open = declarations.indices.compactMap { index in clusters.open(index).map { (index, $0) } }
+        let fallbacks = Dictionary(uniqueKeysWithValues: open.enumerated().map { ($1.0, declarations.count + $0) })
         for index in declarations.indices {
-            let fallback = open.firstIndex { $0.0 == index }.map { declarations.count + $0 } ?? index
+            let fallback = fallbacks[index] ?? index
             var compiler = ModelCompiler(
                 clusters.effective(index),
                 indexes: indexes,
@@ -52,6 +57,7 @@ public struct Models: Sendable {
             )
             compiled.append(try compiler.compile(into: &tree, rules: &rules))
         }
+        self.clusters = clusters
         self.tree = tree
         self.rules = rules
         self.compiled = compiled
@@ -66,27 +72,34 @@ public struct Models: Sendable {
         self.migrations = migrations
         let plain = Self.plain(compiled)
         self.plain = plain
+        let deletable = Set(
+            declarations.indices.filter { declarations[$0].deletedWhen != nil }.map { clusters.root(of: $0) }
+        )
         simple = declarations.indices.map { index in
-            plain[index] && declarations[index].version == 0
-                && clusters.relatives(of: index).allSatisfy { declarations[$0].deletedWhen == nil }
+            plain[index] && declarations[index].version == 0 && !deletable.contains(clusters.root(of: index))
         }
         haveSecrets = compiled.contains(where: \.hasSecrets)
         haveDeletions = compiled.contains { $0.reading.deletedWhen != nil }
+        deleteFormer = tree.nodes.contains(where: \.deletesFormer)
         plan = try MappingPlan(declarations)
     }
 
     /// Which models have neither checks nor policies, those included that stand embedded in them or are their choices.
     private static func plain(_ compiled: [CompiledModel]) -> [Bool] {
         var plain = compiled.map(\.reading.isPlain)
-        var isSettled = false
-        while !isSettled {
-            isSettled = true
-            for (index, model) in compiled.enumerated() where plain[index] {
-                let embedded = model.reading.relations.filter { !compiled[$0].hasIdentity }
-                let others = embedded.union(model.reading.choices.map(\.model)).union([model.fallback])
-                guard others.contains(where: { !plain[$0] }) else { continue }
-                plain[index] = false
-                isSettled = false
+        // By model, those that it stands in.
+        var holders = Array(repeating: [Int](), count: compiled.count)
+        for (index, model) in compiled.enumerated() {
+            let embedded = model.reading.relations.filter { !compiled[$0].hasIdentity }
+            for other in embedded.union(model.reading.choices.map(\.model)).union([model.fallback]) {
+                holders[other].append(index)
+            }
+        }
+        var rest = plain.indices.filter { !plain[$0] }
+        while let index = rest.popLast() {
+            for holder in holders[index] where plain[holder] {
+                plain[holder] = false
+                rest.append(holder)
             }
         }
         return plain
@@ -96,9 +109,10 @@ public struct Models: Sendable {
     public static let none = Models()
 
     private init() {
-        (declarations, compiled, tree, plan, rules, indexes) = ([], [], PathTree(), .none, [], [:])
+        (declarations, compiled, clusters) = ([], [], Clusters())
+        (tree, plan, rules, indexes) = (PathTree(), .none, [], [:])
         (migrations, simple, plain) = ([], [], [])
-        (haveSecrets, haveDeletions) = (false, false)
+        (haveSecrets, haveDeletions, deleteFormer) = (false, false, false)
     }
 
     /// The index of a model by its name.
@@ -184,6 +198,11 @@ public struct Models: Sendable {
     ///
     /// Of a cluster, whatever its base or one of its concrete models says.
     func merge(of path: MemberPath, model: Int) -> MergePolicy? {
+        node(of: path, in: model).map { tree.nodes[$0].merge }
+    }
+
+    /// Where a member of a model's objects is declared; of a cluster, in its base or the first concrete model that does.
+    func node(of path: MemberPath, in model: Int) -> Int? {
         let names = path.text.split(separator: "/", omittingEmptySubsequences: false).map {
             MemberPath(pointer: String($0)).name
         }
@@ -195,17 +214,17 @@ public struct Models: Sendable {
             }
             position += 1
         }
-        return candidates.lazy.compactMap { self.merge(of: names[...], from: self.compiled[$0].root) }.first
+        return candidates.lazy.compactMap { self.node(of: names[...], from: self.compiled[$0].root) }.first
     }
 
-    private func merge(of names: ArraySlice<String?>, from root: Int) -> MergePolicy? {
+    private func node(of names: ArraySlice<String?>, from root: Int) -> Int? {
         var node = root
         for name in names {
             if tree.nodes[node].relation >= 0 { node = compiled[Int(tree.nodes[node].relation)].root }
             guard let name, let child = tree.child(of: node, named: name) else { return nil }
             node = child
         }
-        return tree.nodes[node].isProperty ? tree.nodes[node].merge : nil
+        return tree.nodes[node].isProperty ? node : nil
     }
 
     private static func index(_ declarations: [ModelDeclaration]) throws(MappingError) -> [String: Int] {

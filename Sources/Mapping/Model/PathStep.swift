@@ -44,11 +44,11 @@ extension KeyPathSyntax {
         for component in components {
             var name = component[...]
             var arrays = 0
-            while name.utf8.count >= 2, name.hasSuffix("[]"), !name.hasSuffix("\\[]") {
+            while name.utf8.count >= 2, name.hasSuffix("[]"), !name.hasSuffix("\\[]"), arrays <= maximumLength {
                 name = name.dropLast(2)
                 arrays += 1
             }
-            guard !name.isEmpty else { return nil }
+            guard !name.isEmpty, steps.count + arrays < maximumLength else { return nil }
             steps.append(.name(name.replacing("\\[", with: "[")))
             steps += Array(repeating: .elements, count: arrays)
         }

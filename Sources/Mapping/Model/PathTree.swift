@@ -22,6 +22,8 @@ struct PathTree: Sendable {
         var isAsked = false
         /// How a property declared here meets what is known.
         var merge = MergePolicy.latest
+        /// Whether an object that the relation declared here names no more is deleted.
+        var deletesFormer = false
 
         var hasChildren: Bool { childCount > 0 }
         var isMany: Bool { arity == .many }
@@ -177,7 +179,9 @@ extension PathTree {
 /// One node of a model's paths while they are collected.
 struct PathBranch {
     var node = PathTree.Node()
-    var children: [(name: String, branch: PathBranch)] = []
+    private(set) var children: [(name: String, branch: PathBranch)] = []
+    // By bytes: Swift's == takes canonically equivalent names for one, JSON's does not.
+    private var positions: [[UInt8]: Int] = [:]
     /// What lies in the elements of an array here; none or one.
     var element: [PathBranch] = []
 
@@ -189,16 +193,18 @@ struct PathBranch {
             if element.isEmpty { element = [PathBranch()] }
             element[0].update(path.dropFirst(), change)
         case .name(let name):
-            // Byte for byte: Swift's == takes canonically equivalent names for one, JSON's does not.
-            if let index = children.firstIndex(where: { $0.name.utf8.elementsEqual(name.utf8) }) {
+            if let index = position(of: name) {
                 children[index].branch.update(path.dropFirst(), change)
             } else {
                 var branch = PathBranch()
                 branch.update(path.dropFirst(), change)
+                positions[Array(name.utf8)] = children.count
                 children.append((name, branch))
             }
         }
     }
+
+    private func position(of name: String) -> Int? { positions[Array(name.utf8)] }
 
     /// How many steps of `path` lead to the first relation on it, if there is one before its end.
     func relationPrefix(of path: [PathStep]) -> Int? {
@@ -210,10 +216,8 @@ struct PathBranch {
                 guard let element = branch.element.first else { return branch.node.relation >= 0 ? offset : nil }
                 branch = element
             case .name(let name):
-                guard let child = branch.children.first(where: { $0.name.utf8.elementsEqual(name.utf8) }) else {
-                    return nil
-                }
-                branch = child.branch
+                guard let position = branch.position(of: name) else { return nil }
+                branch = branch.children[position].branch
             }
             if branch.node.relation >= 0, offset + 1 < path.count { return offset + 1 }
         }

@@ -26,6 +26,8 @@ public struct PropertyDeclaration: Sendable, Equatable {
     public var defaultValue: [UInt8]?
     /// How a new value meets the one that is known.
     public var merge: MergePolicy
+    /// What becomes of an object that the relation named and names no more.
+    public var former: FormerPolicy
     /// Where the value goes when an object is written back as the upstream's JSON.
     public var output: Output
 
@@ -65,6 +67,7 @@ public struct PropertyDeclaration: Sendable, Equatable {
         checks: [ValueCheck] = [],
         defaultValue: [UInt8]? = nil,
         merge: MergePolicy = .latest,
+        former: FormerPolicy = .keep,
         output: Output = .derived
     ) {
         self.name = name
@@ -77,6 +80,7 @@ public struct PropertyDeclaration: Sendable, Equatable {
         self.checks = checks
         self.defaultValue = defaultValue
         self.merge = merge
+        self.former = former
         self.output = output
     }
 }

@@ -56,9 +56,7 @@ extension Models {
     ///
     /// Of a concrete model of a cluster, those of its base as well.
     public func columns(of model: String) -> [ViewColumn] {
-        guard let index = index(of: model), let clusters = try? Clusters(declarations, indexes: indexes) else {
-            return []
-        }
+        guard let index = index(of: model) else { return [] }
         let declaration = clusters.effective(index)
         var columns = ColumnList()
         if compiled[index].hasIdentity, !compiled[index].hasOwnIdentity {

@@ -14,8 +14,11 @@ extension WriteSession {
     }
 
     /// Takes in the objects of one answer; pinned for a document, or only observed.
+    ///
+    /// - Parameter source: the request that was answered.
     func take(
         _ preparation: Preparation,
+        from source: MarkSource,
         scope: Int64,
         upstream: String,
         observation: Observation,
@@ -58,6 +61,7 @@ extension WriteSession {
             if record.fresh.isEmpty { shown.append(record) }
             if taken.insert(version).inserted { record.fresh.append(contribution) }
         }
+        var former: [(change: MemberChange, model: String)] = []
         for record in shown {
             if observation.kind != .write, isGivenUp() { throw StoreError.closed }
             intake.objects.append(record.id)
@@ -68,7 +72,16 @@ extension WriteSession {
             }
             var changes: [MemberChange] = []
             try merge(fresh, into: record, models: models, changes: &changes)
-            if !changes.isEmpty { intake.warnings += try note(changes, of: record, upstream: upstream) }
+            if !changes.isEmpty {
+                intake.warnings += try note(changes, of: record, upstream: upstream)
+                if models.models.deleteFormer {
+                    let model = try names.collection(record.collection, in: database).model
+                    former += changes.map { ($0, model) }
+                }
+            }
+        }
+        if !former.isEmpty {
+            try deleteFormer(former, scope: scope, besides: decomposed.occurrences, models: models, by: source)
         }
         intake.isAllThereIs = intake.pins.allSatisfy { records[$0.object]?.isKnownOnly(as: $0.version) == true }
         return intake

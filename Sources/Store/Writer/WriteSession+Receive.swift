@@ -60,6 +60,7 @@ extension WriteSession {
         )
         let intake = try take(
             preparation,
+            from: MarkSource(method: "GET", path: String(key.url.prefix { $0 != "?" })),
             scope: scope,
             upstream: key.upstream,
             observation: observation,

@@ -58,6 +58,7 @@ extension WriteSession {
         try note(source: "\(observed.method) \(observed.url)", of: observation.sequence)
         let intake = try take(
             preparation,
+            from: MarkSource(method: observed.method, path: String(observed.url.prefix { $0 != "?" })),
             scope: scope,
             upstream: observed.upstream,
             observation: observation,

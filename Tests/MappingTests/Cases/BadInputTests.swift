@@ -174,6 +174,53 @@ import Testing
         #expect(found.last?.description.contains("its own base") == true)
     }
 
+    @Test func `what is wrong with clusters hides nothing else`() {
+        let found = errors(
+            ModelDeclaration(name: "A", base: "B"),
+            ModelDeclaration(name: "B", base: "A"),
+            ModelDeclaration(name: "C", choices: [ModelChoice(model: "C", condition: nil)]),
+            ModelDeclaration(name: "D", identity: ["id"], base: "Nobody"),
+            ModelDeclaration(name: "E", identity: ["a[].b"], keys: ["a..b"], local: ["x", "x"], version: 1),
+            ModelDeclaration(name: "F", identity: ["id"], version: 1, migrations: [Migration(to: 2)])
+        )
+        let expected: [MappingError] = [
+            .circularCluster(["A", "B"]), .circularCluster(["C"]),
+            .unknownModel("Nobody", property: "base", model: "D"),
+            .invalidKeyPath("a[].b", usedBy: "identity", model: "E"),
+            .invalidKeyPath("a..b", usedBy: "keys", model: "E"),
+            .namedTwice("x", usedBy: "local", model: "E"), .invalidMigration(2, model: "F", version: 1),
+        ]
+        for error in expected { #expect(found.contains(error), "\(error) is not among \(found)") }
+        #expect(found.count == expected.count)
+    }
+
+    @Test func `key paths longer than any JSON is deep are none`() {
+        for path in [
+            Array(repeating: "a", count: 100_000).joined(separator: "."), "a" + String(repeating: "[]", count: 50_000),
+        ] {
+            let found = errors(
+                ModelDeclaration("A", identity: [path], Property("x", path), Property("y", "@parent." + path))
+            )
+            #expect(found.allSatisfy { $0.kind == "invalidKeyPath" } && !found.isEmpty)
+            #expect(found.allSatisfy { $0.description.utf8.count < 400 })
+        }
+        #expect(
+            errors(ModelDeclaration("A", Property("x", Array(repeating: "a", count: 512).joined(separator: "."))))
+                .isEmpty
+        )
+    }
+
+    @Test func `a circle of objects without identity is found beside one that has an end`() {
+        let found = errors(
+            ModelDeclaration("A", Property("b", one: "B"), Property("c", one: "C")),
+            ModelDeclaration("B", identity: ["id"], Property("a", one: "A")),
+            ModelDeclaration("C", Property("d", one: "D")),
+            ModelDeclaration("D", Property("a", one: "A"))
+        )
+        #expect(found.map(\.kind) == ["circle"])
+        #expect(found.first?.description.contains("A, C, D") == true)
+    }
+
     @Test func `what names an object is not secret`() {
         #expect(
             errors(ModelDeclaration(name: "A", identity: ["id"], secret: ["id"]))

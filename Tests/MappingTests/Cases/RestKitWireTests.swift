@@ -53,13 +53,31 @@ import Testing
         }
     }
 
-    @Test func `RK-17: replace takes the place of what was known, and deletes nothing`() throws {
+    @Test func `RK-17: replace takes the place of what was known, and by default nothing is deleted`() throws {
         let models = try models { $0.properties[1].merge = .replace }
         var shelf = Shelf(models)
         shelf.take("a", #"{"id":1,"cats":[{"id":1,"name":"Jeff"}]}"#, oneHuman, at: 1)
         shelf.take("b", #"{"id":1,"cats":[{"id":2,"name":"Zach"}]}"#, oneHuman, at: 2)
         #expect(shelf.known("Human", "1") == #"{"id":1,"cats":[2]}"#)
         #expect(shelf.known("Cat", "1") == #"{"id":1,"name":"Jeff"}"#)
+    }
+
+    @Test func `RK-17: deleting former objects without any that could be told is a mistake`() throws {
+        func error(_ change: (inout PropertyDeclaration) -> Void) -> String? {
+            var wrong = human
+            wrong.properties[1].former = .delete
+            change(&wrong.properties[1])
+            var tag = ModelDeclaration(name: "Tag")
+            tag.properties = [Wire.property("name"), Wire.property("cats", nil, .many("Cat"))]
+            return Wire.error([wrong, cat, tag])?.description
+        }
+        #expect(error { _ in } == nil)
+        #expect(error { $0.relation = nil }?.contains("only a relation") == true)
+        #expect(error { $0.relation = .many("Tag") }?.contains("no identity") == true)
+        #expect(error { $0.merge = .union }?.contains("no object leaves") == true)
+        #expect(error { $0.from = "tags[].cat" }?.contains("over the elements") == true)
+        #expect(error { $0.from = "favourite.cats" }?.contains("within another relation") == true)
+        #expect(error { ($0.relation, $0.from) = (.one("Cat"), "@self") }?.contains("needs a member") == true)
     }
 
     @Test(arguments: [

@@ -40,7 +40,7 @@ import Testing
     @Test(arguments: 0..<8 as Range<UInt64>)
     func `map, unmap, map is stable`(seed: UInt64) throws {
         let mapper = try mapper()
-        var generator = BodyGenerator(seed: seed &+ 900)
+        var generator = BodyGenerator(seed: seed &+ 900, isHostile: seed % 2 == 1)
         var tried = 0
         for _ in 0..<150 {
             let isList = generator.chance(50)
@@ -48,8 +48,10 @@ import Testing
             let body = Array(generator.body(isList: isList).utf8)
             let mapped = mapper.map(body, as: rule)
             #expect(isJSON(mapped.body), "seed \(seed): \(text(body))")
-            // What a conversion did not know has no way back.
-            guard mapped.isMapped, !mapped.warnings.contains(where: { $0.kind == .transformFailed }) else { continue }
+            // What a conversion did not know has no way back, nor has one of two members with one name.
+            guard mapped.isMapped,
+                !mapped.warnings.contains(where: { [.transformFailed, .keyCollision].contains($0.kind) })
+            else { continue }
             tried += 1
             let wire = try mapper.unmap(mapped.body, as: rule)
             #expect(isJSON(wire.body), "seed \(seed): \(text(body))")
@@ -63,7 +65,7 @@ import Testing
     @Test(arguments: 0..<8 as Range<UInt64>)
     func `damage to a body never traps, and what is mapped is JSON`(seed: UInt64) throws {
         let mapper = try mapper()
-        var generator = BodyGenerator(seed: seed &+ 1900)
+        var generator = BodyGenerator(seed: seed &+ 1900, isHostile: seed % 2 == 1)
         var random = SeededGenerator(seed: seed)
         let rule = BodyRule(model: "Issue", isList: true)
         for _ in 0..<100 {

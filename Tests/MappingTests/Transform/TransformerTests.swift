@@ -322,6 +322,49 @@ struct TransformerLawTests {
         #expect(tried > 100)
     }
 
+    /// Conversions of every kind, in each other, with values that they take: nothing of these is lost.
+    @Test(arguments: 0..<8 as Range<UInt64>)
+    func `what any conversion takes comes back, through lists, dictionaries and chains`(seed: UInt64) throws {
+        var generator = TransformGenerator(seed: seed &+ 8000)
+        for _ in 0..<150 {
+            let declaration = generator.conversion()
+            let wire = generator.value(for: declaration)
+            let transformer = try Transformer(declaration)
+            let told: Comment = "seed \(seed): \(declaration) of \(wire)"
+            let forward = transformer.forward(json(wire))
+            guard case .value(let mapped) = forward else {
+                Issue.record("\(told): \(forward)")
+                continue
+            }
+            guard case .value(let back) = transformer.reverse(mapped) else {
+                Issue.record("\(told) has no way back from \(text(mapped))")
+                continue
+            }
+            let (was, returned) = (try #require(JSONSlice(json(wire))), try #require(JSONSlice(back)))
+            #expect(was.isEqual(to: returned), "\(told) came back as \(text(back)) from \(text(mapped))")
+            #expect(transformer.forward(back).json.map { text($0) } == text(mapped), told)
+        }
+    }
+
+    @Test(arguments: 0..<4 as Range<UInt64>)
+    func `what was coerced comes back as what it was taken for`(seed: UInt64) throws {
+        var generator = TransformGenerator(seed: seed &+ 9000)
+        for _ in 0..<40 {
+            let (declaration, wire) = generator.coercible()
+            let transformer = try Transformer(declaration, coerces: true)
+            guard case .coerced(let mapped) = transformer.forward(json(wire)),
+                case .value(let back) = transformer.reverse(mapped),
+                case .value(let again) = try Transformer(declaration).forward(back)
+            else {
+                Issue.record("seed \(seed): \(declaration) of \(wire): \(transformer.forward(json(wire)))")
+                continue
+            }
+            // Without coercing anything it is the same from now on.
+            #expect(again == mapped, "seed \(seed): \(declaration) of \(wire)")
+            #expect(transformer.forward(back) == .value(mapped), "seed \(seed): \(declaration) of \(wire)")
+        }
+    }
+
     /// The ways in which a conversion may spell a value anew: 1 is true, a number in a string is one, groups get separators.
     private static func isOtherSpelling(_ was: JSONSlice, _ back: JSONSlice, _ declaration: TransformDeclaration)
         -> Bool

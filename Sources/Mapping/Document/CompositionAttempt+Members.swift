@@ -1,0 +1,119 @@
+/// The members of one object, each as it is known.
+extension CompositionAttempt {
+    /// Writes an object in the shape of another, which may be itself at an earlier time.
+    ///
+    /// `isStrict`: the shape is a stranger's, so that every member of it must be known of this object (law 6); else what
+    /// is not known newer stays as pinned.
+    mutating func write(
+        _ shape: Shape,
+        showing resolved: ResolvedObject,
+        name: ObjectName?,
+        isStrict: Bool,
+        at prefix: MemberPath = .root
+    ) {
+        guard spend(shape.value.range.count) else { return }
+        let members = shape.value.members
+        var repeated: Set<MemberPath> = []
+        var seen: Set<MemberPath> = []
+        for member in members where !seen.insert(member.name).inserted { repeated.insert(member.name) }
+        var position = shape.value.range.lowerBound
+        for member in members {
+            guard reason == nil else { return }
+            output.append(contentsOf: shape.value.text[position..<member.value.range.lowerBound])
+            position = member.value.range.upperBound
+            let path = prefix.appending(member.name)
+            if repeated.contains(member.name) {
+                if isStrict { return fail("\(path.text) occurs twice in the shape for \(describe(name))") }
+                copy(shape.text, member.value.range)
+            } else {
+                write(shape.at(member.value), member: path, of: resolved, name: name, isStrict: isStrict)
+            }
+        }
+        output.append(contentsOf: shape.value.text[position..<shape.value.range.upperBound])
+    }
+
+    private mutating func write(
+        _ shape: Shape,
+        member path: MemberPath,
+        of resolved: ResolvedObject,
+        name: ObjectName?,
+        isStrict: Bool
+    ) {
+        if !isStrict,
+            quarantined[shape.text]?.contains(path) == true
+                || resolved.isKept(path, in: tree.text(shape.text), of: observation?.sequence)
+        {
+            return copy(shape.text, shape.value.range)
+        }
+        guard case .value(let newest) = resolved[path], mayShow(newest, at: path, of: resolved, isStrict: isStrict)
+        else {
+            if isStrict { return fail("\(path.text) is not known of \(describe(name))") }
+            return copy(shape.text, shape.value.range)
+        }
+        if newest.isContainer {
+            writeContainer(newest, shape, member: path, of: resolved, name: name, isStrict: isStrict)
+        } else if shape.value.kind == .object, newest.link?.arity == .one {
+            // Pinned as an embedded literal; now null, or an object of its own.
+            write(related: newest, shape)
+        } else if ObservedMember(value: shape.value, isShared: true, link: newest.link).agrees(with: newest) {
+            copy(shape.text, shape.value.range)
+        } else if newest.link?.isMany == true {
+            writeList(newest, shape)
+        } else if newest.link?.arity == .keyed {
+            writeKeyed(newest, shape)
+        } else if newest.link != nil {
+            write(related: newest, shape)
+        } else if newest.value.containsReference {
+            fail("\(path.text) of \(describe(name)) now holds objects that no model relates to it")
+        } else {
+            writeLiteral(newest.value)
+        }
+    }
+
+    /// Writes a value that holds no objects in place of the pinned one.
+    mutating func writeLiteral(_ value: JSONSlice) {
+        guard spend(value.range.count) else { return }
+        isChanged = true
+        output.append(contentsOf: value.bytes)
+    }
+
+    /// Shared members move; an identity is shown wherever its object is.
+    private func mayShow(
+        _ newest: ObservedMember,
+        at path: MemberPath,
+        of resolved: ResolvedObject,
+        isStrict: Bool
+    ) -> Bool {
+        newest.isShared || newest.isContainer
+            || isStrict && models.compiled[resolved.model].identityPaths.contains { MemberPath($0) == path }
+    }
+
+    private mutating func writeContainer(
+        _ newest: ObservedMember,
+        _ shape: Shape,
+        member path: MemberPath,
+        of resolved: ResolvedObject,
+        name: ObjectName?,
+        isStrict: Bool
+    ) {
+        if shape.value.kind == .object {
+            write(shape, showing: resolved, name: name, isStrict: isStrict, at: path)
+        } else if let place = pin(at: shape), let child = JSONSlice(tree.pins[place.pin]) {
+            // Pinned as an object of its own, now embedded without an identity.
+            isChanged = true
+            write(
+                Shape(text: place.pin, value: child),
+                showing: resolved,
+                name: name,
+                isStrict: true,
+                at: path
+            )
+        } else if isStrict || newest.isShared {
+            fail("\(path.text) of \(describe(name)) is now an object, and the document does not say in which shape")
+        } else {
+            copy(shape.text, shape.value.range)
+        }
+    }
+
+    func describe(_ name: ObjectName?) -> String { name?.description ?? "an embedded object" }
+}

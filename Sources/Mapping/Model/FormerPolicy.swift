@@ -1,0 +1,48 @@
+/// What becomes of an object that a relation named and names no more (RestKit's replacing of children).
+public enum FormerPolicy: String, Sendable, CaseIterable {
+    /// It is no longer linked, and stays.
+    case keep
+    /// It is known to be deleted, as if its own address had said so: the upstream keeps these objects within their owner,
+    /// and always shows all of them there.
+    case delete
+}
+
+extension Models {
+    /// The objects that a change of an object's member takes out of a relation whose former objects are deleted.
+    ///
+    /// None where the new value does not say for each of its elements which object it is: one that cannot be told may be the
+    /// one that seems to be missing.
+    ///
+    /// - Parameter model: the name of the object's model, or of its cluster's base.
+    public func formerObjects(in change: MemberChange, of model: String) -> [ObjectName] {
+        guard deleteFormer, let index = index(of: model),
+            let node = node(of: MemberPath(pointer: change.member), in: index)
+        else { return [] }
+        let place = tree.nodes[node]
+        guard place.deletesFormer, let old = JSONSlice(change.old.value), let new = JSONSlice(change.new.value),
+            let known = named(by: old, at: place), let named = named(by: new, at: place)
+        else { return [] }
+        let left = Set(named)
+        var seen: Set<ObjectName> = []
+        return known.filter { !left.contains($0) && seen.insert($0).inserted }
+    }
+
+    /// The objects that the value of a relation names; nil where it holds something else than names and nulls.
+    private func named(by value: JSONSlice, at node: PathTree.Node) -> [ObjectName]? {
+        let values: [JSONSlice]
+        switch (node.arity, value.kind) {
+        case _ where value.isNull: values = []
+        case (.one, .string), (.one, .number): values = [value]
+        case (.many, .array): values = value.elements
+        case (.keyed, .object): values = value.members.map(\.value)
+        default: return nil
+        }
+        let model = compiled[Int(node.relation)]
+        var names: [ObjectName] = []
+        for value in values where !value.isNull {
+            guard let target = value.target(isStrict: model.distinguishesTypes) else { return nil }
+            names.append(target.name ?? ObjectName(model: model.objectName, identity: target.identity.text))
+        }
+        return names
+    }
+}
