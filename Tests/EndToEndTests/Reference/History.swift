@@ -1,25 +1,5 @@
 /// A random history: how Larder is set up, and what happens.
 struct History: Sendable {
-    /// What the config says.
-    struct Setting: Hashable, Sendable, CustomStringConvertible {
-        /// Whether issues say when they were modified.
-        var isDated: Bool
-        /// Lists lag for the whole history, or not at all.
-        var hasLag: Bool
-        var memory: String
-        var disk: String
-
-        var description: String {
-            "modified: \(isDated), lag: \(hasLag ? "1h" : "0s"), memory: \(memory), store: \(disk)"
-        }
-
-        /// How much memory ready answers may take.
-        static let memories = ["64MiB", "64MiB", "16KiB", "0"]
-
-        /// In microseconds.
-        var lag: Int { hasLag ? 3_600_000_000 : 0 }
-    }
-
     let seed: UInt64
     let setting: Setting
     var steps: [Step]
@@ -45,21 +25,31 @@ extension History: CustomStringConvertible {
 private struct HistoryAuthor {
     var random: SeededGenerator
     let kinds: Set<StepKind>
+    /// What most requests are for: a history in which everything is asked for seldom meets anything twice.
+    let pages: [Page]
+    let mainScope: Scope
     /// Which answers are held at this point.
     var held: [Int] = []
     var number = 0
 
     init(seed: UInt64, kinds: Set<StepKind>) {
-        random = SeededGenerator(seed: seed)
+        var random = SeededGenerator(seed: seed)
+        let lists = Page.everything.filter { $0.subject == nil }
+        pages = (0..<3).map { _ in random.pick(lists) } + (0..<5).map { _ in random.pick(Page.everything) }
+        mainScope = Scope(principal: random.pick(["a", "a", "b", ""]), language: random.once(in: 4) ? "de" : "")
+        self.random = random
         self.kinds = kinds
     }
 
-    mutating func setting() -> History.Setting {
-        History.Setting(
-            isDated: random.once(in: 3),
+    mutating func setting() -> Setting {
+        Setting(
+            dating: random.pick(Setting.Dating.likely),
             hasLag: random.once(in: 2),
-            memory: random.pick(History.Setting.memories),
-            disk: random.pick(["1GiB", "4MiB"])
+            onDelete: random.pick(Setting.Deletion.allCases),
+            memory: random.pick(Setting.memories),
+            disk: random.pick(["1GiB", "4MiB"]),
+            bulk: random.once(in: 10) ? 40_000 : 0,
+            isFollowed: random.once(in: 4)
         )
     }
 
@@ -71,7 +61,7 @@ private struct HistoryAuthor {
                 steps.append(step)
             }
             if !held.isEmpty, random.once(in: 4) { steps.append(.finish(held.remove(at: random.below(held.count)))) }
-            if kinds.contains(.settle), random.once(in: 3) { steps.append(.settle) }
+            if kinds.contains(.settle), random.once(in: 5) { steps.append(.settle) }
         }
         return steps
     }
@@ -135,11 +125,15 @@ private struct HistoryAuthor {
 
     // MARK: Parts
 
-    private mutating func principal() -> String { random.pick(["a", "a", "a", "b", ""]) }
+    private mutating func principal() -> String {
+        random.once(in: 5) ? random.pick(Scope.principals) : mainScope.principal
+    }
 
     private mutating func scope() -> Scope {
-        Scope(principal: principal(), language: random.once(in: 6) ? "de" : "")
+        Scope(principal: principal(), language: random.once(in: 6) ? random.pick(Scope.languages) : mainScope.language)
     }
+
+    private mutating func page() -> Page { random.once(in: 5) ? random.pick(Page.everything) : random.pick(pages) }
 
     private mutating func nextNumber() -> Int {
         number += 1
@@ -150,11 +144,14 @@ private struct HistoryAuthor {
         var plan = Plan()
         plan.style = random.once(in: 3) ? random.below(48) : 0
         plan.tag = random.below(3)
+        if random.once(in: 12) {
+            plan.slip = Slip(ref: random.pick(Slip.candidates), number: random.below(20))
+        }
         return plan
     }
 
     private mutating func read(_ kind: StepKind) -> Ask {
-        let page = random.pick(Page.everything)
+        let page = page()
         var ask = Ask(number: nextNumber(), page: page, scope: scope(), plan: plan())
         switch kind {
         case .forcedRead: ask.isForced = true
@@ -163,6 +160,7 @@ private struct HistoryAuthor {
         case .range:
             let start = random.below(60)
             ask.range = start..<start + 1 + random.below(60)
+            ask.isIfRange = random.once(in: 2)
         case .raw: ask.isRaw = true
         case .heldRead:
             ask.plan.isHeld = true
@@ -179,6 +177,7 @@ private struct HistoryAuthor {
             ask.isForced = random.once(in: 2)
         case .staleAnswer:
             ask.plan.isFresh = false
+            ask.plan.isServedStale = random.once(in: 2)
             ask.isForced = random.once(in: 2)
         default: break
         }

@@ -54,7 +54,7 @@ enum Page: Hashable, Sendable {
         switch self {
         case .issues(let state?):
             holdings.all(.issue).filter { holdings[Ref(kind: .issue, id: $0)]?["state"] == .text(state) }
-        case .search(let query): holdings.all(.issue).filter { ($0 + query) % 2 == 0 }
+        case .search(let query): holdings.all(.issue).filter { $0 > query }
         default: holdings.all(kind)
         }
     }

@@ -42,12 +42,13 @@ extension ReferenceRun {
         defer { note(response, request.ask) }
         var answer = CheckedAnswer(request: request, response: response, tagged: tagged[request.ask.key] ?? [:])
         try checkTag(response, request.ask)
+        if let leaked = exchanges.first(where: \.hasOwnTag) {
+            throw Violation("an ETag of Larder's own went upstream with #\(leaked.step)")
+        }
         let isJoined = !response.isHit && others.contains { answer.isOf($0) }
-        if isForwarded(&answer, exchanges) || isJoined {
-            if response.isHit, answer.isFromUpstream {
-                throw Violation("called a hit, but the upstream was asked: \(answer.text)")
-            }
+        if !response.isHit, isForwarded(&answer, exchanges) || isJoined {
             if exchanges.isEmpty { figures.collapsed += 1 }
+            if !exchanges.isEmpty, isNeedless(answer) { figures.needless += 1 }
             tell(exchanges, answer)
             return
         }
@@ -55,6 +56,11 @@ extension ReferenceRun {
         let fitting = World.possible(worlds).filter { isFromStore(&answer, in: $0, mayBeStale: mayBeStale) }
         guard !fitting.isEmpty else { throw Violation(explanation(of: answer, exchanges)) }
         worlds = fitting
+        // Behind a stale answer, or in the place of an error.
+        let mayAsk = mayBeStale || fitting.contains { $0.documents[answer.key]?.isServedStale == true }
+        if response.isHit, !exchanges.isEmpty, !mayAsk {
+            throw Violation("called a hit, but the upstream was asked: \(answer.text)")
+        }
         figures.hits += 1
         if response.cacheStatus.contains("composed") { figures.composed += 1 }
         tell(exchanges, answer)
@@ -96,10 +102,22 @@ extension ReferenceRun {
             && answer.response.isProblem
     }
 
+    /// Whether the upstream was asked for what could have been answered, whatever Larder has taken in by now.
+    private func isNeedless(_ answer: CheckedAnswer) -> Bool {
+        guard !answer.ask.isForced, answer.request.tags.isEmpty, answer.ask.method == "GET" else { return false }
+        return World.possible(worlds).allSatisfy { world in
+            guard let document = world.documents[answer.key], document.isFresh, document.rivals.isEmpty else {
+                return false
+            }
+            return !world.isUntold(document.received) && world.composed(document) != nil
+        }
+    }
+
     /// Whether the answer is what a world has stored.
     private func isFromStore(_ answer: inout CheckedAnswer, in world: World, mayBeStale: Bool) -> Bool {
         (world.documents[answer.key]?.candidates ?? []).contains { document in
-            guard document.isFresh && !answer.ask.isForced || mayBeStale else { return false }
+            let isServed = document.isFresh || document.isServedStale
+            guard isServed && !answer.ask.isForced || mayBeStale else { return false }
             let own: [Alternatives] = [[document.received.body]]
             if answer.ask.isRaw { return answer.fits(own) }
             // Served as it came while its objects are being taken apart.
@@ -117,21 +135,6 @@ extension ReferenceRun {
             guard let received = exchange.received, exchange.ending == .whole else { continue }
             if exchange.status == 200 || exchange.status == 404 { told(exchange, received) }
             if exchange.status == 304, answer.renewedBy?.arrival == exchange.arrival { renewed(exchange, received) }
-        }
-    }
-
-    private func renewed(_ exchange: ReferenceExchange, _ received: Received) {
-        guard !exchange.isInvalidated else { return }
-        let moment = moment(of: exchange, age: received.age)
-        for index in worlds.indices {
-            if var document = worlds[index].documents[exchange.key] {
-                document = document.renewed(at: moment, isFresh: received.isFresh)
-                document.rivals = document.rivals.map {
-                    $0.renewed(at: moment, isFresh: received.isFresh || $0.isFresh)
-                }
-                worlds[index].documents[exchange.key] = document
-            }
-            worlds[index].untold.append(.renewal(exchange.key, moment, isFresh: received.isFresh))
         }
     }
 
@@ -191,7 +194,6 @@ struct CheckedAnswer {
     var ask: Ask { request.ask }
     var key: Key { ask.key }
     var text: String { ReferenceRun.describe(.success(response)) }
-    var isFromUpstream: Bool { renewedBy == nil }
 
     init(request: ReferenceRun.Open, response: Response, tagged: [String: Set<String>]) {
         (self.request, self.response, self.tagged) = (request, response, tagged)
@@ -224,6 +226,7 @@ struct CheckedAnswer {
                 let bytes = Array(body.utf8)
                 let part = bytes[min(range.lowerBound, bytes.count)..<min(range.upperBound, bytes.count)]
                 let field = "bytes \(range.lowerBound)-\(range.lowerBound + part.count - 1)/\(bytes.count)"
+                if let tag = request.rangeTag, tagged[tag] != [body] { return false }
                 return response.body == Array(part) && response["Content-Range"] == field
             }
         case 416:

@@ -16,10 +16,10 @@ final class ReferenceOrigin: Sendable {
     let state: Monitor<State>
     let origin: Origin
 
-    init(isDated: Bool) throws {
-        let state = Monitor(State(isDated: isDated))
+    init(_ setting: Setting) throws {
+        let state = Monitor(State(isDated: setting.isDated))
         for principal in Scope.principals {
-            state.withLock { $0.holdings[principal] = Holdings(of: principal) }
+            state.withLock { $0.holdings[principal] = Holdings(of: principal, bulk: setting.bulk) }
         }
         self.state = state
         origin = try Origin { Self.answer($0, state) }
@@ -39,7 +39,10 @@ final class ReferenceOrigin: Sendable {
                     step: step,
                     method: request.method,
                     key: Key(page: page, scope: scope),
-                    arrival: state.now
+                    arrival: state.now,
+                    hasOwnTag: ["If-None-Match", "If-Range", "If-Match"].contains {
+                        request[$0]?.contains("\"larder-") == true
+                    }
                 )
             )
             return (state.exchanges.count - 1, state.plans[step]?.plan ?? Plan(), state.gates[step])

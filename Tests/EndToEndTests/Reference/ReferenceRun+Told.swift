@@ -5,7 +5,9 @@ extension ReferenceRun {
         let end = now
         lastWrite = end
         var paths = [ask.page.path]
-        if told == nil || ask.method == "POST" || ask.method == "DELETE", let parent = ask.page.parent {
+        let isDeleted = ask.method == "DELETE" && ending == .empty
+        // How a deletion shows in lists is the model's to say.
+        if isDeleted ? setting.onDelete == .stale : told == nil || ask.method == "POST", let parent = ask.page.parent {
             paths.append(parent)
         }
         if let location { paths.append(location) }
@@ -21,7 +23,6 @@ extension ReferenceRun {
                 worlds[index].untold = [.answer(told, Moment(start: start, end: end, kind: .write), isDocument: false)]
                 worlds[index].settle()
             }
-            let isDeleted = ask.method == "DELETE" && ending == .empty
             for principal in Scope.principals {
                 for language in Scope.languages {
                     let scope = Scope(principal: principal, language: language)
@@ -48,9 +49,27 @@ extension ReferenceRun {
             }
         }
         for index in worlds.indices {
-            worlds[index].documents[key] = Document(received: received, isFresh: received.isFresh, moment: moment)
+            worlds[index].documents[key] = Document(received, at: moment)
                 .replacing(worlds[index].documents[key], overlaps: overlaps)
             worlds[index].untold.append(.answer(received, moment, isDocument: true, overlaps: overlaps))
+        }
+    }
+
+    /// Notes that a stored answer was found to hold.
+    func renewed(_ exchange: ReferenceExchange, _ received: Received) {
+        guard !exchange.isInvalidated else { return }
+        let moment = moment(of: exchange, age: received.age)
+        for index in worlds.indices {
+            if var document = worlds[index].documents[exchange.key] {
+                document = document.renewed(at: moment, by: received)
+                document.rivals = document.rivals.map {
+                    var rival = $0.renewed(at: moment, by: received)
+                    rival.isFresh = rival.isFresh || $0.isFresh
+                    return rival
+                }
+                worlds[index].documents[exchange.key] = document
+            }
+            worlds[index].untold.append(.renewal(exchange.key, moment, by: received))
         }
     }
 

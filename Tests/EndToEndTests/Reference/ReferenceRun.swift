@@ -19,20 +19,27 @@ final class ReferenceRun {
         let sent: Int
         /// What was known of the last write when it was sent: no flight begun before may answer it (law 10).
         let lastWrite: Int
-        /// The ETags it named.
+        /// The ETags it named, to be told of nothing that it has, or to be given a part of that alone.
         let tags: [String]
+        var rangeTag: String?
     }
 
     /// What was counted, so that a run that shows nothing is noticed.
-    struct Figures {
+    struct Figures: Sendable {
         var answers = 0
         var hits = 0
         var composed = 0
         var revalidated = 0
         var collapsed = 0
+        /// Histories that ended where the upstream seemed to disagree with itself.
+        var excused = 0
+        /// Documents of which streams told to the end.
+        var followed = 0
+        /// Misses of what Larder could have answered.
+        var needless = 0
     }
 
-    let setting: History.Setting
+    let setting: Setting
     let reference: ReferenceOrigin
     let larder: Larder
     var worlds: [World]
@@ -42,55 +49,13 @@ final class ReferenceRun {
     var tagged: [Key: [String: Set<String>]] = [:]
     var figures = Figures()
     private var idle: Client?
+    private var settler: Client?
 
-    init(_ setting: History.Setting) throws {
+    init(_ setting: Setting) throws {
         self.setting = setting
-        reference = try ReferenceOrigin(isDated: setting.isDated)
-        larder = try Larder(reference.origin, config: Self.config(reference.origin, setting))
-        worlds = [World(isDated: setting.isDated, lag: setting.lag)]
-    }
-
-    static func config(_ origin: Origin, _ setting: History.Setting) -> String {
-        """
-        store: { maximum_size: \(setting.disk) }
-        memory: { maximum_size: \(setting.memory) }
-        upstreams:
-          tracker:
-            url: \(origin.url)
-            prefix: /api
-            lag: \(setting.hasLag ? "1h" : "0s")
-          settling:
-            url: \(origin.url)
-            prefix: /settling
-            lag: \(setting.hasLag ? "1h" : "0s")
-        models:
-          User:
-            identity: id
-            properties: { login: login, name: name, karma: karma }
-          Label: { identity: id, share: all }
-          Issue:
-            identity: id
-            \(setting.isDated ? "modified: updated" : "")
-            properties:
-              title: title
-              state: state
-              points: points
-              body: body
-              updated: updated
-              user: { from: user, model: User }
-              labels: { from: labels, models: Label }
-              watchers: { from: watchers, keyed: User }
-            local: [score]
-        routes:
-          - { path: "users", model: [User] }
-          - { path: "users/{id:#}", model: User, object: { id: id } }
-          - { path: "labels", model: [Label] }
-          - { path: "labels/{id:#}", model: Label, object: { id: id } }
-          - { path: "issues", model: [Issue], root: items }
-          - { path: "issues", method: POST, model: Issue }
-          - { path: "issues/{id:#}", model: Issue, object: { id: id } }
-          - { path: "search", model: [Issue], root: items }
-        """
+        reference = try ReferenceOrigin(setting)
+        larder = try Larder(reference.origin, config: setting.config(reference.origin))
+        worlds = [World(setting)]
     }
 
     // MARK: Steps
@@ -102,6 +67,7 @@ final class ReferenceRun {
             open.removeAll { $0.ask.number == late.ask.number }
             try conclude(late)
         }
+        try takeRefreshes()
         tick()
         switch step {
         case .ask(let ask): try send(ask)
@@ -111,9 +77,9 @@ final class ReferenceRun {
         case .restart:
             try finishAll()
             try settle()
-            idle = nil
+            (idle, settler) = (nil, nil)
             larder.terminate()
-            for index in worlds.indices { worlds[index].forgetUnknown() }
+            forgetMarks()
             try larder.start()
         case .kill: try kill()
         case .clean: try clean()
@@ -133,7 +99,9 @@ final class ReferenceRun {
     /// Has Larder take in everything that it was told: what it stores it stores in one sequence, and a write to another
     /// upstream is answered only when it is stored.
     func settle() throws {
-        let answer = try larder.request("POST", "/settling/now", body: "")
+        let client = try settler ?? larder.client()
+        settler = client
+        let answer = try client.request("POST", "/settling/now", body: "")
         guard answer.status == 204 else {
             throw Violation("a write that has nothing to do with it was answered \(answer.status)")
         }
@@ -144,7 +112,7 @@ final class ReferenceRun {
     private func kill() throws {
         // Too many accounts of what there is would make anything allowed.
         if worlds.count > 6 { try settle() }
-        idle = nil
+        (idle, settler) = (nil, nil)
         larder.kill()
         let dead = open
         open = []
@@ -161,8 +129,13 @@ final class ReferenceRun {
         worlds = survivors
         // A write whose answer never came counts as one that happened (law 10).
         for request in dead where request.ask.isWrite { wrote(request.ask, .lost) }
-        for index in worlds.indices { worlds[index].forgetUnknown() }
+        forgetMarks()
         try larder.start()
+    }
+
+    /// The process has ended, and with it what it had noted of objects that no document needs it for.
+    private func forgetMarks() {
+        worlds = World.possible(worlds.flatMap { $0.withoutMarks })
     }
 
     /// Lets a held answer go to nobody.
@@ -180,7 +153,7 @@ final class ReferenceRun {
     private func clean() throws {
         let answer = try larder.admin("POST", "/clean", body: #"{"all":true}"#)
         guard answer.status == 200 else { throw Violation("clean was answered \(answer.status): \(answer.text)") }
-        worlds = [World(isDated: setting.isDated, lag: setting.lag)]
+        worlds = [World(setting)]
         reference.state.withLock { state in
             for index in state.exchanges.indices { state.exchanges[index].isInvalidated = true }
         }
@@ -189,7 +162,9 @@ final class ReferenceRun {
     // MARK: Requests
 
     private func send(_ ask: Ask) throws {
-        let tags = ask.isConditional ? (tagged[ask.key]?.keys.sorted() ?? []) : []
+        let known = tagged[ask.key]?.keys.sorted() ?? []
+        let tags = ask.isConditional ? selected(known, ask.number) : []
+        let rangeTag = ask.isIfRange ? selected(known.filter { !$0.hasPrefix("W/") }, ask.number).last : nil
         let gate = Gate()
         reference.state.withLock { state in
             state.plans[ask.number] = (ask.plan, ask.edit)
@@ -200,13 +175,13 @@ final class ReferenceRun {
         let mayWait = ask.plan.isHeld || isShared
         let client = try mayWait ? larder.client() : idle ?? larder.client()
         idle = nil
-        let request = Open(ask: ask, client: client, sent: now, lastWrite: lastWrite, tags: tags)
+        let request = Open(ask: ask, client: client, sent: now, lastWrite: lastWrite, tags: tags, rangeTag: rangeTag)
         do {
             try client.send(
                 Client.message(
                     ask.method,
                     "/api\(ask.page.target)",
-                    fields(ask, tags),
+                    fields(request),
                     body: ask.isWrite ? Array("{}".utf8) : nil,
                     host: "127.0.0.1:\(larder.port)"
                 )
@@ -216,14 +191,21 @@ final class ReferenceRun {
         try conclude(request)
     }
 
-    private func fields(_ ask: Ask, _ tags: [String]) -> FieldLines {
+    /// All ETags that are known, or one of them, which says more: only if it names the body of now it is not modified.
+    private func selected(_ tags: [String], _ number: Int) -> [String] {
+        tags.isEmpty || number % 3 == 0 ? tags : [tags[number % tags.count]]
+    }
+
+    private func fields(_ request: Open) -> FieldLines {
+        let ask = request.ask
         var fields: FieldLines = ["X-Step": "\(ask.number)"]
         if !ask.scope.principal.isEmpty { fields.append("Authorization", ask.scope.principal) }
         if !ask.scope.language.isEmpty { fields.append("Accept-Language", ask.scope.language) }
         if ask.isForced { fields.append("Cache-Control", "no-cache") }
         if ask.isRaw { fields.append("Larder-View", "raw") }
-        if !tags.isEmpty { fields.append("If-None-Match", tags.joined(separator: ", ")) }
+        if !request.tags.isEmpty { fields.append("If-None-Match", request.tags.joined(separator: ", ")) }
         if let range = ask.range { fields.append("Range", "bytes=\(range.lowerBound)-\(range.upperBound - 1)") }
+        if let tag = request.rangeTag { fields.append("If-Range", tag) }
         return fields
     }
 
@@ -299,15 +281,21 @@ final class ReferenceRun {
         tick()
         if case .success = response { idle = request.client }
         figures.answers += 1
+        let isHit = (try? response.get().isHit) ?? false
         let exchanges = reference.state.withLock { state in
             let own = state.exchanges.indices.filter { state.exchanges[$0].step == request.ask.number }
-            for index in own { state.exchanges[index].endedAt = state.now }
+            // What was asked for behind it has not come with it.
+            if !isHit { for index in own { state.exchanges[index].endedAt = state.now } }
             return own.map { state.exchanges[$0] }
         }
         if request.ask.isWrite {
             try check(write: request.ask, exchanges, response)
         } else {
             try check(read: request, exchanges, response)
+            let isRefreshed =
+                isHit && !request.ask.isForced
+                && worlds.contains { $0.documents[request.ask.key]?.isServedStale == true }
+            if isRefreshed { try awaitRefresh(behind: request.ask) }
         }
     }
 }

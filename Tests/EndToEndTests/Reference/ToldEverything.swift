@@ -25,7 +25,7 @@ extension ReferenceRun {
             }
             let isThere = received.listed.allSatisfy { holdings[Ref(kind: page.kind, id: $0)] != nil }
             guard isThere else { continue }
-            let source = ValuesNow(received: received, holdings: holdings)
+            let source = ValuesNow(received: received, holdings: holdings, setting: setting)
             var renderer = Renderer(
                 page,
                 received.style,
@@ -49,10 +49,11 @@ extension ReferenceRun {
 private struct ValuesNow: ValueSource {
     let received: Received
     let holdings: Holdings
+    let setting: Setting
 
-    func spellings(_ member: String, of ref: Ref, isStranger: Bool) -> Alternatives {
-        let own = received.shown[ref]?[member]
-        if let own, Kind.undeclared.contains(member) { return [own.spelling] }
+    func spellings(_ member: String, of ref: Ref, isStranger: Bool, at place: String) -> Alternatives {
+        let own = received.shown(member, of: ref, at: place)
+        if let own, setting.undeclared.contains(member) { return [own.spelling] }
         let datum = holdings[ref]?[member] ?? .null
         if let own, own.datum == datum, !isStranger { return [own.spelling] }
         return Set((0..<12).map { Style(number: $0).spell(datum) }).sorted { $0.utf8.count > $1.utf8.count }

@@ -9,10 +9,14 @@ final class Received: Sendable {
     let listed: [Int]
     /// Every member of every object as it shows it.
     let shown: [Ref: [String: Shown]]
+    /// The members on which it disagrees with itself: no observations (law 6).
+    let slips: Slips
     let body: String
     let etag: String?
     /// Whether it may be used without asking for as long as the history takes.
     let isFresh: Bool
+    /// Whether it may be served stale, while it is asked for again.
+    let isServedStale: Bool
     /// How long before it was asked for it was made, in microseconds.
     let age: Int
     /// Whether it tells of objects at all.
@@ -26,15 +30,37 @@ final class Received: Sendable {
         isDated: Bool,
         listed: [Int],
         shown: [Ref: [String: Shown]],
+        slips: Slips = [:],
         body: String,
         etag: String?,
         isFresh: Bool,
+        isServedStale: Bool = false,
         age: Int,
         hasObjects: Bool = true
     ) {
         (self.number, self.page, self.scope, self.style, self.isDated) = (number, page, scope, style, isDated)
-        (self.listed, self.shown, self.body, self.etag) = (listed, shown, body, etag)
-        (self.isFresh, self.age, self.hasObjects) = (isFresh, age, hasObjects)
+        (self.listed, self.shown, self.slips, self.body, self.etag) = (listed, shown, slips, body, etag)
+        (self.isFresh, self.isServedStale, self.age, self.hasObjects) = (isFresh, isServedStale, age, hasObjects)
+    }
+}
+
+extension Received {
+    /// What it tells of each object.
+    var told: [Ref: [String: Shown]] {
+        var told = shown
+        for slip in slips.keys { told[slip.ref]?[slip.member] = nil }
+        return told
+    }
+
+    /// What it shows of a member in one place, as it came.
+    func shown(_ member: String, of ref: Ref, at place: String) -> Shown? {
+        let slip = slips.first { $0.key.ref == ref && $0.key.member == member }
+        return slip?.value[place] ?? shown[ref]?[member]
+    }
+
+    /// Whether it disagrees with itself on a member.
+    func isContradictory(_ member: String, of ref: Ref) -> Bool {
+        slips.keys.contains { $0.ref == ref && $0.member == member }
     }
 }
 
@@ -50,10 +76,16 @@ struct Key: Hashable, Sendable, CustomStringConvertible {
 struct Document {
     let received: Received
     var isFresh: Bool
+    var isServedStale: Bool
     /// When it was observed, or last found to hold.
     var moment: Moment
     /// Answers to the same question that were on their way together with this one: none is newer, any may have stayed.
     var rivals: [Document] = []
+
+    init(_ received: Received, at moment: Moment) {
+        (self.received, self.moment) = (received, moment)
+        (isFresh, isServedStale) = (received.isFresh, received.isServedStale)
+    }
 
     var candidates: [Document] { [self] + rivals }
 
@@ -65,9 +97,9 @@ struct Document {
     }
 
     /// This one, found to hold at a later moment.
-    func renewed(at later: Moment, isFresh: Bool) -> Document {
+    func renewed(at later: Moment, by answer: Received) -> Document {
         var document = self
-        document.isFresh = isFresh
+        (document.isFresh, document.isServedStale) = (answer.isFresh, answer.isServedStale)
         document.moment.start = max(moment.start, later.start)
         document.moment.end = max(moment.end, later.end)
         return document
@@ -80,7 +112,7 @@ struct Document {
 enum Telling {
     case answer(Received, Moment, isDocument: Bool, overlaps: Bool = false)
     /// A 304: the document is as it was.
-    case renewal(Key, Moment, isFresh: Bool)
+    case renewal(Key, Moment, by: Received)
 }
 
 /// One account of what Larder knows.
@@ -97,13 +129,9 @@ struct World {
     /// Which of the accounts that crashes have left it is.
     var line = 0
 
-    let isDated: Bool
-    let lag: Int
+    let setting: Setting
 
-    init(isDated: Bool, lag: Int) {
-        self.isDated = isDated
-        self.lag = lag
-    }
+    init(_ setting: Setting) { self.setting = setting }
 
     /// This world, and those that differ from it in what has been taken in by now.
     var possible: [World] {
@@ -140,12 +168,18 @@ struct World {
 
     /// Notes what is known of an object without its having been shown.
     mutating func mark(_ ref: Ref, of scope: Scope, _ mark: Mark) {
-        knowledge[scope, default: Knowledge(isDated: isDated, lag: lag)].mark(ref, mark)
+        knowledge[scope, default: Knowledge(setting)].mark(ref, mark)
     }
 
-    /// The process has ended.
-    mutating func forgetUnknown() {
-        for scope in knowledge.keys { knowledge[scope]?.forgetUnknown() }
+    /// What this may be once the process has ended: marks of objects that were never shown are gone, others may be.
+    var withoutMarks: [World] {
+        var (known, needed) = (self, self)
+        for scope in knowledge.keys {
+            let documents = onDisk.filter { $0.key.scope == scope }.values.flatMap(\.candidates)
+            known.knowledge[scope]?.forgetMarks(neededBy: nil)
+            needed.knowledge[scope]?.forgetMarks(neededBy: documents)
+        }
+        return [known, needed]
     }
 
     /// Everything that was told is known.
@@ -155,20 +189,20 @@ struct World {
         switch untold.removeFirst() {
         case .answer(let received, let moment, let isDocument, let overlaps):
             if received.hasObjects {
-                knowledge[received.scope, default: Knowledge(isDated: isDated, lag: lag)]
-                    .take(received.number, received.shown, at: moment, oldest: moment.start)
+                knowledge[received.scope, default: Knowledge(setting)]
+                    .take(received.number, received.told, at: moment, oldest: moment.start)
             }
             if isDocument {
                 let key = Key(page: received.page, scope: received.scope)
-                onDisk[key] = Document(received: received, isFresh: received.isFresh, moment: moment)
+                onDisk[key] = Document(received, at: moment)
                     .replacing(onDisk[key], overlaps: overlaps)
             }
-        case .renewal(let key, let moment, let isFresh):
+        case .renewal(let key, let moment, let answer):
             guard let document = onDisk[key], isClean(document) else { return }
-            onDisk[key] = document.renewed(at: moment, isFresh: isFresh)
+            onDisk[key] = document.renewed(at: moment, by: answer)
             guard document.received.hasObjects else { return }
-            knowledge[key.scope, default: Knowledge(isDated: isDated, lag: lag)]
-                .take(document.received.number, document.received.shown, at: moment, oldest: moment.start)
+            knowledge[key.scope, default: Knowledge(setting)]
+                .take(document.received.number, document.received.told, at: moment, oldest: moment.start)
         }
     }
 
@@ -191,7 +225,7 @@ struct World {
         let source = NewestValues(
             received: received,
             moment: document.moment,
-            knowledge: knowledge[received.scope]
+            knowledge: knowledge[received.scope] ?? Knowledge(setting)
         )
         var renderer = Renderer(
             received.page,
@@ -214,27 +248,31 @@ struct World {
 struct NewestValues: ValueSource {
     let received: Received
     let moment: Moment
-    let knowledge: Knowledge?
+    let knowledge: Knowledge
 
-    /// What a write may have changed since, or what is gone, is not shown as if nothing had happened (law 10).
-    func isCurrent(_ ref: Ref) -> Bool { knowledge?.isCurrent(ref, at: moment) ?? true }
+    func fate(of ref: Ref) -> Fate { knowledge.fate(of: ref, at: moment) }
 
-    func spellings(_ member: String, of ref: Ref, isStranger: Bool) -> Alternatives {
+    func spellings(_ member: String, of ref: Ref, isStranger: Bool, at place: String) -> Alternatives {
         if isStranger { return strange(member, of: ref) }
-        guard let own = received.shown[ref]?[member] else {
+        guard let own = received.shown(member, of: ref, at: place) else {
             preconditionFailure("\(received.page) never showed \(ref)")
         }
         // Only declared members move (law 5).
-        guard !Kind.undeclared.contains(member),
-            case .value(let datum, let spellings)? = knowledge?.newest(member, of: ref)
+        guard !knowledge.setting.undeclared.contains(member),
+            case .value(let datum, let spellings) = knowledge.newest(member, of: ref)
         else { return [own.spelling] }
+        // Only what is newer says more than an answer that disagrees with itself.
+        if received.isContradictory(member, of: ref), !knowledge.isKnown(member, of: ref, since: moment) {
+            return [own.spelling]
+        }
         // What is merely spelled differently changes nothing (law 7).
         return datum == own.datum ? [own.spelling] : spellings.sorted()
     }
 
     /// An object that the answer did not show there: all of it must be known (law 6).
     private func strange(_ member: String, of ref: Ref) -> Alternatives {
-        guard !Kind.undeclared.contains(member), case .value(_, let spellings)? = knowledge?.newest(member, of: ref)
+        guard !knowledge.setting.undeclared.contains(member),
+            case .value(_, let spellings) = knowledge.newest(member, of: ref)
         else {
             return []
         }
@@ -242,7 +280,7 @@ struct NewestValues: ValueSource {
     }
 
     func relation(_ member: String, of ref: Ref) -> Datum {
-        guard case .value(let datum, _)? = knowledge?.newest(member, of: ref) else { return pinned(member, of: ref) }
+        guard case .value(let datum, _) = knowledge.newest(member, of: ref) else { return pinned(member, of: ref) }
         return datum
     }
 

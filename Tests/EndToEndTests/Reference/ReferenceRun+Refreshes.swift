@@ -1,0 +1,47 @@
+/// What Larder asks for behind a stale answer, which no client waits for.
+extension ReferenceRun {
+    /// Waits for the refresh behind an answer that was served stale.
+    func awaitRefresh(behind ask: Ask) throws {
+        reference.state.withLock { $0.gates[ask.number] }?.open()
+        // None begins where another one is on its way, or soon after one that has failed.
+        reference.state.wait(.milliseconds(50)) { state in state.exchanges.contains { $0.step == ask.number } }
+        try takeRefreshes()
+    }
+
+    /// Waits until Larder has what was asked for by nobody who waits, and notes what it was told with it.
+    func takeRefreshes() throws {
+        func isStray(_ exchange: ReferenceExchange) -> Bool {
+            !exchange.isOver && !open.contains { $0.ask.number == exchange.step }
+        }
+        guard reference.state.withLock({ $0.exchanges.contains(where: isStray) }) else { return }
+        let isQuiet = try eventually {
+            let held = reference.state.withLock { state in
+                state.exchanges.count { !$0.isOver && !isStray($0) }
+            }
+            return try inFlight() == held
+        }
+        guard isQuiet else { throw Violation("a refresh never ended") }
+        let strays = reference.state.withLock { state in
+            let strays = state.exchanges.indices.filter { isStray(state.exchanges[$0]) }
+            for index in strays { state.exchanges[index].endedAt = state.now }
+            return strays.map { state.exchanges[$0] }
+        }
+        tick()
+        for exchange in strays {
+            guard exchange.method == "GET" else { continue }
+            if exchange.status == 404 { absent(exchange) }
+            guard let received = exchange.received, exchange.ending == .whole else { continue }
+            if exchange.status == 200 || exchange.status == 404 { told(exchange, received) }
+            if exchange.status == 304 { renewed(exchange, received) }
+        }
+        // It has come, but who comes next may be quicker than what is done with it.
+        try settle()
+    }
+
+    /// How many requests are on their way to the upstream.
+    private func inFlight() throws -> Int {
+        let text = try larder.admin("GET", "/metrics").text
+        let line = text.split(separator: "\n").first { $0.hasPrefix("larder_upstream_in_flight{upstream=\"tracker\"}") }
+        return line.flatMap { Int($0.split(separator: " ").last ?? "") } ?? 0
+    }
+}
