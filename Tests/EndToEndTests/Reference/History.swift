@@ -75,6 +75,7 @@ private struct HistoryAuthor {
             .staleAnswer:
             return [.ask(read(kind))]
         case .write, .heldWrite, .silentWrite, .lostWrite, .failedWrite, .create, .delete: return [.ask(write(kind))]
+        case .overtakenRead: return overtakenRead()
         case .change: return [.change(principal(), change(structure: false))]
         case .changeOfStructure: return [.change(principal(), change(structure: true))]
         case .creationBehind:
@@ -94,7 +95,8 @@ private struct HistoryAuthor {
     private mutating func pickKind() -> StepKind {
         let roll = random.below(1000)
         switch roll {
-        case ..<380: return .read
+        case ..<365: return .read
+        case ..<380: return .overtakenRead
         case ..<430: return .forcedRead
         case ..<470: return .conditionalRead
         case ..<490: return .head
@@ -182,6 +184,29 @@ private struct HistoryAuthor {
         default: break
         }
         return ask
+    }
+
+    /// A list is asked for twice, and while the second answer is on its way one of its objects changes.
+    private mutating func overtakenRead() -> [Step] {
+        let scope = scope()
+        let list = random.pick(pages.filter { $0.subject == nil })
+        var plan = plan()
+        plan.tag = 1 + random.below(2)
+        var first = Ask(number: nextNumber(), page: list, scope: scope, plan: plan)
+        first.isForced = true
+        var second = Ask(number: nextNumber(), page: list, scope: scope, plan: plan)
+        second.isForced = true
+        second.plan.isHeld = true
+        let edit = change(structure: random.once(in: 3))
+        var third = Ask(number: nextNumber(), page: Page(of: edit.ref), scope: scope)
+        if random.once(in: 3) {
+            (third.method, third.edit) = ("PATCH", edit)
+        } else {
+            third.isForced = true
+        }
+        let behind: [Step] = third.isWrite ? [] : [.change(scope.principal, edit)]
+        let settling: [Step] = random.once(in: 2) ? [.settle] : []
+        return [.ask(first), .settle, .ask(second)] + behind + [.ask(third)] + settling + [.finish(second.number)]
     }
 
     private mutating func write(_ kind: StepKind) -> Ask {

@@ -62,7 +62,8 @@ struct Holdings: Sendable {
 
     private func issue(_ title: String, _ id: Int) -> Members {
         [
-            "title": .text(title), "state": .text("open"), "points": .number(id), "body": .text("b\(id)\(bulk)"),
+            "title": .text(title), "state": .text(id % 3 == 2 ? "closed" : "open"), "points": .number(id),
+            "body": .text("b\(id)\(bulk)"),
             "updated": .text(Self.date(0)), "views": .number(0), "user": .one(1 + id % 3),
             "labels": .many([1 + id % 3]),
             "watchers": .keyed(["first": 1 + id % 3]),

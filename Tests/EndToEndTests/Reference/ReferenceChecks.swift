@@ -45,8 +45,8 @@ extension ReferenceRun {
         if let leaked = exchanges.first(where: \.hasOwnTag) {
             throw Violation("an ETag of Larder's own went upstream with #\(leaked.step)")
         }
-        let isJoined = !response.isHit && others.contains { answer.isOf($0) }
-        if !response.isHit, isForwarded(&answer, exchanges) || isJoined {
+        let isForwarded = !response.isHit && isForwarded(&answer, exchanges)
+        if isForwarded || !response.isHit && others.contains(where: { answer.isOf($0) || isHeld(&answer, by: $0) }) {
             if exchanges.isEmpty { figures.collapsed += 1 }
             if !exchanges.isEmpty, isNeedless(answer) { figures.needless += 1 }
             tell(exchanges, answer)
@@ -77,21 +77,28 @@ extension ReferenceRun {
         }
     }
 
+    /// Whether the answer is the stored one, of which the upstream said that it holds.
+    private func isHeld(_ answer: inout CheckedAnswer, by exchange: ReferenceExchange) -> Bool {
+        guard exchange.status == 304, let received = exchange.received, answer.response.status != 304 else {
+            return false
+        }
+        // It does, if nothing newer is known than it shows.
+        let fitting = World.possible(worlds).filter { world in
+            (world.documents[exchange.key]?.candidates ?? []).contains { document in
+                document.received.etag == received.etag && world.isClean(document)
+                    && answer.fits([[document.received.body]])
+            }
+        }
+        guard !fitting.isEmpty else { return false }
+        worlds = fitting
+        figures.revalidated += 1
+        return true
+    }
+
     /// Whether the answer is what the upstream said to this very request.
     private func isForwarded(_ answer: inout CheckedAnswer, _ exchanges: [ReferenceExchange]) -> Bool {
         for exchange in exchanges.reversed() {
-            if exchange.status == 304, let received = exchange.received, answer.response.status != 304 {
-                // The stored answer holds, if nothing newer is known than it shows.
-                let key = exchange.key
-                let fitting = World.possible(worlds).filter { world in
-                    (world.documents[key]?.candidates ?? []).contains { document in
-                        document.received.etag == received.etag && world.isClean(document)
-                            && answer.fits([[document.received.body]])
-                    }
-                }
-                guard !fitting.isEmpty else { continue }
-                worlds = fitting
-                figures.revalidated += 1
+            if isHeld(&answer, by: exchange) {
                 answer.renewedBy = exchange
                 return true
             }
@@ -134,7 +141,11 @@ extension ReferenceRun {
         for exchange in exchanges where exchange.method == "GET" {
             guard let received = exchange.received, exchange.ending == .whole else { continue }
             if exchange.status == 200 || exchange.status == 404 { told(exchange, received) }
-            if exchange.status == 304, answer.renewedBy?.arrival == exchange.arrival { renewed(exchange, received) }
+            if exchange.status == 304, answer.renewedBy?.arrival == exchange.arrival {
+                renewed(exchange, received)
+            } else if exchange.status == 304 {
+                mayBeRenewed(exchange, received)
+            }
         }
     }
 

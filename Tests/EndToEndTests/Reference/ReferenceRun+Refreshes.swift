@@ -2,7 +2,7 @@
 extension ReferenceRun {
     /// Waits for the refresh behind an answer that was served stale.
     func awaitRefresh(behind ask: Ask) throws {
-        reference.state.withLock { $0.gates[ask.number] }?.open()
+        reference.letGo(ask.number)
         // None begins where another one is on its way, or soon after one that has failed.
         reference.state.wait(.milliseconds(50)) { state in state.exchanges.contains { $0.step == ask.number } }
         try takeRefreshes()
@@ -13,26 +13,32 @@ extension ReferenceRun {
         func isStray(_ exchange: ReferenceExchange) -> Bool {
             !exchange.isOver && !open.contains { $0.ask.number == exchange.step }
         }
-        guard reference.state.withLock({ $0.exchanges.contains(where: isStray) }) else { return }
+        let strays = reference.state.withLock { $0.exchanges.filter(isStray) }
+        guard !strays.isEmpty else { return }
+        for exchange in strays { reference.letGo(exchange.step) }
         let isQuiet = try eventually {
             let held = reference.state.withLock { state in
-                state.exchanges.count { !$0.isOver && !isStray($0) }
+                state.exchanges.count { !$0.isOver && state.gates[$0.step] != nil }
             }
             return try inFlight() == held
         }
-        guard isQuiet else { throw Violation("a refresh never ended") }
-        let strays = reference.state.withLock { state in
+        guard isQuiet else {
+            throw Violation(
+                "a refresh never ended: \(try inFlight()) are on their way, of \(strays.map(\.step)) nobody waits for the answer"
+            )
+        }
+        let over = reference.state.withLock { state in
             let strays = state.exchanges.indices.filter { isStray(state.exchanges[$0]) }
             for index in strays { state.exchanges[index].endedAt = state.now }
             return strays.map { state.exchanges[$0] }
         }
         tick()
-        for exchange in strays {
+        for exchange in over {
             guard exchange.method == "GET" else { continue }
             if exchange.status == 404 { absent(exchange) }
             guard let received = exchange.received, exchange.ending == .whole else { continue }
             if exchange.status == 200 || exchange.status == 404 { told(exchange, received) }
-            if exchange.status == 304 { renewed(exchange, received) }
+            if exchange.status == 304 { mayBeRenewed(exchange, received) }
         }
         // It has come, but who comes next may be quicker than what is done with it.
         try settle()

@@ -59,17 +59,26 @@ extension ReferenceRun {
     func renewed(_ exchange: ReferenceExchange, _ received: Received) {
         guard !exchange.isInvalidated else { return }
         let moment = moment(of: exchange, age: received.age)
-        for index in worlds.indices {
-            if var document = worlds[index].documents[exchange.key] {
-                document = document.renewed(at: moment, by: received)
-                document.rivals = document.rivals.map {
-                    var rival = $0.renewed(at: moment, by: received)
-                    rival.isFresh = rival.isFresh || $0.isFresh
-                    return rival
-                }
-                worlds[index].documents[exchange.key] = document
+        for index in worlds.indices { worlds[index].renew(exchange.key, at: moment, by: received) }
+    }
+
+    /// Notes that the upstream found the client's own condition to hold: so does the stored answer, if that was the one.
+    func mayBeRenewed(_ exchange: ReferenceExchange, _ received: Received) {
+        guard !exchange.isInvalidated else { return }
+        let moment = moment(of: exchange, age: received.age)
+        worlds = worlds.flatMap { world in
+            guard let document = world.documents[exchange.key], document.received.etag == received.etag else {
+                return [world]
             }
-            worlds[index].untold.append(.renewal(exchange.key, moment, by: received))
+            var renewed = world
+            renewed.renew(exchange.key, at: moment, by: received)
+            // What has not been taken in yet may have shown it to be of another time.
+            guard world.untold.isEmpty else {
+                lines += 1
+                renewed.line = lines
+                return [world, renewed]
+            }
+            return [world.isClean(document) ? renewed : world]
         }
     }
 

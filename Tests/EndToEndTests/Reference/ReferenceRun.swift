@@ -48,6 +48,8 @@ final class ReferenceRun {
     /// The bodies that were got under each ETag, by what was asked for.
     var tagged: [Key: [String: Set<String>]] = [:]
     var figures = Figures()
+    /// Numbers the accounts of what there is that what happened leaves open.
+    var lines = 0
     private var idle: Client?
     private var settler: Client?
 
@@ -119,9 +121,10 @@ final class ReferenceRun {
         for request in dead { abandon(request) }
         // What had not been stored yet may be lost, and in the order of its arrival.
         var survivors: [World] = []
-        for (line, world) in World.possible(worlds).enumerated() {
+        for world in World.possible(worlds) {
             var world = world
-            world.line = line
+            lines += 1
+            world.line = lines
             world.untold = []
             world.documents = world.onDisk
             survivors.append(world)
@@ -141,7 +144,7 @@ final class ReferenceRun {
     /// Lets a held answer go to nobody.
     private func abandon(_ request: Open) {
         let number = request.ask.number
-        reference.state.withLock { $0.gates[number] }?.open()
+        reference.letGo(number)
         reference.state.wait { state in state.exchanges.allSatisfy { $0.step != number || $0.isMade } }
         reference.state.withLock { state in
             for index in state.exchanges.indices where state.exchanges[index].step == number {
@@ -228,7 +231,7 @@ final class ReferenceRun {
     private func finish(_ number: Int) throws {
         guard let index = open.firstIndex(where: { $0.ask.number == number }) else { return }
         let leader = open.remove(at: index)
-        reference.state.withLock { $0.gates[number] }?.open()
+        reference.letGo(number)
         let waitsForOther =
             !hasArrived(leader.ask) && open.contains { $0.ask.key == leader.ask.key && hasArrived($0.ask) }
         if waitsForOther, !leader.client.socket.isReadable(within: 5) {
@@ -247,7 +250,7 @@ final class ReferenceRun {
                 $0.ask.key == key && $0.ask.number != follower.ask.number && hasArrived($0.ask)
             }
             if isLast {
-                reference.state.withLock { $0.gates[follower.ask.number] }?.open()
+                reference.letGo(follower.ask.number)
             } else if !follower.client.socket.isReadable(within: 20) {
                 continue
             }
@@ -264,7 +267,7 @@ final class ReferenceRun {
                 try finish(next.ask.number)
             } else {
                 open.removeAll { $0.ask.number == next.ask.number }
-                reference.state.withLock { $0.gates[next.ask.number] }?.open()
+                reference.letGo(next.ask.number)
                 try conclude(next)
             }
         }

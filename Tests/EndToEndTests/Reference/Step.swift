@@ -40,6 +40,8 @@ enum StepKind: String, CaseIterable, Sendable {
     case read, forcedRead, conditionalRead, head, range, raw, heldRead
     case brokenRead, laggingList, agedAnswer, staleAnswer
     case write, heldWrite, silentWrite, lostWrite, failedWrite, create, delete
+    /// What a list shows changes while the upstream is asked whether the list holds.
+    case overtakenRead
     case change, changeOfStructure, creationBehind, deletionBehind
     case settle, restart, kill, clean
 

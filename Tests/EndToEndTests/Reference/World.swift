@@ -214,6 +214,20 @@ struct World {
         }
     }
 
+    /// Gives a stored answer a new time.
+    mutating func renew(_ key: Key, at moment: Moment, by received: Received) {
+        if var document = documents[key] {
+            document = document.renewed(at: moment, by: received)
+            document.rivals = document.rivals.map {
+                var rival = $0.renewed(at: moment, by: received)
+                rival.isFresh = rival.isFresh || $0.isFresh
+                return rival
+            }
+            documents[key] = document
+        }
+        untold.append(.renewal(key, moment, by: received))
+    }
+
     // MARK: What may be answered
 
     /// The bodies that a stored answer may be served with, which are its own but for members known newer (law 7).
