@@ -59,6 +59,8 @@ struct Knowledge {
         let members: [String: Shown]
         /// When it was modified, as it says itself, where its model has `modified`.
         let modified: Datum?
+        /// These and what is not declared.
+        var all: [String: Shown] = [:]
     }
 
     let setting: Setting
@@ -83,9 +85,9 @@ struct Knowledge {
     ///
     /// - Parameter oldest: every answer still to come began after this; what can decide nothing any more is dropped.
     mutating func take(_ answer: Int, _ shown: [Ref: [String: Shown]], at moment: Moment, oldest: Int) {
-        for (ref, members) in shown {
-            let modified = setting.isDated ? members["updated"]?.datum : nil
-            let members = members.filter { !setting.undeclared.contains($0.key) }
+        for (ref, all) in shown {
+            let modified = setting.isDated ? all["updated"]?.datum : nil
+            let members = all.filter { !setting.undeclared.contains($0.key) }
             for (member, value) in members {
                 spellings[ref, default: [:]][member, default: [:]][value.datum, default: []].insert(value.spelling)
             }
@@ -99,7 +101,7 @@ struct Knowledge {
                 }
             }
             observations[ref, default: []].append(
-                Observation(answer: answer, moment: moment, members: members, modified: modified)
+                Observation(answer: answer, moment: moment, members: members, modified: modified, all: all)
             )
             prune(ref, oldest)
         }
@@ -133,9 +135,16 @@ struct Knowledge {
     }
 
     /// What a document of that moment does with an object that it showed (law 10).
-    func fate(of ref: Ref, at moment: Moment) -> Fate {
+    ///
+    /// - Parameter shown: all that it showed of it: what a later answer has shown just so holds.
+    func fate(of ref: Ref, at moment: Moment, shown: [String: Shown]) -> Fate {
         guard let mark = marks[ref], !mark.isOverridden(by: moment, lag: lag) else { return .shown }
-        guard mark.isTombstone else { return .stale }
+        guard mark.isTombstone else {
+            let isConfirmed = (observations[ref] ?? []).contains {
+                $0.all == shown && mark.isOverridden(by: $0.moment, lag: lag)
+            }
+            return isConfirmed ? .shown : .stale
+        }
         switch ref.kind == .issue ? setting.onDelete : .stale {
         case .keep: return .shown
         case .stale: return .stale

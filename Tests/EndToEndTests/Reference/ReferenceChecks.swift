@@ -53,7 +53,11 @@ extension ReferenceRun {
             return
         }
         let mayBeStale = (exchanges + others).contains { $0.status >= 500 || $0.ending == .lost || $0.ending == .cut }
-        let fitting = World.possible(worlds).filter { isFromStore(&answer, in: $0, mayBeStale: mayBeStale) }
+        var fitting = World.possible(worlds).filter { isFromStore(&answer, in: $0, mayBeStale: mayBeStale) }
+        // What was asked for behind an earlier answer may have come later than it was waited for.
+        if fitting.isEmpty, try takeRefreshes() {
+            fitting = World.possible(worlds).filter { isFromStore(&answer, in: $0, mayBeStale: mayBeStale) }
+        }
         guard !fitting.isEmpty else { throw Violation(explanation(of: answer, exchanges)) }
         worlds = fitting
         // Behind a stale answer, or in the place of an error.

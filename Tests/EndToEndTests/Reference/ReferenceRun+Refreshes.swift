@@ -4,17 +4,25 @@ extension ReferenceRun {
     func awaitRefresh(behind ask: Ask) throws {
         reference.letGo(ask.number)
         // None begins where another one is on its way, or soon after one that has failed.
-        reference.state.wait(.milliseconds(50)) { state in state.exchanges.contains { $0.step == ask.number } }
+        let isCertain =
+            ask.method == "GET" && ask.range == nil && !failedRefreshes.contains(ask.key)
+            && !open.contains { $0.ask.key == ask.key }
+        reference.state.wait(isCertain ? .seconds(2) : .milliseconds(50)) { state in
+            state.exchanges.contains { $0.step == ask.number }
+        }
         try takeRefreshes()
     }
 
     /// Waits until Larder has what was asked for by nobody who waits, and notes what it was told with it.
-    func takeRefreshes() throws {
+    ///
+    /// - Returns: whether there was anything.
+    @discardableResult
+    func takeRefreshes() throws -> Bool {
         func isStray(_ exchange: ReferenceExchange) -> Bool {
             !exchange.isOver && !open.contains { $0.ask.number == exchange.step }
         }
         let strays = reference.state.withLock { $0.exchanges.filter(isStray) }
-        guard !strays.isEmpty else { return }
+        guard !strays.isEmpty else { return false }
         for exchange in strays { reference.letGo(exchange.step) }
         let isQuiet = try eventually {
             let held = reference.state.withLock { state in
@@ -34,6 +42,7 @@ extension ReferenceRun {
         }
         tick()
         for exchange in over {
+            if exchange.ending != .whole || exchange.status >= 400 { failedRefreshes.insert(exchange.key) }
             guard exchange.method == "GET" else { continue }
             if exchange.status == 404 { absent(exchange) }
             guard let received = exchange.received, exchange.ending == .whole else { continue }
@@ -42,6 +51,7 @@ extension ReferenceRun {
         }
         // It has come, but who comes next may be quicker than what is done with it.
         try settle()
+        return true
     }
 
     /// How many requests are on their way to the upstream.

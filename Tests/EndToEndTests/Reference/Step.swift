@@ -42,6 +42,8 @@ enum StepKind: String, CaseIterable, Sendable {
     case write, heldWrite, silentWrite, lostWrite, failedWrite, create, delete
     /// What a list shows changes while the upstream is asked whether the list holds.
     case overtakenRead
+    /// What a list shows is deleted.
+    case shrinkingList
     case change, changeOfStructure, creationBehind, deletionBehind
     case settle, restart, kill, clean
 
