@@ -52,7 +52,7 @@ extension HistoryAuthor {
             ask.isForced = random.once(in: 2)
         case .staleAnswer:
             ask.plan.isFresh = false
-            ask.plan.isServedStale = random.once(in: 2)
+            ask.plan.isServedStale = servesStale
             ask.isForced = random.once(in: 2)
         default: break
         }
