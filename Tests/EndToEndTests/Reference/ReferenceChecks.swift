@@ -93,19 +93,23 @@ extension ReferenceRun {
                     && answer.fits([[document.received.body]])
             }
         }
-        guard !fitting.isEmpty else { return false }
+        if fitting.isEmpty {
+            // Another answer has taken its place since it was asked about; it holds all the same.
+            return answer.request.known.contains { document in
+                document.received.etag == received.etag && answer.fits([[document.received.body]])
+                    && World.possible(worlds).contains { $0.isClean(document) }
+            }
+        }
         worlds = fitting
         figures.revalidated += 1
+        answer.renewedBy = exchange
         return true
     }
 
     /// Whether the answer is what the upstream said to this very request.
     private func isForwarded(_ answer: inout CheckedAnswer, _ exchanges: [ReferenceExchange]) -> Bool {
         for exchange in exchanges.reversed() {
-            if isHeld(&answer, by: exchange) {
-                answer.renewedBy = exchange
-                return true
-            }
+            if isHeld(&answer, by: exchange) { return true }
             if answer.isOf(exchange) { return true }
         }
         // Nobody answered: Larder says so itself.

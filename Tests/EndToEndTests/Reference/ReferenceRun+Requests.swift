@@ -16,7 +16,8 @@ extension ReferenceRun {
         let mayWait = ask.plan.isHeld || isShared
         let client = try mayWait ? larder.client() : idle ?? larder.client()
         idle = nil
-        let request = Open(ask: ask, client: client, sent: now, lastWrite: lastWrite, tags: tags, rangeTag: rangeTag)
+        var request = Open(ask: ask, client: client, sent: now, lastWrite: lastWrite, tags: tags, rangeTag: rangeTag)
+        request.known = worlds.compactMap { $0.documents[ask.key] }.flatMap(\.candidates)
         do {
             try client.send(
                 Client.message(

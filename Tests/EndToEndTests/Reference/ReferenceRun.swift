@@ -20,6 +20,8 @@ final class ReferenceRun {
         /// The ETags it named, to be told of nothing that it has, or to be given a part of that alone.
         let tags: [String]
         var rangeTag: String?
+        /// What may have been stored of it then.
+        var known: [Document] = []
     }
 
     /// What was counted, so that a run that shows nothing is noticed.
