@@ -121,7 +121,9 @@ struct Knowledge {
     mutating func forgetMarks(neededBy documents: [Document]?) {
         marks = marks.filter { ref, mark in
             let known = observations[ref] ?? []
-            guard !known.isEmpty, let documents else { return !known.isEmpty }
+            guard let documents else { return !known.isEmpty }
+            // Shown by a list that lags behind the deletion, if by nothing else.
+            if known.isEmpty { return documents.contains { $0.received.shown[ref] != nil } }
             return known.contains { !mark.isOverridden(by: $0.moment, lag: lag) }
                 || documents.contains {
                     $0.received.shown[ref] != nil && !mark.isOverridden(by: $0.moment, lag: lag)
