@@ -176,7 +176,7 @@ final class Flight: TransferDelegate {
     private func settle(_ head: UpstreamHead) {
         storing = flights.storage(of: head, in: self)
         flights.noteSharing(of: head, in: self, isStored: storing != nil)
-        let isGone = head.status == 404 || head.status == 410
+        let isGone = !demand.isHead && (head.status == 404 || head.status == 410)
         if storing == nil, refreshes != nil || isGone, !storesNothing, let stored, !flights.isFailure(head, in: self) {
             hasRefreshed = true
             // What it showed is no longer what there is, and nothing takes its place.
