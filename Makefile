@@ -45,11 +45,13 @@ fuzz: dependencies ## try the parsers with generated fields: ROUNDS=100000 for e
 	LARDER_FUZZ_ROUNDS=$(or $(ROUNDS),100000) $(if $(SEED),LARDER_FUZZ_SEED=$(SEED)) \
 		$(SWIFT) test --skip-build --disable-xctest --filter 'FuzzTests'
 
-soak: dependencies ## random histories against the reference model: STEPS=1000000, MINUTES=…, SEED=… for one history alone
+soak: build ## random histories against the reference model: STEPS=1000000, MINUTES=…, JOBS=…, SEED=… for one history alone
 	@scripts/dependencies test
 	$(SWIFT) build --build-tests
-	LARDER_SOAK=1 $(if $(STEPS),LARDER_SOAK_STEPS=$(STEPS)) $(if $(MINUTES),LARDER_SOAK_MINUTES=$(MINUTES)) \
-		$(if $(SEED),LARDER_SOAK_SEED=$(SEED)) $(SWIFT) test --skip-build --disable-xctest --filter 'SoakTests|KintoTests.*whatever'
+	LARDER_SOAK=1 LARDER_BINARY='$(binary)' $(if $(wildcard /dev/shm),TMPDIR=/dev/shm) $(if $(STEPS),LARDER_SOAK_STEPS=$(STEPS)) \
+		$(if $(MINUTES),LARDER_SOAK_MINUTES=$(MINUTES)) $(if $(JOBS),LARDER_SOAK_JOBS=$(JOBS)) \
+		$(if $(SEED),LARDER_SOAK_SEED=$(SEED)) $(if $(SEEDS),LARDER_SOAK_SEEDS=$(SEEDS)) \
+		$(SWIFT) test --skip-build --disable-xctest --filter 'SoakTests|KintoTests.*whatever'
 
 bench: build ## measure it against nginx, a bare epoll loop and bare SQLite; CORPUS=… adds recorded answers, ARGUMENTS='--help' has more
 	@scripts/dependencies bench

@@ -37,6 +37,25 @@ import Testing
         Monitor(["/items": list, "/other": #"{"total":3,"items":\#(list)}"#, "/items/1": #"{"id":1,"title":"a"}"#])
     }
 
+    @Test(arguments: ["stale", "remove", "keep"], [404, 410])
+    func `what is not found any more is not served from what was stored, though nothing is stored in its place`(
+        policy: String,
+        status: Int
+    ) throws {
+        let isGone = Monitor(false)
+        let origin = try Origin { _ in
+            isGone.current
+                ? .json(#"{"message":"gone"}"#, ["Cache-Control": "no-store"], status: status)
+                : .json(#"{"id":1,"title":"a"}"#, Fresh.hour)
+        }
+        let larder = try Larder(origin, config: Self.config(origin, policy))
+        _ = try larder.get("/items/1")
+        #expect(try larder.waitForDocuments(1))
+        isGone.withLock { $0 = true }
+        #expect(try larder.get("/items/1", ["Cache-Control": "no-cache"]).status == status)
+        #expect(try larder.get("/items/1").status == status)
+    }
+
     @Test(arguments: [204, 200, 404, 410])
     func `RK-31: a deletion takes the object out of counts, views and lists at once`(status: Int)
         throws

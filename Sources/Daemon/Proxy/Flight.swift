@@ -179,9 +179,10 @@ final class Flight: TransferDelegate {
         storing = flights.storage(of: head, in: self)
         tells = storing != nil && storing?.part == nil && flights.tells(head, in: self)
         flights.noteSharing(of: head, in: self, isStored: storing != nil)
-        if storing == nil, refreshes != nil, !storesNothing, let stored, !flights.isFailure(head, in: self) {
+        let isGone = !demand.isHead && (head.status == 404 || head.status == 410)
+        if storing == nil, refreshes != nil || isGone, !storesNothing, let stored, !flights.isFailure(head, in: self) {
             hasRefreshed = true
-            // What it showed is no longer what there is.
+            // What it showed is no longer what there is, and nothing takes its place.
             flights.cache.drop(stored)
         }
         // Once the client has the last byte, no worker may still serve the answer that this one takes the place of.

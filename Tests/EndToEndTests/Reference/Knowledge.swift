@@ -57,12 +57,13 @@ struct Knowledge {
         let answer: Int
         var moment: Moment
         let members: [String: Shown]
-
-        /// What the object says of itself, where its model has `modified`.
-        func modified(_ isDated: Bool) -> Datum? { isDated ? members["updated"]?.datum : nil }
+        /// When it was modified, as it says itself, where its model has `modified`.
+        let modified: Datum?
+        /// These and what is not declared.
+        var all: [String: Shown] = [:]
     }
 
-    let isDated: Bool
+    let setting: Setting
     /// For how long lists do not override details and writes, in microseconds.
     let lag: Int
     private(set) var observations: [Ref: [Observation]] = [:]
@@ -73,9 +74,9 @@ struct Knowledge {
     /// the spelling known first may stay.
     private var spellings: [Ref: [String: [Datum: Set<String>]]] = [:]
 
-    init(isDated: Bool, lag: Int) {
-        self.isDated = isDated
-        self.lag = lag
+    init(_ setting: Setting) {
+        self.setting = setting
+        lag = setting.lag
     }
 
     // MARK: Telling
@@ -84,8 +85,9 @@ struct Knowledge {
     ///
     /// - Parameter oldest: every answer still to come began after this; what can decide nothing any more is dropped.
     mutating func take(_ answer: Int, _ shown: [Ref: [String: Shown]], at moment: Moment, oldest: Int) {
-        for (ref, members) in shown {
-            let members = members.filter { !Kind.undeclared.contains($0.key) }
+        for (ref, all) in shown {
+            let modified = setting.isDated ? all["updated"]?.datum : nil
+            let members = all.filter { !setting.undeclared.contains($0.key) }
             for (member, value) in members {
                 spellings[ref, default: [:]][member, default: [:]][value.datum, default: []].insert(value.spelling)
             }
@@ -98,7 +100,9 @@ struct Knowledge {
                     marks[ref] = .unobserved(mark.time)
                 }
             }
-            observations[ref, default: []].append(Observation(answer: answer, moment: moment, members: members))
+            observations[ref, default: []].append(
+                Observation(answer: answer, moment: moment, members: members, modified: modified, all: all)
+            )
             prune(ref, oldest)
         }
     }
@@ -112,14 +116,43 @@ struct Knowledge {
         marks[ref] = mark
     }
 
-    /// What was marked and never shown is known only as long as the process lives.
-    mutating func forgetUnknown() {
-        marks = marks.filter { !(observations[$0.key] ?? []).isEmpty }
+    /// What was marked and never shown is known only as long as the process lives; what no document from before the mark
+    /// shows, and of which all that is known is newer, may be.
+    mutating func forgetMarks(neededBy documents: [Document]?) {
+        marks = marks.filter { ref, mark in
+            let known = observations[ref] ?? []
+            guard let documents else { return !known.isEmpty }
+            // Shown by a list that lags behind the deletion, if by nothing else.
+            if known.isEmpty { return documents.contains { $0.received.shown[ref] != nil } }
+            return known.contains { !mark.isOverridden(by: $0.moment, lag: lag) }
+                || documents.contains {
+                    $0.received.shown[ref] != nil && !mark.isOverridden(by: $0.moment, lag: lag)
+                }
+        }
     }
 
     /// Whether a document of that moment may show an object as if nothing had happened.
     func isCurrent(_ ref: Ref, at moment: Moment) -> Bool {
         marks[ref].map { $0.isOverridden(by: moment, lag: lag) } ?? true
+    }
+
+    /// What a document of that moment does with an object that it showed (law 10).
+    ///
+    /// - Parameter shown: all that it showed of it: what a later answer has shown just so holds.
+    func fate(of ref: Ref, at moment: Moment, shown: [String: Shown]) -> Fate {
+        guard let mark = marks[ref], !mark.isOverridden(by: moment, lag: lag) else { return .shown }
+        guard mark.isTombstone else {
+            let isConfirmed = (observations[ref] ?? []).contains {
+                $0.all == shown && mark.isOverridden(by: $0.moment, lag: lag)
+            }
+            return isConfirmed ? .shown : .stale
+        }
+        switch ref.kind == .issue ? setting.onDelete : .stale {
+        case .keep: return .shown
+        case .stale: return .stale
+        // An answer that was on its way when the object was deleted may be the newer of the two.
+        case .remove: return moment.start <= mark.time && mark.time < moment.end ? .stale : .removed
+        }
     }
 
     /// Keeps the list short: an observation goes when a later one says as much, and overrides all that this one does.
@@ -133,6 +166,7 @@ struct Knowledge {
                 && all.contains { new in
                     overrides(new, old) && (new.moment.kind != .list || old.moment.kind == .list)
                         && new.moment.end <= oldest && old.members.keys.allSatisfy { new.members[$0] != nil }
+                        && (old.modified == nil || new.modified != nil)
                         && all.allSatisfy { !overrides(old, $0) || overrides(new, $0) }
                 }
             if isReplaced { all.remove(at: index) } else { index += 1 }
@@ -145,7 +179,7 @@ struct Knowledge {
     /// Whether one observation is newer than another; neither need be.
     func overrides(_ left: Observation, _ right: Observation) -> Bool {
         // Where a model declares `modified`, that member decides before any clock.
-        if case .text(let mine)? = left.modified(isDated), case .text(let theirs)? = right.modified(isDated),
+        if case .text(let mine)? = left.modified, case .text(let theirs)? = right.modified,
             mine != theirs
         {
             return mine > theirs
@@ -160,6 +194,12 @@ struct Knowledge {
 
     private func isLagging(_ list: Moment, behind other: Moment) -> Bool {
         list.kind == .list && other.kind != .list && list.start >= other.end && list.start - other.end < lag
+    }
+
+    /// Whether an answer that is newer than one of that moment shows a member.
+    func isKnown(_ member: String, of ref: Ref, since moment: Moment) -> Bool {
+        let own = Observation(answer: 0, moment: moment, members: [:], modified: nil)
+        return (observations[ref] ?? []).contains { $0.members[member] != nil && overrides($0, own) }
     }
 
     /// What is known of a member: what all say whom nobody overrides.

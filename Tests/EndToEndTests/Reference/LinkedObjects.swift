@@ -44,23 +44,28 @@ struct Holdings: Sendable {
 
     private(set) var objects: [Ref: Members] = [:]
     private var lastNumber = 100
+    /// What makes bodies long.
+    private let bulk: String
 
     /// Three users, three labels, three issues.
-    init(of principal: String) {
+    init(of principal: String, bulk: Int = 0) {
+        self.bulk = String(repeating: "x", count: bulk)
         for id in 1...3 {
             objects[Ref(kind: .user, id: id)] = [
                 "login": .text("u\(id)"), "name": .text("\(principal) \(id)"), "karma": .number(id),
                 "note": .text("n\(id)"),
             ]
             objects[Ref(kind: .label, id: id)] = ["name": .text("l\(id)"), "color": .text("c\(id)")]
-            objects[Ref(kind: .issue, id: id)] = Self.issue("\(principal) é/\(id)", id)
+            objects[Ref(kind: .issue, id: id)] = issue("\(principal) é/\(id)", id)
         }
     }
 
-    private static func issue(_ title: String, _ id: Int) -> Members {
+    private func issue(_ title: String, _ id: Int) -> Members {
         [
-            "title": .text(title), "state": .text("open"), "points": .number(id), "body": .text("b\(id)"),
-            "updated": .text(date(0)), "views": .number(0), "user": .one(1 + id % 3), "labels": .many([1 + id % 3]),
+            "title": .text(title), "state": .text(id % 3 == 2 ? "closed" : "open"), "points": .number(id),
+            "body": .text("b\(id)\(bulk)"),
+            "updated": .text(Self.date(0)), "views": .number(0), "user": .one(1 + id % 3),
+            "labels": .many([1 + id % 3]),
             "watchers": .keyed(["first": 1 + id % 3]),
         ]
     }
@@ -75,7 +80,8 @@ struct Holdings: Sendable {
     /// Gives one member a value that a number stands for.
     mutating func change(_ ref: Ref, _ member: String, to number: Int) {
         guard let members = objects[ref], members[member] != nil else { return }
-        objects[ref]?[member] = Self.value(of: member, number, old: members[member] ?? .null)
+        let value = value(of: member, number, old: members[member] ?? .null)
+        objects[ref]?[member] = value
         touch(ref)
     }
 
@@ -83,7 +89,7 @@ struct Holdings: Sendable {
 
     /// A new issue; one that is there already becomes another.
     mutating func create(_ ref: Ref, number: Int) {
-        objects[ref] = Self.issue("new é/\(number)", number)
+        objects[ref] = issue("new é/\(number)", number)
         touch(ref)
     }
 
@@ -99,7 +105,7 @@ struct Holdings: Sendable {
         return "2026-01-\(two(1 + minutes / 1440))T\(two(minutes / 60 % 24)):\(two(minutes % 60)):\(two(seconds))Z"
     }
 
-    private static func value(of member: String, _ number: Int, old: Datum) -> Datum {
+    private func value(of member: String, _ number: Int, old: Datum) -> Datum {
         switch member {
         case "karma", "points", "views": .number(number)
         case "state": .text(number % 2 == 0 ? "open" : "closed")
@@ -107,6 +113,7 @@ struct Holdings: Sendable {
         case "user": .one(number % 4 == 0 ? nil : number % 4)
         case "labels": .many([[], [1], [1, 2], [2, 1], [3], [1, 2, 3], [2], [3, 2]][number % 8])
         case "watchers": .keyed([["first": 1], ["first": 2], ["first": 2, "second": 3], ["second": 1]][number % 4])
+        case "body": .text("b é/\(number)\(bulk)")
         default: .text("\(member.prefix(1)) é/\(number)")
         }
     }
@@ -121,9 +128,6 @@ extension Kind {
         case .issue: ["title", "state", "points", "body", "views", "user", "labels", "watchers"]
         }
     }
-
-    /// Members that no model declares, or that are `local`: each stays with the answer that showed it (law 5).
-    static let undeclared: Set<String> = ["note", "views", "score"]
 
     /// Members whose text depends on the language.
     static let translated: Set<String> = ["title", "body"]

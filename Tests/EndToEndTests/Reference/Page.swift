@@ -54,7 +54,7 @@ enum Page: Hashable, Sendable {
         switch self {
         case .issues(let state?):
             holdings.all(.issue).filter { holdings[Ref(kind: .issue, id: $0)]?["state"] == .text(state) }
-        case .search(let query): holdings.all(.issue).filter { ($0 + query) % 2 == 0 }
+        case .search(let query): holdings.all(.issue).filter { $0 > query }
         default: holdings.all(kind)
         }
     }
@@ -83,7 +83,7 @@ extension Page {
         let updated: [Field] = dated ? [.plain("updated")] : []
         switch self {
         case .user: return [.id, .plain("login"), .plain("name"), .plain("karma"), .plain("note")]
-        case .users: return [.id, .plain("login"), .plain("karma")]
+        case .users: return [.id, .plain("login"), .plain("karma"), .plain("note")]
         case .label, .labels: return [.id, .plain("name"), .plain("color")]
         case .issue:
             return [.id, .plain("title"), .plain("state"), .plain("points"), .plain("body")] + updated + [
@@ -93,7 +93,7 @@ extension Page {
             ]
         case .issues(let state):
             let user: [Field] = [.id, .plain("login")] + (state == "closed" ? [.plain("note")] : [])
-            return [.id, .plain("title"), .plain("state"), .plain("points")] + updated + [
+            return [.id, .plain("title"), .plain("state"), .plain("points"), .plain("views")] + updated + [
                 .one("user", user), .many("labels", [.id, .plain("name")]),
             ]
         case .search: return [.id, .plain("title")] + updated + [.plain("score"), .bare("user")]

@@ -20,11 +20,30 @@ struct Plan: Hashable, Sendable {
     /// A list shows what there was so many changes ago.
     var behind = 0
     var isFresh = true
+    /// Stale as it is, it may be served while it is asked for again.
+    var isServedStale = false
     /// Seconds.
     var age = 0
     var style = 0
+    /// On what the answer disagrees with itself, if it shows it twice.
+    var slip: Slip?
     /// 0: none, 1: strong, 2: weak.
     var tag = 1
+}
+
+/// A mistake of the upstream: some of the places where one answer shows an object show another value of a member.
+struct Slip: Hashable, Sendable {
+    let ref: Ref
+    let number: Int
+
+    /// What answers show several times.
+    static let candidates = (1...3).flatMap { [Ref(kind: .user, id: $0), Ref(kind: .label, id: $0)] }
+
+    var member: String { ref.kind == .user ? "login" : "name" }
+
+    func applies(to member: String, of ref: Ref, at place: String) -> Bool {
+        ref == self.ref && member == self.member && place.utf8.reduce(number) { $0 &* 31 &+ Int($1) } % 2 == 0
+    }
 }
 
 /// What a write does.

@@ -44,19 +44,29 @@ extension ReferenceRun {
         defer { note(response, request.ask) }
         var answer = CheckedAnswer(request: request, response: response, tagged: tagged[request.ask.key] ?? [:])
         try checkTag(response, request.ask)
-        let isJoined = !response.isHit && others.contains { answer.isOf($0) }
-        if isForwarded(&answer, exchanges) || isJoined {
-            if response.isHit, answer.isFromUpstream {
-                throw Violation("called a hit, but the upstream was asked: \(answer.text)")
-            }
+        if let leaked = exchanges.first(where: \.hasOwnTag) {
+            throw Violation("an ETag of Larder's own went upstream with #\(leaked.step)")
+        }
+        let isForwarded = !response.isHit && isForwarded(&answer, exchanges)
+        if isForwarded || !response.isHit && others.contains(where: { answer.isOf($0) || isHeld(&answer, by: $0) }) {
             if exchanges.isEmpty { figures.collapsed += 1 }
+            if !exchanges.isEmpty, isNeedless(answer) { figures.needless += 1 }
             tell(exchanges, answer)
             return
         }
         let mayBeStale = (exchanges + others).contains { $0.status >= 500 || $0.ending == .lost || $0.ending == .cut }
-        let fitting = World.possible(worlds).filter { isFromStore(&answer, in: $0, mayBeStale: mayBeStale) }
+        var fitting = World.possible(worlds).filter { isFromStore(&answer, in: $0, mayBeStale: mayBeStale) }
+        // What was asked for behind an earlier answer may have come later than it was waited for.
+        if fitting.isEmpty, try takeRefreshes() {
+            fitting = World.possible(worlds).filter { isFromStore(&answer, in: $0, mayBeStale: mayBeStale) }
+        }
         guard !fitting.isEmpty else { throw Violation(explanation(of: answer, exchanges)) }
         worlds = fitting
+        // Behind a stale answer, or in the place of an error.
+        let mayAsk = mayBeStale || fitting.contains { $0.documents[answer.key]?.isServedStale == true }
+        if response.isHit, !exchanges.isEmpty, !mayAsk {
+            throw Violation("called a hit, but the upstream was asked: \(answer.text)")
+        }
         figures.hits += 1
         if response.cacheStatus.contains("composed") { figures.composed += 1 }
         tell(exchanges, answer)
@@ -73,24 +83,35 @@ extension ReferenceRun {
         }
     }
 
+    /// Whether the answer is the stored one, of which the upstream said that it holds.
+    private func isHeld(_ answer: inout CheckedAnswer, by exchange: ReferenceExchange) -> Bool {
+        guard exchange.status == 304, let received = exchange.received, answer.response.status != 304 else {
+            return false
+        }
+        // It does, if nothing newer is known than it shows.
+        let fitting = World.possible(worlds).filter { world in
+            (world.documents[exchange.key]?.candidates ?? []).contains { document in
+                document.received.etag == received.etag && world.isClean(document)
+                    && answer.fits([[document.received.body]])
+            }
+        }
+        if fitting.isEmpty {
+            // Another answer has taken its place since it was asked about; it holds all the same.
+            return answer.request.known.contains { document in
+                document.received.etag == received.etag && answer.fits([[document.received.body]])
+                    && World.possible(worlds).contains { $0.isClean(document) }
+            }
+        }
+        worlds = fitting
+        figures.revalidated += 1
+        answer.renewedBy = exchange
+        return true
+    }
+
     /// Whether the answer is what the upstream said to this very request.
     private func isForwarded(_ answer: inout CheckedAnswer, _ exchanges: [ReferenceExchange]) -> Bool {
         for exchange in exchanges.reversed() {
-            if exchange.status == 304, let received = exchange.received, answer.response.status != 304 {
-                // The stored answer holds, if nothing newer is known than it shows.
-                let key = exchange.key
-                let fitting = World.possible(worlds).filter { world in
-                    (world.documents[key]?.candidates ?? []).contains { document in
-                        document.received.etag == received.etag && world.isClean(document)
-                            && answer.fits([[document.received.body]])
-                    }
-                }
-                guard !fitting.isEmpty else { continue }
-                worlds = fitting
-                figures.revalidated += 1
-                answer.renewedBy = exchange
-                return true
-            }
+            if isHeld(&answer, by: exchange) { return true }
             if answer.isOf(exchange) { return true }
         }
         // Nobody answered: Larder says so itself.
@@ -98,10 +119,22 @@ extension ReferenceRun {
             && answer.response.isProblem
     }
 
+    /// Whether the upstream was asked for what could have been answered, whatever Larder has taken in by now.
+    private func isNeedless(_ answer: CheckedAnswer) -> Bool {
+        guard !answer.ask.isForced, answer.request.tags.isEmpty, answer.ask.method == "GET" else { return false }
+        return World.possible(worlds).allSatisfy { world in
+            guard let document = world.documents[answer.key], document.isFresh, document.rivals.isEmpty else {
+                return false
+            }
+            return !world.isUntold(document.received) && world.composed(document) != nil
+        }
+    }
+
     /// Whether the answer is what a world has stored.
     private func isFromStore(_ answer: inout CheckedAnswer, in world: World, mayBeStale: Bool) -> Bool {
         (world.documents[answer.key]?.candidates ?? []).contains { document in
-            guard document.isFresh && !answer.ask.isForced || mayBeStale else { return false }
+            let isServed = document.isFresh || document.isServedStale
+            guard isServed && !answer.ask.isForced || mayBeStale else { return false }
             let own: [Alternatives] = [[document.received.body]]
             if answer.ask.isRaw { return answer.fits(own) }
             // Served as it came while its objects are being taken apart.
@@ -118,22 +151,11 @@ extension ReferenceRun {
         for exchange in exchanges where exchange.method == "GET" {
             guard let received = exchange.received, exchange.ending == .whole else { continue }
             if exchange.status == 200 || exchange.status == 404 { told(exchange, received) }
-            if exchange.status == 304, answer.renewedBy?.arrival == exchange.arrival { renewed(exchange, received) }
-        }
-    }
-
-    private func renewed(_ exchange: ReferenceExchange, _ received: Received) {
-        guard !exchange.isInvalidated else { return }
-        let moment = moment(of: exchange, age: received.age)
-        for index in worlds.indices {
-            if var document = worlds[index].documents[exchange.key] {
-                document = document.renewed(at: moment, isFresh: received.isFresh)
-                document.rivals = document.rivals.map {
-                    $0.renewed(at: moment, isFresh: received.isFresh || $0.isFresh)
-                }
-                worlds[index].documents[exchange.key] = document
+            if exchange.status == 304, answer.renewedBy?.arrival == exchange.arrival {
+                renewed(exchange, received)
+            } else if exchange.status == 304 {
+                mayBeRenewed(exchange, received)
             }
-            worlds[index].untold.append(.renewal(exchange.key, moment, isFresh: received.isFresh))
         }
     }
 
@@ -193,7 +215,6 @@ struct CheckedAnswer {
     var ask: Ask { request.ask }
     var key: Key { ask.key }
     var text: String { ReferenceRun.describe(.success(response)) }
-    var isFromUpstream: Bool { renewedBy == nil }
 
     init(request: ReferenceRun.Open, response: Response, tagged: [String: Set<String>]) {
         (self.request, self.response, self.tagged) = (request, response, tagged)
@@ -226,6 +247,7 @@ struct CheckedAnswer {
                 let bytes = Array(body.utf8)
                 let part = bytes[min(range.lowerBound, bytes.count)..<min(range.upperBound, bytes.count)]
                 let field = "bytes \(range.lowerBound)-\(range.lowerBound + part.count - 1)/\(bytes.count)"
+                if let tag = request.rangeTag, tagged[tag] != [body] { return false }
                 return response.body == Array(part) && response["Content-Range"] == field
             }
         case 416:

@@ -11,6 +11,8 @@ struct ReferenceExchange: Sendable {
     var ending = Plan.Ending.whole
     /// Whether a write to the same path was answered while this was on its way (law 10).
     var isInvalidated = false
+    /// Whether it named an ETag of Larder's own, which never goes upstream.
+    let hasOwnTag: Bool
     /// Whether its answer has been made up.
     var isMade = false
     /// The event with which its client had the answer.

@@ -19,18 +19,15 @@ extension ReferenceOrigin.State {
         let holdings = holdings(of: key.scope.principal, behind: isList ? plan.behind : 0)
         if let subject = key.page.subject, holdings[subject] == nil { return nil }
         let style = Style(number: plan.style)
-        let values = UpstreamValues(holdings: holdings, scope: key.scope, page: key.page, style: style)
+        var values = UpstreamValues(holdings: holdings, scope: key.scope, page: key.page, style: style)
+        values.slip = plan.slip
         let listed = key.page.listed(in: holdings)
         var renderer = Renderer(key.page, style, isDated: isDated, listed: listed, source: values)
         renderer.run()
         let body = renderer.pieces.map { $0[0] }.joined()
-        var plain = Renderer(
-            key.page,
-            Style(number: 0),
-            isDated: isDated,
-            listed: listed,
-            source: UpstreamValues(holdings: holdings, scope: key.scope, page: key.page, style: Style(number: 0))
-        )
+        var plainValues = UpstreamValues(holdings: holdings, scope: key.scope, page: key.page, style: Style(number: 0))
+        plainValues.slip = plan.slip
+        var plain = Renderer(key.page, Style(number: 0), isDated: isDated, listed: listed, source: plainValues)
         plain.run()
         let meaning = plain.pieces.map { $0[0] }.joined()
         let etag: String? =
@@ -39,6 +36,7 @@ extension ReferenceOrigin.State {
             case 2: "W/\"w\(hash(meaning + key.description))\""
             default: nil
             }
+        let (shown, slips) = values.everything(on: key.page, listed: listed, isDated: isDated)
         return Received(
             number: number,
             page: key.page,
@@ -46,10 +44,12 @@ extension ReferenceOrigin.State {
             style: style,
             isDated: isDated,
             listed: listed,
-            shown: values.everything(on: key.page, listed: listed, isDated: isDated),
+            shown: shown,
+            slips: slips,
             body: body,
             etag: etag,
             isFresh: plan.isFresh && plan.age < 3600,
+            isServedStale: !plan.isFresh && plan.isServedStale && plan.age < 3600,
             age: plan.age * 1_000_000
         )
     }
@@ -113,7 +113,9 @@ extension ReferenceOrigin.State {
 
     private func fields(_ received: Received, _ plan: Plan) -> FieldLines {
         var fields: FieldLines = [
-            "Cache-Control": plan.isFresh ? "max-age=3600" : "max-age=0", "Vary": "Accept-Language",
+            "Cache-Control": plan.isFresh
+                ? "max-age=3600" : plan.isServedStale ? "max-age=0, stale-while-revalidate=3600" : "max-age=0",
+            "Vary": "Accept-Language",
         ]
         if plan.age > 0 { fields.append("Age", "\(plan.age)") }
         if let etag = received.etag { fields.append("ETag", etag) }

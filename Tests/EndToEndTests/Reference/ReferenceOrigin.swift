@@ -18,10 +18,10 @@ final class ReferenceOrigin: Sendable {
     let state: Monitor<State>
     let origin: Origin
 
-    init(isDated: Bool) throws {
-        let state = Monitor(State(isDated: isDated))
+    init(_ setting: Setting) throws {
+        let state = Monitor(State(isDated: setting.isDated))
         for principal in Scope.principals {
-            state.withLock { $0.holdings[principal] = Holdings(of: principal) }
+            state.withLock { $0.holdings[principal] = Holdings(of: principal, bulk: setting.bulk) }
         }
         self.state = state
         origin = try Origin { Self.answer($0, state) }
@@ -29,6 +29,9 @@ final class ReferenceOrigin: Sendable {
 
     /// Changes something behind Larder's back.
     func change(_ principal: String, _ edit: Edit) { state.withLock { $0.apply(edit, principal) } }
+
+    /// Lets the answer to a request go, now or when it is asked for.
+    func letGo(_ step: Int) { state.withLock { $0.gates.removeValue(forKey: step) }?.open() }
 
     private static func answer(_ request: Origin.Request, _ state: Monitor<State>) -> Answer {
         guard let step = request["X-Step"].flatMap({ Int($0) }), let page = Page(target: request.target) else {
@@ -41,7 +44,10 @@ final class ReferenceOrigin: Sendable {
                     step: step,
                     method: request.method,
                     key: Key(page: page, scope: scope),
-                    arrival: state.now
+                    arrival: state.now,
+                    hasOwnTag: ["If-None-Match", "If-Range", "If-Match"].contains {
+                        request[$0]?.contains("\"larder-") == true
+                    }
                 )
             )
             return (state.exchanges.count - 1, state.plans[step]?.plan ?? Plan(), state.gates[step])

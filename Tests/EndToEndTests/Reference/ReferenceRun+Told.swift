@@ -7,7 +7,9 @@ extension ReferenceRun {
         let end = now
         lastWrite = end
         var paths = [ask.page.path]
-        if told == nil || ask.method == "POST" || ask.method == "DELETE", let parent = ask.page.parent {
+        let isDeleted = ask.method == "DELETE" && ending == .empty
+        // How a deletion shows in lists is the model's to say.
+        if isDeleted ? setting.onDelete == .stale : told == nil || ask.method == "POST", let parent = ask.page.parent {
             paths.append(parent)
         }
         if let location { paths.append(location) }
@@ -23,7 +25,6 @@ extension ReferenceRun {
                 worlds[index].untold = [.answer(told, Moment(start: start, end: end, kind: .write), isDocument: false)]
                 worlds[index].settle()
             }
-            let isDeleted = ask.method == "DELETE" && ending == .empty
             for principal in Scope.principals {
                 for language in Scope.languages {
                     let scope = Scope(principal: principal, language: language)
@@ -50,9 +51,36 @@ extension ReferenceRun {
             }
         }
         for index in worlds.indices {
-            worlds[index].documents[key] = Document(received: received, isFresh: received.isFresh, moment: moment)
+            worlds[index].documents[key] = Document(received, at: moment)
                 .replacing(worlds[index].documents[key], overlaps: overlaps)
             worlds[index].untold.append(.answer(received, moment, isDocument: true, overlaps: overlaps))
+        }
+    }
+
+    /// Notes that a stored answer was found to hold.
+    func renewed(_ exchange: ReferenceExchange, _ received: Received) {
+        guard !exchange.isInvalidated else { return }
+        let moment = moment(of: exchange, age: received.age)
+        for index in worlds.indices { worlds[index].renew(exchange.key, at: moment, by: received) }
+    }
+
+    /// Notes that the upstream found the client's own condition to hold: so does the stored answer, if that was the one.
+    func mayBeRenewed(_ exchange: ReferenceExchange, _ received: Received) {
+        guard !exchange.isInvalidated else { return }
+        let moment = moment(of: exchange, age: received.age)
+        worlds = worlds.flatMap { world in
+            guard let document = world.documents[exchange.key], document.received.etag == received.etag else {
+                return [world]
+            }
+            var renewed = world
+            renewed.renew(exchange.key, at: moment, by: received)
+            // What has not been taken in yet may have shown it to be of another time.
+            guard world.untold.isEmpty else {
+                lines += 1
+                renewed.line = lines
+                return [world, renewed]
+            }
+            return [world.isClean(document) ? renewed : world]
         }
     }
 

@@ -20,20 +20,29 @@ final class ReferenceRun {
         let sent: Int
         /// What was known of the last write when it was sent: no flight begun before may answer it (law 10).
         let lastWrite: Int
-        /// The ETags it named.
+        /// The ETags it named, to be told of nothing that it has, or to be given a part of that alone.
         let tags: [String]
+        var rangeTag: String?
+        /// What may have been stored of it then.
+        var known: [Document] = []
     }
 
     /// What was counted, so that a run that shows nothing is noticed.
-    struct Figures {
+    struct Figures: Sendable {
         var answers = 0
         var hits = 0
         var composed = 0
         var revalidated = 0
         var collapsed = 0
+        /// Histories that ended where the upstream seemed to disagree with itself.
+        var excused = 0
+        /// Documents of which streams told to the end.
+        var followed = 0
+        /// Misses of what Larder could have answered.
+        var needless = 0
     }
 
-    let setting: History.Setting
+    let setting: Setting
     let reference: ReferenceOrigin
     let larder: Larder
     var worlds: [World]
@@ -42,56 +51,19 @@ final class ReferenceRun {
     /// The bodies that were got under each ETag, by what was asked for.
     var tagged: [Key: [String: Set<String>]] = [:]
     var figures = Figures()
-    private var idle: Client?
+    /// Numbers the accounts of what there is that what happened leaves open.
+    var lines = 0
+    /// What could not be asked for again behind a stale answer.
+    var failedRefreshes: Set<Key> = []
+    /// A connection that nothing is asked on at the moment.
+    var idle: Client?
+    private var settler: Client?
 
-    init(_ setting: History.Setting) throws {
+    init(_ setting: Setting) throws {
         self.setting = setting
-        reference = try ReferenceOrigin(isDated: setting.isDated)
-        larder = try Larder(reference.origin, config: Self.config(reference.origin, setting))
-        worlds = [World(isDated: setting.isDated, lag: setting.lag)]
-    }
-
-    static func config(_ origin: Origin, _ setting: History.Setting) -> String {
-        """
-        store: { maximum_size: \(setting.disk) }
-        memory: { maximum_size: \(setting.memory) }
-        upstreams:
-          tracker:
-            url: \(origin.url)
-            prefix: /api
-            lag: \(setting.hasLag ? "1h" : "0s")
-          settling:
-            url: \(origin.url)
-            prefix: /settling
-            lag: \(setting.hasLag ? "1h" : "0s")
-        models:
-          User:
-            identity: id
-            properties: { login: login, name: name, karma: karma }
-          Label: { identity: id, share: all }
-          Issue:
-            identity: id
-            \(setting.isDated ? "modified: updated" : "")
-            properties:
-              title: title
-              state: state
-              points: points
-              body: body
-              updated: updated
-              user: { from: user, model: User }
-              labels: { from: labels, models: Label }
-              watchers: { from: watchers, keyed: User }
-            local: [score]
-        routes:
-          - { path: "users", model: [User] }
-          - { path: "users/{id:#}", model: User, object: { id: id } }
-          - { path: "labels", model: [Label] }
-          - { path: "labels/{id:#}", model: Label, object: { id: id } }
-          - { path: "issues", model: [Issue], root: items }
-          - { path: "issues", method: POST, model: Issue }
-          - { path: "issues/{id:#}", model: Issue, object: { id: id } }
-          - { path: "search", model: [Issue], root: items }
-        """
+        reference = try ReferenceOrigin(setting)
+        larder = try Larder(reference.origin, config: setting.config(reference.origin))
+        worlds = [World(setting)]
     }
 
     // MARK: Steps
@@ -103,6 +75,7 @@ final class ReferenceRun {
             open.removeAll { $0.ask.number == late.ask.number }
             try conclude(late)
         }
+        try takeRefreshes()
         tick()
         switch step {
         case .ask(let ask): try send(ask)
@@ -112,9 +85,9 @@ final class ReferenceRun {
         case .restart:
             try finishAll()
             try settle()
-            idle = nil
+            (idle, settler) = (nil, nil)
             larder.terminate()
-            for index in worlds.indices { worlds[index].forgetUnknown() }
+            forgetMarks()
             try larder.start()
         case .kill: try kill()
         case .clean: try clean()
@@ -134,7 +107,9 @@ final class ReferenceRun {
     /// Has Larder take in everything that it was told: what it stores it stores in one sequence, and a write to another
     /// upstream is answered only when it is stored.
     func settle() throws {
-        let answer = try larder.request("POST", "/settling/now", body: "")
+        let client = try settler ?? larder.client()
+        settler = client
+        let answer = try client.request("POST", "/settling/now", body: "")
         guard answer.status == 204 else {
             throw Violation("a write that has nothing to do with it was answered \(answer.status)")
         }
@@ -145,16 +120,17 @@ final class ReferenceRun {
     private func kill() throws {
         // Too many accounts of what there is would make anything allowed.
         if worlds.count > 6 { try settle() }
-        idle = nil
+        (idle, settler) = (nil, nil)
         larder.kill()
         let dead = open
         open = []
         for request in dead { abandon(request) }
         // What had not been stored yet may be lost, and in the order of its arrival.
         var survivors: [World] = []
-        for (line, world) in World.possible(worlds).enumerated() {
+        for world in World.possible(worlds) {
             var world = world
-            world.line = line
+            lines += 1
+            world.line = lines
             world.untold = []
             world.documents = world.onDisk
             survivors.append(world)
@@ -162,14 +138,19 @@ final class ReferenceRun {
         worlds = survivors
         // A write whose answer never came counts as one that happened (law 10).
         for request in dead where request.ask.isWrite { wrote(request.ask, .lost) }
-        for index in worlds.indices { worlds[index].forgetUnknown() }
+        forgetMarks()
         try larder.start()
+    }
+
+    /// The process has ended, and with it what it had noted of objects that no document needs it for.
+    private func forgetMarks() {
+        worlds = World.possible(worlds.flatMap { $0.withoutMarks })
     }
 
     /// Lets a held answer go to nobody.
     private func abandon(_ request: Open) {
         let number = request.ask.number
-        reference.state.withLock { $0.gates[number] }?.open()
+        reference.letGo(number)
         reference.state.wait { state in state.exchanges.allSatisfy { $0.step != number || $0.isMade } }
         reference.state.withLock { state in
             for index in state.exchanges.indices where state.exchanges[index].step == number {
@@ -181,142 +162,9 @@ final class ReferenceRun {
     private func clean() throws {
         let answer = try larder.admin("POST", "/clean", body: #"{"all":true}"#)
         guard answer.status == 200 else { throw Violation("clean was answered \(answer.status): \(answer.text)") }
-        worlds = [World(isDated: setting.isDated, lag: setting.lag)]
+        worlds = [World(setting)]
         reference.state.withLock { state in
             for index in state.exchanges.indices { state.exchanges[index].isInvalidated = true }
         }
-    }
-
-    // MARK: Requests
-
-    private func send(_ ask: Ask) throws {
-        let tags = ask.isConditional ? (tagged[ask.key]?.keys.sorted() ?? []) : []
-        let gate = Gate()
-        reference.state.withLock { state in
-            state.plans[ask.number] = (ask.plan, ask.edit)
-            if ask.plan.isHeld { state.gates[ask.number] = gate }
-        }
-        // A write joins nobody.
-        let isShared = !ask.isWrite && open.contains { $0.ask.key == ask.key }
-        let mayWait = ask.plan.isHeld || isShared
-        let client = try mayWait ? larder.client() : idle ?? larder.client()
-        idle = nil
-        let request = Open(ask: ask, client: client, sent: now, lastWrite: lastWrite, tags: tags)
-        do {
-            try client.send(
-                Client.message(
-                    ask.method,
-                    "/api\(ask.page.target)",
-                    fields(ask, tags),
-                    body: ask.isWrite ? Array("{}".utf8) : nil,
-                    host: "127.0.0.1:\(larder.port)"
-                )
-            )
-        } catch { throw Violation("Larder took no request: \(error)") }
-        if mayWait, !isAnswered(request, waitsAtMost: ask.plan.isHeld ? nil : 25) { return open.append(request) }
-        try conclude(request)
-    }
-
-    private func fields(_ ask: Ask, _ tags: [String]) -> FieldLines {
-        var fields: FieldLines = ["X-Step": "\(ask.number)"]
-        if !ask.scope.principal.isEmpty { fields.append("Authorization", ask.scope.principal) }
-        if !ask.scope.language.isEmpty { fields.append("Accept-Language", ask.scope.language) }
-        if ask.isForced { fields.append("Cache-Control", "no-cache") }
-        if ask.isRaw { fields.append("Larder-View", "raw") }
-        if !tags.isEmpty { fields.append("If-None-Match", tags.joined(separator: ", ")) }
-        if let range = ask.range { fields.append("Range", "bytes=\(range.lowerBound)-\(range.upperBound - 1)") }
-        return fields
-    }
-
-    /// Waits until there is an answer, or the upstream has the request and holds its answer.
-    ///
-    /// - Parameter limit: milliseconds, after which it is taken to wait for another one's answer.
-    private func isAnswered(_ request: Open, waitsAtMost limit: Int?) -> Bool {
-        let isShared = !request.ask.isWrite && open.contains { $0.ask.key == request.ask.key }
-        var rest = limit ?? (isShared ? 25 : 20_000)
-        while rest > 0 {
-            if request.client.socket.isReadable(within: 1) { return true }
-            let hasArrived = hasArrived(request.ask)
-            if hasArrived, request.ask.plan.isHeld { return false }
-            // Asked for itself: nothing keeps its answer back.
-            if !hasArrived { rest -= 1 }
-        }
-        return false
-    }
-
-    private func finish(_ number: Int) throws {
-        guard let index = open.firstIndex(where: { $0.ask.number == number }) else { return }
-        let leader = open.remove(at: index)
-        reference.state.withLock { $0.gates[number] }?.open()
-        let waitsForOther =
-            !hasArrived(leader.ask) && open.contains { $0.ask.key == leader.ask.key && hasArrived($0.ask) }
-        if waitsForOther, !leader.client.socket.isReadable(within: 5) {
-            // Waits for another one's answer, which is held itself.
-            return open.append(leader)
-        }
-        try conclude(leader)
-        try concludeFollowers(of: leader.ask.key)
-    }
-
-    /// Those who waited for the same answer.
-    private func concludeFollowers(of key: Key) throws {
-        for follower in open where follower.ask.key == key {
-            if hasArrived(follower.ask), follower.ask.plan.isHeld { continue }
-            let isLast = !open.contains {
-                $0.ask.key == key && $0.ask.number != follower.ask.number && hasArrived($0.ask)
-            }
-            if isLast {
-                reference.state.withLock { $0.gates[follower.ask.number] }?.open()
-            } else if !follower.client.socket.isReadable(within: 20) {
-                continue
-            }
-            open.removeAll { $0.ask.number == follower.ask.number }
-            try conclude(follower)
-        }
-    }
-
-    /// Lets all held answers go, in the order in which they were asked for.
-    func finishAll() throws {
-        while let next = open.first(where: { hasArrived($0.ask) }) ?? open.first {
-            tick()
-            if hasArrived(next.ask) {
-                try finish(next.ask.number)
-            } else {
-                open.removeAll { $0.ask.number == next.ask.number }
-                reference.state.withLock { $0.gates[next.ask.number] }?.open()
-                try conclude(next)
-            }
-        }
-    }
-
-    /// Whether a request has reached the upstream.
-    private func hasArrived(_ ask: Ask) -> Bool {
-        reference.state.withLock { state in state.exchanges.contains { $0.step == ask.number } }
-    }
-
-    /// Takes an answer, checks it, and notes what Larder was told with it.
-    private func conclude(_ request: Open) throws {
-        let response = Result { try request.client.response(to: request.ask.method) }
-        tick()
-        if case .success = response { idle = request.client }
-        figures.answers += 1
-        let exchanges = reference.state.withLock { state in
-            let own = state.exchanges.indices.filter { state.exchanges[$0].step == request.ask.number }
-            for index in own { state.exchanges[index].endedAt = state.now }
-            return own.map { state.exchanges[$0] }
-        }
-        if request.ask.isWrite {
-            try check(write: request.ask, exchanges, response)
-        } else {
-            try check(read: request, exchanges, response)
-        }
-    }
-}
-
-extension Socket {
-    /// Whether there is something to read, or will be within so many milliseconds.
-    func isReadable(within milliseconds: Int32) -> Bool {
-        var wanted = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
-        return poll(&wanted, 1, milliseconds) > 0
     }
 }

@@ -39,17 +39,26 @@ typealias Alternatives = [String]
 /// answer showed and what became known since.
 protocol ValueSource {
     /// The spellings that a member may have; empty where it cannot be known (law 6).
-    func spellings(_ member: String, of ref: Ref, isStranger: Bool) -> Alternatives
+    func spellings(_ member: String, of ref: Ref, isStranger: Bool, at place: String) -> Alternatives
     /// Where a relation leads now.
     func relation(_ member: String, of ref: Ref) -> Datum
     /// Where it led in the answer that gave the shape.
     func pinned(_ member: String, of ref: Ref) -> Datum
-    /// Whether the answer may still show an object that it showed.
-    func isCurrent(_ ref: Ref) -> Bool
+    /// What becomes of an object that the answer showed.
+    func fate(of ref: Ref) -> Fate
 }
 
 extension ValueSource {
-    func isCurrent(_ ref: Ref) -> Bool { true }
+    func fate(of ref: Ref) -> Fate { .shown }
+}
+
+/// What becomes of an object in an answer that showed it.
+enum Fate: Hashable, Sendable {
+    case shown
+    /// Nobody knows how it is now: the answer is to be asked for again.
+    case stale
+    /// It is gone, and leaves the list that it stands in.
+    case removed
 }
 
 /// Writes a page in a style.
@@ -72,7 +81,7 @@ struct Renderer<Source: ValueSource> {
     mutating func run() {
         let shape = page.shape(dated: isDated)
         if let subject = page.subject { return object(subject, shape, isStranger: false, depth: 0) }
-        let refs = listed.map { Ref(kind: page.kind, id: $0) }
+        let refs = listed.map { Ref(kind: page.kind, id: $0) }.filter { source.fate(of: $0) != .removed }
         switch page {
         case .users, .labels:
             list(refs, depth: 0) { $0.object($1, shape, isStranger: false, depth: 1) }
@@ -87,22 +96,23 @@ struct Renderer<Source: ValueSource> {
 
     // MARK: Objects
 
-    private mutating func object(_ ref: Ref, _ shape: [Field], isStranger: Bool, depth: Int) {
-        if !isStranger, !source.isCurrent(ref) { isKnown = false }
+    private mutating func object(_ ref: Ref, _ shape: [Field], isStranger: Bool, at place: String = "", depth: Int) {
+        // What leaves its list never comes here; elsewhere nothing can be left out.
+        if !isStranger, source.fate(of: ref) != .shown { isKnown = false }
         let turn = style.rotation % shape.count
         let fields = shape[turn...] + shape[..<turn]
         write("{")
         for (index, field) in fields.enumerated() {
             write((index > 0 ? "," : "") + line(depth + 1) + style.name(field.name) + colon)
-            value(field, of: ref, isStranger: isStranger, depth: depth + 1)
+            value(field, of: ref, isStranger: isStranger, at: place, depth: depth + 1)
         }
         write(line(depth) + "}")
     }
 
-    private mutating func value(_ field: Field, of ref: Ref, isStranger: Bool, depth: Int) {
+    private mutating func value(_ field: Field, of ref: Ref, isStranger: Bool, at place: String, depth: Int) {
         switch field {
         case .id: write("\(ref.id)")
-        case .plain(let member): choose(source.spellings(member, of: ref, isStranger: isStranger))
+        case .plain(let member): choose(source.spellings(member, of: ref, isStranger: isStranger, at: place))
         case .bare(let member):
             let (now, pinned) = (source.relation(member, of: ref), source.pinned(member, of: ref))
             // Nothing says whether in the place of null an identity or an object would stand.
@@ -112,15 +122,17 @@ struct Renderer<Source: ValueSource> {
             let (now, pinned) = (source.relation(member, of: ref), source.pinned(member, of: ref))
             guard let id = now.one else { return write("null") }
             if pinned.one == nil { isKnown = false }
-            object(Ref(kind: .user, id: id), shape, isStranger: pinned.one != id, depth: depth)
+            let related = Ref(kind: .user, id: id)
+            object(related, shape, isStranger: pinned.one != id, at: ref.place(field), depth: depth)
         case .many(let member, let shape):
             let (now, pinned) = (source.relation(member, of: ref).many, source.pinned(member, of: ref).many)
             if pinned.isEmpty, !now.isEmpty { isKnown = false }
             list(now.map { Ref(kind: .label, id: $0) }, depth: depth) {
-                $0.object($1, shape, isStranger: !pinned.contains($1.id), depth: depth + 1)
+                $0.object($1, shape, isStranger: !pinned.contains($1.id), at: ref.place(field), depth: depth + 1)
             }
         case .keyed(let member, let shape):
-            keyed(source.relation(member, of: ref).keyed, pinned: source.pinned(member, of: ref).keyed, shape, depth)
+            let (now, pinned) = (source.relation(member, of: ref).keyed, source.pinned(member, of: ref).keyed)
+            keyed(now, pinned: pinned, shape, depth) { ref.place(field, $0) }
         }
     }
 
@@ -134,13 +146,20 @@ struct Renderer<Source: ValueSource> {
         write(line(depth) + "]")
     }
 
-    private mutating func keyed(_ now: [String: Int], pinned: [String: Int], _ shape: [Field], _ depth: Int) {
+    private mutating func keyed(
+        _ now: [String: Int],
+        pinned: [String: Int],
+        _ shape: [Field],
+        _ depth: Int,
+        place: (String) -> String
+    ) {
         guard !now.isEmpty else { return write("{}") }
         if pinned.isEmpty { isKnown = false }
         write("{")
         for (index, (key, id)) in now.sorted(by: { $0.key < $1.key }).enumerated() {
             write((index > 0 ? "," : "") + line(depth + 1) + "\"\(key)\"" + colon)
-            object(Ref(kind: .user, id: id), shape, isStranger: pinned[key] != id, depth: depth + 1)
+            let related = Ref(kind: .user, id: id)
+            object(related, shape, isStranger: pinned[key] != id, at: place(key), depth: depth + 1)
         }
         write(line(depth) + "}")
     }

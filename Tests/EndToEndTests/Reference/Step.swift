@@ -12,6 +12,8 @@ struct Ask: Hashable, Sendable {
     var isConditional = false
     var isRaw = false
     var range: Range<Int>?
+    /// The range is wanted only of a body that the client has a tag of.
+    var isIfRange = false
 
     var key: Key { Key(page: page, scope: scope) }
     var isWrite: Bool { edit != nil }
@@ -38,6 +40,10 @@ enum StepKind: String, CaseIterable, Sendable {
     case read, forcedRead, conditionalRead, head, range, raw, heldRead
     case brokenRead, laggingList, agedAnswer, staleAnswer
     case write, heldWrite, silentWrite, lostWrite, failedWrite, create, delete
+    /// What a list shows changes while the upstream is asked whether the list holds.
+    case overtakenRead
+    /// What a list shows is deleted.
+    case shrinkingList
     case change, changeOfStructure, creationBehind, deletionBehind
     case settle, restart, kill, clean
 
@@ -66,6 +72,7 @@ extension Ask: CustomStringConvertible {
         if isConditional { text += ", If-None-Match" }
         if isRaw { text += ", raw" }
         if let range { text += ", bytes=\(range.lowerBound)-\(range.upperBound - 1)" }
+        if isIfRange { text += ", If-Range" }
         if let edit { text += ": \(edit)" }
         return text + "; if asked, the upstream \(plan)"
     }
@@ -93,7 +100,8 @@ extension Plan: CustomStringConvertible {
         }
         if isHeld { parts.append(isMadeLate ? "when finished" : "later, with what is there now") }
         if behind > 0 { parts.append("\(behind) changes behind") }
-        if !isFresh { parts.append("stale") }
+        if !isFresh { parts.append(isServedStale ? "stale-while-revalidate" : "stale") }
+        if let slip { parts.append("shows another \(slip.member) of \(slip.ref) in some places") }
         if age > 0 { parts.append("Age \(age)") }
         parts.append("style \(style), " + ["no ETag", "strong ETag", "weak ETag"][tag])
         return parts.joined(separator: ", ")

@@ -20,14 +20,17 @@ extension ReferenceRun {
         for page in Page.everything where page.subject == nil {
             number += 1
             let ask = Ask(number: number, page: page, scope: scope)
-            let before = worlds.compactMap { $0.documents[ask.key]?.received }
+            // Where several may have stayed, the model does not know which one it is.
+            let documents = worlds.compactMap { $0.documents[ask.key] }
+            guard documents.allSatisfy(\.rivals.isEmpty) else { continue }
+            let before = documents.map(\.received)
             let answer = try larder.get("/api\(page.target)", ["X-Step": "\(number)", "Authorization": "a"])
             guard answer.isHit, let received = before.first, before.allSatisfy({ $0.number == received.number }) else {
                 continue
             }
             let isThere = received.listed.allSatisfy { holdings[Ref(kind: page.kind, id: $0)] != nil }
             guard isThere else { continue }
-            let source = ValuesNow(received: received, holdings: holdings)
+            let source = ValuesNow(received: received, holdings: holdings, setting: setting)
             var renderer = Renderer(
                 page,
                 received.style,
@@ -51,10 +54,11 @@ extension ReferenceRun {
 private struct ValuesNow: ValueSource {
     let received: Received
     let holdings: Holdings
+    let setting: Setting
 
-    func spellings(_ member: String, of ref: Ref, isStranger: Bool) -> Alternatives {
-        let own = received.shown[ref]?[member]
-        if let own, Kind.undeclared.contains(member) { return [own.spelling] }
+    func spellings(_ member: String, of ref: Ref, isStranger: Bool, at place: String) -> Alternatives {
+        let own = received.shown(member, of: ref, at: place)
+        if let own, setting.undeclared.contains(member) { return [own.spelling] }
         let datum = holdings[ref]?[member] ?? .null
         if let own, own.datum == datum, !isStranger { return [own.spelling] }
         return Set((0..<12).map { Style(number: $0).spell(datum) }).sorted { $0.utf8.count > $1.utf8.count }

@@ -4,8 +4,10 @@ struct UpstreamValues: ValueSource {
     let scope: Scope
     let page: Page
     let style: Style
+    var slip: Slip?
 
-    private func datum(_ member: String, of ref: Ref) -> Datum {
+    private func datum(_ member: String, of ref: Ref, at place: String = "") -> Datum {
+        if let slip, slip.applies(to: member, of: ref, at: place) { return .text("slip \(slip.number)") }
         if member == "score" {
             guard case .search(let query) = page else { return .null }
             return .number(ref.id + query)
@@ -17,36 +19,58 @@ struct UpstreamValues: ValueSource {
         return .text("\(text) (\(scope.language))")
     }
 
-    func spellings(_ member: String, of ref: Ref, isStranger: Bool) -> Alternatives {
-        [style.spell(datum(member, of: ref))]
+    func spellings(_ member: String, of ref: Ref, isStranger: Bool, at place: String) -> Alternatives {
+        [style.spell(datum(member, of: ref, at: place))]
     }
 
     func relation(_ member: String, of ref: Ref) -> Datum { datum(member, of: ref) }
     func pinned(_ member: String, of ref: Ref) -> Datum { datum(member, of: ref) }
 
-    /// Every member of every object that a page shows.
-    func everything(on page: Page, listed: [Int], isDated: Bool) -> [Ref: [String: Shown]] {
-        var shown: [Ref: [String: Shown]] = [:]
+    /// Every member of every object that a page shows, and those on which it disagrees with itself, by place.
+    func everything(on page: Page, listed: [Int], isDated: Bool) -> (shown: [Ref: [String: Shown]], slips: Slips) {
+        var (shown, slips): ([Ref: [String: Shown]], Slips) = ([:], [:])
         let roots = page.subject.map { [$0] } ?? listed.map { Ref(kind: page.kind, id: $0) }
-        for ref in roots { note(ref, page.shape(dated: isDated), &shown) }
-        return shown
+        for ref in roots { note(ref, page.shape(dated: isDated), at: "", &shown, &slips) }
+        return (shown, slips.filter { Set($0.value.values.map(\.datum)).count > 1 })
     }
 
-    private func note(_ ref: Ref, _ shape: [Field], _ shown: inout [Ref: [String: Shown]]) {
+    private func note(
+        _ ref: Ref,
+        _ shape: [Field],
+        at place: String,
+        _ shown: inout [Ref: [String: Shown]],
+        _ slips: inout Slips
+    ) {
         if shown[ref] == nil { shown[ref] = [:] }
         for field in shape {
-            let datum = datum(field.name, of: ref)
+            let datum = datum(field.name, of: ref, at: place)
             switch field {
             case .id: continue
-            case .plain: shown[ref]?[field.name] = Shown(datum: datum, spelling: style.spell(datum))
+            case .plain:
+                let value = Shown(datum: datum, spelling: style.spell(datum))
+                shown[ref]?[field.name] = value
+                if let slip, slip.ref == ref, slip.member == field.name { slips[slip, default: [:]][place] = value }
             case .bare, .one, .many, .keyed: shown[ref]?[field.name] = Shown(datum: datum, spelling: "")
             }
             switch field {
-            case .one(_, let inner): if let id = datum.one { note(Ref(kind: .user, id: id), inner, &shown) }
-            case .many(_, let inner): for id in datum.many { note(Ref(kind: .label, id: id), inner, &shown) }
-            case .keyed(_, let inner): for id in datum.keyed.values { note(Ref(kind: .user, id: id), inner, &shown) }
+            case .one(_, let inner):
+                if let id = datum.one { note(Ref(kind: .user, id: id), inner, at: ref.place(field), &shown, &slips) }
+            case .many(_, let inner):
+                for id in datum.many { note(Ref(kind: .label, id: id), inner, at: ref.place(field), &shown, &slips) }
+            case .keyed(_, let inner):
+                for (key, id) in datum.keyed {
+                    note(Ref(kind: .user, id: id), inner, at: ref.place(field, key), &shown, &slips)
+                }
             case .id, .plain, .bare: continue
             }
         }
     }
+}
+
+/// What an answer that disagrees with itself shows of a member, by place.
+typealias Slips = [Slip: [String: Shown]]
+
+extension Ref {
+    /// Where the object stands that a field of this one leads to.
+    func place(_ field: Field, _ key: String = "") -> String { "\(self).\(field.name)\(key)" }
 }

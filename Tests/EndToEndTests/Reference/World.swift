@@ -1,86 +1,10 @@
-/// An answer as the upstream gave it.
-final class Received: Sendable {
-    /// Its number among all answers of the history.
-    let number: Int
-    let page: Page
-    let scope: Scope
-    let style: Style
-    let isDated: Bool
-    let listed: [Int]
-    /// Every member of every object as it shows it.
-    let shown: [Ref: [String: Shown]]
-    let body: String
-    let etag: String?
-    /// Whether it may be used without asking for as long as the history takes.
-    let isFresh: Bool
-    /// How long before it was asked for it was made, in microseconds.
-    let age: Int
-    /// Whether it tells of objects at all.
-    let hasObjects: Bool
-
-    init(
-        number: Int,
-        page: Page,
-        scope: Scope,
-        style: Style,
-        isDated: Bool,
-        listed: [Int],
-        shown: [Ref: [String: Shown]],
-        body: String,
-        etag: String?,
-        isFresh: Bool,
-        age: Int,
-        hasObjects: Bool = true
-    ) {
-        (self.number, self.page, self.scope, self.style, self.isDated) = (number, page, scope, style, isDated)
-        (self.listed, self.shown, self.body, self.etag) = (listed, shown, body, etag)
-        (self.isFresh, self.age, self.hasObjects) = (isFresh, age, hasObjects)
-    }
-}
-
-/// One thing that Larder may know: a page, for one principal, in one representation.
-struct Key: Hashable, Sendable, CustomStringConvertible {
-    let page: Page
-    let scope: Scope
-
-    var description: String { "\(page.target) of \(scope)" }
-}
-
-/// A stored answer and what has become of it.
-struct Document {
-    let received: Received
-    var isFresh: Bool
-    /// When it was observed, or last found to hold.
-    var moment: Moment
-    /// Answers to the same question that were on their way together with this one: none is newer, any may have stayed.
-    var rivals: [Document] = []
-
-    var candidates: [Document] { [self] + rivals }
-
-    /// This one in the place of another, which it may have overlapped with.
-    func replacing(_ other: Document?, overlaps: Bool) -> Document {
-        var document = self
-        if overlaps, let other { document.rivals = other.candidates }
-        return document
-    }
-
-    /// This one, found to hold at a later moment.
-    func renewed(at later: Moment, isFresh: Bool) -> Document {
-        var document = self
-        document.isFresh = isFresh
-        document.moment.start = max(moment.start, later.start)
-        document.moment.end = max(moment.end, later.end)
-        return document
-    }
-}
-
 /// Something told that Larder may not have taken in yet.
 ///
 /// An answer is passed on before its objects are stored; they are stored in the order in which the answers ended.
 enum Telling {
     case answer(Received, Moment, isDocument: Bool, overlaps: Bool = false)
     /// A 304: the document is as it was.
-    case renewal(Key, Moment, isFresh: Bool)
+    case renewal(Key, Moment, by: Received)
 }
 
 /// One account of what Larder knows.
@@ -97,13 +21,9 @@ struct World {
     /// Which of the accounts that crashes have left it is.
     var line = 0
 
-    let isDated: Bool
-    let lag: Int
+    let setting: Setting
 
-    init(isDated: Bool, lag: Int) {
-        self.isDated = isDated
-        self.lag = lag
-    }
+    init(_ setting: Setting) { self.setting = setting }
 
     /// This world, and those that differ from it in what has been taken in by now.
     var possible: [World] {
@@ -140,12 +60,18 @@ struct World {
 
     /// Notes what is known of an object without its having been shown.
     mutating func mark(_ ref: Ref, of scope: Scope, _ mark: Mark) {
-        knowledge[scope, default: Knowledge(isDated: isDated, lag: lag)].mark(ref, mark)
+        knowledge[scope, default: Knowledge(setting)].mark(ref, mark)
     }
 
-    /// The process has ended.
-    mutating func forgetUnknown() {
-        for scope in knowledge.keys { knowledge[scope]?.forgetUnknown() }
+    /// What this may be once the process has ended: marks of objects that were never shown are gone, others may be.
+    var withoutMarks: [World] {
+        var (known, needed) = (self, self)
+        for scope in knowledge.keys {
+            let documents = onDisk.filter { $0.key.scope == scope }.values.flatMap(\.candidates)
+            known.knowledge[scope]?.forgetMarks(neededBy: nil)
+            needed.knowledge[scope]?.forgetMarks(neededBy: documents)
+        }
+        return [known, needed]
     }
 
     /// Everything that was told is known.
@@ -155,20 +81,20 @@ struct World {
         switch untold.removeFirst() {
         case .answer(let received, let moment, let isDocument, let overlaps):
             if received.hasObjects {
-                knowledge[received.scope, default: Knowledge(isDated: isDated, lag: lag)]
-                    .take(received.number, received.shown, at: moment, oldest: moment.start)
+                knowledge[received.scope, default: Knowledge(setting)]
+                    .take(received.number, received.told, at: moment, oldest: moment.start)
             }
             if isDocument {
                 let key = Key(page: received.page, scope: received.scope)
-                onDisk[key] = Document(received: received, isFresh: received.isFresh, moment: moment)
+                onDisk[key] = Document(received, at: moment)
                     .replacing(onDisk[key], overlaps: overlaps)
             }
-        case .renewal(let key, let moment, let isFresh):
+        case .renewal(let key, let moment, let answer):
             guard let document = onDisk[key], isClean(document) else { return }
-            onDisk[key] = document.renewed(at: moment, isFresh: isFresh)
+            onDisk[key] = document.renewed(at: moment, by: answer)
             guard document.received.hasObjects else { return }
-            knowledge[key.scope, default: Knowledge(isDated: isDated, lag: lag)]
-                .take(document.received.number, document.received.shown, at: moment, oldest: moment.start)
+            knowledge[key.scope, default: Knowledge(setting)]
+                .take(document.received.number, document.received.told, at: moment, oldest: moment.start)
         }
     }
 
@@ -178,6 +104,20 @@ struct World {
             guard case .answer(let answer, _, _, _) = telling else { return false }
             return answer.number == received.number
         }
+    }
+
+    /// Gives a stored answer a new time.
+    mutating func renew(_ key: Key, at moment: Moment, by received: Received) {
+        if var document = documents[key] {
+            document = document.renewed(at: moment, by: received)
+            document.rivals = document.rivals.map {
+                var rival = $0.renewed(at: moment, by: received)
+                rival.isFresh = rival.isFresh || $0.isFresh
+                return rival
+            }
+            documents[key] = document
+        }
+        untold.append(.renewal(key, moment, by: received))
     }
 
     // MARK: What may be answered
@@ -191,7 +131,7 @@ struct World {
         let source = NewestValues(
             received: received,
             moment: document.moment,
-            knowledge: knowledge[received.scope]
+            knowledge: knowledge[received.scope] ?? Knowledge(setting)
         )
         var renderer = Renderer(
             received.page,
@@ -208,43 +148,4 @@ struct World {
     func isClean(_ document: Document) -> Bool {
         composed(document) == [[document.received.body]]
     }
-}
-
-/// The values of a stored answer, each at its newest.
-struct NewestValues: ValueSource {
-    let received: Received
-    let moment: Moment
-    let knowledge: Knowledge?
-
-    /// What a write may have changed since, or what is gone, is not shown as if nothing had happened (law 10).
-    func isCurrent(_ ref: Ref) -> Bool { knowledge?.isCurrent(ref, at: moment) ?? true }
-
-    func spellings(_ member: String, of ref: Ref, isStranger: Bool) -> Alternatives {
-        if isStranger { return strange(member, of: ref) }
-        guard let own = received.shown[ref]?[member] else {
-            preconditionFailure("\(received.page) never showed \(ref)")
-        }
-        // Only declared members move (law 5).
-        guard !Kind.undeclared.contains(member),
-            case .value(let datum, let spellings)? = knowledge?.newest(member, of: ref)
-        else { return [own.spelling] }
-        // What is merely spelled differently changes nothing (law 7).
-        return datum == own.datum ? [own.spelling] : spellings.sorted()
-    }
-
-    /// An object that the answer did not show there: all of it must be known (law 6).
-    private func strange(_ member: String, of ref: Ref) -> Alternatives {
-        guard !Kind.undeclared.contains(member), case .value(_, let spellings)? = knowledge?.newest(member, of: ref)
-        else {
-            return []
-        }
-        return spellings.sorted()
-    }
-
-    func relation(_ member: String, of ref: Ref) -> Datum {
-        guard case .value(let datum, _)? = knowledge?.newest(member, of: ref) else { return pinned(member, of: ref) }
-        return datum
-    }
-
-    func pinned(_ member: String, of ref: Ref) -> Datum { received.shown[ref]?[member]?.datum ?? .null }
 }

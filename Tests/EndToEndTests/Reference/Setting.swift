@@ -1,0 +1,94 @@
+/// How Larder is set up for a history: what its config says.
+struct Setting: Hashable, Sendable, CustomStringConvertible {
+    /// What is made of the date that issues say they were modified at.
+    enum Dating: String, Hashable, Sendable {
+        /// They say none.
+        case none
+        /// It decides which answer is newer, and is a property like any other.
+        case declared
+        /// It decides, and stays with the answer that showed it.
+        case deciding
+
+        static let likely: [Dating] = [.none, .none, .none, .declared, .deciding]
+    }
+
+    /// What becomes of lists with issues that are gone.
+    enum Deletion: String, Hashable, Sendable, CaseIterable {
+        case stale, remove, keep
+    }
+
+    var dating: Dating
+    /// Lists lag for the whole history, or not at all.
+    var hasLag: Bool
+    var onDelete: Deletion
+    var memory: String
+    var disk: String
+    /// How many bytes make the body of each issue long, so that the store has to evict.
+    var bulk = 0
+    /// Whether streams follow what happens at the end.
+    var isFollowed = false
+
+    /// How much memory ready answers may take.
+    static let memories = ["64MiB", "64MiB", "16KiB", "0"]
+
+    /// Whether issues say when they were modified.
+    var isDated: Bool { dating != .none }
+
+    /// In microseconds.
+    var lag: Int { hasLag ? 3_600_000_000 : 0 }
+
+    /// Members that no model declares, or that are `local`: each stays with the answer that showed it (law 5).
+    var undeclared: Set<String> {
+        dating == .deciding ? ["note", "views", "score", "updated"] : ["note", "views", "score"]
+    }
+
+    var description: String {
+        "modified: \(dating), lag: \(hasLag ? "1h" : "0s"), on_delete: \(onDelete), memory: \(memory), store: \(disk)"
+            + (bulk > 0 ? ", bodies of \(bulk)" : "")
+    }
+
+    /// The config file.
+    func config(_ origin: Origin) -> String {
+        """
+        store: { maximum_size: \(disk) }
+        memory: { maximum_size: \(memory) }
+        upstreams:
+          tracker:
+            url: \(origin.url)
+            prefix: /api
+            lag: \(hasLag ? "1h" : "0s")
+          settling:
+            url: \(origin.url)
+            prefix: /settling
+            lag: \(hasLag ? "1h" : "0s")
+        models:
+          User:
+            identity: id
+            properties: { login: login, name: name, karma: karma }
+          Label: { identity: id, share: all }
+          Issue:
+            identity: id
+            on_delete: \(onDelete)
+            \(isDated ? "modified: updated" : "")
+            properties:
+              title: title
+              state: state
+              points: points
+              body: body
+              \(dating == .declared ? "updated: updated" : "")
+              user: { from: user, model: User }
+              labels: { from: labels, models: Label }
+              watchers: { from: watchers, keyed: User }
+            local: [score]
+        routes:
+          - { path: "users", model: [User] }
+          - { path: "users/{id:#}", model: User, object: { id: id } }
+          - { path: "labels", model: [Label] }
+          - { path: "labels/{id:#}", model: Label, object: { id: id } }
+          - { path: "issues", model: [Issue], root: items }
+          - { path: "issues", method: POST, model: Issue }
+          - { path: "issues/{id:#}", model: Issue, object: { id: id } }
+          - { path: "search", model: [Issue], root: items }
+        """
+    }
+}
