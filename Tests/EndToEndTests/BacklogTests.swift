@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// Lists that were passed on and are still to be taken apart and stored.
@@ -13,7 +14,7 @@ import Testing
             let users = (0..<count).map {
                 #"{"id":\#($0),"login":"u\#($0)","name":"\#($0 == 7 ? name.current : "n")"}"#
             }
-            return .json("[\(users.joined(separator: ","))]", Fresh.minute)
+            return .json("[\(users.joined(separator: ","))]", Fresh.hour)
         }
     }
 
@@ -53,7 +54,7 @@ import Testing
         #expect(try larder.waitForQuiet())
         for page in 0..<60 { _ = try client.get("/users?page=\(page)") }
         let count = origin.requests.count
-        origin.behave { _ in Answer.json(#"{"id":1,"name":"new"}"#, Fresh.minute).after(gate) }
+        origin.behave { _ in Answer.json(#"{"id":1,"name":"new"}"#, Fresh.hour).after(gate) }
         let write = Background { try? larder.request("PATCH", "/users/1", body: "new").status }
         origin.waitForRequests(count + 1)
         #expect(larder.terminate(.seconds(30)) == .exited(0))
@@ -75,7 +76,7 @@ import Testing
                 state.withLock { $0 = "new" }
                 return .json(#"{"id":7,"name":"new","company":"\#(text)"}"#)
             }
-            return .json(#"[{"id":7,"name":"\#(state.current)"}]"#, Fresh.minute)
+            return .json(#"[{"id":7,"name":"\#(state.current)"}]"#, Fresh.hour)
         }
         let larder = try Larder(config: Configs.blog(origin, top: ["store: { maximum_size: 4MiB }"]))
         #expect(try larder.get("/users").text.contains("old"))

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// Clusters on the admin side: their base means all of their objects, a concrete model those that are of it.
@@ -8,7 +9,7 @@ import Testing
             if request.method == "DELETE" { return .empty(204) }
             return .json(
                 #"[{"id":1,"type":"User","login":"u"},{"id":2,"type":"Bot","login":"b"},{"id":3,"type":"Org","login":"o"}]"#,
-                Fresh.minute
+                Fresh.hour
             )
         }
         let config = """

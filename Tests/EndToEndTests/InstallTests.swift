@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// What `make install` puts where, apart from building it.
@@ -40,7 +41,7 @@ import Testing
             let check = try ChildProcess(binary, ["check", "--preset", preset], environment: Larder.environment)
             #expect(check.waitForEnd() == .exited(0), "\(check.errors)")
         }
-        let origin = try Origin { _ in .json(#"{"id":1,"login":"ann"}"#, Fresh.minute) }
+        let origin = try Origin { _ in .json(#"{"id":1,"login":"ann"}"#, Fresh.hour) }
         let daemon = try ChildProcess(
             binary,
             [

@@ -56,7 +56,7 @@ import Testing
     }
 
     @Test func `what takes long to be stored is told at once, and numbered when it is`() throws {
-        let origin = try Origin { _ in .json(CoherenceTests.list, Fresh.minute) }
+        let origin = try Origin { _ in .json(CoherenceTests.list, Fresh.hour) }
         let larder = try Larder(config: Configs.blog(origin, top: ["store: { withhold: 50ms }"]))
         let lock = try CommitLock(larder)
         let follower = try Follower(larder, "/users")

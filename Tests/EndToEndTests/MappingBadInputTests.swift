@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// Bodies that break every expectation of their models: each reaches the client as it came, each misfit is told of, and no
@@ -52,7 +53,7 @@ import Testing
 
     @Test func `no body is lost, no stranger merged, and the daemon goes on`() throws {
         let origin = try Origin { request in
-            .json(Self.bodies[String(request.target.split(separator: "?").last ?? "")] ?? "", Fresh.minute)
+            .json(Self.bodies[String(request.target.split(separator: "?").last ?? "")] ?? "", Fresh.hour)
         }
         let larder = try Larder(config: Self.config(origin))
         let paths = ["users", "strict", "pairs", "wrapped"]

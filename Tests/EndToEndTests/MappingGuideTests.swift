@@ -88,7 +88,7 @@ import Testing
                 guard let body = answers.current["\(request.method) \(request.target)"] else {
                     return .json("{}", status: 404)
                 }
-                return .json(body, Fresh.minute)
+                return .json(body, Fresh.hour)
             }
             let larder = try Larder(config: "upstreams: { api: { url: \"\(origin.url)\" } }\n" + config)
             for example in examples {

@@ -68,7 +68,7 @@ import Testing
 
     @Test func `the line that a warning of a flip-flop asks for can be pasted as it is, and ends it`() throws {
         let origin = try Origin { request in
-            .json(#"{"id":1,"login":"ada","name":"\#(request.path == "/users/1" ? "Ada" : "ADA")"}"#, Fresh.minute)
+            .json(#"{"id":1,"login":"ada","name":"\#(request.path == "/users/1" ? "Ada" : "ADA")"}"#, Fresh.hour)
         }
         let config = Configs.blog(origin, upstream: ["lag: 0s"])
             .replacing("routes:", with: "routes:\n  - { path: \"people/{id:#}\", model: User }")

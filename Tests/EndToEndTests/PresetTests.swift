@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// What the presets say of writes, through the daemon.
@@ -23,13 +24,13 @@ import Testing
             }
             switch request.path {
             case "/repos/a/b/issues", "/issues", "/repositories/5/issues":
-                return .json(isOpen.current ? "[\(issue)]" : "[]", Fresh.minute)
+                return .json(isOpen.current ? "[\(issue)]" : "[]", Fresh.hour)
             case "/search/issues":
                 return .json(
                     isOpen.current ? #"{"total_count":1,"items":[\#(issue)]}"# : #"{"total_count":0,"items":[]}"#,
-                    Fresh.minute
+                    Fresh.hour
                 )
-            default: return .json("[\(issue)]", Fresh.minute)
+            default: return .json("[\(issue)]", Fresh.hour)
             }
         }
         let larder = try daemon("github", origin)
@@ -51,7 +52,7 @@ import Testing
             let issue = #"{"id":10,"number":7,"title":"t","assignees":\#(people)}"#
             return .json(
                 request.path == "/search/issues" ? #"{"total_count":1,"items":[\#(issue)]}"# : issue,
-                Fresh.minute
+                Fresh.hour
             )
         }
         let larder = try daemon("github", origin)
@@ -74,8 +75,8 @@ import Testing
             case ("DELETE", "/v1/customers/cus_1"):
                 .json(#"{"id":"cus_1","object":"customer","deleted":true}"#)
             case ("DELETE", _): .json(#"{"id":"sub_1","object":"subscription","status":"canceled"}"#)
-            case (_, "/v1/customers"): .json(customers, Fresh.minute)
-            default: .json(#"{"id":"sub_1","object":"subscription","status":"active"}"#, Fresh.minute)
+            case (_, "/v1/customers"): .json(customers, Fresh.hour)
+            default: .json(#"{"id":"sub_1","object":"subscription","status":"active"}"#, Fresh.hour)
             }
         }
         let larder = try daemon("stripe", origin)
@@ -105,7 +106,7 @@ import Testing
                 return .json(status(6))
             }
             if request.method == "DELETE" { return .json(status(5)) }
-            return .json("[\(status(5)),\(status(6))]", Fresh.minute)
+            return .json("[\(status(5)),\(status(6))]", Fresh.hour)
         }
         let larder = try daemon("mastodon", origin)
         _ = try larder.get("/api/v1/timelines/home")

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// `larder why` of what is deleted, and of what was written to without anybody being told what became of it.

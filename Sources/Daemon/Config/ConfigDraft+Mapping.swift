@@ -8,8 +8,8 @@ extension ConfigDraft {
         let names = Set(models.map(\.declaration.name))
         for model in models { validateRelations(of: model, among: names, &reader) }
         validateDeclarations(of: models, &reader)
-        for model in models { validateKeys(of: model, among: models, &reader) }
         let byName = Dictionary(models.map { ($0.declaration.name, $0) }) { first, _ in first }
+        for model in models { validateKeys(of: model, among: byName, &reader) }
         for rules in [upstream.routes + routes, upstream.errors + errors] {
             for rule in rules { validateRule(rule, byName, &reader) }
             validateTable(rules, &reader)

@@ -2,7 +2,7 @@ import Mapping
 
 /// Keys of a model that leave each other nothing to say.
 extension ConfigDraft {
-    func validateKeys(of model: ModelDraft, among models: [ModelDraft], _ reader: inout ConfigReader) {
+    func validateKeys(of model: ModelDraft, among models: [String: ModelDraft], _ reader: inout ConfigReader) {
         let name = model.declaration.name
         if !Self.hasIdentity(model, among: models) {
             for (key, use) in Self.usesOfIdentity {
@@ -37,16 +37,16 @@ extension ConfigDraft {
     ]
 
     /// Whether objects of a model can be known again, by its own identity or its base's.
-    static func hasIdentity(_ model: ModelDraft, among models: [ModelDraft]) -> Bool {
+    static func hasIdentity(_ model: ModelDraft, among models: [String: ModelDraft]) -> Bool {
         identity(of: model, among: models)?.isEmpty != true
     }
 
     /// nil where it could not be read, which has been told of already.
-    private static func identity(of model: ModelDraft, among models: [ModelDraft]) -> [String]? {
+    private static func identity(of model: ModelDraft, among models: [String: ModelDraft]) -> [String]? {
         var current = model
         var seen: Set<String> = []
         while seen.insert(current.declaration.name).inserted, let base = current.declaration.base {
-            guard let next = models.first(where: { $0.declaration.name == base }) else { return nil }
+            guard let next = models[base] else { return nil }
             current = next
         }
         return current.places["identity"] == nil ? nil : current.declaration.identity

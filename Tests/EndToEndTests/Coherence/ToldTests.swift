@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// Who has the end of an answer has been told of its objects, and finds what it told in all other answers.
@@ -10,7 +11,7 @@ import Testing
 
         init(
             _ answer: @escaping @Sendable (_ body: String, _ number: Int) -> Answer = { body, _ in
-                .json(body, Fresh.minute)
+                .json(body, Fresh.hour)
             }
         ) throws {
             let number = number
@@ -69,7 +70,7 @@ import Testing
         _ = try larder.get("/users")
         blog.rise()
         let (gate, number) = (Gate(), blog.number)
-        blog.origin.behave { _ in Answer.json(Counting.user(number.current), Fresh.minute).after(gate) }
+        blog.origin.behave { _ in Answer.json(Counting.user(number.current), Fresh.hour).after(gate) }
         let opener = Background {
             _ = try eventually { try larder.total("larder_coalesced_requests_total") >= 9 }
             gate.open()
@@ -119,7 +120,7 @@ import Testing
     @Test func `a large list ends before all of it is taken in, and is a hit`() throws {
         let users = (1...5_000).map { #"{"id":\#($0),"login":"user\#($0)","name":"Name \#($0)","company":null}"# }
         let list = "[\(users.joined(separator: ","))]"
-        let origin = try Origin { _ in .json(list, Fresh.minute) }
+        let origin = try Origin { _ in .json(list, Fresh.hour) }
         let larder = try Larder(config: Configs.blog(origin, top: ["store: { withhold: 1ms }"]))
         let client = try larder.client()
         #expect(try client.get("/users").text == list)

@@ -1,3 +1,5 @@
+import TestSupport
+
 /// The steps that histories are made of.
 extension HistoryAuthor {
     mutating func principal() -> String {

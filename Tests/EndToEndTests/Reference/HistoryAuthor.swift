@@ -1,3 +1,5 @@
+import TestSupport
+
 /// Makes histories up.
 struct HistoryAuthor {
     var random: SeededGenerator

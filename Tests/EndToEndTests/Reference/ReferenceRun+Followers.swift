@@ -1,3 +1,5 @@
+import TestSupport
+
 /// Streams of `Larder-Live: on`: whatever happens, the last event is what a GET is answered then.
 extension ReferenceRun {
     /// Has some documents followed while objects change through Larder, behind its back and elsewhere, and compares.

@@ -1,3 +1,5 @@
+import TestSupport
+
 /// What Larder asks for behind a stale answer, which no client waits for.
 extension ReferenceRun {
     /// Waits for the refresh behind an answer that was served stale.

@@ -1,4 +1,5 @@
 import Glibc
+import TestSupport
 
 /// Requests: sent, waited for, answered.
 extension ReferenceRun {

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 
 /// What `make soak` asks for, in the environment.
 struct SoakOptions: Sendable {

@@ -1,4 +1,5 @@
 import Glibc
+import TestSupport
 
 /// Another program's lock on a daemon's store, which keeps it from committing; for two seconds at most, after which the
 /// commit fails.

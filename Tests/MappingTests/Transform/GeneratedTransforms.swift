@@ -1,3 +1,5 @@
+import TestSupport
+
 @testable import Mapping
 
 /// Makes conversions of every kind, and values that they take.
