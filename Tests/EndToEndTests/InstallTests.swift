@@ -5,7 +5,7 @@ import Testing
 /// What `make install` puts where, apart from building it.
 @Suite(.scripts) struct InstallTests {
     @Test func `what is installed is complete, finds its own files and serves`() throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let (root, prefix) = (folder.file("root"), "/opt/larder")
         let script = try ChildProcess(
             "/\(Larder.root)/scripts/install-files",
