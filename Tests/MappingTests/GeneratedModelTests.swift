@@ -67,7 +67,7 @@ import Testing
             let rule = BodyRule(model: "Issue", shape: .many)
             let bodies = (1...4).map { (Int64($0), generator.body(isList: true)) }
             var shown: [[String: String]] = []
-            var known: [[String: String]] = []
+            var known: [[ObjectName: String]] = []
             for _ in 0..<4 {
                 var shelf = Shelf(models)
                 for (time, body) in bodies.shuffled(using: &random) {
@@ -77,7 +77,7 @@ import Testing
                 known.append(
                     Dictionary(
                         uniqueKeysWithValues: shelf.states.map {
-                            ($0.key.description, Self.known($0.value, $0.key, models))
+                            ($0.key, Self.known($0.value, $0.key, models))
                         }
                     )
                 )
@@ -87,11 +87,9 @@ import Testing
         }
     }
 
-    /// All that is known of an object: what policies gathered, the newest of each member, whether it is deleted.
+    /// What is known of an object besides what documents show: what policies gathered, and whether it is deleted.
     private static func known(_ state: ObjectState, _ name: ObjectName, _ models: Models) -> String {
-        let payload = state.newestPayload(model: name.model, models: models, lag: 0) ?? []
-        let isDeleted = state.isDeleted(model: name.model, models: models, lag: 0)
-        return "\(text(state.accumulation.bytes)) \(text(payload)) \(isDeleted)"
+        "\(text(state.accumulation.bytes)) \(state.isDeleted(model: name.model, models: models, lag: 0))"
     }
 
     @Test(arguments: 0..<6 as Range<UInt64>)
@@ -108,42 +106,6 @@ import Testing
                 if model.version == 0 { #expect(migrated == body, "seed \(seed)") }
             }
         }
-    }
-
-    @Test(arguments: 0..<8 as Range<UInt64>)
-    func `map, unmap, map is stable under any models`(seed: UInt64) throws {
-        var models = ModelGenerator(seed: seed &+ 30)
-        var generator = BodyGenerator(seed: seed &+ 4000, isHostile: true)
-        var tried = 0
-        for _ in 0..<12 {
-            let models = try models.models()
-            let mapper = DocumentMapper(models: models)
-            for _ in 0..<20 {
-                let isList = generator.chance(50)
-                let rule = BodyRule(model: "Issue", isList: isList)
-                let body = Array(generator.body(isList: isList).utf8)
-                let mapped = mapper.map(body, as: rule, in: context)
-                #expect(!JSONBody.isMalformed(mapped.body), "seed \(seed): \(text(body))")
-                // What does not fit has been told of; it need not have a way back.
-                guard mapped.isMapped, mapped.warnings.allSatisfy({ Self.isHarmless($0.kind) }),
-                    let wire = try? mapper.unmap(mapped.body, as: rule, synthetic: mapped.synthetic)
-                else { continue }
-                tried += 1
-                #expect(!JSONBody.isMalformed(wire.body), "seed \(seed): \(text(body))")
-                let again = mapper.map(wire.body, as: rule, in: context)
-                let (first, second) = (try #require(JSONSlice(mapped.body)), try #require(JSONSlice(again.body)))
-                #expect(
-                    first.isEqual(to: second),
-                    "seed \(seed): \(text(body)) is \(text(mapped.body)) is \(text(wire.body)) is \(text(again.body)) \(models.declarations)"
-                )
-            }
-        }
-        #expect(tried > 20)
-    }
-
-    /// Whether what is warned of has its way back all the same.
-    private static func isHarmless(_ kind: MappingWarning.Kind) -> Bool {
-        [.requiredMissing, .unexpectedNull].contains(kind)
     }
 
     @Test(arguments: 0..<6 as Range<UInt64>)

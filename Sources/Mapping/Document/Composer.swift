@@ -97,8 +97,8 @@ struct KnownObject {
     let only: [UInt8]?
     /// That a write may have changed it, or that it is gone.
     let mark: ObjectMark?
-    /// Since when it says of itself that it is deleted.
-    let deletedSince: Int64?
+    /// That it says of itself that it is deleted.
+    let deletion: Deletion?
 
     init(
         _ state: ObjectState?,
@@ -109,19 +109,19 @@ struct KnownObject {
     ) {
         mark = state?.mark
         guard var state, let model = models.index(of: name.model) else {
-            (resolved, only, deletedSince) = (nil, nil, nil)
+            (resolved, only, deletion) = (nil, nil, nil)
             return
         }
         state.contributions = state.counting(lag: lag)
         guard !state.contributions.isEmpty else {
-            (resolved, only, deletedSince) = (nil, nil, nil)
+            (resolved, only, deletion) = (nil, nil, nil)
             return
         }
         resolved = state.resolved(model: model, models: models, lag: lag, apartFrom: strangers)
         only = state.contributions.count == 1 ? state.contributions[0].payload : nil
-        deletedSince = state.deletedSince(model: model, models: models, lag: lag)
+        deletion = state.deletion(model: model, models: models, lag: lag)
     }
 
     /// Whether documents that were observed early enough show it no more as they did.
-    var isGone: Bool { deletedSince != nil || mark?.isTombstone == true }
+    var isGone: Bool { deletion != nil || mark?.isTombstone == true }
 }

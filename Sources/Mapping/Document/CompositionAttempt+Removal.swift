@@ -14,17 +14,19 @@ extension CompositionAttempt {
 
     /// - Parameter payload: how the document shows it; nil where it does not yet.
     func fate(of name: ObjectName, shownAs payload: [UInt8]?) -> Fate {
-        guard let observation, let object = known[name], object.mark != nil || object.deletedSince != nil else {
+        guard let observation, let object = known[name], object.mark != nil || object.deletion != nil else {
             return .shown
         }
         if let mark = object.mark, !mark.isOverridden(by: observation, lag: lag) {
             guard mark.isTombstone else { return .stale }
             return fate(after: mark, of: name, shownAs: payload, observation)
         }
-        if let time = object.deletedSince, let index = models.index(of: name.model) {
-            let mark = ObjectMark.tombstone(time)
+        if let deletion = object.deletion, let index = models.index(of: name.model) {
+            let mark = ObjectMark.tombstone(deletion.since)
             // An answer that itself says so is as the upstream wants it.
-            if mark.isOverridden(by: observation, lag: lag) { return .shown }
+            if mark.isOverridden(by: observation, lag: lag) || deletion.answers.contains(observation.sequence) {
+                return .shown
+            }
             if let payload, models.saysDeleted(payload, model: index) { return .shown }
             return fate(after: mark, of: name, shownAs: payload, observation)
         }

@@ -52,14 +52,22 @@ extension ObjectState {
     }
 
     /// Since when the object says of itself that it is deleted; nil where it does not.
-    func deletedSince(model: Int, models: Models, lag: Int64) -> Int64? {
+    func deletion(model: Int, models: Models, lag: Int64) -> Deletion? {
         guard models.haveDeletions, isDeleted(model: models.declarations[model].name, models: models, lag: lag) else {
             return nil
         }
         let order = ObservationOrder(lag: lag)
-        let times = contributions.filter { models.saysDeleted($0.payload, model: model) }
-        return (times.isEmpty ? contributions : times).map { order.effectiveTime($0.observation) }.min()
+        let telling = contributions.filter { models.saysDeleted($0.payload, model: model) }
+        let time = (telling.isEmpty ? contributions : telling).map { order.effectiveTime($0.observation) }.min()
+        return time.map { Deletion(since: $0, answers: Set(telling.map(\.observation.sequence))) }
     }
+}
+
+/// That an object says of itself that it is deleted.
+struct Deletion {
+    var since: Int64
+    /// The sequences of the answers that show it so.
+    var answers: Set<Int64>
 }
 
 extension Models {
