@@ -26,7 +26,7 @@ import Testing
 
     @Test func `a write does not wait for the lists that came before it, and they show what it told`() throws {
         let origin = try origin(of: 400)
-        let larder = try Larder(origin, config: Configs.blog(origin))
+        let larder = try Larder(origin, config: Configs.blog(origin, top: ["store: { withhold: 1ms }"]))
         let client = try larder.client()
         let pages = 40
         for page in 0..<pages { #expect(try client.get("/users?page=\(page)").status == 200) }
@@ -48,7 +48,9 @@ import Testing
     @Test func `what there is no time to store at the end is given up, but no mark of a write`() throws {
         let gate = Gate()
         let origin = try origin(of: 2000)
-        let larder = try Larder(config: Configs.blog(origin, top: ["timeouts: { drain: 0s }"]))
+        let larder = try Larder(
+            config: Configs.blog(origin, top: ["timeouts: { drain: 0s }", "store: { withhold: 1ms }"])
+        )
         let client = try larder.client()
         _ = try client.get("/users/1")
         #expect(try larder.waitForQuiet())

@@ -87,7 +87,7 @@ import Testing
             let early = Gate()
             origin.behave { _ in
                 isHeadOut
-                    ? Answer.json(#"{"id":1}"#, Fresh.hour).split(at: 101, by: early)
+                    ? Answer.json(#"{"id":1}"#, Fresh.hour).split(before: 4, by: early)
                     : Answer.json(#"{"id":1}"#, Fresh.hour).after(early)
             }
             var leader: Client? = try larder.client()
@@ -148,7 +148,7 @@ import Testing
         let origin = try Origin { request in
             guard request.number == 0 else { return .json("2", Fresh.hour) }
             return Answer(
-                steps: [.wait(head)] + Answer.json("100", Fresh.hour).split(at: 100, by: rest).steps
+                steps: [.wait(head)] + Answer.json("100", Fresh.hour).split(before: 2, by: rest).steps
             )
         }
         let larder = try Larder.patient(origin)

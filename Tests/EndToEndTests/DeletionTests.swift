@@ -56,6 +56,24 @@ import Testing
         #expect(try larder.get("/items/1").status == status)
     }
 
+    @Test(arguments: ["0", "16MiB"])
+    func `what is not found any more is not served from what was stored, though its answer has no Vary`(memory: String)
+        throws
+    {
+        let isGone = Monitor(false)
+        let origin = try Origin { _ in
+            isGone.current
+                ? .json(#"{"message":"gone"}"#, Fresh.hour, status: 404)
+                : .json(#"{"id":1,"title":"a"}"#, Fresh.hour + ["Vary": "Accept-Language"])
+        }
+        let larder = try Larder(config: Self.config(origin, "keep") + "\nmemory: { maximum_size: \(memory) }\n")
+        _ = try larder.get("/items/1", ["Accept-Language": "de"])
+        #expect(try larder.waitForDocuments(1))
+        isGone.withLock { $0 = true }
+        #expect(try larder.get("/items/1", ["Accept-Language": "de", "Cache-Control": "no-cache"]).status == 404)
+        #expect(try larder.get("/items/1", ["Accept-Language": "de"]).status == 404)
+    }
+
     @Test(arguments: [204, 200, 404, 410])
     func `RK-31: a deletion takes the object out of counts, views and lists at once`(status: Int)
         throws

@@ -52,7 +52,7 @@ import Testing
             environment: Larder.environment
         )
         defer { daemon.signal(SIGKILL) }
-        #expect(daemon.waitForErrors(.seconds(60)) { $0.contains("admin on http://") }, "\(daemon.errors)")
+        #expect(daemon.waitForErrors(.seconds(60)) { $0.contains("listening on http://") }, "\(daemon.errors)")
         let address = daemon.errors.firstMatch(of: /listening on http:\/\/127\.0\.0\.1:([0-9]+)/)
         let port = try #require(address.flatMap { UInt16($0.1) })
         let answer = try Client(port: port).get("/users/ann")

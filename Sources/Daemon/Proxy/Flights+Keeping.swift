@@ -25,6 +25,9 @@ extension Flights {
         let reading = demand.upstream.reading(demand, status: answer.status, fields: answer.fields)
         let age = max(0, answer.policy.ageValue) * 1_000_000
         cache.forgetParts(of: demand)
+        // What the same request had been answered before is no longer what there is, also where the new answer says something
+        // else of `Vary`.
+        if let stored = flight.stored, stored.variant != ready.variant { cache.drop(stored) }
         let (flights, number) = (LoopReference(self, on: loop), ObjectIdentifier(flight))
         let tells = cache.keep(
             ready,

@@ -314,6 +314,7 @@ import Testing
         var options = UpstreamBench.options
         options.maxConnectionsPerHost = 1
         options.timeouts.queue = .milliseconds(100)
+        options.timeouts.firstByte = .seconds(3_600)
         let bench = try UpstreamBench(options)
         defer { bench.stop() }
         let url = server.url

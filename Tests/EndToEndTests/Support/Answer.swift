@@ -91,6 +91,12 @@ struct Answer: Sendable {
         return Answer(steps: [.send(Array(bytes.prefix(count))), .wait(gate), .send(Array(bytes.dropFirst(count)))])
     }
 
+    /// This answer but for its last bytes now, and those once the gate is open.
+    func split(before last: Int, by gate: Gate) -> Answer {
+        let count = steps.reduce(0) { sum, step in if case .send(let bytes) = step { sum + bytes.count } else { sum } }
+        return split(at: count - last, by: gate)
+    }
+
     static func head(_ status: Int, _ reason: String, _ fields: FieldLines) -> [UInt8] {
         Array("HTTP/1.1 \(status) \(reason)\r\n\(fields.text)\r\n".utf8)
     }
