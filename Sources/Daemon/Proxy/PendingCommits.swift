@@ -59,7 +59,7 @@ final class PendingCommits: Sendable {
         }
     }
 
-    /// Notes an answer; before anybody can know it. One that tells of objects is hidden.
+    /// Notes an answer, before anybody can know it; one that tells of objects is hidden.
     ///
     /// - Parameter sent: when its request was sent, on the store's clock.
     func begin(_ ready: ReadyAnswer, sent: Int64, tells: Bool) {
@@ -94,8 +94,9 @@ final class PendingCommits: Sendable {
         for waiter in waiters { waiter.resume() }
     }
 
-    /// Doubts those of an upstream that were asked for until a time and may show what is known newer since: only their
-    /// commits tell whether they do. Gives those of them that had been shown.
+    /// Doubts those of an upstream that were asked for until a time and may show what is known newer since.
+    ///
+    /// Only their commits tell whether they do. Gives those of them that had been shown.
     func doubt(of upstream: String, sentUntil time: Int64) -> [ReadyAnswer] {
         state.withLock { state in
             var shown: [ReadyAnswer] = []
