@@ -37,7 +37,8 @@ extension Store {
 
     /// Renews a document by a 304: its fields and its one observation time.
     ///
-    /// Counts only while the document shows the newest of everything.
+    /// Counts only while the document shows the newest of everything. In its turn: what was handed over before, and takes the
+    /// document's place, is stored first.
     @discardableResult
     public func refresh(
         _ id: DocumentID,
@@ -46,9 +47,22 @@ extension Store {
         observedFrom start: Int64,
         observedTo end: Int64
     ) async throws(StoreError) -> RefreshOutcome {
-        try await core.write(.batched) { session in
-            try session.refresh(id, head: head, policy: policy, start: start, end: end)
+        await core.admission.waitToEnter(bytes: 0)
+        let result = await withCheckedContinuation {
+            (continuation: CheckedContinuation<Result<RefreshOutcome, StoreError>, Never>) in
+            ingest.async { [self] in
+                let core = self.core
+                core.post(
+                    .batched,
+                    { try $0.refresh(id, head: head, policy: policy, start: start, end: end) },
+                    done: { result in
+                        core.admission.leave(bytes: 0)
+                        continuation.resume(returning: result)
+                    }
+                )
+            }
         }
+        return try result.get()
     }
 
     /// Removes the documents of these URLs, every principal's, and settles a suspect in the same commit.

@@ -50,4 +50,39 @@ import Testing
         #expect(!larder.log.contains("no connections accepted"))
         _ = idle
     }
+
+    @Test func `answers of writes are held within the bound of all bodies, and those beyond it count as untold`() throws
+    {
+        let gate = Gate()
+        let count = 24
+        let padding = String(repeating: "x", count: 60_000)
+        let origin = try Origin { request in
+            guard request.method == "PATCH" else {
+                let users = (1...count).map { #"{"id":\#($0),"name":"old"}"# }.joined(separator: ",")
+                return .json("[\(users)]", Fresh.hour)
+            }
+            let id = request.path.split(separator: "/").last ?? ""
+            return Answer.json(#"{"id":\#(id),"name":"new","padding":"\#(padding)"}"#).split(before: 1, by: gate)
+        }
+        // Eight documents are the bound.
+        let larder = try Larder(config: Configs.blog(origin, top: ["limits: { document: 64KiB }"]))
+        _ = try larder.get("/users")
+        #expect(try larder.waitForObjects(count, of: "User"))
+        let writes = Background {
+            try together(count) { number in try larder.request("PATCH", "/users/\(number + 1)", body: "{}") }
+        }
+        #expect(origin.waitForRequests(1 + count))
+        gate.open()
+        let answers = try writes.value()
+        #expect(answers.allSatisfy { $0.status == 200 && $0.body.count > 60_000 })
+        // Somebody's new state was not held, and nobody was told of it: the list is asked for.
+        #expect(try !larder.get("/users").isHit)
+        // One at a time there is room for each: what is held is given back.
+        #expect(try larder.waitForQuiet())
+        for id in 1...count {
+            #expect(try larder.request("PATCH", "/users/\(id)", body: "{}").status == 200)
+        }
+        let list = try larder.get("/users")
+        #expect(list.isHit && !list.text.contains("old"))
+    }
 }

@@ -191,4 +191,56 @@ import Testing
         #expect(hit.isHit)
         #expect(hit["Set-Cookie"] == nil)
     }
+
+    @Test func `an answer that a write overtook does not hide the one that was fetched after the write`() throws {
+        let gate = Gate()
+        let origin = try Origin { request in
+            switch (request.method, request.number) {
+            case ("GET", 0): Answer.text("one", Fresh.hour).after(gate)
+            case ("GET", _): .text("two", Fresh.hour)
+            default: .empty(204)
+            }
+        }
+        let larder = try Larder(origin)
+        let slow = Background { try larder.get("/x") }
+        origin.waitForRequests(1)
+        #expect(try larder.request("PUT", "/other", body: "{}").status == 204)
+        #expect(try larder.get("/x").text == "two")
+        #expect(try larder.waitForDocuments(1))
+        let lock = try CommitLock(larder)
+        gate.open()
+        #expect(try slow.value().text == "one")
+        let next = Background { try larder.get("/x") }
+        Thread.sleep(forTimeInterval: 0.1)
+        #expect(lock.isHeld)
+        lock.release()
+        #expect(try next.value().text == "two")
+        #expect(try larder.get("/x").text == "two")
+    }
+
+    @Test(arguments: [["Cache-Control": "no-store"], ["Cache-Control": "max-age=3600", "Vary": "*"]] as [FieldLines])
+    func `an answer that may not be stored takes the place of the one before it`(fields: FieldLines) throws {
+        let origin = try Origin { request in
+            request.number == 0 ? .text("old", Fresh.hour) : .text("new", fields)
+        }
+        let larder = try Larder(origin)
+        _ = try larder.get("/x")
+        #expect(try larder.get("/x", ["Cache-Control": "no-cache"]).text == "new")
+        let next = try larder.get("/x")
+        #expect(!next.isHit && next.text == "new")
+        #expect(try larder.get("/x", ["Cache-Control": "only-if-cached"]).status == 504)
+    }
+
+    @Test func `an answer that turns out too large to be stored takes the place of the one before it`() throws {
+        let large = String(repeating: "x", count: 100_000)
+        let origin = try Origin { request in
+            request.number == 0
+                ? .text("old", Fresh.hour) : .chunked([Array(large.utf8)], Fresh.hour + ["Content-Type": "text/plain"])
+        }
+        let larder = try Larder(config: Configs.plain(origin, top: ["limits: { document: 64KiB }"]))
+        _ = try larder.get("/x")
+        #expect(try larder.waitForDocuments(1))
+        #expect(try larder.get("/x", ["Cache-Control": "no-cache"]).text == large)
+        #expect(try larder.get("/x").text == large)
+    }
 }

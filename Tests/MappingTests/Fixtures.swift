@@ -133,7 +133,7 @@ struct Shelf {
                 skeleton: skeleton,
                 pins: pins,
                 observation: observation,
-                mayHaveChanged: { changes.of[$1, default: 0] > verified },
+                mayHaveChanged: { changes.of[$1(), default: 0] > verified },
                 state: { states[$0] }
             )
             switch (quick, whole) {

@@ -35,8 +35,10 @@ extension AnswerCache {
         }
         let rule = ready.isJSON && size > 0 ? reading.rule : nil
         let tells = rule != nil
-        commits.begin(ready, sent: sent, tells: tells)
-        if tells {
+        // What a write has overtaken may be older than what the store has in its place by now: its commit tells.
+        let isHidden = tells || overtakenAt != nil || unsettled.mayBeNewer(than: sent - age, of: ready.upstream.name)
+        commits.begin(ready, sent: sent, tells: tells, isHidden: isHidden)
+        if isHidden {
             memory.removeVariant(of: ready, at: ready.residence.digest)
         } else {
             memory.insert(ready, at: ready.residence.digest)
@@ -61,7 +63,7 @@ extension AnswerCache {
         document.overtakenAt = overtakenAt
         // Handed over at once: what writes tell from now on finds it among those that are still to be committed.
         store.receive(document, isAwaited: isAwaited && tells) { [self] result in
-            committed(result, ready, tells: tells)
+            committed(result, ready, tells: tells, start: sent - age)
             commits.end(ready)
             uncommitted.subtract(size, ordering: .relaxed)
             if tells { done() }
@@ -75,9 +77,18 @@ extension AnswerCache {
     }
 
     /// On the writer's thread, so that what is committed later finds it among those to be flipped.
-    private func committed(_ result: Result<Receipt, StoreError>, _ ready: ReadyAnswer, tells: Bool) {
+    private func committed(
+        _ result: Result<Receipt, StoreError>,
+        _ ready: ReadyAnswer,
+        tells: Bool,
+        start: Int64
+    ) {
         let digest = ready.residence.digest
         defer { watch.documentChanged(digest) }
+        // Before it is concluded: who drops it from then on has to know which document it is.
+        if case .success(let receipt) = result, let id = receipt.document {
+            ready.committed(as: id, showing: receipt.objects)
+        }
         let visibility = commits.conclude(ready)
         switch result {
         case .success(let receipt):
@@ -86,13 +97,19 @@ extension AnswerCache {
                 // A cleaning or a write overtook it.
                 return memory.remove(ready, at: digest)
             }
-            if let id = receipt.document { ready.committed(as: id, showing: receipt.objects) }
+            guard visibility != .refuted else {
+                memory.discard(ready)
+                return drop(ready)
+            }
             register(ready, under: receipt.objects, asOf: receipt.sequence)
             if receipt.isDirty { ready.residence.isDirty.store(true, ordering: .relaxed) }
             switch visibility {
             case .shown: return
-            case .hidden where ready.isClean: memory.insert(ready, at: digest)
-            case .hidden, .superseded: memory.discard(ready)
+            case .hidden where ready.isClean:
+                memory.insert(ready, at: digest)
+                // After it was put there: a write that cannot be taken in empties memory once it has said so.
+                if unsettled.mayBeNewer(than: start, of: ready.upstream.name) { memory.remove(ready, at: digest) }
+            case .hidden, .superseded, .refuted: memory.discard(ready)
             }
         case .failure(.closed):
             // Given up at the end of the daemon, which says how many there were.

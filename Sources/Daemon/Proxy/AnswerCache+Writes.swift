@@ -19,7 +19,7 @@ extension AnswerCache {
     ///
     /// On the writer's thread, so that each is either committed and flipped, or found here. Its commit tells whether it
     /// does; whoever wants it waits for that.
-    private func doubtUnread(of upstream: String, sentUntil time: Int64) {
+    func doubtUnread(of upstream: String, sentUntil time: Int64) {
         for ready in commits.doubt(of: upstream, sentUntil: time) {
             // Both: it may be on its way into memory just now.
             ready.residence.isDirty.store(true, ordering: .relaxed)

@@ -16,6 +16,8 @@ final class AnswerCache: Sendable {
     private let dropped = Mutex(DroppedDocuments())
     /// Answers whose commit is still to come: what the disk has in their place is older.
     let commits = PendingCommits()
+    /// Writes that are not taken in: what the disk has of their upstreams may be older.
+    let unsettled = UnsettledWrites()
     /// Bytes of bodies that are kept in memory only, because their commit is still to come.
     let uncommitted = Atomic<Int>(0)
     /// Past this, answers are not kept: the store cannot follow.
@@ -47,19 +49,26 @@ final class AnswerCache: Sendable {
     /// What cannot be composed, though something newer is known, is not kept.
     func admit(_ documents: [StoredDocument], for demand: Demand, now: Int64) -> ReadyAnswer? {
         var found: ReadyAnswer?
+        // Before memory is looked into: what is committed from then on is found there.
+        let isPending = commits.contains(demand.digest)
         for document in documents {
             guard !isDropped(document.id) else { continue }
-            guard let answer = Answer(document) else {
+            guard var answer = Answer(document) else {
                 log.warning("a stored answer is unreadable and was dropped", metadata: ["url": "\(demand.key.url)"])
                 store.remove(document.id)
                 continue
             }
+            if unsettled.mayBeNewer(than: document.start, of: demand.upstream.name) {
+                // Composed, it is neither what was received nor what is known.
+                guard answer.form != .composed else { continue }
+                answer.form = .outdated
+            }
             var ready = ReadyAnswer(answer, digest: demand.digest, upstream: demand.upstream, base: demand.base)
             if let newer = kept(insteadOf: ready) {
                 ready = newer
-            } else if answer.form != .outdated, !commits.contains(demand.digest) {
+            } else if answer.form != .outdated, !isPending {
                 register(ready, under: document.objects, asOf: document.sequence)
-                memory.insert(ready, at: demand.digest)
+                memory.insert(ready, at: demand.digest, insteadOf: { !$0.isClean })
             }
             guard ready.answers(demand) else { continue }
             if found.map({ !$0.isPreferred(to: ready, for: demand.directives, now: now) }) ?? true { found = ready }
@@ -103,6 +112,8 @@ final class AnswerCache: Sendable {
         let digest = ready.residence.digest
         memory.remove(ready, at: digest)
         defer { watch.documentChanged(digest) }
+        // Its commit is still to come, and drops it then.
+        if ready.stored == nil, commits.refute(ready) { return }
         guard let (document, _) = ready.stored else { return }
         // By name: what is kept in its place from now on lies under the same digest.
         for answer in memory.answers(at: digest) ?? [] where answer.stored?.document == document {
@@ -114,8 +125,13 @@ final class AnswerCache: Sendable {
 
     /// Puts an answer that a 304 has renewed in the place of the one that was asked about.
     ///
-    /// - Parameter sent: when the request that the 304 answers was sent, on the store's clock.
-    func renew(_ stored: ReadyAnswer, with ready: ReadyAnswer, sent: Int64) {
+    /// What was kept since the request was sent is newer, also where memory has let go of it already: then this one is not
+    /// put into memory, and the store says what it is.
+    ///
+    /// - Parameters:
+    ///   - sent: when the request that the 304 answers was sent, on the store's clock.
+    ///   - generation: what `PendingCommits` gave for the digest then.
+    func renew(_ stored: ReadyAnswer, with ready: ReadyAnswer, sent: Int64, generation: Int) {
         let document = ready.document.load(ordering: .relaxed)
         // Until the commit of what it renews, nobody knows whose changes it would have to follow.
         guard document != 0 else { return }
@@ -123,7 +139,15 @@ final class AnswerCache: Sendable {
         memory.register(ready, under: ready.answer.objects)
         // Dirty in the meantime: so is its successor.
         if !isStillClean(stored) { ready.residence.isDirty.store(true, ordering: .relaxed) }
-        memory.insert(ready, at: ready.residence.digest)
+        let digest = ready.residence.digest
+        let isResident = memory.answers(at: digest)?.contains { $0.stored?.document == document } == true
+        if !commits.contains(digest), !isDropped(document),
+            isResident || generation == commits.generation(of: digest)
+        {
+            memory.insert(ready, at: digest, insteadOf: { $0.stored?.document == document })
+        } else {
+            memory.discard(ready)
+        }
         // A 304 out of a cache between us and the upstream is as old as that says.
         let age = max(0, ready.answer.policy.ageValue) * 1_000_000
         let (head, policy, end) = (
@@ -140,8 +164,8 @@ final class AnswerCache: Sendable {
                     observedTo: end
                 )
                 if outcome == .dirty { ready.residence.isDirty.store(true, ordering: .relaxed) }
-                if outcome == .gone { memory.remove(ready, at: ready.residence.digest) }
-                watch.documentChanged(ready.residence.digest)
+                if outcome == .gone { memory.remove(ready, at: digest) }
+                watch.documentChanged(digest)
             } catch {
                 log.error("a renewal could not be stored", metadata: ["error": "\(error)", "url": "\(ready.key.url)"])
             }

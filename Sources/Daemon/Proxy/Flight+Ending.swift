@@ -5,6 +5,7 @@ import Store
 extension Flight {
     /// The body is larger than what is kept, or all together are: it goes on as a mere relay.
     func outgrew(_ held: [[UInt8]]) {
+        if storing != nil { flights.supersede(self, by: nil) }
         storing = nil
         flights.retire(self)
         releaseCharge()

@@ -21,6 +21,8 @@ final class Flight: TransferDelegate {
     let start: Int64
     /// When the request was sent, in seconds since 1970.
     let requestTime: Int64
+    /// What `PendingCommits` gave then for what it may renew.
+    let generation: Int
     /// What was asked about stored answers.
     let validation: Validation
     /// When the first write to its upstream that overtook it was answered, on the store's clock: what it brings may be older
@@ -88,6 +90,7 @@ final class Flight: TransferDelegate {
         self.start = start
         self.requestTime = requestTime
         self.flights = flights
+        generation = flights.cache.commits.generation(of: stored?.residence.digest ?? demand.digest)
         buffer = BodyBuffer(limit: flights.settings.limits.document)
     }
 
@@ -180,10 +183,10 @@ final class Flight: TransferDelegate {
         tells = storing != nil && storing?.part == nil && flights.tells(head, in: self)
         flights.noteSharing(of: head, in: self, isStored: storing != nil)
         let isGone = !demand.isHead && (head.status == 404 || head.status == 410)
-        if storing == nil, refreshes != nil || isGone, !storesNothing, let stored, !flights.isFailure(head, in: self) {
+        let isNews = refreshes != nil || isGone || isAnswer(head)
+        if storing == nil, isNews, !storesNothing, !flights.isFailure(head, in: self) {
             hasRefreshed = true
-            // What it showed is no longer what there is, and nothing takes its place.
-            flights.cache.drop(stored)
+            flights.supersede(self, by: nil)
         }
         // Once the client has the last byte, no worker may still serve the answer that this one takes the place of.
         if let storing, storing.part == nil, let stored {
@@ -203,6 +206,11 @@ final class Flight: TransferDelegate {
         settlement = .relaying
         for relay in relays { begin(relay, head) }
         giveUpIfUseless()
+    }
+
+    /// Whether a head is that of what there is for everybody who asks the same.
+    private func isAnswer(_ head: UpstreamHead) -> Bool {
+        demand.isShareable && (200..<400).contains(head.status) && ![202, 206, 304].contains(head.status)
     }
 
     func received(body bytes: UnsafeRawBufferPointer) -> Flow {

@@ -25,9 +25,7 @@ extension Flights {
         let reading = demand.upstream.reading(demand, status: answer.status, fields: answer.fields)
         let age = max(0, answer.policy.ageValue) * 1_000_000
         cache.forgetParts(of: demand)
-        // What the same request had been answered before is no longer what there is, also where the new answer says something
-        // else of `Vary`.
-        if let stored = flight.stored, stored.variant != ready.variant { cache.drop(stored) }
+        supersede(flight, by: ready)
         let (flights, number) = (LoopReference(self, on: loop), ObjectIdentifier(flight))
         let tells = cache.keep(
             ready,
@@ -39,6 +37,15 @@ extension Flights {
         ) { flights.enqueue { $0.told(number) } }
         if tells { withhold(ready, flight) }
         return ready
+    }
+
+    /// What a flight's request had been answered before is no longer what there is.
+    ///
+    /// - Parameter ready: what is kept in its place, which is none if it says something else of `Vary`; nil: nothing is.
+    func supersede(_ flight: Flight, by ready: ReadyAnswer?) {
+        guard !flight.storesNothing, let stored = flight.stored, !stored.isPartial else { return }
+        // One of the same variant takes its place with its commit.
+        if stored.variant != ready?.variant { cache.drop(stored) }
     }
 
     /// Does something once what a flight has brought holds everywhere, or takes too long to; at once where it tells nothing.

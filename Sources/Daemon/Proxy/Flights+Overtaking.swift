@@ -23,6 +23,14 @@ extension Flights {
         hitForMiss.forget(upstream: upstream.name, paths: paths)
     }
 
+    /// A write could not be taken in: nobody knows what of that which is in the air is older.
+    func distrust(_ upstream: Upstream) {
+        for flight in flightsThatMayStore where flight.demand.upstream === upstream {
+            retire(flight)
+            flight.storesNothing = true
+        }
+    }
+
     /// The store was cleaned: nothing that is in the air now may bring back what was removed.
     func cleaned() {
         for flight in flightsThatMayStore {

@@ -32,12 +32,12 @@ extension Flights {
     /// Takes note of whether the answer to a flight may be shared.
     func noteSharing(of head: UpstreamHead, in flight: Flight, isStored: Bool) {
         let demand = flight.demand
-        guard demand.isShareable, !flight.storesNothing else { return }
+        guard !flight.storesNothing, let place = place(of: demand) else { return }
         if isStored {
-            hitForMiss.forget(demand.digest)
+            hitForMiss.forget(place)
         } else if !demand.upstream.isFailure(status: head.status, fields: head.fields) {
             // Failures pass; a crowd on a failing upstream would not help it.
-            hitForMiss.note(demand.digest, of: demand.key, now: loop.now)
+            hitForMiss.note(place, of: demand.key, now: loop.now)
         }
     }
 

@@ -77,8 +77,9 @@ final class Flights {
         parts: ReadyAnswer? = nil,
         completes: Bool = false
     ) {
-        let sharesNothing = demand.isShareable && hitForMiss.contains(demand.digest, now: loop.now)
-        if demand.isShareable, !sharesNothing, let flight = joinable[demand.digest], flight.isJoinable(by: demand),
+        let place = place(of: demand)
+        let sharesNothing = place.map { hitForMiss.contains($0, now: loop.now) } ?? true
+        if let place, !sharesNothing, let flight = joinable[place], flight.isJoinable(by: demand),
             demand.mayShare(with: flight.demand)
         {
             metrics.upstream(demand.upstream.name).coalesced.add()
@@ -187,7 +188,7 @@ final class Flights {
             requestTime: now,
             flights: self
         )
-        if demand.isShareable, isJoinable { joinable[demand.digest] = flight }
+        if isJoinable, let place = place(of: demand) { joinable[place] = flight }
         inAir[ObjectIdentifier(flight)] = flight
         metrics.upstream(demand.upstream.name).started()
         let request = demand.upstreamRequest(validation, completing: flight.completing)
@@ -197,7 +198,14 @@ final class Flights {
 
     /// A flight takes no more followers.
     func retire(_ flight: Flight) {
-        if joinable[flight.demand.digest] === flight { joinable[flight.demand.digest] = nil }
+        guard let place = place(of: flight.demand), joinable[place] === flight else { return }
+        joinable[place] = nil
+    }
+
+    /// Where those are found who may wait for one another's answer: by the document, or by the part of it that they ask for;
+    /// nil where nobody may.
+    func place(of demand: Demand) -> Digest128? {
+        demand.isShareable ? demand.digest : demand.partKey.map { cache.store.hasher.digest($0) }
     }
 
     /// A flight is over.

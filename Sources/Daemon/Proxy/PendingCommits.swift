@@ -17,6 +17,8 @@ final class PendingCommits: Sendable {
         case hidden
         /// A later one of its variant was kept meanwhile: this one is not to be found any more.
         case superseded
+        /// It is no longer what there is: its commit is to drop it.
+        case refuted
     }
 
     struct Entry {
@@ -28,6 +30,8 @@ final class PendingCommits: Sendable {
         var visibility: Visibility
         /// Whether a write has told since what it may show older.
         var isDoubted = false
+        /// Whether its commit is done, and with its visibility.
+        var isConcluded = false
     }
 
     // Not private: the compiler (6.3.1) cannot lay out structs in a mutex from other files if they are.
@@ -36,7 +40,7 @@ final class PendingCommits: Sendable {
         /// Who waits for something to become of what is pending under a digest.
         var waiters: [Digest128: [CheckedContinuation<Void, Never>]] = [:]
         /// How many answers were kept so far, by a part of their digests.
-        var counts = [Int](repeating: 0, count: 256)
+        var counts = [Int](repeating: 0, count: 4096)
     }
 
     private let state = Mutex(State())
@@ -59,10 +63,13 @@ final class PendingCommits: Sendable {
         }
     }
 
-    /// Notes an answer, before anybody can know it; one that tells of objects is hidden.
+    /// Notes an answer, before anybody can know it.
     ///
-    /// - Parameter sent: when its request was sent, on the store's clock.
-    func begin(_ ready: ReadyAnswer, sent: Int64, tells: Bool) {
+    /// - Parameters:
+    ///   - sent: when its request was sent, on the store's clock.
+    ///   - tells: whether it tells of objects.
+    ///   - isHidden: whether it is found nowhere until its commit.
+    func begin(_ ready: ReadyAnswer, sent: Int64, tells: Bool, isHidden: Bool) {
         let digest = ready.residence.digest
         state.withLock { state in
             state.counts[Self.place(of: digest)] &+= 1
@@ -71,7 +78,7 @@ final class PendingCommits: Sendable {
                 if isSame, entry.visibility == .hidden { entry.visibility = .superseded }
             }
             state.entries[digest, default: []]
-                .append(Entry(ready: ready, sent: sent, tells: tells, visibility: tells ? .hidden : .shown))
+                .append(Entry(ready: ready, sent: sent, tells: tells, visibility: isHidden ? .hidden : .shown))
         }
     }
 
@@ -112,7 +119,20 @@ final class PendingCommits: Sendable {
         }
     }
 
-    /// What has become of an answer whose commit is done; nobody else shows it from now on.
+    /// Has an answer dropped by its commit; false where that is done already, and somebody else has to.
+    func refute(_ ready: ReadyAnswer) -> Bool {
+        state.withLock { state in
+            var isRefuted = false
+            state.change(at: ready.residence.digest) { entry in
+                guard entry.ready === ready, !entry.isConcluded else { return }
+                entry.visibility = .refuted
+                isRefuted = true
+            }
+            return isRefuted
+        }
+    }
+
+    /// What has become of an answer whose commit is done; nobody else shows it from now on, or has it dropped.
     func conclude(_ ready: ReadyAnswer) -> Visibility {
         state.withLock { state in
             var visibility = Visibility.superseded
@@ -120,6 +140,7 @@ final class PendingCommits: Sendable {
                 guard entry.ready === ready else { return }
                 visibility = entry.visibility
                 entry.visibility = .shown
+                entry.isConcluded = true
             }
             return visibility
         }
@@ -136,7 +157,7 @@ final class PendingCommits: Sendable {
         for waiter in waiters { waiter.resume() }
     }
 
-    private static func place(of digest: Digest128) -> Int { Int(digest.low & 0xFF) }
+    private static func place(of digest: Digest128) -> Int { Int(digest.low & 0xFFF) }
 }
 
 extension PendingCommits.State {

@@ -10,6 +10,8 @@ extension Proxy {
             if demand.conditions.matchesOwnTag { await expire(demand) }
             return refuse(problem, reply)
         }
+        // Each that could not be taken in keeps its answer until it is.
+        guard !cache.unsettled.isFull else { return refuse(.storeFailed(.queueFull), reply) }
         let suspect: SuspectID
         do {
             let further = demand.upstream.invalidated(by: demand, status: nil)
@@ -40,6 +42,7 @@ extension Proxy {
             runningFlights.keep(posted, of: demand)
         }
         outcome.release(to: reply, for: demand.asking(because: .method))
+        flight.releaseCharge()
     }
 
     func settle(_ outcome: WriteOutcome, of demand: Demand, suspect: SuspectID, since start: Int64) async {
@@ -55,10 +58,7 @@ extension Proxy {
             let settlement = try await cache.settle(write)
             paths += settlement.removed.filter { !paths.contains($0) }
         } catch {
-            // On disk the suspect stands and does the rest when the store opens next; in memory nothing of the upstream
-            // can be trusted, for nobody knows what shows the object.
-            log.error("an invalidation could not be stored", metadata: ["error": "\(error)"])
-            cache.memory.removeAll { $0.key.upstream == upstream.name }
+            setAside(write, of: upstream, because: error)
         }
         // Once more: what was read from disk before the commit may have come back meanwhile.
         forget(paths, matching: write.patterns, of: upstream, at: cache.now)

@@ -36,6 +36,8 @@ actor Proxy {
     /// Writes whose invalidations are being committed, by a number of their own.
     var settlingWrites: [Int: SettlingWrite] = [:]
     var writeCount = 0
+    /// How many writes the store could not take in so far.
+    var unsettledCount = 0
 
     nonisolated var unownedExecutor: UnownedSerialExecutor { loop.executor.asUnownedSerialExecutor() }
 

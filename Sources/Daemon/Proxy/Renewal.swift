@@ -55,7 +55,7 @@ extension Flights {
         let selection = selection(of: renewed, flight)
         if let selection, selection == answer.selection {
             let ready = ready(answer, flight)
-            cache.renew(stored, with: ready, sent: flight.start)
+            cache.renew(stored, with: ready, sent: flight.start, generation: flight.generation)
             return serve(ready, by: head, renewed, to: relays)
         }
         // From now on it varies by something else, or must not be kept.
@@ -152,8 +152,6 @@ extension Flights {
         switch Freshening.outcome(ofHead: head.fields, stored: stored.answer.fields, length: length) {
         case .invalidate:
             cache.drop(stored)
-            // Its commit may be still to come.
-            if stored.stored == nil { onceSettled(stored, flight) { [self] in cache.drop(stored) } }
         case .refresh:
             guard hasWhole else { return }
             onceSettled(stored, flight) { [self] in refresh(stored, by: head, flight) }
@@ -172,6 +170,6 @@ extension Flights {
         (answer.document, answer.objects) = known
         answer.fields = renewed.fields
         answer.policy = renewed.policy.answer
-        cache.renew(stored, with: ready(answer, flight), sent: flight.start)
+        cache.renew(stored, with: ready(answer, flight), sent: flight.start, generation: flight.generation)
     }
 }

@@ -16,6 +16,8 @@ final class WriteFlight: TransferDelegate {
     private var isClientGone = false
     private var isOver = false
     private var body: BodyBuffer
+    /// The bytes of the body that count as held.
+    private var charge = 0
 
     init(_ demand: Demand, _ reply: Reply, flights: Flights) {
         self.demand = demand
@@ -60,6 +62,12 @@ final class WriteFlight: TransferDelegate {
         let piece = [UInt8](bytes)
         held += piece
         body.append(piece)
+        if body.isWhole {
+            charge += piece.count
+            // Past it what the answer tells of objects is forgone: it counts as a write that did not tell.
+            if !flights.hold(piece.count) { body.letGo() }
+        }
+        if !body.isWhole { releaseCharge() }
         return .proceed
     }
 
@@ -82,6 +90,13 @@ final class WriteFlight: TransferDelegate {
         )
         self.outcome = outcome
         completion?.resume(returning: outcome)
+    }
+
+    /// What the answer holds of memory is free once the store has taken it in, and the client the rest of it.
+    func releaseCharge() {
+        guard charge > 0 else { return }
+        flights.release(charge, after: [reply])
+        charge = 0
     }
 
     private func passOnHeld() {

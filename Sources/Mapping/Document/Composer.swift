@@ -2,8 +2,8 @@
 public enum Composition: Sendable, Equatable {
     /// The document shows the newest already: the body as received holds.
     case unchanged
-    /// The body with newer declared members, and every object it now shows.
-    case composed(body: [UInt8], objects: Set<ObjectName>)
+    /// The body with newer declared members, and the objects that it now shows where it had pinned others, or none.
+    case composed(body: [UInt8], added: Set<ObjectName>)
     /// Not every byte of the result is known (law 6).
     case unknown(reason: String)
 }
@@ -42,15 +42,14 @@ public struct Composer: Sendable {
         pins: [[UInt8]],
         keyed: [Int] = [],
         observation: Observation? = nil,
-        mayHaveChanged: (_ pin: Int, _ name: ObjectName) -> Bool = { _, _ in true },
+        mayHaveChanged: (_ pin: Int, _ name: () -> ObjectName) -> Bool = { _, _ in true },
         state: (ObjectName) throws -> ObjectState?
     ) rethrows -> Composition {
-        guard let tree = PinTree(skeleton: skeleton, pins: pins) else {
+        guard var tree = PinTree(skeleton: skeleton, pins: pins), tree.look(where: mayHaveChanged) else {
             return .unknown(reason: "the stored document is damaged: its pins are not those of its skeleton")
         }
         var known: [ObjectName: KnownObject] = [:]
-        var wanted: Set<ObjectName> = []
-        for (pin, name) in tree.shown.enumerated() where mayHaveChanged(pin, name) { wanted.insert(name) }
+        var wanted = Set(tree.looked.lazy.compactMap(\.self))
         let received = pins.reduce(skeleton.count) { $0 + $1.count }
         var effort = max(received * Self.effort.perByte, Self.effort.atLeast)
         while true {
@@ -84,7 +83,7 @@ public struct Composer: Sendable {
             guard attempt.output.count <= max(received * Self.growth.factor, Self.growth.atLeast) else {
                 return .unknown(reason: "the document would grow out of all proportion")
             }
-            return .composed(body: attempt.output, objects: attempt.objects)
+            return .composed(body: attempt.output, added: attempt.added)
         }
     }
 }

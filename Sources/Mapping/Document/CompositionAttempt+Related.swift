@@ -8,7 +8,7 @@ extension CompositionAttempt {
             return
         }
         guard let resolved = object.resolved else { return fail("nothing current is known of \(name)") }
-        objects.insert(name)
+        added.insert(name)
         write(shape, showing: resolved, name: name, isStrict: true)
     }
 

@@ -53,7 +53,7 @@ extension CompositionAttempt {
         guard element.isReference, let target = element.target(isStrict: link.isStrict) else { return false }
         let name = name(of: target, link)
         // That its pins are as they should be does not say that it may stand elsewhere.
-        if known[name] == nil, tree.names.contains(name) { missing.insert(name) }
+        if known[name] == nil, isPinned(name) { missing.insert(name) }
         return fate(of: name, shownAs: nil) == .removed
     }
 
@@ -65,7 +65,7 @@ extension CompositionAttempt {
         let source = tree.text(text)
         var cuts: [Range<Int>] = []
         var run: Range<Int>?
-        for place in places where fate(of: place.name, shownAs: tree.pins[place.pin]) == .removed {
+        for place in places where isRemoved(place) {
             guard let unit = unit(of: place, in: text, within: range) else { continue }
             if let open = run, Self.isSeparator(source[open.upperBound..<unit.lowerBound]) {
                 run = open.lowerBound..<unit.upperBound
@@ -77,6 +77,12 @@ extension CompositionAttempt {
         if let cut = run.flatMap({ Self.cut($0, of: source, within: range) }) { cuts.append(cut) }
         if !cuts.isEmpty { isChanged = true }
         return cuts
+    }
+
+    /// Whether a pin leaves the list that it stands in; not what is taken as it is.
+    private func isRemoved(_ place: PinTree.Place) -> Bool {
+        guard let name = tree.looked[place.pin] else { return false }
+        return fate(of: name, shownAs: tree.pins[place.pin]) == .removed
     }
 
     /// The element of an array, or the member of an object keyed by name, that a place is; nil where it is neither.
@@ -119,7 +125,9 @@ extension CompositionAttempt {
                 }
                 return end > start ? KeyedObject(JSONSlice(tree.skeleton, start..<end)) : nil
             }
-        } else if let model = models.index(of: tree.shown[text].model), let value = JSONSlice(tree.pins[text]) {
+        } else if let name = tree.name(of: text), let model = models.index(of: name.model),
+            let value = JSONSlice(tree.pins[text])
+        {
             objects = ObservedMembers(value, model: model, models: models).members.values
                 .filter { $0.link?.arity == .keyed && $0.value.kind == .object }.map { KeyedObject($0.value) }
         }

@@ -14,7 +14,10 @@ struct CompositionAttempt {
     private let mayRemove: Bool
 
     var output: [UInt8] = []
-    var objects: Set<ObjectName> = []
+    /// The objects that are shown where the document had pinned others, or none.
+    var added: Set<ObjectName> = []
+    /// Every object that is pinned, once that was asked for.
+    private var pinned: Set<ObjectName>?
     /// Whether the output departs from the bytes received.
     var isChanged = false
     /// Members of pins that fail their checks, by pin: such a literal stays where it came.
@@ -117,23 +120,30 @@ struct CompositionAttempt {
     }
 
     private mutating func writePin(_ place: PinTree.Place) {
-        objects.insert(place.name)
         let payload = tree.pins[place.pin]
         guard spend(payload.count) else { return }
-        switch fate(of: place.name, shownAs: payload) {
+        guard let name = tree.looked[place.pin] else { return copy(place.pin, 0..<payload.count) }
+        switch fate(of: name, shownAs: payload) {
         case .shown: break
-        case .stale: return fail("a write may have changed \(place.name) since the document was observed")
-        case .gone: return fail("\(place.name) is deleted")
-        case .removed: return fail("\(place.name) is deleted, and does not stand in a list")
+        case .stale: return fail("a write may have changed \(name) since the document was observed")
+        case .gone: return fail("\(name) is deleted")
+        case .removed: return fail("\(name) is deleted, and does not stand in a list")
         }
-        guard let object = known[place.name], let resolved = object.resolved, object.only != payload,
+        guard let object = known[name], let resolved = object.resolved, object.only != payload,
             let value = JSONSlice(payload)
         else { return copy(place.pin, 0..<payload.count) }
         if !models.plain[resolved.model] {
             let failing = ObservedMembers(value, model: resolved.model, models: models).quarantined
             if !failing.isEmpty { quarantined[place.pin] = failing }
         }
-        write(Shape(text: place.pin, value: value), showing: resolved, name: place.name, isStrict: false)
+        write(Shape(text: place.pin, value: value), showing: resolved, name: name, isStrict: false)
+    }
+
+    /// Whether an object is pinned anywhere.
+    mutating func isPinned(_ name: ObjectName) -> Bool {
+        let names = pinned ?? Set(tree.pins.indices.compactMap { [tree] in tree.name(of: $0) })
+        pinned = names
+        return names.contains(name)
     }
 
     /// The pin that a reference literal within a pinned text stands for.

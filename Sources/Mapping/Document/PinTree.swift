@@ -3,7 +3,6 @@ struct PinTree {
     /// One reference literal and the pin it stands for.
     struct Place {
         var range: Range<Int>
-        var name: ObjectName
         var pin: Int
     }
 
@@ -13,24 +12,28 @@ struct PinTree {
     let skeleton: [UInt8]
     let pins: [[UInt8]]
     private let places: [[Place]]
-    /// By pin, the object it shows.
-    let shown: [ObjectName]
+    /// By pin, the text in which it is referred to.
+    private let parents: [Int]
+    /// By pin, the literal that refers to it.
+    private let literals: [Range<Int>]
+    /// By pin, the object it shows, of those that may be known newer; nil: the pin is taken as it is.
+    ///
+    /// Of a list of thousands of objects, most show the newest: to read and to hash all their names would be most of the work.
+    private(set) var looked: [ObjectName?]
 
     /// Nil when the pins are not those of the skeleton.
     init?(skeleton: [UInt8], pins: [[UInt8]]) {
         self.skeleton = skeleton
         self.pins = pins
         var places: [[Place]] = Array(repeating: [], count: pins.count + 1)
-        var shown: [ObjectName] = []
+        var parents: [Int] = []
+        var literals: [Range<Int>] = []
         var open: [(text: Int, position: Int)] = [(Self.skeleton, 0)]
         var next = 0
         while let (text, position) = open.last {
             let source = text < 0 ? skeleton : pins[text]
             let place: Place? = source.withUnsafeBufferPointer { source in
-                guard let range = Reference.next(in: source, from: position),
-                    let name = Reference.name(at: range, in: source)
-                else { return nil }
-                return Place(range: range, name: name, pin: next)
+                Reference.next(in: source, from: position).map { Place(range: $0, pin: next) }
             }
             guard let place else {
                 open.removeLast()
@@ -38,13 +41,29 @@ struct PinTree {
             }
             guard next < pins.count else { return nil }
             places[text + 1].append(place)
-            shown.append(place.name)
+            parents.append(text)
+            literals.append(place.range)
             open[open.count - 1].position = place.range.upperBound
             open.append((next, 0))
             next += 1
         }
         guard next == pins.count else { return nil }
-        (self.places, self.shown, names) = (places, shown, Set(shown))
+        (self.places, self.parents, self.literals) = (places, parents, literals)
+        looked = Array(repeating: nil, count: pins.count)
+    }
+
+    /// The object that a pin shows; nil where its literal is damaged.
+    func name(of pin: Int) -> ObjectName? {
+        text(parents[pin]).withUnsafeBufferPointer { Reference.name(at: literals[pin], in: $0) }
+    }
+
+    /// Has those pins looked at that may show something else than the newest; false where one of them is damaged.
+    mutating func look(where mayHaveChanged: (_ pin: Int, _ name: () -> ObjectName) -> Bool) -> Bool {
+        for pin in pins.indices where mayHaveChanged(pin, { name(of: pin) ?? ObjectName(model: "", identity: "") }) {
+            guard let name = name(of: pin) else { return false }
+            looked[pin] = name
+        }
+        return true
     }
 
     func text(_ index: Int) -> [UInt8] { index < 0 ? skeleton : pins[index] }
@@ -60,7 +79,4 @@ struct PinTree {
         let rest = all[low...]
         return rest[..<(rest.firstIndex { $0.range.lowerBound >= range.upperBound } ?? rest.endIndex)]
     }
-
-    /// Every object that is pinned.
-    let names: Set<ObjectName>
 }

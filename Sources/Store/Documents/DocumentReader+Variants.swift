@@ -40,6 +40,6 @@ extension DocumentReader {
     private func isSuspicious(_ id: DocumentID, verified: Int64) throws -> Bool {
         guard changed > verified else { return false }
         let objects = Set(try StoredBody.pins(of: id, in: database).map(\.object))
-        return try !suspects(among: objects, since: verified).isEmpty
+        return try !StoredBody.suspects(among: objects, since: verified, in: database).isEmpty
     }
 }

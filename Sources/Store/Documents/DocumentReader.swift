@@ -88,44 +88,40 @@ struct DocumentReader {
         let stored = try StoredBody(document: document.id, in: database)
         let payloads = try stored.payloads(in: database)
         let pinned = Set(stored.pins.map(\.object))
-        document.body = try stored.received(payloads: payloads)
         document.objects = Array(pinned)
-        let suspects = changed > verified ? try suspects(among: pinned, since: verified) : []
-        guard !suspects.isEmpty else { return false }
+        let suspects =
+            changed > verified ? try StoredBody.suspects(among: pinned, since: verified, in: database) : []
+        guard !suspects.isEmpty else {
+            document.body = try stored.received(payloads: payloads)
+            return false
+        }
         guard let skeleton = stored.skeleton, let models = models[document.key.upstream] else {
+            document.body = try stored.received(payloads: payloads)
             document.form = .outdated(reason: "the body cannot be put together from its objects")
             return false
         }
-        var ids: [ObjectName: ObjectID] = [:]
         let composition = try models.composer.compose(
             skeleton: skeleton,
             pins: payloads,
             keyed: stored.keyed,
             observation: observation,
-            mayHaveChanged: { pin, name in
-                ids[name] = stored.pins[pin].object
-                return suspects.contains(stored.pins[pin].object)
-            },
+            mayHaveChanged: { pin, _ in suspects.contains(stored.pins[pin].object) },
             state: { try state(of: $0, scope: scope) }
         )
         switch composition {
-        case .unchanged:
-            return true
-        case .unknown(let reason):
-            document.form = .outdated(reason: reason)
-        case .composed(let body, let objects):
+        case .composed(let body, let added):
             document.form = .composed
             document.body = body
-            let shown = try objects.compactMap { try ids[$0] ?? id(of: $0, scope: scope) }
-            document.objects = Array(pinned.union(shown))
+            document.objects = Array(pinned.union(try added.compactMap { try id(of: $0, scope: scope) }))
+            return false
+        case .unknown(let reason):
+            document.form = .outdated(reason: reason)
+            document.body = try stored.received(payloads: payloads)
+            return false
+        case .unchanged:
+            document.body = try stored.received(payloads: payloads)
+            return true
         }
-        return false
-    }
-
-    /// Which of these objects have changed since a commit.
-    func suspects(among objects: Set<ObjectID>, since sequence: Int64) throws -> Set<ObjectID> {
-        let query = try Query(database, "SELECT changed FROM _objects WHERE id = ?")
-        return try objects.filter { try query.first(.integer($0)) { $0.integer(0) > sequence } ?? false }
     }
 
     private static let byName = """

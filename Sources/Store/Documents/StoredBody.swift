@@ -51,18 +51,38 @@ struct StoredBody {
         return try Pins.decode(bytes ?? [])
     }
 
+    /// Which of these objects have changed since a commit.
+    static func suspects(
+        among objects: Set<ObjectID>,
+        since sequence: Int64,
+        in database: Database
+    ) throws -> Set<ObjectID> {
+        var suspects: Set<ObjectID> = []
+        let query = try Query(database, "SELECT id FROM _objects WHERE id BETWEEN ?1 AND ?2 AND changed > ?3")
+        for run in RowRuns.of(objects) {
+            try query.each(.integer(run.lowerBound), .integer(run.upperBound), .integer(sequence)) { row in
+                if objects.contains(row.integer(0)) { suspects.insert(row.integer(0)) }
+            }
+        }
+        return suspects
+    }
+
     /// The payloads of the pins, in their order.
     func payloads(in database: Database) throws -> [[UInt8]] {
         var known: [Int64: [UInt8]] = [:]
-        let query = try Query(database, "SELECT payload FROM _versions WHERE id = ?")
-        return try pins.map { pin in
-            if let payload = known[pin.version] { return payload }
-            guard let payload = try query.first(.integer(pin.version), read: { $0.bytes(0) }) else {
-                throw StoreError.corrupt("version \(pin.version) is missing")
+        known.reserveCapacity(pins.count)
+        for pin in pins { known[pin.version] = [] }
+        let query = try Query(database, "SELECT id, payload FROM _versions WHERE id BETWEEN ? AND ?")
+        var found = 0
+        for run in RowRuns.of(known.keys) {
+            try query.each(.integer(run.lowerBound), .integer(run.upperBound)) { row in
+                guard let index = known.index(forKey: row.integer(0)) else { return }
+                known.values[index] = row.bytes(1)
+                found += 1
             }
-            known[pin.version] = payload
-            return payload
         }
+        guard found == known.count else { throw StoreError.corrupt("a version is missing") }
+        return pins.map { known[$0.version] ?? [] }
     }
 
     /// The body as it was received.

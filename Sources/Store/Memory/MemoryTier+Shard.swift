@@ -2,11 +2,16 @@ internal import Synchronization
 
 /// The answers of one shard, and the ring that its hand goes round.
 extension MemoryTier.Shard {
-    /// Puts an answer in the place of the one with its variant; returns what had to go for it.
-    mutating func put(_ answer: Answer, at digest: Digest128) -> [Answer] {
+    /// Puts an answer in the place of the one with its variant; returns what had to go for it, nil where that one stays.
+    mutating func put(
+        _ answer: Answer,
+        at digest: Digest128,
+        insteadOf mayGo: @Sendable (Answer) -> Bool
+    ) -> [Answer]? {
         var list = answers[digest] ?? []
         var gone: [Answer] = []
         if let index = list.firstIndex(where: { $0.variant == answer.variant && $0.key == answer.key }) {
+            guard mayGo(list[index]) else { return nil }
             gone.append(list.remove(at: index))
         } else if list.count >= MemoryTier.variantLimit,
             let oldest = list.indices.min(by: { slot(list[$0]) < slot(list[$1]) })

@@ -91,17 +91,25 @@ public final class MemoryTier<Answer: MemoryResident>: Sendable {
     /// Puts an answer in the place of the one with its variant, and makes room for it.
     ///
     /// An answer that is larger than an eighth of the tier is not taken: it would empty the tier for one document.
-    public func insert(_ answer: Answer, at digest: Digest128) {
+    ///
+    /// - Parameter mayGo: whether it may take the place of that one, which is asked with the shard's lock held; where not, it
+    ///   is discarded.
+    public func insert(
+        _ answer: Answer,
+        at digest: Digest128,
+        insteadOf mayGo: @Sendable (Answer) -> Bool = { _ in true }
+    ) {
         guard answer.byteCount <= capacity / 8 else {
-            removeVariant(of: answer, at: digest)
+            removeAnswers(at: digest) { $0.variant == answer.variant && $0.key == answer.key && mayGo($0) }
             return discard(answer)
         }
         let target = Target(upstream: answer.key.upstream, url: answer.key.url)
         // Together: an answer that its path does not lead to would survive the write that invalidates it.
         let gone = targets.withLock { targets in
             targets[target, default: []].insert(digest)
-            return shard(digest).lock.withLock { $0.put(answer, at: digest) }
+            return shard(digest).lock.withLock { $0.put(answer, at: digest, insteadOf: mayGo) }
         }
+        guard let gone else { return discard(answer) }
         for answer in gone { left(answer) }
         occupied.add(answer.byteCount, ordering: .relaxed)
         count.add(1, ordering: .relaxed)

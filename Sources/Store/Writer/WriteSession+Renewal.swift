@@ -59,15 +59,14 @@ extension WriteSession {
         upstream: String,
         since verified: Int64
     ) throws -> Bool {
-        let suspects = try Set(stored.pins.map(\.object)).filter { id in
-            guard let record = try record(id) else { return false }
-            return record.changed > verified
-        }
+        // What the batch has changed so far is in memory only.
+        if !records.isEmpty { try flush() }
+        let suspects = try StoredBody.suspects(among: Set(stored.pins.map(\.object)), since: verified, in: database)
         guard !suspects.isEmpty else { return false }
         guard let skeleton = stored.skeleton, let models = models[upstream] else { return true }
         let composition = try models.composer.compose(
             skeleton: skeleton,
-            pins: try stored.pins.map { try payload(of: $0.version) },
+            pins: try stored.payloads(in: database),
             keyed: stored.keyed,
             observation: observation,
             mayHaveChanged: { pin, _ in suspects.contains(stored.pins[pin].object) },

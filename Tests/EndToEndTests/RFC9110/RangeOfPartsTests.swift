@@ -527,4 +527,42 @@ import Testing
         let whole = try larder.get("/x")
         #expect(!whole.isHit && whole.text == "0123456789")
     }
+
+    // MARK: At the same time
+
+    @Test func `clients that ask for the same part at once make one request`() throws {
+        let gate = Gate()
+        let content = RangedContent(Self.digits, tag: "\"one\"", Fresh.hour)
+        let origin = try Origin { content.answer($0).after(gate) }
+        let larder = try Larder.patient(origin)
+        let answers = Background { try together(20) { _ in try larder.get("/x", ["Range": "bytes=2-6"]) } }
+        let other = Background { try larder.get("/x", ["Range": "bytes=0-1"]) }
+        #expect(try larder.waitForFollowers(19))
+        #expect(origin.waitForRequests(2))
+        gate.open()
+        let all = try answers.value()
+        #expect(all.allSatisfy { $0.status == 206 && $0.text == "23456" && $0["Content-Range"] == "bytes 2-6/10" })
+        #expect(all.count { $0.cacheStatus.contains("collapsed") } == 19)
+        #expect(try other.value().text == "01")
+        #expect(origin.count() == 2)
+        #expect(try larder.get("/x", ["Range": "bytes=3-4"]).isHit)
+    }
+
+    @Test func `whose part depends on what it has, or who may not be answered from it, asks for itself`() throws {
+        let gate = Gate()
+        let content = RangedContent(Self.digits, tag: "\"one\"", Fresh.hour + ["Vary": "X-Lang"])
+        let origin = try Origin { content.answer($0).after(gate) }
+        let larder = try Larder.patient(origin)
+        let first = Background { try larder.get("/x", ["Range": "bytes=2-6", "X-Lang": "a"]) }
+        origin.waitForRequests(1)
+        let conditional = Background { try larder.get("/x", ["Range": "bytes=2-6", "If-Range": "\"two\""]) }
+        origin.waitForRequests(2)
+        let foreign = Background { try larder.get("/x", ["Range": "bytes=2-6", "X-Lang": "b"]) }
+        #expect(try larder.waitForFollowers(1))
+        gate.open()
+        #expect(try first.value().text == "23456")
+        #expect(try conditional.value().text == Self.digits)
+        #expect(try foreign.value().text == "23456")
+        #expect(origin.requests.map { $0["X-Lang"] } == ["a", nil, "b"])
+    }
 }

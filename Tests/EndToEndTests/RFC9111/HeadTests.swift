@@ -1,3 +1,4 @@
+import Foundation
 import TestSupport
 import Testing
 
@@ -84,5 +85,29 @@ import Testing
         let get = try larder.get("/x")
         #expect(!get.isHit && get.text == "body")
         #expect(try larder.request("HEAD", "/x").isHit)
+    }
+
+    @Test(arguments: [true, false])
+    func `§4.3.5: a HEAD that shows another version refutes an answer that is still to be committed`(tells: Bool)
+        throws
+    {
+        let version = Monitor("one")
+        let origin = try Origin { request in
+            let fields = Fresh.tagged(version.current)
+            return tells
+                ? .json(#"{"id":1,"login":"\#(version.current)"}"#, fields) : .text(version.current, fields)
+        }
+        let larder = try Larder(config: Configs.blog(origin, top: ["store: { withhold: 1ms }"]))
+        let lock = try CommitLock(larder)
+        #expect(try larder.get("/users/1").text.contains("one"))
+        version.withLock { $0 = "two" }
+        #expect(try larder.request("HEAD", "/users/1", ["Cache-Control": "no-cache"])["ETag"] == "\"two\"")
+        let next = Background { try larder.get("/users/1") }
+        // It waits for the commit, or has asked already.
+        Thread.sleep(forTimeInterval: 0.1)
+        #expect(lock.isHeld)
+        lock.release()
+        #expect(try next.value().text.contains("two"))
+        #expect(try larder.get("/users/1").text.contains("two"))
     }
 }

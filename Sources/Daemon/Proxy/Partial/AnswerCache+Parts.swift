@@ -19,16 +19,19 @@ extension AnswerCache {
     /// Keeps in memory what was read from disk, and gives what answers the demand.
     func admitParts(_ documents: [StoredDocument], for demand: Demand) -> ReadyAnswer? {
         let digest = partsDigest(of: demand)
+        guard !commits.contains(digest) else { return partsInMemory(demand) }
         let found = documents.compactMap { document -> ReadyAnswer? in
+            guard !unsettled.mayBeNewer(than: document.start, of: demand.upstream.name) else { return nil }
             guard let answer = Answer(document), KnownParts(fields: answer.fields, body: answer.body) != nil else {
                 store.remove(document.id)
                 return nil
             }
             let ready = ReadyAnswer(answer, digest: digest, upstream: demand.upstream, base: demand.base)
-            memory.insert(ready, at: digest)
+            // What was kept while these were read is newer.
+            memory.insert(ready, at: digest, insteadOf: { _ in false })
             return ready
         }
-        return Self.newest(found, for: demand)
+        return partsInMemory(demand) ?? Self.newest(found, for: demand)
     }
 
     /// What a look-up would find in parts, but nothing is taken into memory.

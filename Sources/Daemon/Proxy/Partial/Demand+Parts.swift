@@ -35,6 +35,15 @@ extension Demand {
         return key
     }
 
+    /// Names the part that it asks for, among those who may wait for one another's; nil where its answer depends on what its
+    /// client has, or is no part.
+    var partKey: DocumentKey? {
+        guard isForParts, !hasConditions, !request.fields.contains("if-range") else { return nil }
+        var key = partsKey
+        for line in request.fields.all("range") { key.context += "\n" + String(decoding: line, as: UTF8.self) }
+        return key
+    }
+
     /// Whether parts may be served for it.
     ///
     /// Where a model says what a JSON answer is made of, a part could show an object otherwise than it is known by now, and

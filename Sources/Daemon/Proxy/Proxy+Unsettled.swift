@@ -1,0 +1,48 @@
+import Logging
+import Store
+
+/// Writes that were answered, and which the store cannot take in: the disk is full, or fails.
+extension Proxy {
+    /// Has nothing of an upstream believed that is older than a write, and tries again until the store has taken it in.
+    ///
+    /// Until then nobody knows what shows what the write has changed. On disk its mark stands, and does the rest when the store
+    /// is opened next, should that come first.
+    func setAside(_ write: SettledWrite, of upstream: Upstream, because error: StoreError) {
+        log.error(
+            "a write could not be taken in: until it is, its upstream is asked for all that is older",
+            metadata: ["error": "\(error)", "upstream": "\(upstream.name)", "path": "\(write.path)"]
+        )
+        unsettledCount += 1
+        let number = unsettledCount
+        cache.unsettled.begin(number, upstream: upstream.name, time: write.time)
+        cache.doubtUnread(of: upstream.name, sentUntil: write.time)
+        cache.memory.removeAll { $0.key.upstream == upstream.name }
+        runningFlights.distrust(upstream)
+        Task { await settleLater(write, number, of: upstream) }
+    }
+
+    private func settleLater(_ write: SettledWrite, _ number: Int, of upstream: Upstream) async {
+        var pause = Duration.seconds(1)
+        while true {
+            // Nothing cancels it; it ends with the store.
+            try? await Task.sleep(for: pause)
+            pause = min(pause * 2, .seconds(30))
+            do {
+                let settlement = try await cache.settle(write)
+                let paths = write.targets.map(\.path) + settlement.removed
+                forget(paths, matching: write.patterns, of: upstream, at: write.time)
+                break
+            } catch .closed {
+                return
+            } catch {
+                log.debug("a write still cannot be taken in", metadata: ["error": "\(error)"])
+            }
+        }
+        cache.unsettled.end(number)
+        liveDocuments.settled()
+        log.notice(
+            "a write has been taken in after all",
+            metadata: ["upstream": "\(upstream.name)", "path": "\(write.path)"]
+        )
+    }
+}
