@@ -87,6 +87,7 @@ extension AnswerCache {
         defer { watch.documentChanged(digest) }
         // Before it is concluded: who drops it from then on has to know which document it is.
         if case .success(let receipt) = result, let id = receipt.document {
+            if receipt.isDirty { ready.residence.isDirty.store(true, ordering: .relaxed) }
             ready.committed(as: id, showing: receipt.objects)
         }
         let visibility = commits.conclude(ready)

@@ -141,7 +141,7 @@ final class AnswerCache: Sendable {
         if !isStillClean(stored) { ready.residence.isDirty.store(true, ordering: .relaxed) }
         let digest = ready.residence.digest
         let isResident = memory.answers(at: digest)?.contains { $0.stored?.document == document } == true
-        if !commits.contains(digest), !isDropped(document),
+        if !commits.contains(digest, besides: document), !isDropped(document),
             isResident || generation == commits.generation(of: digest)
         {
             memory.insert(ready, at: digest, insteadOf: { $0.stored?.document == document })

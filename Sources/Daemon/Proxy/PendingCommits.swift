@@ -48,6 +48,11 @@ final class PendingCommits: Sendable {
     /// Whether an answer under a digest is still to be committed.
     func contains(_ digest: Digest128) -> Bool { state.withLock { $0.entries[digest] != nil } }
 
+    /// Whether another answer than that of a document is still to be committed under a digest.
+    func contains(_ digest: Digest128, besides document: DocumentID) -> Bool {
+        state.withLock { $0.entries[digest]?.contains { $0.ready.stored?.document != document } ?? false }
+    }
+
     /// Differs from what it was if anything has been kept under a digest since: what was read before that is older.
     func generation(of digest: Digest128) -> Int { state.withLock { $0.counts[Self.place(of: digest)] } }
 

@@ -18,6 +18,8 @@ extension Proxy {
         cache.doubtUnread(of: upstream.name, sentUntil: write.time)
         cache.memory.removeAll { $0.key.upstream == upstream.name }
         runningFlights.distrust(upstream)
+        // What its answer tells is kept until then, within the bound of all bodies.
+        _ = runningFlights.hold(write.observation?.body.count ?? 0)
         Task { await settleLater(write, number, of: upstream) }
     }
 
@@ -30,7 +32,8 @@ extension Proxy {
             do {
                 let settlement = try await cache.settle(write)
                 let paths = write.targets.map(\.path) + settlement.removed
-                forget(paths, matching: write.patterns, of: upstream, at: write.time)
+                // What was asked for since then, and is still on its way, is newer than what the store has.
+                forget(paths, matching: write.patterns, of: upstream, at: cache.now)
                 break
             } catch .closed {
                 return
@@ -39,6 +42,7 @@ extension Proxy {
             }
         }
         cache.unsettled.end(number)
+        runningFlights.release(write.observation?.body.count ?? 0)
         liveDocuments.settled()
         log.notice(
             "a write has been taken in after all",

@@ -11,7 +11,7 @@ final class UnsettledWrites: Sendable {
     private let writes = Mutex<[Int: (upstream: String, time: Int64)]>([:])
     /// How many there are, so that who looks up need not ask for the lock where there is none.
     private let count = Atomic<Int>(0)
-    /// How many there may be; past it writes are refused, for the answer of each is kept.
+    /// How many there may be; past it writes are refused, for each is kept.
     static let limit = 64
 
     /// Whether there are so many that no further write may be sent.
