@@ -4,8 +4,8 @@ import Mapping
 ///
 /// An answer may show an object that the store did not know when it was written to, or has forgotten since. In memory: the
 /// requests die with the process, and in the file no document shows the object, or its row would have the mark. After a
-/// restart a list that lags behind a deletion is taken at its word, as it would be without Larder. Bounded: once there are too many, all are forgotten at once, and answers to requests sent
-/// until then are kept out by the barriers.
+/// restart a list that lags behind a deletion is taken at its word, as it would be without Larder. Bounded: once there are too
+/// many, all are forgotten at once, and answers to requests sent until then are kept out by the barriers.
 struct RecentMarks {
     private struct Key: Hashable {
         let upstream: String
@@ -56,6 +56,31 @@ struct RecentMarks {
         newest = max(newest, mark.time)
         if mark.isTombstone { newestTombstone = max(newestTombstone, mark.time) }
         return forgotten
+    }
+
+    /// Takes from a deletion that something newer has been shown since under one of these names: from now on it says of older
+    /// answers only that they are older.
+    mutating func weaken(
+        tombstoneAt time: Int64,
+        of identity: String,
+        keys: [String],
+        model: String,
+        upstream: String,
+        scope: Int64
+    ) {
+        for (value, isKey) in [(identity, false)] + keys.map({ ($0, true) }) {
+            let key = Key(upstream: upstream, model: model, value: value, isKey: isKey, scope: scope)
+            guard let known = marks[key], known.mark == .tombstone(time) else { continue }
+            marks[key] = Mark(mark: .unobserved(time), source: known.source, exception: known.exception)
+        }
+    }
+
+    /// Forgets the marks of a model's objects, or of all, that those of some scopes have: with all that was known of them.
+    mutating func forget(model: String?, identity: String?, scopes: Set<Int64>) {
+        marks = marks.filter { key, _ in
+            guard let scope = key.scope, scopes.contains(scope) else { return true }
+            return model.map { $0 != key.model } ?? false || identity.map { key.isKey || $0 != key.value } ?? false
+        }
     }
 
     /// Whether some mark may be newer than an answer; false for nearly all of them.

@@ -203,10 +203,14 @@ struct Knowledge {
     }
 
     /// What is known of a member: what all say whom nobody overrides.
-    func newest(_ member: String, of ref: Ref) -> Known {
+    ///
+    /// - Parameter leniently: whether only what is itself overridden by nobody overrides others. A list that overlapped
+    ///   with a detail is in dispute with it then (law 3), although it lags behind a detail from before both.
+    func newest(_ member: String, of ref: Ref, leniently: Bool = false) -> Known {
         let told = (observations[ref] ?? []).filter { $0.members[member] != nil && isCurrent(ref, at: $0.moment) }
         guard !told.isEmpty else { return .nothing }
-        let undefeated = told.filter { one in !told.contains { overrides($0, one) } }
+        var undefeated = told.filter { one in !told.contains { overrides($0, one) } }
+        if leniently { undefeated = told.filter { one in !undefeated.contains { overrides($0, one) } } }
         let values = undefeated.compactMap { $0.members[member] }
         guard let first = values.first, values.allSatisfy({ $0.datum == first.datum }) else { return .disputed }
         return .value(first.datum, spellings[ref]?[member]?[first.datum] ?? [])
