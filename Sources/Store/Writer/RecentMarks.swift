@@ -50,12 +50,23 @@ struct RecentMarks {
         let names = object.identity.map { [($0, false)] } ?? object.keys.map { ($0, true) }
         for (value, isKey) in names {
             let key = Key(upstream: upstream, model: object.model, value: value, isKey: isKey, scope: scope)
-            if let known = marks[key], known.mark.time > mark.time { continue }
+            if let known = marks[key] {
+                if known.mark.time > mark.time { continue }
+                keep(known, of: key, for: exception)
+            }
             marks[key] = Mark(mark: mark, source: source, exception: exception)
         }
         newest = max(newest, mark.time)
         if mark.isTombstone { newestTombstone = max(newestTombstone, mark.time) }
         return forgotten
+    }
+
+    /// Keeps what held for everybody for the one whom what takes its place does not hold for.
+    private mutating func keep(_ known: Mark, of key: Key, for exception: Int64?) {
+        guard key.scope == nil, let exception, known.exception != exception else { return }
+        let own = Key(upstream: key.upstream, model: key.model, value: key.value, isKey: key.isKey, scope: exception)
+        if let newer = marks[own], newer.mark.time >= known.mark.time { return }
+        marks[own] = Mark(mark: known.mark, source: known.source, exception: nil)
     }
 
     /// Takes from a deletion that something newer has been shown since under one of these names: from now on it says of older

@@ -96,10 +96,11 @@ struct World {
             }
         case .renewal(let key, let moment, let answer):
             guard let document = onDisk[key], isClean(document) else { return }
-            onDisk[key] = document.renewed(at: moment, by: answer)
+            let renewed = document.renewed(at: moment, by: answer)
+            onDisk[key] = renewed
             guard document.received.hasObjects else { return }
             knowledge[key.scope, default: Knowledge(setting)]
-                .take(document.received.number, document.received.told, at: moment, oldest: moment.start)
+                .take(document.received.number, document.received.told, at: renewed.moment, oldest: moment.start)
         }
     }
 
