@@ -53,14 +53,24 @@ extension WriteSession {
     }
 
     /// Marks one object, unless something newer is known of it.
-    func apply(_ mark: ObjectMark, to record: ObjectRecord, by source: MarkSource? = nil) throws {
+    ///
+    /// - Parameter isNews: whether those who follow all changes are told.
+    func apply(
+        _ mark: ObjectMark,
+        to record: ObjectRecord,
+        by source: MarkSource? = nil,
+        isNews: Bool = true
+    ) throws {
         if let known = record.mark, known.time >= mark.time { return }
         let lag = try lag(of: record)
         let contributing = Array(record.contributing)
         let newer = try contributing.filter {
             mark.isOverridden(by: try observation($0.observation), lag: lag)
         }
-        if mark.isTombstone, !newer.isEmpty { return }
+        if mark.isTombstone, !newer.isEmpty {
+            // It is there again; documents older than the deletion show another object of the same name.
+            return try apply(.unobserved(mark.time), to: record, by: source, isNews: false)
+        }
         // Without anything newer, what was known stays to be looked at; it moves nowhere.
         if !newer.isEmpty, newer.count < contributing.count {
             try assign(newer.map { ($0.version, $0.observation) }, to: record)
@@ -69,8 +79,13 @@ extension WriteSession {
         let wasGone = record.mark?.isTombstone == true || record.isDeleted == true
         record.setMark(mark, by: source)
         // Gone again is no news, though documents from in between may show it.
-        let isNews = !(mark.isTombstone && wasGone)
-        markChanged(record, wasKnown: true, as: mark.isTombstone ? .deleted : .unknown, isNews: isNews)
+        let isGoneAgain = mark.isTombstone && wasGone
+        markChanged(
+            record,
+            wasKnown: true,
+            as: mark.isTombstone ? .deleted : .unknown,
+            isNews: isNews && !isGoneAgain
+        )
     }
 
     /// What is newer than the mark takes the place of what was known before it; after a tombstone it is a new object.

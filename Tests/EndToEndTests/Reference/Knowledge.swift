@@ -131,6 +131,19 @@ struct Knowledge {
         }
     }
 
+    /// What it also may be: a mark that all that counts is newer than goes with what does not, unless a document needs it.
+    mutating func forgetOverriddenMarks(unlessNeededBy documents: [Document]) {
+        for (ref, mark) in marks {
+            let newer = (observations[ref] ?? []).filter { mark.isOverridden(by: $0.moment, lag: lag) }
+            let isNeeded = documents.contains {
+                $0.received.shown[ref] != nil && !mark.isOverridden(by: $0.moment, lag: lag)
+            }
+            guard !newer.isEmpty, !isNeeded else { continue }
+            observations[ref] = newer
+            marks[ref] = nil
+        }
+    }
+
     /// Whether a document of that moment may show an object as if nothing had happened.
     func isCurrent(_ ref: Ref, at moment: Moment) -> Bool {
         marks[ref].map { $0.isOverridden(by: moment, lag: lag) } ?? true

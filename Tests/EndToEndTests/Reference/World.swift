@@ -67,13 +67,15 @@ struct World {
 
     /// What this may be once the process has ended: marks of objects that were never shown are gone, others may be.
     var withoutMarks: [World] {
-        var (known, needed) = (self, self)
+        var (known, needed, forgotten) = (self, self, self)
         for scope in knowledge.keys {
             let documents = onDisk.filter { $0.key.scope == scope }.values.flatMap(\.candidates)
             known.knowledge[scope]?.forgetMarks(neededBy: nil)
             needed.knowledge[scope]?.forgetMarks(neededBy: documents)
+            forgotten.knowledge[scope]?.forgetMarks(neededBy: documents)
+            forgotten.knowledge[scope]?.forgetOverriddenMarks(unlessNeededBy: documents)
         }
-        return [known, needed]
+        return [known, needed, forgotten]
     }
 
     /// Whether what an exchange told counts here.
