@@ -1,16 +1,24 @@
 import Mapping
 import Store
 import Synchronization
+import TestSupport
 import Testing
 
 /// Writes do not wait for the answers that are still to be taken in.
-struct ExpressTests {
+@Suite(.scripts) struct ExpressTests {
     private static let title = String(repeating: "t", count: 20)
     private static let pages = 60
 
     /// Hands over dozens of lists of as many issues; the count of those that have been taken in.
-    private func flood(_ bench: Bench) -> Counter {
-        let counter = Counter()
+    ///
+    /// The writer is kept from them for a moment, in which what overtakes them is handed over.
+    private func flood(_ bench: Bench) async -> Counter {
+        let (counter, hasBegun) = (Counter(), Gate())
+        bench.store.receive(bench.answer("/first", "[]", issues)) { _ in
+            hasBegun.open()
+            pause(.milliseconds(300))
+        }
+        await hasBegun.waitAsync()
         for page in 0..<Self.pages {
             let list = (0..<60).map {
                 #"{"id":\#($0),"title":"\#(page) \#(Self.title)","user":{"id":7,"login":"ada"}}"#
@@ -65,7 +73,7 @@ struct ExpressTests {
 
     @Test func `an invalidation that overtakes what is being taken in holds for it too`() async throws {
         let bench = try bench()
-        let flood = flood(bench)
+        let flood = await flood(bench)
         let suspect = try await bench.store.markSuspect(upstream: "github", urls: ["/issues"])
         // What was handed over before an invalidation is not there after it, whichever was taken in first.
         try await bench.store.invalidate([InvalidationTarget(upstream: "github", path: "/issues")], settle: suspect)
@@ -80,7 +88,7 @@ struct ExpressTests {
         async throws
     {
         let bench = try bench()
-        let flood = flood(bench)
+        let flood = await flood(bench)
         let atCommit = Counter()
         let change = write(bench, "/issues/7", telling: #"{"id":7,"title":"new","user":{"id":7,"login":"bela"}}"#)
         try await bench.store.settle(change) { for _ in 0..<flood.value { atCommit.add() } }
@@ -102,7 +110,7 @@ struct ExpressTests {
 
     @Test func `a write that tells nothing makes stale what is taken in behind it`() async throws {
         let bench = try bench()
-        let flood = flood(bench)
+        let flood = await flood(bench)
         let change = write(bench, "/issues/7", bound: BoundObject(model: "Issue", identity: "7"))
         try await bench.store.settle(change)
         #expect(flood.value < Self.pages)
@@ -117,7 +125,7 @@ struct ExpressTests {
         // Nobody has seen the user's key yet, but an object of that number is shown already.
         try await bench.receive("/early", #"[{"id":1001,"title":"a","user":{"id":7}}]"#, issues)
         try await bench.receive("/other", #"[{"id":1000,"title":"a","user":{"id":9}}]"#, issues)
-        let flood = flood(bench)
+        let flood = await flood(bench)
         bench.store.receive(bench.answer("/users/9", #"{"id":9,"login":"bela"}"#, user)) { _ in flood.add() }
         try await bench.store.settle(write(bench, "/users/bela", bound: BoundObject(model: "User", keys: ["bela"])))
         #expect(flood.value == Self.pages + 1)
@@ -151,7 +159,7 @@ struct ExpressTests {
         try await bench.receive("/early", #"[{"id":8,"title":"old"}]"#, issues)
         // Longer ago than a list may lag.
         bench.time.advance(60_000_000)
-        let flood = flood(bench)
+        let flood = await flood(bench)
         try await bench.store.settle(write(bench, "/issues", telling: #"{"id":1000,"title":"new"}"#))
         #expect(flood.value < Self.pages)
         await bench.store.flush()
@@ -162,7 +170,7 @@ struct ExpressTests {
 
     @Test func `an object found missing leaves lists that were handed over before`() async throws {
         let bench = try bench()
-        let flood = flood(bench)
+        let flood = await flood(bench)
         bench.time.advance(1_000_000)
         let absence = ObservedAbsence(
             key: bench.key("/issues/7"),

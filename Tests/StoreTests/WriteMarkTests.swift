@@ -63,6 +63,7 @@ struct WriteMarkTests {
     }
 
     private let first = BoundObject(model: "Issue", identity: "1")
+    private let second = BoundObject(model: "Issue", identity: "2")
 
     private func form(_ bench: Bench, _ url: String, principal: PrincipalID = Store.anonymous, context: String = "")
         async throws -> StoredDocument.Form?
@@ -124,6 +125,54 @@ struct WriteMarkTests {
         try await bench.store.settle(write(bench, "/issues/1", bound: first))
         #expect(try await bench.store.receive(mine).isDirty)
         #expect(try await bench.store.receive(theirs).isDirty)
+        await bench.store.close()
+    }
+
+    @Test func `of two writes to an object that nobody had seen the earlier counts for what is older than both`()
+        async throws
+    {
+        let bench = try bench()
+        let slow = bench.answer("/issues", Self.list, issues)
+        try await bench.store.settle(write(bench, "/issues/1", bound: first))
+        // Told to the one who wrote, and to nobody else.
+        try await bench.store.settle(write(bench, "/issues/1", bound: first, answer: #"{"id":1,"title":"a"}"#))
+        #expect(try await bench.store.receive(slow).isDirty)
+        #expect(try await isOutdated(bench, "/issues"))
+        await bench.store.close()
+    }
+
+    @Test func `an object made anew is not the one that lists from before its deletion show`() async throws {
+        let bench = try bench(.remove)
+        let slow = bench.answer("/search", Self.list, issues)
+        bench.time.advance(1_000_000)
+        try await bench.store.note(
+            ObservedAbsence(key: bench.key("/issues/1"), bound: first, start: bench.store.clock.now())
+        )
+        try await bench.store.settle(write(bench, "/issues", answer: #"{"id":1,"title":"new"}"#))
+        #expect(try await bench.store.receive(slow).isDirty)
+        #expect(try await isOutdated(bench, "/search"))
+        await bench.store.close()
+    }
+
+    @Test func `a clean forgets what was deleted, and what was made anew since`() async throws {
+        let bench = try bench(.remove)
+        bench.time.advance(1_000_000)
+        try await bench.store.note(
+            ObservedAbsence(key: bench.key("/issues/1"), bound: first, start: bench.store.clock.now())
+        )
+        try await bench.store.settle(write(bench, "/issues", answer: #"{"id":1,"title":"new"}"#))
+        _ = try await bench.store.clean(CleanFilter(model: "Issue", identity: "1"))
+        bench.time.advance(1_000_000)
+        // Not long enough after the deletion for a list to count against it.
+        #expect(try await !bench.receive("/issues", Self.list, issues).isDirty)
+        #expect(try await bench.body("/issues") == Self.list)
+        try await bench.store.note(
+            ObservedAbsence(key: bench.key("/issues/2"), bound: second, start: bench.store.clock.now())
+        )
+        _ = try await bench.store.clean(.all)
+        bench.time.advance(1_000_000)
+        #expect(try await !bench.receive("/issues", Self.list, issues).isDirty)
+        #expect(try await bench.body("/issues") == Self.list)
         await bench.store.close()
     }
 

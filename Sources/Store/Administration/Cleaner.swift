@@ -27,6 +27,7 @@ struct Cleaner {
             if let base = selection.base { barred.model = base }
             session.barriers.cleaned(barred, at: time)
             try session.forgetAllTold()
+            try session.forgetMarks(meantBy: filter, base: selection.base)
             if !selection.isOfURLs { try session.eraseNames(of: selection.collections, identity: selection.identity) }
             return (time, session.numbers.document)
         }

@@ -4,8 +4,8 @@ import Mapping
 ///
 /// An answer may show an object that the store did not know when it was written to, or has forgotten since. In memory: the
 /// requests die with the process, and in the file no document shows the object, or its row would have the mark. After a
-/// restart a list that lags behind a deletion is taken at its word, as it would be without Larder. Bounded: once there are too many, all are forgotten at once, and answers to requests sent
-/// until then are kept out by the barriers.
+/// restart a list that lags behind a deletion is taken at its word, as it would be without Larder. Bounded: once there are too
+/// many, all are forgotten at once, and answers to requests sent until then are kept out by the barriers.
 struct RecentMarks {
     private struct Key: Hashable {
         let upstream: String
@@ -50,12 +50,48 @@ struct RecentMarks {
         let names = object.identity.map { [($0, false)] } ?? object.keys.map { ($0, true) }
         for (value, isKey) in names {
             let key = Key(upstream: upstream, model: object.model, value: value, isKey: isKey, scope: scope)
-            if let known = marks[key], known.mark.time > mark.time { continue }
+            if let known = marks[key] {
+                if known.mark.time > mark.time { continue }
+                keep(known, of: key, for: exception)
+            }
             marks[key] = Mark(mark: mark, source: source, exception: exception)
         }
         newest = max(newest, mark.time)
         if mark.isTombstone { newestTombstone = max(newestTombstone, mark.time) }
         return forgotten
+    }
+
+    /// Keeps what held for everybody for the one whom what takes its place does not hold for.
+    private mutating func keep(_ known: Mark, of key: Key, for exception: Int64?) {
+        guard key.scope == nil, let exception, known.exception != exception else { return }
+        let own = Key(upstream: key.upstream, model: key.model, value: key.value, isKey: key.isKey, scope: exception)
+        if let newer = marks[own], newer.mark.time >= known.mark.time { return }
+        marks[own] = Mark(mark: known.mark, source: known.source, exception: nil)
+    }
+
+    /// Takes from a deletion that something newer has been shown since under one of these names: from now on it says of older
+    /// answers only that they are older.
+    mutating func weaken(
+        tombstoneAt time: Int64,
+        of identity: String,
+        keys: [String],
+        model: String,
+        upstream: String,
+        scope: Int64
+    ) {
+        for (value, isKey) in [(identity, false)] + keys.map({ ($0, true) }) {
+            let key = Key(upstream: upstream, model: model, value: value, isKey: isKey, scope: scope)
+            guard let known = marks[key], known.mark == .tombstone(time) else { continue }
+            marks[key] = Mark(mark: .unobserved(time), source: known.source, exception: known.exception)
+        }
+    }
+
+    /// Forgets the marks of a model's objects, or of all, that those of some scopes have: with all that was known of them.
+    mutating func forget(model: String?, identity: String?, scopes: Set<Int64>) {
+        marks = marks.filter { key, _ in
+            guard let scope = key.scope, scopes.contains(scope) else { return true }
+            return model.map { $0 != key.model } ?? false || identity.map { key.isKey || $0 != key.value } ?? false
+        }
     }
 
     /// Whether some mark may be newer than an answer; false for nearly all of them.

@@ -53,14 +53,24 @@ extension WriteSession {
     }
 
     /// Marks one object, unless something newer is known of it.
-    func apply(_ mark: ObjectMark, to record: ObjectRecord, by source: MarkSource? = nil) throws {
+    ///
+    /// - Parameter isNews: whether those who follow all changes are told.
+    func apply(
+        _ mark: ObjectMark,
+        to record: ObjectRecord,
+        by source: MarkSource? = nil,
+        isNews: Bool = true
+    ) throws {
         if let known = record.mark, known.time >= mark.time { return }
         let lag = try lag(of: record)
         let contributing = Array(record.contributing)
         let newer = try contributing.filter {
             mark.isOverridden(by: try observation($0.observation), lag: lag)
         }
-        if mark.isTombstone, !newer.isEmpty { return }
+        if mark.isTombstone, !newer.isEmpty {
+            // It is there again; documents older than the deletion show another object of the same name.
+            return try apply(.unobserved(mark.time), to: record, by: source, isNews: false)
+        }
         // Without anything newer, what was known stays to be looked at; it moves nowhere.
         if !newer.isEmpty, newer.count < contributing.count {
             try assign(newer.map { ($0.version, $0.observation) }, to: record)
@@ -69,12 +79,23 @@ extension WriteSession {
         let wasGone = record.mark?.isTombstone == true || record.isDeleted == true
         record.setMark(mark, by: source)
         // Gone again is no news, though documents from in between may show it.
-        let isNews = !(mark.isTombstone && wasGone)
-        markChanged(record, wasKnown: true, as: mark.isTombstone ? .deleted : .unknown, isNews: isNews)
+        let isGoneAgain = mark.isTombstone && wasGone
+        markChanged(
+            record,
+            wasKnown: true,
+            as: mark.isTombstone ? .deleted : .unknown,
+            isNews: isNews && !isGoneAgain
+        )
     }
 
     /// What is newer than the mark takes the place of what was known before it; after a tombstone it is a new object.
-    func supersede(_ mark: ObjectMark, of record: ObjectRecord) throws {
+    func supersede(
+        _ mark: ObjectMark,
+        of record: ObjectRecord,
+        by new: [Contribution],
+        model: String,
+        _ models: Models
+    ) throws {
         let lag = try lag(of: record)
         let contributing = Array(record.contributing)
         let kept = try contributing.filter {
@@ -86,6 +107,30 @@ extension WriteSession {
         record.isDeleted = record.isDeleted ?? false
         // Documents older than the deletion show another object of the same name.
         record.weakenTombstone()
+        let scope = try names.collection(record.collection, in: database).scope
+        recentMarks.weaken(
+            tombstoneAt: mark.time,
+            of: record.identity.text,
+            keys: new.flatMap { models.keys(in: $0.payload, of: model).map(\.value) },
+            model: model,
+            upstream: try names.scope(scope, in: database).upstream,
+            scope: scope
+        )
+    }
+
+    /// Forgets the marks of objects that a clean forgets altogether.
+    func forgetMarks(meantBy filter: CleanFilter, base: String?) throws {
+        guard filter.url == nil, filter.urlPrefix == nil, filter.olderThan == nil else { return }
+        // Of what is gone nobody knows any more which of a cluster's models it was.
+        guard base == nil || filter.identity != nil else { return }
+        var scopes: Set<Int64> = []
+        try query(
+            """
+            SELECT s.id FROM _scopes s JOIN _names u ON u.id = s.upstream AND (?1 IS NULL OR u.text = ?1)
+            JOIN _principals p ON p.id = s.principal AND (?2 IS NULL OR p.label = ?2)
+            """
+        ).each(SQLValue(filter.upstream), SQLValue(filter.principal)) { scopes.insert($0.integer(0)) }
+        recentMarks.forget(model: base ?? filter.model, identity: filter.identity, scopes: scopes)
     }
 
     /// For how long lists of an object's upstream do not count; nothing is believed of an upstream without models.

@@ -19,7 +19,7 @@ extension WriteSession {
             if mark.isTombstone { new.removeAll { models.models.saysDeleted($0.payload, of: model) } }
             // What is older tells nothing of what there is now, nor does what says once more that it is gone.
             guard !new.isEmpty else { return }
-            try supersede(mark, of: record)
+            try supersede(mark, of: record, by: new, model: model, models.models)
         }
         let contributing = record.contributing
         guard models.models.isSimple(model) else {

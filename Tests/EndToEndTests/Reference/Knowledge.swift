@@ -131,6 +131,19 @@ struct Knowledge {
         }
     }
 
+    /// What it also may be: a mark that all that counts is newer than goes with what does not, unless a document needs it.
+    mutating func forgetOverriddenMarks(unlessNeededBy documents: [Document]) {
+        for (ref, mark) in marks {
+            let newer = (observations[ref] ?? []).filter { mark.isOverridden(by: $0.moment, lag: lag) }
+            let isNeeded = documents.contains {
+                $0.received.shown[ref] != nil && !mark.isOverridden(by: $0.moment, lag: lag)
+            }
+            guard !newer.isEmpty, !isNeeded else { continue }
+            observations[ref] = newer
+            marks[ref] = nil
+        }
+    }
+
     /// Whether a document of that moment may show an object as if nothing had happened.
     func isCurrent(_ ref: Ref, at moment: Moment) -> Bool {
         marks[ref].map { $0.isOverridden(by: moment, lag: lag) } ?? true
@@ -203,10 +216,14 @@ struct Knowledge {
     }
 
     /// What is known of a member: what all say whom nobody overrides.
-    func newest(_ member: String, of ref: Ref) -> Known {
+    ///
+    /// - Parameter leniently: whether only what is itself overridden by nobody overrides others. A list that overlapped
+    ///   with a detail is in dispute with it then (law 3), although it lags behind a detail from before both.
+    func newest(_ member: String, of ref: Ref, leniently: Bool = false) -> Known {
         let told = (observations[ref] ?? []).filter { $0.members[member] != nil && isCurrent(ref, at: $0.moment) }
         guard !told.isEmpty else { return .nothing }
-        let undefeated = told.filter { one in !told.contains { overrides($0, one) } }
+        var undefeated = told.filter { one in !told.contains { overrides($0, one) } }
+        if leniently { undefeated = told.filter { one in !undefeated.contains { overrides($0, one) } } }
         let values = undefeated.compactMap { $0.members[member] }
         guard let first = values.first, values.allSatisfy({ $0.datum == first.datum }) else { return .disputed }
         return .value(first.datum, spellings[ref]?[member]?[first.datum] ?? [])

@@ -3,6 +3,8 @@ struct NewestValues: ValueSource {
     let received: Received
     let moment: Moment
     let knowledge: Knowledge
+    /// Whether what is in dispute by one reading of law 3 stays as the answer showed it.
+    var isLenient = false
 
     func fate(of ref: Ref) -> Fate { knowledge.fate(of: ref, at: moment, shown: received.shown[ref] ?? [:]) }
 
@@ -15,6 +17,7 @@ struct NewestValues: ValueSource {
         guard !knowledge.setting.undeclared.contains(member),
             case .value(let datum, let spellings) = knowledge.newest(member, of: ref)
         else { return [own.spelling] }
+        if case .disputed = newest(member, of: ref) { return spellings.union([own.spelling]).sorted() }
         // Only what is newer says more than an answer that disagrees with itself.
         if received.isContradictory(member, of: ref), !knowledge.isKnown(member, of: ref, since: moment) {
             return [own.spelling]
@@ -26,7 +29,7 @@ struct NewestValues: ValueSource {
     /// An object that the answer did not show there: all of it must be known (law 6).
     private func strange(_ member: String, of ref: Ref) -> Alternatives {
         guard !knowledge.setting.undeclared.contains(member),
-            case .value(_, let spellings) = knowledge.newest(member, of: ref)
+            case .value(_, let spellings) = newest(member, of: ref)
         else {
             return []
         }
@@ -34,8 +37,14 @@ struct NewestValues: ValueSource {
     }
 
     func relation(_ member: String, of ref: Ref) -> Datum {
-        guard case .value(let datum, _) = knowledge.newest(member, of: ref) else { return pinned(member, of: ref) }
+        guard case .value(let datum, _) = newest(member, of: ref) else { return pinned(member, of: ref) }
         return datum
+    }
+
+    private func newest(_ member: String, of ref: Ref) -> Known {
+        let strictly = knowledge.newest(member, of: ref)
+        guard isLenient, case .disputed = knowledge.newest(member, of: ref, leniently: true) else { return strictly }
+        return .disputed
     }
 
     func pinned(_ member: String, of ref: Ref) -> Datum { received.shown[ref]?[member]?.datum ?? .null }

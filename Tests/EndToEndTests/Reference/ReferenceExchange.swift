@@ -4,13 +4,13 @@ struct ReferenceExchange: Sendable {
     let method: String
     let key: Key
     /// The event during which it arrived.
-    let arrival: Int
+    var arrival: Int
     var status = 0
     /// What was sent, or would have been to a GET without conditions.
     var received: Received?
     var ending = Plan.Ending.whole
     /// Whether a write to the same path was answered while this was on its way (law 10).
-    var isInvalidated = false
+    var invalidation = Invalidation.none
     /// Whether it named an ETag of Larder's own, which never goes upstream.
     let hasOwnTag: Bool
     /// Whether its answer has been made up.
@@ -19,4 +19,11 @@ struct ReferenceExchange: Sendable {
     var endedAt: Int?
 
     var isOver: Bool { endedAt != nil }
+
+    enum Invalidation: Sendable {
+        case none
+        /// It was asked for anew for those who had joined what the write invalidated: before that was over, or just after.
+        case perhaps
+        case certain
+    }
 }

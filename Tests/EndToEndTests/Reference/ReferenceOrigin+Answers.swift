@@ -73,6 +73,8 @@ extension ReferenceOrigin.State {
         }
         guard let received = page(key, plan, number: number) else {
             exchanges[number].status = 404
+            // Too short to break off.
+            exchanges[number].ending = .whole
             let body = #"{"message":"Not Found"}"#
             exchanges[number].received = .absent(key, number: number, body: body)
             return .json(body, ["Cache-Control": "max-age=0"], status: 404)

@@ -13,6 +13,19 @@ final class ReferenceOrigin: Sendable {
         /// The event that is going on.
         var now = 0
         let isDated: Bool
+
+        /// Notes that what is on its way to some paths counts for nothing any more, but perhaps what was asked for since.
+        ///
+        /// - Parameter last: the number of the last exchange that is certain to be concerned.
+        mutating func invalidate(upTo last: Int, where isMeant: (Key) -> Bool) {
+            for index in exchanges.indices where !exchanges[index].isOver && isMeant(exchanges[index].key) {
+                if index <= last {
+                    exchanges[index].invalidation = .certain
+                } else if exchanges[index].invalidation == .none {
+                    exchanges[index].invalidation = .perhaps
+                }
+            }
+        }
     }
 
     let state: Monitor<State>

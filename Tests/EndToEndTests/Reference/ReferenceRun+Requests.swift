@@ -85,7 +85,7 @@ extension ReferenceRun {
     /// Those who waited for the same answer.
     private func concludeFollowers(of key: Key) throws {
         for follower in open where follower.ask.key == key {
-            if hasArrived(follower.ask), follower.ask.plan.isHeld { continue }
+            if hasArrived(follower.ask), isHeld(follower.ask) { continue }
             let isLast = !open.contains {
                 $0.ask.key == key && $0.ask.number != follower.ask.number && hasArrived($0.ask)
             }
@@ -113,6 +113,11 @@ extension ReferenceRun {
         }
     }
 
+    /// Whether the answer to a request is kept back, and has not been let go.
+    func isHeld(_ ask: Ask) -> Bool {
+        ask.plan.isHeld && reference.state.withLock { $0.gates[ask.number] != nil }
+    }
+
     /// Whether a request has reached the upstream.
     func hasArrived(_ ask: Ask) -> Bool {
         reference.state.withLock { state in state.exchanges.contains { $0.step == ask.number } }
@@ -137,7 +142,7 @@ extension ReferenceRun {
             try check(read: request, exchanges, response)
             let isRefreshed =
                 isHit && !request.ask.isForced
-                && worlds.contains { $0.documents[request.ask.key]?.isServedStale == true }
+                && worlds.contains { $0.isServedStale(request.ask.key) }
             if isRefreshed { try awaitRefresh(behind: request.ask) }
         }
     }

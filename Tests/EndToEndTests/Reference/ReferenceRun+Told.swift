@@ -14,10 +14,9 @@ extension ReferenceRun {
         }
         if let location { paths.append(location) }
         let start = reference.state.withLock { state in
-            for index in state.exchanges.indices where !state.exchanges[index].isOver {
-                if paths.contains(state.exchanges[index].key.page.path) { state.exchanges[index].isInvalidated = true }
-            }
-            return state.exchanges.last { $0.step == ask.number }?.arrival ?? end
+            let own = state.exchanges.lastIndex { $0.step == ask.number }
+            state.invalidate(upTo: own ?? state.exchanges.count) { paths.contains($0.page.path) }
+            return own.map { state.exchanges[$0].arrival } ?? end
         }
         for index in worlds.indices {
             worlds[index].settle()
@@ -38,11 +37,18 @@ extension ReferenceRun {
             worlds[index].onDisk = worlds[index].onDisk.filter { !paths.contains($0.key.page.path) }
         }
         worlds = World.possible(worlds)
+        // If it counts, it was asked for after the write.
+        tick()
+        reference.state.withLock { state in
+            for index in state.exchanges.indices where state.exchanges[index].invalidation == .perhaps {
+                if !state.exchanges[index].isOver { state.exchanges[index].arrival = state.now }
+            }
+        }
     }
 
     /// Notes an answer that came whole.
     func told(_ exchange: ReferenceExchange, _ received: Received) {
-        guard !exchange.isInvalidated else { return }
+        guard mayCount(exchange) else { return }
         let key = exchange.key
         let moment = moment(of: exchange, age: received.age)
         let overlaps = reference.state.withLock { state in
@@ -50,7 +56,7 @@ extension ReferenceRun {
                 $0.key == key && $0.step != exchange.step && $0.endedAt ?? 0 > exchange.arrival
             }
         }
-        for index in worlds.indices {
+        for index in worlds.indices where worlds[index].counts(exchange) {
             worlds[index].documents[key] = Document(received, at: moment)
                 .replacing(worlds[index].documents[key], overlaps: overlaps)
             worlds[index].untold.append(.answer(received, moment, isDocument: true, overlaps: overlaps))
@@ -59,17 +65,21 @@ extension ReferenceRun {
 
     /// Notes that a stored answer was found to hold.
     func renewed(_ exchange: ReferenceExchange, _ received: Received) {
-        guard !exchange.isInvalidated else { return }
+        guard mayCount(exchange) else { return }
         let moment = moment(of: exchange, age: received.age)
-        for index in worlds.indices { worlds[index].renew(exchange.key, at: moment, by: received) }
+        for index in worlds.indices where worlds[index].counts(exchange) {
+            worlds[index].renew(exchange.key, at: moment, by: received)
+        }
     }
 
     /// Notes that the upstream found the client's own condition to hold: so does the stored answer, if that was the one.
     func mayBeRenewed(_ exchange: ReferenceExchange, _ received: Received) {
-        guard !exchange.isInvalidated else { return }
+        guard mayCount(exchange) else { return }
         let moment = moment(of: exchange, age: received.age)
         worlds = worlds.flatMap { world in
-            guard let document = world.documents[exchange.key], document.received.etag == received.etag else {
+            guard world.counts(exchange), let document = world.documents[exchange.key],
+                document.received.etag == received.etag
+            else {
                 return [world]
             }
             var renewed = world
@@ -84,11 +94,45 @@ extension ReferenceRun {
         }
     }
 
+    /// Notes that the answer to a HEAD contradicts nothing of the stored answer, which may hold for longer then (RFC 9111
+    /// §4.3.5); one without any validator says nothing of objects.
+    func mayBeRefreshed(_ exchange: ReferenceExchange, _ received: Received) {
+        guard mayCount(exchange) else { return }
+        let moment = moment(of: exchange, age: received.age)
+        worlds = worlds.flatMap { world in
+            guard world.counts(exchange), let document = world.documents[exchange.key],
+                received.etag.map({ $0 == document.received.etag }) ?? document.received.shown.isEmpty,
+                received.body.utf8.count == document.received.body.utf8.count
+            else { return [world] }
+            var renewed = world
+            renewed.renew(exchange.key, at: moment, by: received)
+            lines += 1
+            renewed.line = lines
+            return [world, renewed]
+        }
+    }
+
     /// Notes that the upstream did not find an object: it is gone, whatever is stored when.
     func absent(_ exchange: ReferenceExchange) {
         guard let ref = exchange.key.page.subject else { return }
         worlds = World.possible(worlds)
         for index in worlds.indices { worlds[index].mark(ref, of: exchange.key.scope, .tombstone(exchange.arrival)) }
+    }
+
+    /// Whether what an exchange told may count.
+    ///
+    /// Where nobody knows, there is from now on a world in which it does, and one in which it does not.
+    private func mayCount(_ exchange: ReferenceExchange) -> Bool {
+        if case .perhaps = exchange.invalidation {
+            worlds = worlds.flatMap { world in
+                var other = world
+                lines += 1
+                other.line = lines
+                other.ignored.insert(exchange.step)
+                return [world, other]
+            }
+        }
+        return exchange.invalidation != .certain
     }
 
     func moment(of exchange: ReferenceExchange, age: Int) -> Moment {

@@ -71,7 +71,7 @@ final class ReferenceRun {
     /// Does one step, and checks whatever is answered.
     func perform(_ step: Step) throws {
         // Who was taken to wait for another one's answer, and asked for itself after all.
-        while let late = open.first(where: { !$0.ask.plan.isHeld && hasArrived($0.ask) }) {
+        while let late = open.first(where: { !isHeld($0.ask) && hasArrived($0.ask) }) {
             open.removeAll { $0.ask.number == late.ask.number }
             try conclude(late)
         }
@@ -160,11 +160,10 @@ final class ReferenceRun {
     }
 
     private func clean() throws {
+        let before = reference.state.withLock { $0.exchanges.count }
         let answer = try larder.admin("POST", "/clean", body: #"{"all":true}"#)
         guard answer.status == 200 else { throw Violation("clean was answered \(answer.status): \(answer.text)") }
         worlds = [World(setting)]
-        reference.state.withLock { state in
-            for index in state.exchanges.indices { state.exchanges[index].isInvalidated = true }
-        }
+        reference.state.withLock { $0.invalidate(upTo: before - 1) { _ in true } }
     }
 }

@@ -20,6 +20,8 @@ struct World {
 
     /// Which of the accounts that crashes have left it is.
     var line = 0
+    /// The steps whose exchanges a write or a clean has invalidated in it, but not in others.
+    var ignored: Set<Int> = []
 
     let setting: Setting
 
@@ -65,14 +67,19 @@ struct World {
 
     /// What this may be once the process has ended: marks of objects that were never shown are gone, others may be.
     var withoutMarks: [World] {
-        var (known, needed) = (self, self)
+        var (known, needed, forgotten) = (self, self, self)
         for scope in knowledge.keys {
             let documents = onDisk.filter { $0.key.scope == scope }.values.flatMap(\.candidates)
             known.knowledge[scope]?.forgetMarks(neededBy: nil)
             needed.knowledge[scope]?.forgetMarks(neededBy: documents)
+            forgotten.knowledge[scope]?.forgetMarks(neededBy: documents)
+            forgotten.knowledge[scope]?.forgetOverriddenMarks(unlessNeededBy: documents)
         }
-        return [known, needed]
+        return [known, needed, forgotten]
     }
+
+    /// Whether what an exchange told counts here.
+    func counts(_ exchange: ReferenceExchange) -> Bool { !ignored.contains(exchange.step) }
 
     /// Everything that was told is known.
     mutating func settle() { while !untold.isEmpty { takeNext() } }
@@ -91,10 +98,11 @@ struct World {
             }
         case .renewal(let key, let moment, let answer):
             guard let document = onDisk[key], isClean(document) else { return }
-            onDisk[key] = document.renewed(at: moment, by: answer)
+            let renewed = document.renewed(at: moment, by: answer)
+            onDisk[key] = renewed
             guard document.received.hasObjects else { return }
             knowledge[key.scope, default: Knowledge(setting)]
-                .take(document.received.number, document.received.told, at: moment, oldest: moment.start)
+                .take(document.received.number, document.received.told, at: renewed.moment, oldest: moment.start)
         }
     }
 
@@ -122,16 +130,22 @@ struct World {
 
     // MARK: What may be answered
 
+    /// Whether an answer may be served stale while it is asked for again.
+    func isServedStale(_ key: Key) -> Bool { documents[key]?.candidates.contains(where: \.isServedStale) ?? false }
+
     /// The bodies that a stored answer may be served with, which are its own but for members known newer (law 7).
     ///
     /// Nil where not every byte is known (law 6).
-    func composed(_ document: Document) -> [Alternatives]? {
+    ///
+    /// - Parameter leniently: where law 3 can be read in two ways, the other one.
+    func composed(_ document: Document, leniently: Bool = false) -> [Alternatives]? {
         let received = document.received
         guard received.hasObjects else { return [[received.body]] }
         let source = NewestValues(
             received: received,
             moment: document.moment,
-            knowledge: knowledge[received.scope] ?? Knowledge(setting)
+            knowledge: knowledge[received.scope] ?? Knowledge(setting),
+            isLenient: leniently
         )
         var renderer = Renderer(
             received.page,
@@ -146,6 +160,8 @@ struct World {
 
     /// Whether nothing newer is known than a document shows.
     func isClean(_ document: Document) -> Bool {
-        composed(document) == [[document.received.body]]
+        let own: [Alternatives] = [[document.received.body]]
+        return composed(document) == own
+            || composed(document, leniently: true).map { matches(document.received.body[...].utf8, $0[...]) } == true
     }
 }
