@@ -140,7 +140,8 @@ struct InvertibleModels {
             }
         model.properties.append(PropertyDeclaration(name: name, from: source, relation: relation))
         switch relation {
-        case .one where chance(40):
+        // Seen through `@self` by who shares all, a child's own value and the one that completes it are two.
+        case .one where model.name != "C" && chance(40):
             // What completes the child, and what is read through it.
             let completed = PropertyDeclaration(name: "\(name).\(other.lowercased())p1", from: "\(member)w")
             model.properties.append(completed)
@@ -221,8 +222,9 @@ struct InvertibleModels {
             }
             guard !ContextValue.isSpelled(source) else { continue }
             if source.isEmpty {
-                let names = MemberNaming(.snakeCase(acronyms: ["PR"])).members(for: property.name)
-                set(.text(plain()), at: [.name(pick(names))], in: &object)
+                // Spelled as the property itself it would be found too, and come back in snake case.
+                let member = MemberNaming(.snakeCase(acronyms: ["PR"])).output(for: property.name)
+                set(.text(plain()), at: [.name(member)], in: &object)
                 continue
             }
             let value = value(of: property, depth)
@@ -300,7 +302,10 @@ struct InvertibleModels {
         case .list(let elements): return "[\(elements.map { text($0) }.joined(separator: ","))]"
         case .object(let members):
             var members = members.shuffled(using: &random)
-            if chance(3), let one = members.first { members.append((one.0, .text(plain()))) }
+            // What occurs twice decides nothing, and once written back it does.
+            if chance(3), let one = members.first, one.0 != "type", one.0 != "k2" {
+                members.append((one.0, .text(plain())))
+            }
             let written = members.map { name, value in
                 let first = name.utf8.first.map { String($0, radix: 16) } ?? ""
                 let spelled =
