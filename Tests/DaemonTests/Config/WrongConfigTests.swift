@@ -116,6 +116,7 @@ struct WrongConfigTests {
             properties:
               members: { from: members, models: User, former: delete }
               files: { from: files, keyed: File }
+              name: name
               names: "members[].login"
               place: { from: "@self", model: File }
           File: { identity: [], properties: { name: "@key", size: size, of: "@parent.id" } }
