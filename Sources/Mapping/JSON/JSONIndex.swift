@@ -78,11 +78,14 @@ struct JSONIndex: Sendable {
     }
 
     /// The member of an object with this name, the last if there are several; nil for other values too.
-    func member(_ name: [UInt8], of object: Int) -> Int? {
+    func member(_ name: [UInt8], of object: Int) -> Int? { lastMember(name, of: object)?.value }
+
+    /// The same, and whether there are several.
+    func lastMember(_ name: [UInt8], of object: Int) -> (value: Int, isRepeated: Bool)? {
         guard kind(object) == .object else { return nil }
-        var found: Int?
+        var found: (value: Int, isRepeated: Bool)?
         forEachMember(of: object) { nameNode, value in
-            if isName(nameNode, name) { found = value }
+            if isName(nameNode, name) { found = (value, found != nil) }
         }
         return found
     }

@@ -23,6 +23,7 @@ extension DocumentMapper {
         }
         var run = UnmapRun(plan, mapped: try Self.index(body), synthetic: synthetic)
         try run.body(shape, mask: MemberMask(members))
+        run.writeSurroundings()
         return UnmappedBody(body: run.builder.json(), warnings: run.warnings)
     }
 
@@ -49,6 +50,7 @@ extension DocumentMapper {
         var run = UnmapRun(plan, mapped: text, synthetic: synthetic)
         let value = MapRun.Value(document: 0, node: 0)
         try run.object(value, as: index, into: WireBuilder.root, mask: MemberMask(members))
+        run.writeSurroundings()
         return UnmappedBody(body: run.builder.json(), warnings: run.warnings)
     }
 
@@ -98,6 +100,7 @@ extension UnmapRun {
     /// Writes back a whole body.
     mutating func body(_ shape: BodyShape, mask: MemberMask) throws(UnmapError) {
         let body = Value(document: 0, node: 0)
+        isEnveloped = !shape.main.path.steps.isEmpty
         guard !shape.isBare, kind(body) == .object else {
             return try content(body, shape.main, mask: mask)
         }
@@ -113,6 +116,7 @@ extension UnmapRun {
                 try object(body, as: envelope, into: WireBuilder.root, mask: .excluding(names), besides: names)
             }
         }
+        isEnveloped = true
         for other in shape.others {
             if let value = member(other.name, of: body) { try content(value, other, mask: mask) }
         }
@@ -125,7 +129,9 @@ extension UnmapRun {
     private mutating func content(_ value: Value, _ content: BodyShape.Content, mask: MemberMask) throws(UnmapError) {
         var node = WireBuilder.root
         for name in content.path.leadingNames {
-            guard let member = builder.member(name, of: node) else { return }
+            guard let member = builder.member(name, of: node) else {
+                return warnOfNoPlace(value, plan.models[content.plan].name)
+            }
             node = member
         }
         switch (content.shape, kind(value)) {
@@ -134,13 +140,14 @@ extension UnmapRun {
         case (.many, .array):
             try list(value, as: content.plan, into: node, mask: mask)
         case (.many, .object):
-            if let element = builder.elements(1, of: node)?.first {
-                try object(value, as: content.plan, into: element, mask: mask)
+            guard let element = builder.elements(1, of: node)?.first else {
+                return warnOfNoPlace(value, plan.models[content.plan].name)
             }
+            try object(value, as: content.plan, into: element, mask: mask, standing: Standing(position: 0))
         case (.keyed, .object):
             try keyed(value, as: content.plan, into: node, mask: mask)
         default:
-            builder.set(node, bytes(value))
+            set(node, value, plan.models[content.plan].name)
         }
     }
 }

@@ -45,7 +45,8 @@ extension MapRun {
             let madeBefore = documents.count
             let isShown = show(property, of: model, members, mask: inner, completions, start: start)
             // What surrounds an object says nothing of it.
-            if isShown, !property.isFromContext { isPresent = true }
+            let isCompleted = completions.contains { $0.path.first == property.name }
+            if isShown, !property.isFromContext || isCompleted { isPresent = true }
             documents.removeLast(documents.count - madeBefore)
         }
         showUndeclared(members, of: model, mask: mask, start: start)
@@ -61,7 +62,7 @@ extension MapRun {
 
     /// The plan of the concrete model; nil if none of a cluster wants the object and nothing is declared of all.
     private mutating func choose(_ index: Int, for object: Value?) -> Int? {
-        guard let object else { return index }
+        guard let object else { return choose(index, forNothing: JSONSlice(Array("{}".utf8))) }
         let text = documents[object.document].index
         var chosen = index
         for _ in 0..<8 {
@@ -73,6 +74,19 @@ extension MapRun {
                 return model.properties.isEmpty && !model.sharesAll ? nil : chosen
             }
             if choice.plan == chosen { break }
+            chosen = choice.plan
+        }
+        return chosen
+    }
+
+    /// The same for a child of which there is nothing but what completes it: it counts as empty.
+    private func choose(_ index: Int, forNothing empty: JSONSlice?) -> Int {
+        var chosen = index
+        for _ in 0..<8 {
+            let choice = plan.models[chosen].choices.first { choice in
+                choice.condition.map { condition in empty.map { condition.holds(for: $0) } ?? false } ?? true
+            }
+            guard let choice, choice.plan != chosen else { break }
             chosen = choice.plan
         }
         return chosen
@@ -165,7 +179,7 @@ extension PropertyPlan {
 }
 
 extension MemberPath {
-    fileprivate init(literal name: Int, in index: JSONIndex) {
+    init(literal name: Int, in index: JSONIndex) {
         self = index.slice(name).withBytes { MemberPath(literal: $0) }
     }
 }

@@ -123,7 +123,12 @@ extension MapRun {
         append("{")
         let start = output.count
         let text = documents[value.document].index
+        let repeated = repeatedMembers(of: value.node, text)
         text.forEachMember(of: value.node) { name, member in
+            if repeated.contains(member) {
+                let last = Value(document: value.document, node: member)
+                return warnOfRepetition(at: last, plan.models[index].name)
+            }
             let mark = output.count
             if mark > start { append(",") }
             output.append(contentsOf: text.bytes(name))
@@ -135,6 +140,18 @@ extension MapRun {
             place.removeLast()
         }
         append("}")
+    }
+
+    /// The members of an object that another of the same name follows, which counts.
+    private func repeatedMembers(of object: Int, _ text: JSONIndex) -> Set<Int> {
+        var last: [MemberPath: Int] = [:]
+        var repeated: Set<Int> = []
+        text.forEachMember(of: object) { name, member in
+            if let before = last.updateValue(member, forKey: MemberPath(literal: name, in: text)) {
+                repeated.insert(before)
+            }
+        }
+        return repeated
     }
 
     /// Writes an array of objects of a model; `levels` arrays may lie in one another.

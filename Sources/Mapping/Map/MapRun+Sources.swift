@@ -7,6 +7,8 @@ extension MapRun {
         var undeclared: [(name: Int, value: Int)] = []
         /// Whether a key path was blocked, so that something was found after all.
         var isBlocked = false
+        /// The places on the way to others that were met.
+        var entered: [Int] = []
 
         var isEmpty: Bool { !isBlocked && values.allSatisfy { $0 == nil } }
     }
@@ -34,18 +36,14 @@ extension MapRun {
                 return
             }
             let place = model.sources.nodes[child]
-            if place.slot >= 0 {
-                if members.values[place.slot] != nil {
-                    warn(
-                        .keyCollision,
-                        "A member occurs twice in one object; the last counts.",
-                        at: Value(document: document, node: value),
-                        model: model.name
-                    )
-                }
-                members.values[place.slot] = Value(document: document, node: value)
+            if place.slot >= 0 ? members.values[place.slot] != nil : members.entered.contains(child) {
+                warnOfRepetition(at: Value(document: document, node: value), model.name)
+                // With it goes what key paths found in the one before.
+                forget(child, model.sources, &members)
             }
+            if place.slot >= 0 { members.values[place.slot] = Value(document: document, node: value) }
             guard !place.children.isEmpty else { return }
+            if place.slot < 0 { members.entered.append(child) }
             if index.kind(value) == .object {
                 read(value, at: child, document: document, index, model, &members)
             } else if index.isNull(value) {
@@ -65,6 +63,17 @@ extension MapRun {
                 )
             }
         }
+    }
+
+    mutating func warnOfRepetition(at value: Value, _ model: String) {
+        warn(.keyCollision, "A member occurs twice in one object; the last counts.", at: value, model: model)
+    }
+
+    /// Takes back what was found at a place and below it.
+    private func forget(_ node: Int, _ sources: SourceTree, _ members: inout Members) {
+        let place = sources.nodes[node]
+        if place.slot >= 0 { members.values[place.slot] = nil } else { members.entered.removeAll { $0 == node } }
+        for child in place.children { forget(child.node, sources, &members) }
     }
 
     private func child(of node: Int, _ sources: SourceTree, _ index: JSONIndex, _ name: Int) -> Int? {
@@ -187,9 +196,16 @@ extension MapRun {
         return kind(body) == .object ? body : frames.first?.object
     }
 
+    /// Null on the way is null at the end of it, as in the object itself.
     private func find(_ path: ValuePath, of object: Value) -> Value? {
-        documents[object.document].index.value(at: path, of: object.node)
-            .map { Value(document: object.document, node: $0) }
+        let index = documents[object.document].index
+        var value = object.node
+        for case .member(let name) in path.steps {
+            if index.isNull(value) { break }
+            guard let next = index.member(name, of: value) else { return nil }
+            value = next
+        }
+        return Value(document: object.document, node: value)
     }
 
     private mutating func string(_ text: String) -> Value? {
@@ -244,7 +260,8 @@ extension MapRun {
             list.append(UInt8(ascii: "]"))
             return
         case .member(let name) where kind == .object:
-            if let value = index.member(name, of: node) {
+            if let (value, isRepeated) = index.lastMember(name, of: node) {
+                if isRepeated { warnOfRepetition(at: Value(document: document, node: value), model) }
                 return collect(value, rest, in: document, model, into: &list)
             }
         default:

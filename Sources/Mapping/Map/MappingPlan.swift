@@ -37,7 +37,9 @@ struct ModelPlan: Sendable {
     var hasIdentity: Bool
     /// The concrete plans that an object may fall under, in the order in which they are tried.
     var choices: [Choice] = []
-    /// The order in which properties are written back: those that lie within others last, to fill in what is missing.
+    /// Properties that lie within what others write: they are written back last, to fill in what is missing.
+    var derived: Set<Int> = []
+    /// The order in which properties are written back.
     var writingOrder: [Int] = []
 
     /// One concrete model of a cluster.
@@ -106,11 +108,21 @@ struct PropertyPlan: Sendable {
     /// Where a value goes when it is written back.
     enum Output: Sendable {
         case none
-        case path(ValuePath)
+        case place(Place)
         /// Into the members of the object itself.
         case itself
         /// Each part of the folded object to its own place.
-        case parts([(name: [UInt8], path: ValuePath)])
+        indirect case parts([(name: [UInt8], output: Output)])
+        /// Nowhere, for the list or the object that holds the object gives it again.
+        case given(ContextSource)
+    }
+
+    /// A place of the upstream's JSON.
+    struct Place: Sendable {
+        /// The object that the path begins at.
+        enum Origin: Sendable { case object, parent, root }
+        var origin: Origin
+        var path: ValuePath
     }
 
     let name: String
@@ -135,4 +147,17 @@ struct PropertyPlan: Sendable {
     }
     /// Of a relation: the properties of the same model that complete it.
     var completedBy: [Int] = []
+    /// Of a write path: the default of the property that it completes.
+    var completedDefault: [UInt8]?
+}
+
+extension PropertyPlan.Output {
+    /// The paths within the object itself.
+    var ownPaths: [ValuePath] {
+        switch self {
+        case .place(let place): place.origin == .object ? [place.path] : []
+        case .parts(let parts): parts.flatMap(\.output.ownPaths)
+        case .none, .itself, .given: []
+        }
+    }
 }

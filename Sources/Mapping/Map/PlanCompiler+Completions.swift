@@ -19,10 +19,12 @@ extension PlanCompiler {
     /// A write path says of its value what the property says that it completes, unless it says something itself.
     mutating func adoptCompleted(in index: Int) {
         for (position, property) in plans[index].properties.enumerated() where !property.completes.isEmpty {
-            guard property.relation == nil, property.conversion.isTrivial,
-                let completed = target(of: property.completes[...], in: index, depth: 0)
-            else { continue }
-            plans[index].update(position) { ($0.relation, $0.conversion) = (completed.relation, completed.conversion) }
+            guard let completed = target(of: property.completes[...], in: index, depth: 0) else { continue }
+            plans[index].update(position) {
+                $0.completedDefault = completed.defaultValue
+                guard $0.relation == nil, $0.conversion.isTrivial else { return }
+                ($0.relation, $0.conversion) = (completed.relation, completed.conversion)
+            }
         }
     }
 

@@ -197,21 +197,41 @@ extension PlanCompiler {
     ) throws(MappingError) -> PropertyPlan.Output {
         switch declaration.output {
         case .none: return .none
-        case .path(let text): return .path(try path(text, declaration.name, model))
+        case .path(let text):
+            return .place(PropertyPlan.Place(origin: .object, path: try path(text, declaration.name, model)))
         case .derived: break
         }
         if declaration.isItself { return .itself }
         if !declaration.parts.isEmpty {
-            var parts: [(name: [UInt8], path: ValuePath)] = []
-            for part in declaration.parts where !ContextValue.isSpelled(part.from) {
-                parts.append((Array(part.name.utf8), try path(part.from, declaration.name, model)))
+            var parts: [(name: [UInt8], output: PropertyPlan.Output)] = []
+            for part in declaration.parts {
+                parts.append((Array(part.name.utf8), try output(to: part.from, declaration.name, model)))
             }
             return .parts(parts)
         }
-        // What surrounds an object is not written into it.
-        if ContextValue.isSpelled(declaration.from) { return .none }
-        if declaration.isNamedByModel { return .path(ValuePath(member: naming.output(for: declaration.name))) }
-        return .path(try path(declaration.from, declaration.name, model))
+        if declaration.isNamedByModel {
+            return .place(
+                PropertyPlan.Place(origin: .object, path: ValuePath(member: naming.output(for: declaration.name)))
+            )
+        }
+        return try output(to: declaration.from, declaration.name, model)
+    }
+
+    /// Back to a source.
+    private func output(
+        to source: String,
+        _ property: String,
+        _ model: String
+    ) throws(MappingError) -> PropertyPlan.Output {
+        switch try context(source, property, model) {
+        case nil: .place(PropertyPlan.Place(origin: .object, path: try path(source, property, model)))
+        case .parent(let path)?: .place(PropertyPlan.Place(origin: .parent, path: path))
+        case .root(let path)?: .place(PropertyPlan.Place(origin: .root, path: path))
+        case .index?: .given(.index)
+        case .key?: .given(.key)
+        // The URL and the answer's fields are no part of a body.
+        case .url?, .capture?, .header?: .none
+        }
     }
 }
 

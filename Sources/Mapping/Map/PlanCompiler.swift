@@ -197,11 +197,7 @@ struct PlanCompiler {
     private mutating func orderWriting(of plan: inout ModelPlan, _ places: [Member]) {
         var outputs: [(property: Int, path: ValuePath)] = []
         for (index, property) in plan.properties.enumerated() {
-            switch property.output {
-            case .path(let path): outputs.append((index, path))
-            case .parts(let parts): outputs += parts.map { (index, $0.path) }
-            case .none, .itself: break
-            }
+            outputs += property.output.ownPaths.map { (index, $0) }
         }
         var writers: [ValuePath: [Int]] = [:]
         for output in outputs {
@@ -211,13 +207,11 @@ struct PlanCompiler {
             writers[output.path, default: []].append(output.property)
         }
         checkWithin(outputs, writers, of: plan, places)
-        var derived: Set<Int> = []
         for output in outputs {
             let lies = output.path.outer.contains { writers[$0]?.contains { $0 != output.property } ?? false }
-            if lies { derived.insert(output.property) }
+            if lies { plan.derived.insert(output.property) }
         }
-        plan.writingOrder =
-            plan.properties.indices.filter { !derived.contains($0) } + plan.properties.indices.filter(derived.contains)
+        plan.writingOrder = plan.properties.indices.filter { !plan.derived.contains($0) } + plan.derived.sorted()
     }
 
     private mutating func reportSameOutput(_ path: ValuePath, _ first: Member, _ second: Member) {

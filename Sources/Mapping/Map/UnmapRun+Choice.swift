@@ -26,11 +26,12 @@ extension UnmapRun {
         var builder = WireBuilder()
         builder.openObject(WireBuilder.root)
         for property in model.properties where property.completes.isEmpty {
-            guard case .path(let path) = property.output, path.tail.isEmpty, let first = path.leadingNames.first,
-                members.contains(first), let value = member(property.name, of: object)
+            guard case .place(let output) = property.output, output.origin == .object, output.path.tail.isEmpty,
+                let first = output.path.leadingNames.first, members.contains(first),
+                let value = member(property.name, of: object)
             else { continue }
             let json = property.conversion.transformer?.reverse(bytes(value)).json ?? bytes(value)
-            let place = path.leadingNames.reduce(WireBuilder.root as Int?) { node, name in
+            let place = output.path.leadingNames.reduce(WireBuilder.root as Int?) { node, name in
                 node.flatMap { builder.member(name, of: $0) }
             }
             if let place { builder.set(place, json) }

@@ -2,6 +2,19 @@
 struct UnmapRun {
     typealias Value = MapRun.Value
 
+    /// An object that is being written.
+    struct Frame {
+        /// Where it is written.
+        var node: Int
+        var standing: Standing
+    }
+
+    /// What holds an object: a list, or an object of objects by name.
+    struct Standing {
+        var position: Int?
+        var key: Value?
+    }
+
     let plan: MappingPlan
     /// Pointers of values that are synthetic; nil: whatever equals its default is.
     let synthetic: Set<String>?
@@ -9,7 +22,11 @@ struct UnmapRun {
     var documents: [JSONIndex]
     var builder = WireBuilder()
     var warnings: [MappingWarning] = []
-    private var nesting = 0
+    var frames: [Frame] = []
+    /// Whether the outermost objects stand in an envelope, which is then their parent.
+    var isEnveloped = false
+    /// Values that belong to the objects around, in the order in which they were met.
+    var surroundings: [Surrounding] = []
 
     init(_ plan: MappingPlan, mapped: JSONIndex, synthetic: [String]?) {
         self.plan = plan
@@ -28,13 +45,17 @@ struct UnmapRun {
             .map { Value(document: object.document, node: $0) }
     }
 
-    private func pointer(_ value: Value) -> String? {
+    func pointer(_ value: Value) -> String? {
         value.document == 0 ? documents[0].pointer(to: value.node) : nil
     }
 
     mutating func warn(_ kind: MappingWarning.Kind, _ message: String, at value: Value, model: String?) {
+        warn(kind, message, at: pointer(value), model: model)
+    }
+
+    mutating func warn(_ kind: MappingWarning.Kind, _ message: String, at pointer: String?, model: String?) {
         guard warnings.count < MapRun.maximumWarnings else { return }
-        warnings.append(MappingWarning(kind, message, pointer: pointer(value), model: model))
+        warnings.append(MappingWarning(kind, message, pointer: pointer, model: model))
     }
 
     // MARK: Objects
@@ -49,14 +70,15 @@ struct UnmapRun {
         as index: Int,
         into node: Int,
         mask: MemberMask = .all,
+        standing: Standing = Standing(),
         completed: [ArraySlice<String>] = [],
         besides: [String] = []
     ) throws(UnmapError) {
-        guard nesting < MapRun.maximumNesting else { return builder.set(node, bytes(object)) }
-        nesting += 1
-        defer { nesting -= 1 }
         let model = plan.models[choose(index, for: object)]
-        guard builder.openObject(node) else { return }
+        guard frames.count < MapRun.maximumNesting else { return set(node, object, model.name) }
+        frames.append(Frame(node: node, standing: standing))
+        defer { frames.removeLast() }
+        guard builder.openObject(node) else { return warnOfNoPlace(object, model.name) }
         for index in model.writingOrder {
             let property = model.properties[index]
             if property.completes.isEmpty {
@@ -64,14 +86,14 @@ struct UnmapRun {
                     !completed.contains(where: { $0.count == 1 && $0.first == property.name })
                 else { continue }
                 var below = completed.filter { $0.count > 1 && $0.first == property.name }.map { $0.dropFirst() }
-                below += property.completedBy.map { model.properties[$0] }.filter(\.isWritten).map {
+                below += property.completedBy.map { model.properties[$0] }.filter(isWritten).map {
                     $0.completes.dropFirst()
                 }
-                try write(value, of: property, model.name, into: node, mask: inner, completed: below)
+                try write(value, index, of: model, into: node, mask: inner, completed: below)
             } else if !completed.contains(where: { $0.elementsEqual(property.completes) }),
                 let value = value(of: property, in: object, mask: mask)
             {
-                try write(value, of: property, model.name, into: node, mask: .all, completed: [])
+                try write(value, index, of: model, into: node, mask: .all, completed: [])
             }
         }
         passUndeclared(object, model, into: node, mask: mask, besides: besides)
@@ -110,184 +132,26 @@ struct UnmapRun {
                     model: model.name
                 )
             }
-            builder.set(member, bytes(value))
+            // What of it belongs to properties has been written, and stays.
+            let rest = builder.makeDetached()
+            builder.set(rest, bytes(value))
+            if !builder.fill(member, from: rest) { warnOfNoPlace(value, model.name) }
         }
     }
 
-    // MARK: Properties
+    // MARK: Values
 
-    private mutating func write(
-        _ value: Value,
-        of property: PropertyPlan,
-        _ model: String,
-        into node: Int,
-        mask: MemberMask,
-        completed: [ArraySlice<String>]
-    ) throws(UnmapError) {
-        guard !isSynthetic(value, property) else { return }
-        let madeBefore = documents.count
-        defer { documents.removeLast(documents.count - madeBefore) }
-        guard let reversed = try reverse(value, of: property, model) else { return }
-        switch property.output {
-        case .none:
-            break
-        case .path(let path):
-            try place(reversed, at: path.steps[...], of: property, model, node, mask, completed)
-        case .itself:
-            guard let relation = property.relation, kind(reversed) == .object else { break }
-            try object(reversed, as: relation.plan, into: node, mask: mask, completed: completed)
-        case .parts(let parts):
-            for (name, path) in parts {
-                let part =
-                    isNull(reversed)
-                    ? reversed : member(String(decoding: name, as: UTF8.self), of: reversed)
-                if let part { try place(part, at: path.steps[...], of: property, model, node, mask, completed) }
-            }
-        }
+    /// Gives a place its value as it is, with a warning if another one stands there.
+    mutating func set(_ node: Int, _ value: Value, _ model: String?) {
+        if !builder.set(node, bytes(value)) { warnOfNoPlace(value, model) }
     }
 
-    private func isSynthetic(_ value: Value, _ property: PropertyPlan) -> Bool {
-        guard let json = property.defaultValue, let known = JSONSlice(json),
-            documents[value.document].slice(value.node).isEqual(to: known)
-        else { return false }
-        return synthetic.map { pointers in pointer(value).map { pointers.contains($0) } ?? false } ?? true
+    mutating func warnOfNoPlace(_ value: Value, _ model: String?) {
+        warn(
+            .notWritten,
+            "Another value stands in the place of this one; it is not written back.",
+            at: value,
+            model: model
+        )
     }
-
-    /// The upstream's form of a mapped value; nil if it is not written.
-    private mutating func reverse(
-        _ value: Value,
-        of property: PropertyPlan,
-        _ model: String
-    ) throws(UnmapError) -> Value? {
-        guard let transformer = property.conversion.transformer, property.isWritten else { return value }
-        let json: [UInt8]
-        switch transformer.reverse(bytes(value)) {
-        case .value(let result), .coerced(let result):
-            json = result
-        case .partial(let result, let faults):
-            json = result
-            for fault in faults {
-                warn(.transformFailed, "Property \(property.name): \(fault.reason).", at: value, model: model)
-            }
-        case .failed(let reason):
-            throw UnmapError(
-                reason: reason,
-                pointer: pointer(value),
-                property: property.name,
-                model: model,
-                value: bytes(value)
-            )
-        case .dropped:
-            return nil
-        }
-        guard let index = try? JSONIndex(json) else { return nil }
-        documents.append(index)
-        return Value(document: documents.count - 1, node: 0)
-    }
-
-    /// Puts a value at a path; one that lies within something already written only fills in what is missing.
-    private mutating func place(
-        _ value: Value,
-        at steps: ArraySlice<ValuePath.Step>,
-        of property: PropertyPlan,
-        _ model: String,
-        _ node: Int,
-        _ mask: MemberMask,
-        _ completed: [ArraySlice<String>]
-    ) throws(UnmapError) {
-        switch steps.first {
-        case nil:
-            guard let relation = property.relation else { return builder.set(node, bytes(value)) }
-            try related(value, relation, node, mask, completed)
-        case .member(let name):
-            guard let member = builder.member(name, of: node) else { return }
-            try place(value, at: steps.dropFirst(), of: property, model, member, mask, completed)
-        case .each:
-            if isNull(value) { return builder.set(node, bytes(value)) }
-            guard kind(value) == .array else {
-                throw UnmapError(
-                    reason: "a list is expected, whose elements go to the elements of another",
-                    pointer: pointer(value),
-                    property: property.name,
-                    model: model,
-                    value: bytes(value)
-                )
-            }
-            let values = documents[value.document].children(of: value.node)
-            // Of a list of objects elements may have been left out on the way in: then none knows its place.
-            if let count = builder.elementCount(of: node), count != values.count {
-                return warn(
-                    .undeclaredMember,
-                    "The list whose elements these belong to has another length; they are not written back.",
-                    at: value,
-                    model: model
-                )
-            }
-            guard let elements = builder.elements(values.count, of: node) else { return }
-            for (element, inner) in zip(elements, values) {
-                let inner = Value(document: value.document, node: inner)
-                try place(inner, at: steps.dropFirst(), of: property, model, element, mask, completed)
-            }
-        }
-    }
-
-    // MARK: Relations
-
-    private mutating func related(
-        _ value: Value,
-        _ relation: PropertyPlan.Related,
-        _ node: Int,
-        _ mask: MemberMask,
-        _ completed: [ArraySlice<String>]
-    ) throws(UnmapError) {
-        switch (relation.shape, kind(value)) {
-        case (.keyed, .object):
-            try keyed(value, as: relation.plan, into: node, mask: mask)
-        case (.many, .array):
-            try list(value, as: relation.plan, into: node, mask: mask)
-        case (_, .object):
-            try object(value, as: relation.plan, into: node, mask: mask, completed: completed)
-            // A child of which the upstream had nothing but what completes it has no place of its own.
-            let isCompleted = completed.contains { $0.first.map { member($0, of: value) != nil } ?? false }
-            if isCompleted, builder.isEmptyObject(node) { builder.reopen(node) }
-        default:
-            builder.set(node, bytes(value))
-        }
-    }
-
-    mutating func list(_ value: Value, as index: Int, into node: Int, mask: MemberMask) throws(UnmapError) {
-        let values = documents[value.document].children(of: value.node)
-        guard let elements = builder.elements(values.count, of: node) else { return }
-        for (place, inner) in zip(elements, values) {
-            try element(Value(document: value.document, node: inner), as: index, into: place, mask: mask)
-        }
-    }
-
-    mutating func keyed(_ value: Value, as index: Int, into node: Int, mask: MemberMask) throws(UnmapError) {
-        let text = documents[value.document]
-        builder.openObject(node)
-        var name = value.node + 1
-        while name < Int(text.nodes[value.node].next) {
-            let inner = Value(document: value.document, node: name + 1)
-            if let key = text.name(name), let member = builder.member(Array(key.utf8), of: node) {
-                try element(inner, as: index, into: member, mask: mask)
-            } else {
-                warn(.undeclaredMember, "A name is not Unicode; its member is not written back.", at: inner, model: nil)
-            }
-            name = Int(text.nodes[name + 1].next)
-        }
-    }
-
-    private mutating func element(_ value: Value, as index: Int, into node: Int, mask: MemberMask) throws(UnmapError) {
-        if kind(value) == .object {
-            try object(value, as: index, into: node, mask: mask)
-        } else {
-            builder.set(node, bytes(value))
-        }
-    }
-}
-
-extension PropertyPlan {
-    /// Whether the property is written back to a place of its own.
-    var isWritten: Bool { if case .none = output { false } else { true } }
 }

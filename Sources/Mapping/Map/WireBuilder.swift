@@ -8,6 +8,8 @@ struct WireBuilder {
         /// An object; one that is only on the way to its members is left out if nothing is put into them.
         case object([(name: [UInt8], node: Int)], isOnTheWay: Bool)
         case array([Int])
+        /// What was put together apart and has found its place.
+        case merged(into: Int)
     }
 
     /// From so many members on, an object's names are looked up in a table.
@@ -17,25 +19,47 @@ struct WireBuilder {
     private var nodes: [Node] = [.open]
     /// By large object, its members by name.
     private var tables: [Int: [[UInt8]: Int]] = [:]
+    /// Values of which the whole is known besides what was put into them.
+    private var wholes: [(node: Int, json: [UInt8], isListed: Bool)] = []
 
     static let root = 0
 
+    /// A value that is put together apart, to be laid into another by `fill`.
+    mutating func makeDetached() -> Int {
+        nodes.append(.open)
+        return nodes.count - 1
+    }
+
+    /// Where a value is that may have been put together apart.
+    private func place(of node: Int) -> Int {
+        var node = node
+        while case .merged(let place) = nodes[node] { node = place }
+        return node
+    }
+
     /// Whether nothing was put into a value.
     func isVacant(_ node: Int) -> Bool {
-        switch nodes[node] {
-        case .open: true
+        switch nodes[place(of: node)] {
         case .object(let members, let isOnTheWay): isOnTheWay && members.allSatisfy { isVacant($0.node) }
         case .literal, .array: false
+        case .open, .merged: true
         }
+    }
+
+    /// Whether a value is an object, of which there may be nothing yet.
+    func isObject(_ node: Int) -> Bool {
+        if case .object = nodes[place(of: node)] { true } else { false }
     }
 
     /// Whether a value is an object without members.
     func isEmptyObject(_ node: Int) -> Bool {
-        if case .object(let members, _) = nodes[node] { members.allSatisfy { isVacant($0.node) } } else { false }
+        guard case .object(let members, _) = nodes[place(of: node)] else { return false }
+        return members.allSatisfy { isVacant($0.node) }
     }
 
     /// The member of a value that is, or becomes, an object; nil if it is something else already.
     mutating func member(_ name: [UInt8], of node: Int) -> Int? {
+        let node = place(of: node)
         if case .open = nodes[node] { nodes[node] = .object([], isOnTheWay: true) }
         guard case .object(var members, let isOnTheWay) = nodes[node] else { return nil }
         if members.count < Self.tableSize {
@@ -58,11 +82,12 @@ struct WireBuilder {
 
     /// The elements of a value that is, or becomes, an array of at least so many; nil if it is something else already.
     mutating func elements(_ count: Int, of node: Int) -> [Int]? {
+        let node = place(of: node)
         var elements: [Int] = []
         switch nodes[node] {
         case .open: break
         case .array(let known): elements = known
-        case .literal, .object: return nil
+        case .literal, .object, .merged: return nil
         }
         while elements.count < count {
             elements.append(nodes.count)
@@ -74,27 +99,158 @@ struct WireBuilder {
 
     /// How many elements a value has that is an array already; nil for others.
     func elementCount(of node: Int) -> Int? {
-        if case .array(let elements) = nodes[node] { elements.count } else { nil }
+        if case .array(let elements) = nodes[place(of: node)] { elements.count } else { nil }
     }
 
     /// Makes a value an object, even one without members, if nothing else is known of it; says whether it is one.
     @discardableResult
     mutating func openObject(_ node: Int) -> Bool {
+        let node = place(of: node)
         switch nodes[node] {
         case .open: nodes[node] = .object([], isOnTheWay: false)
         case .object(let members, _): nodes[node] = .object(members, isOnTheWay: false)
-        case .literal, .array: return false
+        case .literal, .array, .merged: return false
         }
         return true
     }
 
     /// Gives a value its JSON; one that has something already keeps it.
-    mutating func set(_ node: Int, _ json: [UInt8]) {
-        if case .open = nodes[node] { nodes[node] = .literal(json) }
+    ///
+    /// - Returns: whether the value has this JSON now.
+    @discardableResult
+    mutating func set(_ node: Int, _ json: [UInt8]) -> Bool {
+        let node = place(of: node)
+        if isVacant(node) {
+            nodes[node] = .literal(json)
+            return true
+        }
+        return isEqual(node, json)
     }
 
     /// Forgets what was put into a value.
-    mutating func reopen(_ node: Int) { nodes[node] = .open }
+    mutating func reopen(_ node: Int) { nodes[place(of: node)] = .open }
+
+    // MARK: Putting together
+
+    /// Lays what was put together apart into a value: what is missing there is filled in, what is there stays.
+    ///
+    /// - Parameter isListed: whether these are elements of lists, or lie in them. A list of one member of each element has
+    ///   null where an element has no such member: that gives it none.
+    /// - Returns: whether everything has its place; false where something else stands in it.
+    mutating func fill(_ target: Int, from source: Int, isListed: Bool = false) -> Bool {
+        let (target, source) = (place(of: target), place(of: source))
+        guard target != source, !isVacant(source) else { return true }
+        if isVacant(target) {
+            (nodes[target], tables[target]) = (nodes[source], tables[source])
+            nodes[source] = .merged(into: target)
+            return true
+        }
+        switch (nodes[target], nodes[source]) {
+        case (.literal(let mine), .literal(let other)):
+            return JSONSlice(mine).map { mine in JSONSlice(other).map { mine.isEqual(to: $0) } ?? false } ?? false
+        case (.literal(let json), .object), (.literal(let json), .array):
+            // What says the same already stays as it is spelled.
+            if let index = try? JSONIndex(json), holds(source, index, 0, isListed: isListed) { return true }
+            return expand(target) && fill(target, from: source, isListed: isListed)
+        case (.object, .literal(let json)), (.array, .literal(let json)):
+            if let index = try? JSONIndex(json), holds(target, index, 0, isListed: isListed) {
+                // More may still be put in.
+                wholes.append((target, json, isListed))
+                return true
+            }
+            return expand(source) && fill(target, from: source, isListed: isListed)
+        case (.object(let known, let isOnTheWay), .object(let members, let isAlsoOnTheWay)):
+            nodes[target] = .object(known, isOnTheWay: isOnTheWay && isAlsoOnTheWay)
+            var hasPlace = true
+            for (name, value) in members where !isVacant(value) {
+                guard let member = member(name, of: target) else { continue }
+                if isListed, isVacant(member), isNull(value) || isNothing(value) { continue }
+                if !fill(member, from: value, isListed: isListed) { hasPlace = false }
+            }
+            nodes[source] = .merged(into: target)
+            return hasPlace
+        case (.array(let mine), .array(let others)) where mine.count == others.count:
+            var hasPlace = true
+            for (element, other) in zip(mine, others) where !fill(element, from: other, isListed: true) {
+                hasPlace = false
+            }
+            nodes[source] = .merged(into: target)
+            return hasPlace
+        default:
+            return false
+        }
+    }
+
+    /// Whether a value has everything that was put together apart.
+    private func holds(_ source: Int, _ index: JSONIndex, _ value: Int, isListed: Bool) -> Bool {
+        switch nodes[place(of: source)] {
+        case .open, .merged:
+            return true
+        case .literal(let json):
+            return JSONSlice(json).map { index.slice(value).isEqual(to: $0) } ?? false
+        case .object(let members, _):
+            guard index.kind(value) == .object else { return isNothing(source) }
+            return members.allSatisfy { name, node in
+                guard let member = index.member(name, of: value) else {
+                    return isVacant(node) || (isListed && (isNull(node) || isNothing(node)))
+                }
+                return holds(node, index, member, isListed: isListed)
+            }
+        case .array(let elements):
+            let values = index.children(of: value)
+            guard index.kind(value) == .array, values.count == elements.count else { return false }
+            return zip(elements, values).allSatisfy { holds($0, index, $1, isListed: true) }
+        }
+    }
+
+    /// Spells values as they are known as a whole, unless something else was put into them; the last thing that is done.
+    mutating func spellWholes() {
+        for (node, json, isListed) in wholes {
+            guard let index = try? JSONIndex(json), holds(node, index, 0, isListed: isListed) else { continue }
+            nodes[place(of: node)] = .literal(json)
+        }
+        wholes = []
+    }
+
+    /// Takes apart what was put in as a whole; says whether it is an object or a list.
+    private mutating func expand(_ node: Int) -> Bool {
+        guard case .literal(let json) = nodes[node], let index = try? JSONIndex(json) else { return false }
+        switch index.kind(0) {
+        case .object:
+            nodes[node] = .object([], isOnTheWay: false)
+            index.forEachMember(of: 0) { name, value in
+                guard let text = index.name(name), let member = member(Array(text.utf8), of: node) else { return }
+                // Of two with one name the last counts.
+                nodes[member] = .literal(Array(index.bytes(value)))
+            }
+            return true
+        case .array:
+            let children = index.children(of: 0)
+            nodes[node] = .array(Array(nodes.count..<nodes.count + children.count))
+            for child in children { nodes.append(.literal(Array(index.bytes(child)))) }
+            return true
+        case .string, .number, .word:
+            return false
+        }
+    }
+
+    private func isNull(_ node: Int) -> Bool {
+        if case .literal(let json) = nodes[place(of: node)] { json.first == UInt8(ascii: "n") } else { false }
+    }
+
+    /// Whether there is nothing but null at the end of every way.
+    private func isNothing(_ node: Int) -> Bool {
+        switch nodes[place(of: node)] {
+        case .object(let members, _): members.allSatisfy { isVacant($0.node) || isNull($0.node) || isNothing($0.node) }
+        case .array, .literal, .open, .merged: false
+        }
+    }
+
+    /// Whether the JSON of a value is this, maybe in another spelling.
+    private func isEqual(_ node: Int, _ json: [UInt8]) -> Bool {
+        guard let mine = JSONSlice(self.json(of: node)), let other = JSONSlice(json) else { return false }
+        return mine.isEqual(to: other)
+    }
 
     /// The JSON of a value; what nothing was put into is left out of objects, and null in arrays.
     func json(of node: Int = Self.root) -> [UInt8] {
@@ -104,8 +260,8 @@ struct WireBuilder {
     }
 
     private func append(_ node: Int, to output: inout [UInt8]) {
-        switch nodes[node] {
-        case .open:
+        switch nodes[place(of: node)] {
+        case .open, .merged:
             output.append(contentsOf: "null".utf8)
         case .literal(let json):
             output.append(contentsOf: json)

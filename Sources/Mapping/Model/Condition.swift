@@ -7,6 +7,15 @@ public indirect enum Condition: Sendable, Equatable {
     case all([Condition])
     case any([Condition])
     case not(Condition)
+
+    /// The members that it asks for, as they are written.
+    var entries: [String] {
+        switch self {
+        case .has(let entry), .member(let entry, _): [entry]
+        case .all(let conditions), .any(let conditions): conditions.flatMap(\.entries)
+        case .not(let condition): condition.entries
+        }
+    }
 }
 
 /// One concrete model of a cluster, and when an object is of it (Mantle's class clusters).

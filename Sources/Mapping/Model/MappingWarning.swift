@@ -49,6 +49,8 @@ public struct MappingWarning: Sendable, Equatable {
         case completionIgnored = "completion-ignored"
         /// A member of a mapped object that is no property; it is not written back.
         case undeclaredMember = "undeclared-member"
+        /// A value of a mapped object that has no place in the upstream's JSON, or in whose place another one stands.
+        case notWritten = "not-written"
         /// One answer shows one object several times, with different values of a member: neither counts as what is known.
         case disagreement
         /// Answers of two routes disagree about a member again and again: it no longer moves between them.

@@ -16,7 +16,8 @@ extension ModelCompiler {
                 continue
             }
             let path = try names(entry, as: use)
-            guard seen.insert(path.map(PathStep.name)).inserted else {
+            // Two models upon one base may each name what the other does.
+            guard seen.insert(path.map(PathStep.name)).inserted || isOpen else {
                 throw .namedTwice(entry, usedBy: use, model: declaration.name)
             }
             parts.append(.member(path: path, capture: capture))
@@ -61,6 +62,8 @@ extension ModelCompiler {
         var seen: Set<[PathStep]> = []
         for entry in entries {
             let path = try resolve(entry, as: use)
+            // Two models upon one base may each name what the other does.
+            if isOpen, seen.contains(path) { continue }
             guard seen.insert(path).inserted else { throw .namedTwice(entry, usedBy: use, model: declaration.name) }
             paths.append(path)
         }

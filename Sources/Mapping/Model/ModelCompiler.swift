@@ -4,6 +4,8 @@ struct ModelCompiler {
     private let indexes: [String: Int]
     private let objectName: String
     private let fallback: Int
+    /// Whether this is a base with what the models upon it declare, none of which knows the others.
+    let isOpen: Bool
     private var relations: Set<Int> = []
     var root = PathBranch()
     private var rules: [(path: [PathStep], rule: MemberRule)] = []
@@ -20,7 +22,15 @@ struct ModelCompiler {
     ///   - declaration: with what it has from its bases, every property's source said.
     ///   - objectName: the name that its objects have.
     ///   - fallback: the index of the model that its objects are read as where no choice wants them.
-    init(_ declaration: ModelDeclaration, indexes: [String: Int], objectName: String, fallback: Int) {
+    ///   - isOpen: whether it is a base with what the models upon it declare.
+    init(
+        _ declaration: ModelDeclaration,
+        indexes: [String: Int],
+        objectName: String,
+        fallback: Int,
+        isOpen: Bool = false
+    ) {
+        self.isOpen = isOpen
         self.declaration = declaration
         self.indexes = indexes
         self.objectName = objectName
@@ -167,7 +177,9 @@ struct ModelCompiler {
                     guard let path = try member(source, of: property) else { continue }
                     if let other = readers[path], other.name != property.name,
                         // One that is only read does not compete for the way back.
-                        other.output != .none, property.output != .none
+                        other.output != .none, property.output != .none,
+                        // Nor do those of two models.
+                        !isOpen
                     {
                         throw .sameKeyPath(source, properties: [other.name, property.name], model: declaration.name)
                     }

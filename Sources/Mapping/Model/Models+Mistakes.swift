@@ -56,6 +56,41 @@ extension Models {
                 }
             }
         }
+        if list.mistakes.isEmpty { addMistakesAmongRelatives(in: declarations, clusters, indexes, to: &list) }
+    }
+
+    /// What models upon one base, each sound in itself, say against each other: where no choice decides, an object is
+    /// read as what all of them declare.
+    private static func addMistakesAmongRelatives(
+        in declarations: [ModelDeclaration],
+        _ clusters: Clusters,
+        _ indexes: [String: Int],
+        to list: inout MistakeList
+    ) {
+        for index in declarations.indices {
+            var rest = clusters.open(index)
+            while let attempt = rest {
+                var compiler = ModelCompiler(
+                    attempt,
+                    indexes: indexes,
+                    objectName: clusters.root(of: index),
+                    fallback: index,
+                    isOpen: true
+                )
+                var faults: [MappingError] = []
+                do throws(MappingError) {
+                    try compiler.check(&faults)
+                    rest = nil
+                } catch {
+                    faults.append(error)
+                    rest = attempt.without(error)
+                }
+                for fault in faults {
+                    let speaker = declarations.firstIndex { fault.entry.map($0.names) ?? false } ?? index
+                    list.add(fault.said(of: declarations[speaker].name), model: speaker)
+                }
+            }
+        }
     }
 }
 
@@ -115,6 +150,26 @@ private struct MistakeList {
 }
 
 extension MappingError {
+    /// What an entry of a model names that contradicts another model, and under which key it stands.
+    fileprivate var entry: (use: String, text: String)? {
+        switch self {
+        case .crossesRelation(let text, let use, _, _, _), .invalidKeyPath(let text, let use, _): (use, text)
+        case .secretIdentity(let text, let use, _): (use, text)
+        default: nil
+        }
+    }
+
+    /// The same of another model.
+    fileprivate func said(of name: String) -> MappingError {
+        switch self {
+        case .crossesRelation(let path, let use, let property, _, let other):
+            .crossesRelation(path, usedBy: use, property: property, model: name, other: other)
+        case .invalidKeyPath(let path, let use, _): .invalidKeyPath(path, usedBy: use, model: name)
+        case .secretIdentity(let path, let use, _): .secretIdentity(path, usedBy: use, model: name)
+        default: self
+        }
+    }
+
     /// The property that is to blame, if one alone is.
     fileprivate var blamed: String? {
         switch self {
@@ -128,6 +183,23 @@ extension MappingError {
 }
 
 extension ModelDeclaration {
+    /// Whether an entry of the model itself is this, as itself or by the name of a property.
+    fileprivate func names(_ entry: (use: String, text: String)) -> Bool {
+        let entries: [String] =
+            switch entry.use {
+            case "identity": identity
+            case "keys": keys
+            case "local": local
+            case "secret": secret
+            case "modified": [modified].compactMap(\.self)
+            case "deleted_when": deletedWhen?.entries ?? []
+            default: []
+            }
+        return entries.contains { name in
+            name == entry.text || properties.contains { $0.name == name && $0.from == entry.text }
+        }
+    }
+
     /// The same without what an error speaks of; nil where nothing can be taken out.
     fileprivate func without(_ error: MappingError) -> ModelDeclaration? {
         var copy = self

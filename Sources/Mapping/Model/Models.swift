@@ -53,7 +53,8 @@ public struct Models: Sendable {
                 declaration,
                 indexes: indexes,
                 objectName: clusters.root(of: index),
-                fallback: compiled.count
+                fallback: compiled.count,
+                isOpen: true
             )
             compiled.append(try compiler.compile(into: &tree, rules: &rules))
         }

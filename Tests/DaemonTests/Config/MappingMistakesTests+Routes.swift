@@ -1,0 +1,96 @@
+/// Mistakes in routes, errors and envelopes.
+extension MappingMistakesTests {
+    static let ofRoutes = [
+        Mistaken(
+            "FJ-04: one model under a key and its plural",
+            #"""
+            models: { A: { identity: id } }
+            routes:
+              - { path: a, model: [A], root: posts, also: [{ model: A, root: post }] }
+              - { path: b, model: [A], root: posts, also: [{ model: A, root: first_post }] }
+            """#,
+            #"""
+            4:57: "A" is the answer's own content already, in another shape; of a body that has both, both are taken
+            """#
+        ),
+        Mistaken(
+            "routes",
+            #"""
+            models: { User: { identity: id } }
+            routes:
+              - { path: "users/{login}", model: Usr }
+              - { path: "a/**/b", model: User }
+              - { path: "users/{login}", model: User }
+              - { path: "users/*", model: [User, User] }
+            """#,
+            #"""
+            4:37: there is no model "Usr"; did you mean "User"?
+            5:13: path "a/**/b": "**" must be the last component; nothing after it would be looked at
+            6:13: "users/{login}" has the same pattern, method and status as the rule in line 4, and nothing tells which of the two is meant; remove one, or demand more of one
+            7:13: "users/*" has the same pattern, method and status as the rule in line 4, and nothing tells which of the two is meant; remove one, or demand more of one
+            7:31: routes.4.model: one model stands here, in brackets if the body is a list of its objects
+            """#
+        ),
+        Mistaken(
+            "bindings and envelopes",
+            #"""
+            models: { User: { identity: id } }
+            routes:
+              - { path: "users/{login}", model: User, object: { login: logn } }
+              - { path: "u", model: User, envelope: Page, also: [ { model: [User] } ] }
+              - { path: "v", model: User, root: "a..b", status: 2x, method: "GE T" }
+            """#,
+            #"""
+            4:53: "users/{login}" has no capture "logn"; it has login
+            4:53: "login" is no identity, key or property of model "User"; known are id
+            5:41: there is no model "Page"; declare it under "models"
+            5:55: routes.2.also: "model" and "root" are wanted; write { model: [User], root: users }
+            6:53: routes.3.status: "2x" is no status; write one such as 201, a class such as 2xx, or any
+            6:65: routes.3.method: "GE T" is no method; methods are in capitals, such as "GET"
+            """#
+        ),
+        Mistaken(
+            "errors",
+            #"""
+            models: { Problem: {} }
+            errors:
+              - { path: "**", model: Problm }
+              - { path: "**", model: Problem, status: 200 }
+              - { path: "x", model: Problem, fresh: 5m }
+            """#,
+            #"""
+            2:20: models.Problem: "identity" is missing; add it, for example `identity: id`
+            4:26: there is no model "Problm"; did you mean "Problem"?
+            5:43: errors speak of answers that are not 2xx; move this rule to "routes"
+            6:34: errors.3: unknown key "fresh" here; it belongs under "routes"
+            """#
+        ),
+        Mistaken(
+            "rules",
+            #"""
+            models: { User: { identity: id } }
+            routes:
+              - { model: User }
+              - { path: users }
+              - { path: users, query: state, model: User }
+              - { path: us*rs, model: User }
+            """#,
+            #"""
+            4:5: routes.1: "path" is missing; add it, for example `path: "users/{login}"`
+            6:13: "users" has the same pattern, method and status as the rule in line 5, and nothing tells which of the two is meant; remove one, or demand more of one
+            6:27: routes.3.query: "state" stands here; write names of query parameters, each with a value
+            7:13: path "us*rs": "us*rs" mixes "*" with other text; a wildcard or capture stands alone between slashes
+            """#
+        ),
+        Mistaken(
+            "a mapping for rules",
+            #"""
+            models: { User: { identity: id } }
+            routes: { path: users, model: User }
+            """#,
+            #"""
+            3:9: routes: a mapping stands here; write a list of rules, each beginning with "- "
+            """#
+        ),
+    ]
+}

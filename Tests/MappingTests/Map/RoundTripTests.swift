@@ -1,0 +1,140 @@
+import TestSupport
+import Testing
+
+@testable import Mapping
+
+/// That what is shown comes back: map, unmap, map gives what the first map gave.
+@Suite struct RoundTripTests {
+    /// Not held to the law, since the mapped view does not tell it: what a conversion did not know, and objects of which
+    /// nothing is left but what is around them.
+    @Test(arguments: 0..<10 as Range<UInt64>)
+    func `map, unmap, map is stable, or the way back tells by pointer what it loses`(seed: UInt64) throws {
+        var generator = InvertibleModels(seed: seed)
+        var (tried, stable) = (0, 0)
+        for _ in 0..<30 {
+            let mapper = DocumentMapper(models: try generator.models())
+            let rule = generator.rule
+            for _ in 0..<12 {
+                let body = Array(generator.body().utf8)
+                let mapped = mapper.map(body, as: rule, in: InvertibleModels.context)
+                guard mapped.isMapped, !mapped.warnings.contains(where: { $0.kind == .transformFailed }) else {
+                    continue
+                }
+                tried += 1
+                let back = try mapper.unmap(mapped.body, as: rule, synthetic: mapped.synthetic)
+                #expect(back.warnings.allSatisfy { $0.pointer != nil }, "seed \(seed): \(text(body))")
+                let again = mapper.map(back.body, as: rule, in: InvertibleModels.context)
+                guard back.warnings.isEmpty, !again.warnings.contains(where: { $0.kind == .nothingMapped }) else {
+                    continue
+                }
+                stable += 1
+                let isStable = try #require(JSONSlice(mapped.body)).isEqual(to: try #require(JSONSlice(again.body)))
+                #expect(
+                    isStable,
+                    """
+                    seed \(seed): \(text(body)) as \(rule)
+                    shown     \(text(mapped.body))
+                    came back \(text(back.body))
+                    and is    \(text(again.body))
+                    \(generator.declarations.map { "\($0)" }.joined(separator: "\n"))
+                    """
+                )
+            }
+        }
+        #expect(stable * 10 >= tried * 8, "seed \(seed): \(stable) of \(tried)")
+    }
+
+    private func fixture() throws -> MapperFixture {
+        try MapperFixture(
+            ModelDeclaration(
+                "Order",
+                identity: ["id"],
+                Property("title"),
+                Property("lines", many: "Line"),
+                Property("tags", "tags[].name")
+            ),
+            ModelDeclaration(
+                "Line",
+                identity: ["@parent.id", "no"],
+                Property("no"),
+                Property("orderTitle", "@parent.title"),
+                Property("currency", "@root.meta.currency"),
+                Property("place", "@index"),
+                Property("from", "@parent.address").with { $0.relation = .one("Address") }
+            ),
+            ModelDeclaration("Address", Property("town", "city"))
+        )
+    }
+
+    @Test func `what came from around an object goes back there where nothing else wrote it`() throws {
+        let fixture = try fixture()
+        let body = #"{"id":1,"lines":[{"no":1},{"no":2}],"address":{"city":"Ulm"},"title":"x"}"#
+        let rule = BodyRule(model: "Order", shape: .one, root: "order")
+        let whole = #"{"order":\#(body),"meta":{"currency":"EUR"}}"#
+        let shown = fixture.map(whole, rule)
+        #expect(shown.warnings.isEmpty)
+        #expect(
+            shown.body
+                == #"{"id":1,"title":"x","lines":["#
+                + #"{"parent_id":1,"no":1,"orderTitle":"x","currency":"EUR","place":0,"from":{"town":"Ulm"}},"#
+                + #"{"parent_id":1,"no":2,"orderTitle":"x","currency":"EUR","place":1,"from":{"town":"Ulm"}}]}"#
+        )
+        let back = try fixture.mapper.unmap(json(shown.body), as: rule)
+        #expect(back.warnings.isEmpty)
+        #expect(JSONSlice(back.body)!.isEqual(to: JSONSlice(json(whole))!), "\(text(back.body))")
+    }
+
+    @Test func `of several that say different things the first counts, and the others are told of`() throws {
+        let fixture = try fixture()
+        let rule = BodyRule(model: "Order", shape: .one)
+        func back(_ shown: String) throws -> (body: String, warnings: [String]) {
+            let back = try fixture.mapper.unmap(json(shown), as: rule)
+            return (text(back.body), back.warnings.map { "\($0.kind.rawValue) \($0.pointer ?? "")" })
+        }
+        // What the object has itself comes before what objects within it say.
+        var found = try back(
+            #"{"id":1,"title":"own","lines":[{"no":1,"orderTitle":"own"},{"no":2,"orderTitle":"other"}]}"#
+        )
+        #expect(found.body == #"{"id":1,"title":"own","lines":[{"no":1},{"no":2}]}"#)
+        #expect(found.warnings == ["not-written /lines/1/orderTitle"])
+        found = try back(#"{"lines":[{"parent_id":3,"orderTitle":"a"},{"parent_id":4,"orderTitle":"a"}]}"#)
+        #expect(found.body == #"{"lines":[{},{}],"id":3,"title":"a"}"#)
+        #expect(found.warnings == ["not-written /lines/1/parent_id"])
+        // Objects that say different parts of one are joined.
+        found = try back(#"{"lines":[{"currency":1,"from":{}},{"currency":1.0,"from":{"town":"Ulm"}},{"from":null}]}"#)
+        #expect(found.body == #"{"lines":[{},{},{}],"meta":{"currency":1},"address":{"city":"Ulm"}}"#)
+        #expect(found.warnings == ["not-written /lines/2/from"])
+    }
+
+    @Test func `a position that the list does not give again, and an object around that is not there, are told of`()
+        throws
+    {
+        let fixture = try fixture()
+        let back = try fixture.mapper.unmap(
+            json(#"{"id":1,"lines":[{"no":2,"place":1},{"no":3,"place":1}]}"#),
+            as: BodyRule(model: "Order", shape: .one)
+        )
+        #expect(back.warnings.map(\.pointer) == ["/lines/0/place"])
+        let line = try fixture.mapper.unmapObject(json(#"{"parent_id":7,"no":1,"currency":"EUR"}"#), model: "Line")
+        #expect(text(line.body) == #"{"no":1,"meta":{"currency":"EUR"}}"#)
+        #expect(line.warnings.map(\.kind) == [.notWritten] && line.warnings.map(\.pointer) == ["/parent_id"])
+        let keyed = try MapperFixture(ModelDeclaration("F", Property("name", "@key"), Property("size")))
+        let shown = #"{"a":{"name":"a","size":1},"b":{"name":"c","size":2}}"#
+        let files = try keyed.mapper.unmap(json(shown), as: BodyRule(model: "F", shape: .keyed))
+        #expect(text(files.body) == #"{"a":{"size":1},"b":{"size":2}}"#)
+        #expect(files.warnings.map(\.pointer) == ["/b/name"])
+    }
+
+    @Test func `what lies within what another property writes is filled in, and told of where they differ`() throws {
+        let fixture = try MapperFixture(
+            ModelDeclaration("A", Property("meta"), Property("page", "meta.page"), Property("size", "meta.size"))
+        )
+        #expect(try fixture.unmap(#"{"meta":{ "page" : 1 },"page":1.0}"#, "A") == #"{"meta":{ "page" : 1 }}"#)
+        let back = try fixture.mapper.unmap(
+            json(#"{"meta":{"page":1},"page":2,"size":3}"#),
+            as: BodyRule(model: "A", shape: .one)
+        )
+        #expect(text(back.body) == #"{"meta":{"page":1,"size":3}}"#)
+        #expect(back.warnings.map(\.pointer) == ["/page"])
+    }
+}
