@@ -14,6 +14,8 @@ final class AnswerCache: Sendable {
     let log: Logger
     /// Documents that were dropped, of which a reader of the store may still find some.
     private let dropped = Mutex(DroppedDocuments())
+    /// Documents whose fields were renewed, of which a reader of the store may still find the old ones.
+    private let renewed = Mutex(RenewedDocuments())
     /// Answers whose commit is still to come: what the disk has in their place is older.
     let commits = PendingCommits()
     /// Writes that are not taken in: what the disk has of their upstreams may be older.
@@ -57,6 +59,9 @@ final class AnswerCache: Sendable {
                 log.warning("a stored answer is unreadable and was dropped", metadata: ["url": "\(demand.key.url)"])
                 store.remove(document.id)
                 continue
+            }
+            if let renewal = renewed.withLock({ $0[document.id] }) {
+                (answer.fields, answer.policy) = (StoredHead.decode(renewal.head), renewal.policy)
             }
             if unsettled.mayBeNewer(than: document.start, of: demand.upstream.name) {
                 // Composed, it is neither what was received nor what is known.
@@ -139,6 +144,8 @@ final class AnswerCache: Sendable {
         memory.register(ready, under: ready.answer.objects)
         // Dirty in the meantime: so is its successor.
         if !isStillClean(stored) { ready.residence.isDirty.store(true, ordering: .relaxed) }
+        let (head, policy) = (StoredHead.encode(ready.upstream.storable(ready.answer.fields)), ready.answer.policy)
+        renewed.withLock { $0.insert(RenewedDocuments.Renewal(head: head, policy: policy), of: document) }
         let digest = ready.residence.digest
         let isResident = memory.answers(at: digest)?.contains { $0.stored?.document == document } == true
         if !commits.contains(digest, besides: document), !isDropped(document),
@@ -149,17 +156,14 @@ final class AnswerCache: Sendable {
             memory.discard(ready)
         }
         // A 304 out of a cache between us and the upstream is as old as that says.
-        let age = max(0, ready.answer.policy.ageValue) * 1_000_000
-        let (head, policy, end) = (
-            StoredHead.encode(ready.upstream.storable(ready.answer.fields)), ready.answer.policy.bytes,
-            now - age
-        )
+        let age = max(0, policy.ageValue) * 1_000_000
+        let end = now - age
         Task { [self] in
             do {
                 let outcome = try await store.refresh(
                     document,
                     head: head,
-                    policy: policy,
+                    policy: policy.bytes,
                     observedFrom: sent - age,
                     observedTo: end
                 )

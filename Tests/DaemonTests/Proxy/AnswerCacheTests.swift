@@ -77,6 +77,23 @@ import Testing
         await store.close()
     }
 
+    @Test func `where memory has no room, a renewal is found ahead of its commit`() async throws {
+        let old = answer("old")
+        keep(old)
+        await store.flush()
+        // Read before the commit.
+        let documents = try await store.documents(at: old.key) { _ in true }
+        let (sent, generation) = (cache.now, cache.commits.generation(of: demand.digest))
+        let renewed = ProxyFixture.answer([("Cache-Control", "max-age=0")], body: "old", of: upstream, for: demand)
+        renewed.committed(as: try #require(old.stored?.document), showing: [])
+        cache.renew(old, with: renewed, sent: sent, generation: generation)
+        memory.remove(demand.digest)
+        let found = try #require(cache.admit(documents, for: demand, now: cache.now / 1_000_000))
+        #expect(found.answer.fields[first: "cache-control"] == "max-age=0")
+        #expect(found.answer.policy == renewed.answer.policy && found.answer.policy != old.answer.policy)
+        await store.close()
+    }
+
     @Test func `what is dropped before its commit is not found behind it`() async throws {
         let refuted = answer("old")
         keep(refuted)
