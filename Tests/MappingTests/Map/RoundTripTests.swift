@@ -137,4 +137,14 @@ import Testing
         #expect(text(back.body) == #"{"meta":{"page":1,"size":3}}"#)
         #expect(back.warnings.map(\.pointer) == ["/page"])
     }
+
+    @Test func `a default within a child that another member would complete is not written back`() throws {
+        let fixture = try MapperFixture(
+            ModelDeclaration("Cat", Property("home", one: "Home"), Property("home.city", "last_city")),
+            ModelDeclaration("Home", Property("city").with { $0.defaultValue = json(#""x""#) }, Property("street"))
+        )
+        let body = #"{"home":{"street":"a"}}"#
+        #expect(fixture.one(body, "Cat").body == #"{"home":{"city":"x","street":"a"}}"#)
+        #expect(try fixture.unmap(fixture.one(body, "Cat").body, "Cat") == body)
+    }
 }
