@@ -185,12 +185,25 @@ import Testing
         let folder = TemporaryFolder()
         let path = try folder.write(config, to: "bad.yaml")
         for command in ["check", "serve"] {
-            let arguments = [command, "--config", path] + (command == "serve" ? ["--store", folder.file("x.db")] : [])
+            let arguments =
+                command == "check" ? [command, path] : [command, "--config", path, "--store", folder.file("x.db")]
             let process = try ChildProcess(Larder.binary, arguments, environment: Larder.environment)
             #expect(process.waitForEnd() == .exited(78), "\(command): \(process.errors)")
             let said = process.errors + process.output
             #expect(said.contains("bad.yaml"), "\(said)")
         }
+    }
+
+    @Test func `an empty file is nothing to map`() throws {
+        let folder = TemporaryFolder()
+        let file = try folder.write("", to: "empty.json")
+        let process = try ChildProcess(
+            Larder.binary,
+            ["map", file, "--model", "User", "--preset", "github"],
+            environment: Larder.environment
+        )
+        #expect(process.waitForEnd() == .exited(1))
+        #expect(process.errors.contains("empty.json is empty"), "\(process.errors)")
     }
 
     @Test func `the configs that come with it are in order`() throws {

@@ -8,7 +8,7 @@ struct Check: ParsableCommand {
         discussion: """
             Each mistake is told with file, line and column:
 
-              larder check --config larder.yaml
+              larder check larder.yaml
               larder.yaml:4:5: error: upstreams.github: unknown key "prefx"; did you mean "prefix"?
 
             Nothing is started and nothing is changed. The exit code is 78 if there is an error, 0 if there are none, or \
@@ -16,13 +16,25 @@ struct Check: ParsableCommand {
             """
     )
 
+    @Argument(help: ArgumentHelp("The config file, as with --config.", valueName: "file"))
+    var file: String?
+
     @OptionGroup var source: ConfigOptions
 
     @Flag(help: "For programs: one JSON document.")
     var json = false
 
+    func validate() throws {
+        try GivenText.require(["config file": file])
+        if file != nil, source.config != nil || source.preset != nil {
+            throw ValidationError("name one config: FILE, --config FILE or --preset NAME")
+        }
+    }
+
     func run() throws {
         let environment = Environment.variables
+        var source = source
+        source.config = source.config ?? file
         let file = try source.file(ConfigOverrides(), environment: environment)
         let hasErrors = file.diagnostics.contains { $0.severity == .error }
         if json {

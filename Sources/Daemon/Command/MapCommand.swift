@@ -150,14 +150,21 @@ struct MapCommand: ParsableCommand {
     }
 
     private func input() throws -> [UInt8] {
+        let bytes: [UInt8]
         do {
-            return file == "-"
+            bytes =
+                file == "-"
                 ? try ConfigBytes.readStandardInput(limit: Self.limit)
                 : try ConfigBytes.read(file, limit: Self.limit).bytes
         } catch {
             Terminal.complain("larder: \(error)")
             throw ExitCode.failed
         }
+        guard !bytes.isEmpty else {
+            Terminal.complain("larder: \(file == "-" ? "standard input" : file) is empty: there is nothing to map")
+            throw ExitCode.failed
+        }
+        return bytes
     }
 
     /// Far more than any answer that is worth mapping.
