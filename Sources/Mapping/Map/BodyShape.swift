@@ -85,7 +85,6 @@ extension MapRun {
     mutating func body(_ shape: BodyShape, mask: MemberMask) -> Bool {
         let text = documents[0].index
         guard let main = content(shape.main, isMain: true) else { return false }
-        isEnveloped = text.kind(0) == .object && !shape.main.path.steps.isEmpty
         guard !shape.isBare else { return write(shape.main, main, mask) }
         guard text.kind(0) == .object else { return write(shape.main, main, mask) }
         let body = Value(document: 0, node: 0)
