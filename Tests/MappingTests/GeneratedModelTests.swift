@@ -13,10 +13,9 @@ import Testing
     )
 
     private func rule(_ generator: inout BodyGenerator) -> BodyRule {
-        var rule = BodyRule(model: "Issue", shape: generator.pick([.one, .many, .keyed]))
-        if generator.chance(30) {
-            rule.root = generator.pick(["parent", "head", "labels[]", "user", "files", "matrix[][]"])
-        }
+        let shape: BodyRule.Shape = generator.pick([.one, .many, .keyed])
+        let roots = ["parent", "head", "labels[]", "user", "files", "matrix[][]"]
+        var rule = BodyRule(model: "Issue", shape: shape, root: generator.chance(30) ? generator.pick(roots) : nil)
         if rule.root != nil, generator.chance(50) {
             rule.also = [
                 BodyRule(model: "User", shape: .one, root: generator.pick(["user", "parent.user", "head.user"]))

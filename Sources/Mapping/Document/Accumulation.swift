@@ -11,6 +11,14 @@ public struct Accumulation: Sendable, Equatable {
         /// `union`: its position in the list; `sum`: the answer that showed it.
         var origin: Int64
         var value: JSONSlice
+
+        /// Whether it stands before another one of a joined list: by time, then by position, then, for lists that were
+        /// asked for at one instant, by its bytes, so that what arrived first never decides.
+        func precedes(_ other: Item) -> Bool {
+            (time, origin) == (other.time, other.origin)
+                ? value.bytes.lexicographicallyPrecedes(other.value.bytes)
+                : (time, origin) < (other.time, other.origin)
+        }
     }
 
     /// More elements of a joined list, or answers that a sum counts one by one, are not kept apart.
@@ -57,7 +65,7 @@ public struct Accumulation: Sendable, Equatable {
                 one.map { other.value.isEqual(to: element, as: $0) } ?? other.value.isEqual(to: element)
             }
             if let same {
-                let isEarlier = (time, item.origin) < (known[same].time, known[same].origin)
+                let isEarlier = item.precedes(known[same])
                 // An object says more than its bare identity; of two spellings the first stays, whichever arrived first.
                 let isBetter =
                     element.isReference == known[same].value.isReference ? isEarlier : element.isReference
@@ -67,7 +75,7 @@ public struct Accumulation: Sendable, Equatable {
                 known.append(item)
             }
         }
-        items[path] = known.sorted { ($0.time, $0.origin) < ($1.time, $1.origin) }
+        items[path] = known.sorted { $0.precedes($1) }
     }
 
     /// One addend for each answer, its newest: an answer that is asked for again counts once.

@@ -32,11 +32,9 @@ struct BodyPlan {
         guard let model = models.index(of: rule.model) else {
             throw .unknownModel(rule.model, property: "model", model: rule.model)
         }
-        guard var path = try rule.root.map(Self.steps) ?? [] else {
+        guard let path = try rule.root.map(Self.steps) ?? [] else {
             throw .invalidKeyPath(rule.root ?? "", usedBy: "root", model: rule.model)
         }
-        // The elements of a list of objects are named by the list.
-        if path.last == .elements, rule.shape == .many { path.removeLast() }
         return Target(path: path, model: model, shape: rule.shape, isMain: isMain)
     }
 

@@ -13,9 +13,11 @@ public struct BodyRule: Sendable, Equatable {
     /// The model of the object, or of each of several.
     public var model: String
     /// Whether there is one object or several.
-    public var shape: Shape
+    public private(set) var shape: Shape
     /// The key path of the envelope's content; nil: the body itself.
-    public var root: String?
+    ///
+    /// It leads to a list, not to its elements: `items[]` is taken as `items`, of several objects.
+    public private(set) var root: String?
     /// The model of the envelope's own members, such as the total count of a page; only the mapped view shows it.
     public var envelope: String?
     /// Further objects in the same body, each at a `root` of its own.
@@ -33,8 +35,11 @@ public struct BodyRule: Sendable, Equatable {
         also: [BodyRule] = []
     ) {
         self.model = model
-        self.shape = shape
-        self.root = root
+        if shape != .keyed, let root, let list = KeyPathSyntax.list(ofElements: root) {
+            (self.shape, self.root) = (.many, list)
+        } else {
+            (self.shape, self.root) = (shape, root)
+        }
         self.envelope = envelope
         self.also = also
     }

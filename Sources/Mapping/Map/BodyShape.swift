@@ -6,7 +6,9 @@ struct BodyShape {
         var shape: BodyRule.Shape
         /// The way to it, empty: the body itself.
         var path: ValuePath
-        /// The member under which it is shown beside others.
+        /// The same as the rule spells it.
+        var root: String
+        /// The member under which it is shown beside others: the last name of its path, if no other's is the same.
         var name: String
     }
 
@@ -23,12 +25,33 @@ struct BodyShape {
         others = []
         var rules = rule.also[...]
         while let rule = rules.popFirst() {
-            others.append(try Content(rule, plan))
+            let other = try Content(rule, plan)
+            // Of two at one place the first counts, as it does where a body is taken apart.
+            if !([main] + others).contains(where: { $0.path == other.path }) { others.append(other) }
             rules += rule.also
         }
         envelope = try rule.envelope.map { (name) throws(MappingWarning) in
             guard let envelope = plan.index(of: name) else { throw .unknownModel(name) }
             return envelope
+        }
+        tellApart()
+    }
+
+    /// Names those whose names are the same by their whole key paths, as the rule spells them.
+    private mutating func tellApart() {
+        var isChanged = true
+        // Such a path may be what another one's last name is, `a\.b`, which is then told apart in its turn.
+        while isChanged {
+            isChanged = false
+            var times: [[UInt8]: Int] = [:]
+            for content in [main] + others { times[Array(content.name.utf8), default: 0] += 1 }
+            func widen(_ content: inout Content) {
+                guard content.name != content.root, times[Array(content.name.utf8), default: 0] > 1 else { return }
+                content.name = content.root
+                isChanged = true
+            }
+            widen(&main)
+            for index in others.indices { widen(&others[index]) }
         }
     }
 }
@@ -39,10 +62,18 @@ extension BodyShape.Content {
         self.plan = model
         shape = rule.shape
         path = ValuePath([])
+        root = rule.root ?? ""
         name = ""
-        guard let root = rule.root else { return }
-        guard let path = ValuePath(root), path.tail.isEmpty, let last = path.leadingNames.last else {
+        guard rule.root != nil else { return }
+        guard let path = ValuePath(root), let last = path.leadingNames.last else {
             throw MappingWarning(.envelopeMissing, "The envelope's key path is not one.", model: rule.model)
+        }
+        guard path.tail.isEmpty else {
+            throw MappingWarning(
+                .envelopeMissing,
+                "The envelope's key path leads over the elements of a list; such content has no mapped view.",
+                model: rule.model
+            )
         }
         self.path = path
         name = String(decoding: last, as: UTF8.self)
@@ -54,7 +85,6 @@ extension MapRun {
     mutating func body(_ shape: BodyShape, mask: MemberMask) -> Bool {
         let text = documents[0].index
         guard let main = content(shape.main, isMain: true) else { return false }
-        isEnveloped = text.kind(0) == .object && !shape.main.path.steps.isEmpty
         guard !shape.isBare else { return write(shape.main, main, mask) }
         guard text.kind(0) == .object else { return write(shape.main, main, mask) }
         let body = Value(document: 0, node: 0)

@@ -100,7 +100,7 @@ extension UnmapRun {
     /// Writes back a whole body.
     mutating func body(_ shape: BodyShape, mask: MemberMask) throws(UnmapError) {
         let body = Value(document: 0, node: 0)
-        isEnveloped = !shape.main.path.steps.isEmpty
+        isEnveloped = shape.envelope != nil && !shape.main.path.steps.isEmpty
         guard !shape.isBare, kind(body) == .object else {
             return try content(body, shape.main, mask: mask)
         }
@@ -116,7 +116,7 @@ extension UnmapRun {
                 try object(body, as: envelope, into: WireBuilder.root, mask: .excluding(names), besides: names)
             }
         }
-        isEnveloped = true
+        isEnveloped = shape.envelope != nil || shape.main.path.steps.isEmpty
         for other in shape.others {
             if let value = member(other.name, of: body) { try content(value, other, mask: mask) }
         }

@@ -2,7 +2,7 @@
 ///
 /// Pure and without failure on the way in: what does not fit is told in warnings. A rule without an envelope's model and
 /// without further objects is shown as its content alone, what the envelope's `root` leads to; else as an object of the
-/// envelope's properties and of each content under the last name of its `root`.
+/// envelope's properties and of each content under the last name of its `root`, or under all of it where two end in one.
 public struct DocumentMapper: Sendable {
     let plan: MappingPlan
     private let strictModels: Set<String>

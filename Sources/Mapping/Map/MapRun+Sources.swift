@@ -185,10 +185,8 @@ extension MapRun {
         }
     }
 
-    /// The nearest object of a declared model around this one, or the envelope.
-    private var parent: Value? {
-        frames.count > 1 ? frames[frames.count - 2].object : isEnveloped ? Value(document: 0, node: 0) : nil
-    }
+    /// The nearest object of a declared model around this one; what wraps a body is one by the envelope's model only.
+    private var parent: Value? { frames.count > 1 ? frames[frames.count - 2].object : nil }
 
     /// The outermost object of the body.
     private var root: Value? {

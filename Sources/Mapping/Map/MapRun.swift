@@ -56,8 +56,6 @@ struct MapRun {
     let expandsRelations: Bool
     /// Names of models whose identities tell numbers and strings apart.
     let strictModels: Set<String>
-    /// Whether the body is an envelope, and so the parent of the outermost objects.
-    var isEnveloped = false
     var documents: [Document]
     var output: [UInt8] = []
     var frames: [Frame] = []

@@ -23,7 +23,8 @@ struct UnmapRun {
     var builder = WireBuilder()
     var warnings: [MappingWarning] = []
     var frames: [Frame] = []
-    /// Whether the outermost objects stand in an envelope, which is then their parent.
+    /// Whether the body is an object of a model around the one being written, and so its parent: an envelope with a
+    /// model, or the main content where others stand in it.
     var isEnveloped = false
     /// Values that belong to the objects around, in the order in which they were met.
     var surroundings: [Surrounding] = []

@@ -8,7 +8,8 @@ public enum ContextValue: Sendable, Equatable {
     case capture(String)
     /// `@header.etag`: a field of the answer, by its name in lower case.
     case header(String)
-    /// `@parent.id`: a key path in the nearest object of a declared model around this one.
+    /// `@parent.id`: a key path in the nearest object of a declared model around this one; an envelope is one if the
+    /// route names its model.
     case parent(String)
     /// `@root.id`: a key path in the outermost object, the envelope included.
     case root(String)

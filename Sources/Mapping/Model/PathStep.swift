@@ -56,6 +56,14 @@ extension KeyPathSyntax {
     }
 }
 
+extension KeyPathSyntax {
+    /// The path to the list whose elements a path ends at; nil if it ends elsewhere.
+    static func list(ofElements path: String) -> String? {
+        guard case .elements? = steps(of: path)?.last else { return nil }
+        return String(path.dropLast(2))
+    }
+}
+
 extension Substring {
     /// The text with every occurrence of a short text replaced; the standard library has this only with regular expressions.
     fileprivate func replacing(_ old: String, with new: String) -> String {

@@ -75,6 +75,61 @@ import Testing
         #expect(try fixture().unmap(shown.body, rule) == #"{"items":[{"id":1}],"included":{"users":{"u1":{"id":7}}}}"#)
     }
 
+    @Test func `contents whose roots end in one name are shown under their whole key paths, each by itself`() throws {
+        let fixture = try fixture()
+        func rule(_ root: String, envelope: String? = nil, _ others: String...) -> BodyRule {
+            let also = others.map { BodyRule(model: "User", shape: .many, root: $0) }
+            return BodyRule(model: "Item", shape: .many, root: root, envelope: envelope, also: also)
+        }
+        let body = #"{"a":{"items":[{"id":1,"n":"x"}]},"b":{"items":[{"id":7}]},"users":[{"id":8}],"status":"ok"}"#
+        let two = fixture.map(body, rule("a.items", "b.items", "users"))
+        #expect(two.body == #"{"a.items":[{"id":1,"name":"x"}],"b.items":[{"id":7}],"users":[{"id":8}]}"#)
+        let written = #"{"a":{"items":[{"id":1,"n":"x"}]},"b":{"items":[{"id":7}]},"users":[{"id":8}]}"#
+        #expect(try fixture.unmap(two.body, rule("a.items", "b.items", "users")) == written)
+        let enveloped = fixture.map(body, rule("a.items", envelope: "Page", "b.items"))
+        #expect(enveloped.body == #"{"state":"ok","a.items":[{"id":1,"name":"x"}],"b.items":[{"id":7}]}"#)
+        // A whole key path is no other member's name.
+        let dotted = #"{"a":{"items":[{"id":1}]},"b":{"items":[{"id":7}]},"a.items":[{"id":9}]}"#
+        #expect(
+            fixture.map(dotted, rule("a.items", "b.items", #"a\.items"#)).body
+                == #"{"a.items":[{"id":1}],"b.items":[{"id":7}],"a\\.items":[{"id":9}]}"#
+        )
+        // Of two at one place the first counts, as it does for the objects.
+        #expect(
+            fixture.map(dotted, rule("a.items", "a.items", "b.items")).body
+                == #"{"a.items":[{"id":1}],"b.items":[{"id":7}]}"#
+        )
+    }
+
+    @Test(arguments: ["labels[]", "labels"], [BodyRule.Shape.one, .many])
+    func `brackets at the end of a root name the elements of a list, and so the list`(
+        root: String,
+        shape: BodyRule.Shape
+    ) throws {
+        let rule = BodyRule(model: "Item", shape: shape, root: root)
+        guard shape == .many || root.hasSuffix("[]") else { return #expect(!rule.isList) }
+        #expect(rule == BodyRule(model: "Item", shape: .many, root: "labels"))
+        let fixture = try fixture()
+        let body = #"{"labels":[{"id":1,"n":"a"},{"id":2,"n":"b"}]}"#
+        let shown = fixture.map(body, rule)
+        #expect(shown.body == #"[{"id":1,"name":"a"},{"id":2,"name":"b"}]"#)
+        #expect(shown.warnings.isEmpty)
+        #expect(try fixture.unmap(shown.body, rule) == body)
+    }
+
+    @Test func `a root that leads over the elements of a list has no mapped view, and says so`() throws {
+        for rule in [
+            BodyRule(model: "Item", shape: .one, root: "a[].b"), BodyRule(model: "Item", shape: .keyed, root: "a[]"),
+        ] {
+            let shown = try fixture().map(#"{"a":[{"b":{"id":1}}]}"#, rule)
+            #expect(!shown.isMapped && shown.kinds == [.envelopeMissing])
+            #expect(shown.warnings.first?.message.contains("over the elements of a list") == true)
+        }
+        // The brackets of a name are none.
+        let named = BodyRule(model: "Item", shape: .one, root: #"a\[]"#)
+        #expect(try fixture().map(#"{"a[]":{"id":1}}"#, named).body == #"{"id":1}"#)
+    }
+
     @Test func `OV-48: what is not JSON stays as it is`() throws {
         let shown = try fixture().one("<html>", "Item")
         #expect(!shown.isMapped && shown.body == "<html>" && shown.kinds == [.notJSON])

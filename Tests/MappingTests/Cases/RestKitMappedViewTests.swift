@@ -189,6 +189,62 @@ import Testing
         #expect(try fixture.unmap(shown.body, BodyRule(model: "House", shape: .many)) == body)
     }
 
+    @Test(arguments: [
+        // Around the outermost objects there is only what wraps them: no object, unless `envelope` makes it one.
+        (BodyRule(model: "Room", shape: .many, root: "rooms"), [], #"[{"n":1}]"#),
+        (
+            BodyRule(
+                model: "Room",
+                shape: .many,
+                root: "rooms",
+                also: [BodyRule(model: "Lamp", shape: .one, root: "lamp")]
+            ),
+            [], #"{"rooms":[{"n":1}],"lamp":{"house":7,"on":true}}"#
+        ),
+        (
+            BodyRule(model: "Room", shape: .many, root: "rooms", envelope: "House"), ["Room:7:1"],
+            #"{"id":7,"rooms":[{"parent_id":7,"n":1}]}"#
+        ),
+        (
+            BodyRule(
+                model: "Room",
+                shape: .many,
+                root: "rooms",
+                envelope: "House",
+                also: [BodyRule(model: "Lamp", shape: .one, root: "lamp")]
+            ),
+            ["Room:7:1"], #"{"id":7,"rooms":[{"parent_id":7,"n":1}],"lamp":{"house":7,"parent":7,"on":true}}"#
+        ),
+        // What is told of beside an object lies in it.
+        (
+            BodyRule(model: "House", shape: .one, also: [BodyRule(model: "Lamp", shape: .one, root: "lamp")]),
+            ["House:7"], #"{"id":7,"lamp":{"house":7,"parent":7,"on":true}}"#
+        ),
+    ])
+    func `RK-18: what wraps a body is a parent where an envelope says so, for identities and the mapped view alike`(
+        rule: BodyRule,
+        names: [String],
+        view: String
+    ) throws {
+        let models = try Models([
+            ModelDeclaration("House", identity: ["id"]),
+            ModelDeclaration("Room", identity: ["@parent.id", "n"]),
+            ModelDeclaration("Lamp", Property("house", "@root.id"), Property("parent", "@parent.id"), Property("on")),
+        ])
+        let body = #"{"id":7,"rooms":[{"n":1}],"lamp":{"on":true}}"#
+        switch Normaliser(models: models).decompose(json(body), as: rule) {
+        case .opaque: #expect(names.isEmpty)
+        case .objects(let parts): #expect(parts.occurrences.map(\.name.description) == names)
+        }
+        let mapper = DocumentMapper(models: models)
+        let shown = mapper.map(json(body), as: rule)
+        #expect(text(shown.body) == view)
+        // Written back and mapped again it is the same.
+        let written = try mapper.unmap(shown.body, as: rule)
+        #expect(written.warnings.isEmpty)
+        #expect(text(mapper.map(written.body, as: rule).body) == view)
+    }
+
     @Test func `NZ-05, NZ-07: null is null, and a reference to nothing known is a bare identity`() throws {
         let fixture = try MapperFixture(
             ModelDeclaration("A", identity: ["id"], Property("b", one: "A"), Property("c", one: "A"))

@@ -47,9 +47,9 @@ struct InvertibleModels {
     }
 
     private mutating func makeRule() -> BodyRule {
-        var rule = BodyRule(model: pick(["A", "B", "K"]), shape: pick([.one, .many, .keyed]))
-        guard chance(50) else { return rule }
-        rule.root = pick(["items", "data.items"])
+        let (model, shape): (String, BodyRule.Shape) = (pick(["A", "B", "K"]), pick([.one, .many, .keyed]))
+        guard chance(50) else { return BodyRule(model: model, shape: shape) }
+        var rule = BodyRule(model: model, shape: shape, root: pick(["items", "data.items"]))
         if chance(60) { rule.envelope = "E" }
         if chance(40) { rule.also = [BodyRule(model: "B", shape: pick([.one, .many]), root: "users")] }
         return rule
