@@ -181,6 +181,8 @@ struct Knowledge {
                         && new.moment.end <= oldest && old.members.keys.allSatisfy { new.members[$0] != nil }
                         && (old.modified == nil || new.modified != nil)
                         && all.allSatisfy { !overrides(old, $0) || overrides(new, $0) }
+                        // A list that lags behind a detail decides nothing of one that overlapped with it.
+                        && all.allSatisfy { !overrides($0, new) || overrides($0, old) }
                 }
             if isReplaced { all.remove(at: index) } else { index += 1 }
         }
