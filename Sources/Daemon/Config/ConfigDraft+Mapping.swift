@@ -88,7 +88,7 @@ extension ConfigDraft {
             return reader.once(rule.model?.place, Self.unknownModel(name, models.keys))
         }
         guard !rule.route.object.isEmpty else { return }
-        if rule.model?.shape != .one {
+        if rule.route.body?.shape != .one {
             reader.once(
                 rule.places["object"],
                 "\"object\" speaks of one object, but the body is a list; write \"model: \(name)\" or remove \"object\""

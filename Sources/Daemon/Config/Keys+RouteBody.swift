@@ -48,8 +48,7 @@ extension RouteDraft {
                     )
                     continue
                 }
-                guard let model = reader.bodyModel(node), let path = reader.text(root, wanted: "the name of a member")
-                else { continue }
+                guard let model = reader.bodyModel(node), let path = reader.root(root) else { continue }
                 draft.also.append((model, path))
             }
         },
@@ -59,7 +58,7 @@ extension RouteDraft {
             example: "items",
             "The member that holds it, where the body is an envelope; dots lead further in."
         ) { node, draft, reader in
-            draft.root = reader.text(node, wanted: "the name of a member")
+            draft.root = reader.root(node)
         },
     ]
 }
@@ -77,6 +76,28 @@ enum BodyKeys {
 }
 
 extension ConfigReader {
+    /// Where in a body a model is found.
+    fileprivate mutating func root(_ node: Node) -> String? {
+        guard let path = text(node, wanted: "the name of a member") else { return nil }
+        switch BodyRule.fitness(ofRoot: path) {
+        case .fitting: return path
+        case .withinElements:
+            warning(
+                node.place,
+                "\"\(path)\" leads into the elements of a list: the objects there are known, but the mapped view shows such a "
+                    + "body as it came"
+            )
+            return path
+        case .malformed:
+            errorHere(
+                node.place,
+                "\"\(path)\" is no key path; write names with dots between them, such as data.items, and a backslash "
+                    + "before a dot within a name"
+            )
+            return nil
+        }
+    }
+
     /// What stands under `model:` of a rule.
     fileprivate mutating func bodyModel(_ node: Node) -> RouteDraft.Model? {
         if node.mapping != nil {

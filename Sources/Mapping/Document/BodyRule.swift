@@ -44,6 +44,23 @@ public struct BodyRule: Sendable, Equatable {
         self.also = also
     }
 
+    /// What a `root` can be.
+    public enum RootFitness: Sendable {
+        /// It leads to objects.
+        case fitting
+        /// It leads into the elements of a list: objects are found there, but a mapped view has no one place for them.
+        case withinElements
+        /// It is no key path.
+        case malformed
+    }
+
+    /// What there is to say of a `root`, before any body is read.
+    public static func fitness(ofRoot path: String) -> RootFitness {
+        guard var steps = KeyPathSyntax.steps(of: path) else { return .malformed }
+        if steps.last == .elements { steps.removeLast() }
+        return steps.contains(.elements) ? .withinElements : .fitting
+    }
+
     /// Describes a body that holds one object or an array of them.
     public init(model: String, isList: Bool, root: String? = nil) {
         self.init(model: model, shape: isList ? .many : .one, root: root)
