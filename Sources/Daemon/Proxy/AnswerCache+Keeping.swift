@@ -86,9 +86,9 @@ extension AnswerCache {
         let digest = ready.residence.digest
         defer { watch.documentChanged(digest) }
         // Before it is concluded: who drops it from then on has to know which document it is.
-        if case .success(let receipt) = result, let id = receipt.document {
+        if case .success(let receipt) = result {
             if receipt.isDirty { ready.residence.isDirty.store(true, ordering: .relaxed) }
-            ready.committed(as: id, showing: receipt.objects)
+            if let id = receipt.document { ready.committed(as: id, showing: receipt.objects) }
         }
         let visibility = commits.conclude(ready)
         switch result {
@@ -103,7 +103,6 @@ extension AnswerCache {
                 return drop(ready)
             }
             register(ready, under: receipt.objects, asOf: receipt.sequence)
-            if receipt.isDirty { ready.residence.isDirty.store(true, ordering: .relaxed) }
             switch visibility {
             case .shown: return
             case .hidden where ready.isClean:

@@ -13,9 +13,16 @@ final class AnswerCache: Sendable {
     let watch: LiveWatch
     let log: Logger
     /// Documents that were dropped, of which a reader of the store may still find some.
-    private let dropped = Mutex(DroppedDocuments())
+    private let dropped = Mutex(RecentDocuments<Void>())
+    /// What a 304 or a HEAD has made of a document's fields; the rest of it is as it was.
+    private struct Renewal {
+        /// In the form of `StoredHead`.
+        var head: [UInt8]
+        var policy: AnswerPolicy
+    }
+
     /// Documents whose fields were renewed, of which a reader of the store may still find the old ones.
-    private let renewed = Mutex(RenewedDocuments())
+    private let renewed = Mutex(RecentDocuments<Renewal>())
     /// Answers whose commit is still to come: what the disk has in their place is older.
     let commits = PendingCommits()
     /// Writes that are not taken in: what the disk has of their upstreams may be older.
@@ -110,7 +117,7 @@ final class AnswerCache: Sendable {
     }
 
     /// Whether a document was dropped, which a reader of the store may still find.
-    func isDropped(_ document: DocumentID) -> Bool { dropped.withLock { $0.contains(document) } }
+    func isDropped(_ document: DocumentID) -> Bool { dropped.withLock { $0[document] != nil } }
 
     /// Forgets an answer that is good for nothing any more, in memory and on disk.
     func drop(_ ready: ReadyAnswer) {
@@ -124,7 +131,7 @@ final class AnswerCache: Sendable {
         for answer in memory.answers(at: digest) ?? [] where answer.stored?.document == document {
             memory.remove(answer, at: digest)
         }
-        dropped.withLock { $0.insert(document) }
+        dropped.withLock { $0.insert((), of: document) }
         store.remove(document)
     }
 
@@ -145,7 +152,7 @@ final class AnswerCache: Sendable {
         // Dirty in the meantime: so is its successor.
         if !isStillClean(stored) { ready.residence.isDirty.store(true, ordering: .relaxed) }
         let (head, policy) = (StoredHead.encode(ready.upstream.storable(ready.answer.fields)), ready.answer.policy)
-        renewed.withLock { $0.insert(RenewedDocuments.Renewal(head: head, policy: policy), of: document) }
+        renewed.withLock { $0.insert(Renewal(head: head, policy: policy), of: document) }
         let digest = ready.residence.digest
         let isResident = memory.answers(at: digest)?.contains { $0.stored?.document == document } == true
         if !commits.contains(digest, besides: document), !isDropped(document),

@@ -32,28 +32,11 @@ extension Models {
             } catch {
                 list.add(error, model: index)
             }
-            var rest: ModelDeclaration? = clusters.effective(index)
             let places = Dictionary(declaration.properties.enumerated().map { ($1.name, $0) }) { _, last in last }
-            while let attempt = rest {
-                var compiler = ModelCompiler(
-                    attempt,
-                    indexes: indexes,
-                    objectName: clusters.root(of: index),
-                    fallback: index
-                )
-                var faults: [MappingError] = []
-                do throws(MappingError) {
-                    try compiler.check(&faults)
-                    rest = nil
-                } catch {
-                    faults.append(error)
-                    rest = attempt.without(error)
-                }
-                for fault in faults {
-                    let blamed = fault.blamed.map { places[$0] }
-                    // What a base declares wrongly is told of there.
-                    if blamed != .some(nil) { list.add(fault, model: index, property: blamed ?? nil) }
-                }
+            for fault in faults(in: clusters.effective(index), at: index, clusters, indexes) {
+                let blamed = fault.blamed.map { places[$0] }
+                // What a base declares wrongly is told of there.
+                if blamed != .some(nil) { list.add(fault, model: index, property: blamed ?? nil) }
             }
         }
         if list.mistakes.isEmpty { addMistakesAmongRelatives(in: declarations, clusters, indexes, to: &list) }
@@ -68,29 +51,43 @@ extension Models {
         to list: inout MistakeList
     ) {
         for index in declarations.indices {
-            var rest = clusters.open(index)
-            while let attempt = rest {
-                var compiler = ModelCompiler(
-                    attempt,
-                    indexes: indexes,
-                    objectName: clusters.root(of: index),
-                    fallback: index,
-                    isOpen: true
-                )
-                var faults: [MappingError] = []
-                do throws(MappingError) {
-                    try compiler.check(&faults)
-                    rest = nil
-                } catch {
-                    faults.append(error)
-                    rest = attempt.without(error)
-                }
-                for fault in faults {
-                    let speaker = declarations.firstIndex { fault.entry.map($0.names) ?? false } ?? index
-                    list.add(fault.said(of: declarations[speaker].name), model: speaker)
-                }
+            guard let open = clusters.open(index) else { continue }
+            for fault in faults(in: open, at: index, clusters, indexes, isOpen: true) {
+                let speaker = declarations.firstIndex { fault.entry.map($0.names) ?? false } ?? index
+                list.add(fault.said(of: declarations[speaker].name), model: speaker)
             }
         }
+    }
+
+    /// Everything that is wrong in a declaration: what stops its compiler is taken out, and the rest looked at again.
+    private static func faults(
+        in declaration: ModelDeclaration,
+        at index: Int,
+        _ clusters: Clusters,
+        _ indexes: [String: Int],
+        isOpen: Bool = false
+    ) -> [MappingError] {
+        var faults: [MappingError] = []
+        var rest: ModelDeclaration? = declaration
+        while let attempt = rest {
+            var found: [MappingError] = []
+            var compiler = ModelCompiler(
+                attempt,
+                indexes: indexes,
+                objectName: clusters.root(of: index),
+                fallback: index,
+                isOpen: isOpen
+            )
+            do throws(MappingError) {
+                try compiler.check(&found)
+                rest = nil
+            } catch {
+                found.append(error)
+                rest = attempt.without(error)
+            }
+            faults += found
+        }
+        return faults
     }
 }
 
