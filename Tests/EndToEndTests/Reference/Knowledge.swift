@@ -154,18 +154,21 @@ struct Knowledge {
     /// - Parameter shown: all that it showed of it: what a later answer has shown just so holds.
     func fate(of ref: Ref, at moment: Moment, shown: [String: Shown]) -> Fate {
         guard let mark = marks[ref], !mark.isOverridden(by: moment, lag: lag) else { return .shown }
-        guard mark.isTombstone else {
-            let isConfirmed = (observations[ref] ?? []).contains {
-                $0.all == shown && mark.isOverridden(by: $0.moment, lag: lag)
-            }
-            return isConfirmed ? .shown : .stale
-        }
+        guard mark.isTombstone else { return isConfirmed(ref, at: moment, shown: shown) ? .shown : .stale }
         switch ref.kind == .issue ? setting.onDelete : .stale {
         case .keep: return .shown
         case .stale: return .stale
         // An answer that was on its way when the object was deleted may be the newer of the two.
         case .remove: return moment.start <= mark.time && mark.time < moment.end ? .stale : .removed
         }
+    }
+
+    /// Whether a write may have changed an object since a document of that moment, and a later answer shows it as that does.
+    ///
+    /// The document may be served then, and need not be: that it is the same does not say that nothing happened.
+    func isConfirmed(_ ref: Ref, at moment: Moment, shown: [String: Shown]) -> Bool {
+        guard let mark = marks[ref], !mark.isTombstone, !mark.isOverridden(by: moment, lag: lag) else { return false }
+        return (observations[ref] ?? []).contains { $0.all == shown && mark.isOverridden(by: $0.moment, lag: lag) }
     }
 
     /// Keeps the list short: an observation goes when a later one says as much, and overrides all that this one does.

@@ -140,6 +140,7 @@ extension ReferenceRun {
             // Served as it came while its objects are being taken apart.
             if world.isUntold(document.received), answer.fits(own) { return true }
             // Law 6: what cannot be composed is a miss, or, with the upstream away, served as received.
+            if mayBeStale, world.isMerelyConfirmed(document), answer.fits(own) { return true }
             if (world.composed(document) ?? (mayBeStale ? own : nil)).map({ answer.fits($0) }) == true { return true }
             return world.composed(document, leniently: true).map { answer.fits($0) } == true
         }

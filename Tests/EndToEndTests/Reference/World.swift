@@ -158,6 +158,12 @@ struct World {
         return renderer.isKnown ? renderer.pieces : nil
     }
 
+    /// Whether what a document shows of some object is known to hold only because a later answer shows the same.
+    func isMerelyConfirmed(_ document: Document) -> Bool {
+        guard let knowledge = knowledge[document.received.scope] else { return false }
+        return document.received.shown.contains { knowledge.isConfirmed($0.key, at: document.moment, shown: $0.value) }
+    }
+
     /// Whether nothing newer is known than a document shows.
     func isClean(_ document: Document) -> Bool {
         let own: [Alternatives] = [[document.received.body]]
