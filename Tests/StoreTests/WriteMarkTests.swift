@@ -176,6 +176,30 @@ struct WriteMarkTests {
         await bench.store.close()
     }
 
+    @Test func `a clean forgets what others wrote, of all whom it is meant for`() async throws {
+        let bench = try bench()
+        let other = try await bench.store.principal([UInt8](repeating: 1, count: 32))
+        let before = bench.store.clock.now()
+        // As an answer from a cache on the way, made before the write.
+        func isStale() async throws -> Bool {
+            var answer = bench.answer("/issues", Self.list, issues)
+            (answer.start, answer.end) = (before, before + 1)
+            return try await bench.store.receive(answer).isDirty
+        }
+        try await bench.store.settle(write(bench, "/issues/1", bound: first, answer: "{}", principal: other))
+        #expect(try await isStale())
+        for filter in [
+            CleanFilter(model: "User"), CleanFilter(model: "Issue", identity: "2"), CleanFilter(upstream: "gitlab"),
+            CleanFilter(principal: "anonymous"),
+        ] {
+            _ = try await bench.store.clean(filter)
+            #expect(try await isStale())
+        }
+        _ = try await bench.store.clean(CleanFilter(model: "Issue", identity: "1", upstream: "github"))
+        #expect(try await !isStale())
+        await bench.store.close()
+    }
+
     @Test func `after a write that tells nothing, lag protects nothing of what was told before`() async throws {
         let bench = try bench()
         try await bench.receive("/issues", Self.list, issues)

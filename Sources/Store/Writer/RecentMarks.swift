@@ -87,9 +87,19 @@ struct RecentMarks {
     }
 
     /// Forgets the marks of a model's objects, or of all, that those of some scopes have: with all that was known of them.
-    mutating func forget(model: String?, identity: String?, scopes: Set<Int64>) {
+    ///
+    /// - Parameter isOfEverybody: whether what holds for everybody goes too, of one upstream or of all.
+    mutating func forget(
+        model: String?,
+        identity: String?,
+        upstream: String?,
+        scopes: Set<Int64>,
+        isOfEverybody: Bool
+    ) {
         marks = marks.filter { key, _ in
-            guard let scope = key.scope, scopes.contains(scope) else { return true }
+            guard key.scope.map(scopes.contains) ?? isOfEverybody, upstream.map({ $0 == key.upstream }) ?? true else {
+                return true
+            }
             return model.map { $0 != key.model } ?? false || identity.map { key.isKey || $0 != key.value } ?? false
         }
     }

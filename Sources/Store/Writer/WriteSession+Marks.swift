@@ -130,7 +130,13 @@ extension WriteSession {
             JOIN _principals p ON p.id = s.principal AND (?2 IS NULL OR p.label = ?2)
             """
         ).each(SQLValue(filter.upstream), SQLValue(filter.principal)) { scopes.insert($0.integer(0)) }
-        recentMarks.forget(model: base ?? filter.model, identity: filter.identity, scopes: scopes)
+        recentMarks.forget(
+            model: base ?? filter.model,
+            identity: filter.identity,
+            upstream: filter.upstream,
+            scopes: scopes,
+            isOfEverybody: filter.principal == nil
+        )
     }
 
     /// For how long lists of an object's upstream do not count; nothing is believed of an upstream without models.
