@@ -16,19 +16,14 @@ struct ContributionTable {
     private let order: ObservationOrder
 
     init(_ contributions: [Contribution], model: Int, models: Models, lag: Int64) {
+        self.init(contributions.compactMap { Row($0, model: model, models: models) }, model: model, lag: lag)
+    }
+
+    /// A table of contributions that were read before.
+    init(_ rows: [Row], model: Int, lag: Int64) {
         self.model = model
+        self.rows = rows
         order = ObservationOrder(lag: lag)
-        let modifiedPath = models.compiled[model].modifiedPath.map(MemberPath.init)
-        rows = contributions.compactMap { contribution in
-            guard let value = JSONSlice(contribution.payload) else { return nil }
-            let members = ObservedMembers(value, model: model, models: models).members.filter { !$0.value.isRepeated }
-            let modified = modifiedPath.flatMap { members[$0] }.flatMap { ModificationTime($0.value) }
-            return Row(
-                contribution: contribution,
-                members: members,
-                side: ObservationOrder.Side(observation: contribution.observation, modified: modified)
-            )
-        }
         thinOut()
         setAsideContradictions()
         setAsideReplaced()
@@ -124,11 +119,14 @@ struct ContributionTable {
     /// The newest value of every member, as it is shown by answers of a route that shares some members with other routes
     /// no more: each of these is in dispute where it comes from one of those routes alone.
     func resolved(apartFrom strangers: [MemberPath: Set<Int64>]) -> ResolvedObject {
+        if rows.count == 1, strangers.isEmpty { return ResolvedObject(rows[0].members, model: model) }
         var resolved = ResolvedObject(model: model)
-        for row in rows {
-            for path in row.members.keys where resolved[path] == nil {
-                resolved.set(newest(of: path, apartFrom: strangers), at: path)
-            }
+        // Most members are shown by the same rows.
+        var known: [(showing: [Int], standing: [Int])] = []
+        forEachMember { path, showing in
+            let index = known.firstIndex { $0.showing == showing } ?? known.count
+            if index == known.count { known.append((showing, order.standing(showing, of: rows.map(\.side)))) }
+            resolved.set(newest(of: path, among: known[index].standing, apartFrom: strangers), at: path)
         }
         for row in rows where row.isContradicted {
             resolved.keep(
@@ -140,33 +138,56 @@ struct ContributionTable {
         return resolved
     }
 
+    /// Tells each member once, with the rows that show it.
+    private func forEachMember(_ body: (_ path: MemberPath, _ showing: [Int]) -> Void) {
+        var showing: [Int] = []
+        for first in rows.indices {
+            for path in rows[first].members.keys where !rows[..<first].contains(where: { $0.members[path] != nil }) {
+                showing.removeAll(keepingCapacity: true)
+                showing.append(first)
+                for index in rows.indices[(first + 1)...] where rows[index].members[path] != nil {
+                    showing.append(index)
+                }
+                body(path, showing)
+            }
+        }
+    }
+
     /// Whether an answer that is newer than a row shows a member.
     private func isKnownNewer(_ path: MemberPath, than row: Row) -> Bool {
         rows.contains { $0.members[path] != nil && order.overrides($0.side, row.side) }
     }
 
-    /// The rows that show a member and that no other one of these knows better than.
-    private func standing(for path: MemberPath) -> [Row] {
-        order.standing(rows.indices.filter { rows[$0].members[path] != nil }, of: rows.map(\.side)).map { rows[$0] }
-    }
-
     /// The value that all agree on whom nobody knows better than; disputed if they do not.
-    private func newest(of path: MemberPath, apartFrom strangers: [MemberPath: Set<Int64>]) -> ResolvedObject.Newest? {
-        let standing = standing(for: path)
-        guard let member = latest(of: standing)?.members[path] else { return nil }
-        guard standing.allSatisfy({ $0.members[path].map(member.agrees) ?? true }) else { return .disputed }
+    private func newest(
+        of path: MemberPath,
+        among standing: [Int],
+        apartFrom strangers: [MemberPath: Set<Int64>]
+    ) -> ResolvedObject.Newest? {
+        guard let member = latest(of: standing).flatMap({ rows[$0].members[path] }) else { return nil }
+        guard standing.count == 1 || standing.allSatisfy({ rows[$0].members[path].map(member.agrees) ?? true }) else {
+            return .disputed
+        }
         let isStrange = strangers.contains { strange, routes in
             (path == strange || path.isWithin(strange))
-                && standing.allSatisfy { routes.contains($0.side.observation.route) }
+                && standing.allSatisfy { routes.contains(rows[$0].side.observation.route) }
         }
         return isStrange ? .disputed : .value(member)
     }
 
-    private func latest(of rows: [Row]) -> Row? {
-        rows.max {
-            (order.effectiveTime($0.side.observation), $0.side.observation.sequence)
-                < (order.effectiveTime($1.side.observation), $1.side.observation.sequence)
-        }
+    /// The latest of the rows that show a member and that no other one of these knows better than.
+    private func latest(showing path: MemberPath) -> Row? {
+        let showing = rows.indices.filter { rows[$0].members[path] != nil }
+        return latest(of: order.standing(showing, of: rows.map(\.side))).map { rows[$0] }
+    }
+
+    private func latest(of candidates: [Int]) -> Int? {
+        candidates.max { age(of: rows[$0]) < age(of: rows[$1]) }
+    }
+
+    /// What rows are sorted by: the greater the later.
+    private func age(of row: Row) -> (Int64, Int64) {
+        (order.effectiveTime(row.side.observation), row.side.observation.sequence)
     }
 
     /// Which members have another value here than in an earlier table, and by which answers.
@@ -174,8 +195,7 @@ struct ContributionTable {
     {
         after.members.compactMap { path, newest in
             guard case .value(let member) = newest, case .value(let old)? = before[path], member.isShared,
-                !member.agrees(with: old), let from = earlier.latest(of: earlier.standing(for: path)),
-                let to = latest(of: standing(for: path))
+                !member.agrees(with: old), let from = earlier.latest(showing: path), let to = latest(showing: path)
             else { return nil }
             return MemberChange(
                 member: path.text,
@@ -192,10 +212,7 @@ struct ContributionTable {
 
     /// Drops every row that decides nothing and will not, and puts the newest in front; past `maximum` the oldest go.
     mutating func prune(to maximum: Int) {
-        rows.sort {
-            (order.effectiveTime($0.side.observation), $0.side.observation.sequence)
-                > (order.effectiveTime($1.side.observation), $1.side.observation.sequence)
-        }
+        rows = rows.sorted { age(of: $0) > age(of: $1) }
         dropRepeated()
         guard rows.count > 1 else { return }
         var needed = neededRows()
@@ -234,17 +251,19 @@ struct ContributionTable {
     private func neededRows() -> Set<Int> {
         let sides = rows.map(\.side)
         // Most members are shown by the same rows.
-        var decided: Set<[Int]> = []
-        var needed = order.needed(Array(rows.indices), of: sides)
-        decided.insert(Array(rows.indices))
-        for path in Set(rows.flatMap(\.members.keys)) {
-            let candidates = rows.indices.filter { rows[$0].members[path] != nil }
-            if decided.insert(candidates).inserted { needed.formUnion(order.needed(candidates, of: sides)) }
+        var decided = [Array(rows.indices)]
+        var needed = order.needed(decided[0], of: sides)
+        func decide(among candidates: [Int]) {
+            guard !decided.contains(candidates) else { return }
+            decided.append(candidates)
+            needed.formUnion(order.needed(candidates, of: sides))
         }
-        // Without what once stood in the place of an object, what it replaced would be known again.
-        for path in Set(rows.flatMap { row in row.members.filter(\.value.isContainer).map(\.key) }) {
-            let candidates = rows.indices.filter { replaces($0, path) }
-            if decided.insert(candidates).inserted { needed.formUnion(order.needed(candidates, of: sides)) }
+        forEachMember { path, showing in
+            decide(among: showing)
+            // Without what once stood in the place of an object, what it replaced would be known again.
+            if showing.contains(where: { rows[$0].members[path]?.isContainer == true }) {
+                decide(among: showing.filter { replaces($0, path) })
+            }
         }
         return needed
     }
@@ -257,6 +276,20 @@ struct ContributionTable {
 }
 
 extension ContributionTable.Row {
+    /// Reads what a contribution observes; nil where there is nothing to read.
+    init?(_ contribution: Contribution, model: Int, models: Models) {
+        guard let value = JSONSlice(contribution.payload) else { return nil }
+        let observed = ObservedMembers(value, model: model, models: models)
+        let members = observed.hasRepeated ? observed.members.filter { !$0.value.isRepeated } : observed.members
+        let modified = models.compiled[model].modifiedPath.flatMap { members[MemberPath($0)] }
+        self.contribution = contribution
+        self.members = members
+        side = ObservationOrder.Side(
+            observation: contribution.observation,
+            modified: modified.flatMap { ModificationTime($0.value) }
+        )
+    }
+
     /// Whether this shows every member at its newest.
     func saysAll(of resolved: ResolvedObject) -> Bool {
         resolved.members.allSatisfy { path, newest in

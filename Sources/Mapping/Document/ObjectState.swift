@@ -57,8 +57,13 @@ public struct ObjectState: Sendable, Equatable {
             return true
         }
         if confirms(new) { return false }
-        let known = ContributionTable(contributions, model: index, models: models, lag: lag)
-        var table = ContributionTable(contributions + new, model: index, models: models, lag: lag)
+        // Each is read once, for both.
+        func read(_ contribution: Contribution) -> ContributionTable.Row? {
+            ContributionTable.Row(contribution, model: index, models: models)
+        }
+        let rows = contributions.compactMap(read)
+        let known = ContributionTable(rows, model: index, lag: lag)
+        var table = ContributionTable(rows + new.compactMap(read), model: index, lag: lag)
         let (before, after) = (known.resolved, table.resolved)
         let isChanged = after.differs(from: before)
         if isChanged { changes = table.changes(since: known, before, after) }

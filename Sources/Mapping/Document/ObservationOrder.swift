@@ -93,9 +93,10 @@ struct ObservationOrder {
     ///
     /// A read that another read is newer than is never needed again: whatever is older than the one is older than the
     /// other, but for lists and details: a list that overlapped with the newer of two details is in dispute with it then,
-    /// instead of lagging behind the older one. Three things are not so: a read sent before a write was answered is older than the write, and overlaps with
-    /// reads that are newer than the write; how far `modified` has come is known from what says so, though answers that do
-    /// not say are newer by the clock; and those return when what was newer by the clock turns out to be modified before.
+    /// instead of lagging behind the older one. Three things are not so: a read sent before a write was answered is older than
+    /// the write, and overlaps with reads that are newer than the write; how far `modified` has come is known from what says
+    /// so, though answers that do not say are newer by the clock; and those return when what was newer by the clock turns out
+    /// to be modified before.
     func needed(_ candidates: [Int], of sides: [Side]) -> Set<Int> {
         let standing = standing(candidates, of: sides)
         guard standing.count < candidates.count else { return Set(standing) }

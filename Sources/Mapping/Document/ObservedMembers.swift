@@ -35,7 +35,8 @@ struct ObservedMembers {
     /// Members that fail their checks: no observations.
     private(set) var quarantined: Set<MemberPath> = []
     private let models: Models
-    private var hasRepeated = false
+    /// Whether some member occurs twice.
+    private(set) var hasRepeated = false
 
     /// A member for an `Accumulation`.
     struct Gathered {

@@ -35,6 +35,12 @@ struct ResolvedObject {
         }
     }
 
+    /// What one contribution alone observes.
+    init(_ members: [MemberPath: ObservedMember], model: Int) {
+        self.model = model
+        self.members = members.mapValues(Newest.value)
+    }
+
     /// Nothing is known yet.
     init(model: Int) {
         self.model = model
