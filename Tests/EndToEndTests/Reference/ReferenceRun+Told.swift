@@ -136,9 +136,13 @@ extension ReferenceRun {
     }
 
     func moment(of exchange: ReferenceExchange, age: Int) -> Moment {
-        Moment(
+        // Where the upstream was asked twice for one request, the first time was over when the second began.
+        let next = reference.state.withLock { state in
+            state.exchanges.filter { $0.step == exchange.step && $0.arrival > exchange.arrival }.map(\.arrival).min()
+        }
+        return Moment(
             start: exchange.arrival - age,
-            end: now - age,
+            end: (next ?? now) - age,
             kind: exchange.key.page.subject == nil ? .list : .detail
         )
     }
