@@ -52,7 +52,10 @@ struct Demand: Sendable {
         let ranges = request.method == "GET" ? request.fields.all("range") : []
         range = RangeField(lines: ranges)
         hasForeignRange = RangeField.isForeign(lines: ranges)
-        wantsJSONOnly = request.fields[first: "accept"].map { Demand.namesJSON($0) } ?? false
+        wantsJSONOnly =
+            request.fields[first: "accept"].map { accept in
+                accept.withUnsafeBytes { ContextFields.isJSONOnlyAccept($0) }
+            } ?? false
     }
 
     var isHead: Bool { request.method == "HEAD" }
@@ -106,11 +109,6 @@ struct Demand: Sendable {
         var demand = asking(because: .bypass)
         demand.isPassed = true
         return demand
-    }
-
-    private static func namesJSON(_ accept: [UInt8]) -> Bool {
-        !accept.isEmpty && !accept.contains(0x2A)
-            && accept.withUnsafeBytes { ContextFields.isPlainJSONAccept($0) }
     }
 }
 

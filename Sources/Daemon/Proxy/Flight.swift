@@ -165,7 +165,7 @@ final class Flight: TransferDelegate {
                 return
             }
         }
-        if completing != nil, head.status == 206 || head.status == 416 || head.isCoded,
+        if completing != nil, head.status == 206 || head.status == 416 || head.fields.isContentCoded,
             !flights.completes(head, in: self)
         {
             // Nobody here asked for a part, nor for a coding: what is stored is of no use, and the whole is fetched.

@@ -103,7 +103,7 @@ extension Flights {
             answer.fields,
             status: answer.status,
             by: head.fields,
-            request: RequestFacts(method: demand.request.method, fields: demand.request.fields),
+            request: demand.facts,
             requestTime: flight.requestTime,
             responseTime: now,
             settings: demand.upstream.policySettings,

@@ -116,12 +116,4 @@ import Testing
     @Test func `a leap second is read`() {
         #expect(HTTPDate.parse("Sat, 31 Dec 2016 23:59:60 GMT", now: exampleDate) == 1_483_228_800)
     }
-
-    @Test func `the text of a second is made once`() {
-        var text = HTTPDateText()
-        let first = text.bytes(at: exampleDate)
-        #expect(text.bytes(at: exampleDate) == first)
-        #expect(text.bytes(at: exampleDate + 1) == bytes("Sun, 06 Nov 1994 08:49:38 GMT"))
-        #expect(text.second == exampleDate + 1)
-    }
 }
