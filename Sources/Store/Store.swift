@@ -88,26 +88,6 @@ public final class Store: Sendable {
         core.listener = listener
     }
 
-    /// Replaces the models, after a reload of the configuration; the people's views follow.
-    ///
-    /// Fails with `.newerModel`, and changes nothing, if objects were stored under a newer version of one.
-    public func replaceModels(_ models: [String: Models]) async throws(StoreError) {
-        let compiled = core.compiled(models)
-        let versions = ModelVersions(path: core.pool.path, models: models)
-        try await core.read { try versions.check(in: $0) }
-        core.models = compiled
-        let hasher = core.hasher
-        core.models = try await core.write(.prompt) { session in
-            session.models = compiled
-            try session.restoreSeparations()
-            try Views(models: models).install(in: session.database, hasher: hasher)
-            _ = try versions.record(in: session.database)
-            return session.models
-        }
-        core.eraseSecrets()
-        core.modernise(after: 0)
-    }
-
     // MARK: Memory
 
     /// Whether documents may exist under a key; memory only, any thread.

@@ -50,7 +50,7 @@ final class Upstream: Sendable {
         policy.addsCredential = settings.credential != nil
         policy.targets = settings.targets
         policy.storesPartialContent = true
-        policy.heuristic.maximum = settings.heuristic.seconds
+        policy.heuristicMaximum = settings.heuristic.seconds
         policySettings = policy
     }
 
@@ -204,6 +204,6 @@ final class Upstream: Sendable {
     func addCORS(to fields: inout Fields, for request: Fields) {
         guard let origin = request[first: "origin"], cors.allows(origin) else { return }
         CORS.removeFields(from: &fields)
-        fields.lines += cors.fields(for: origin, exposing: Set(fields.lines.map(\.lowercasedName)).sorted()).lines
+        fields.lines += cors.fields(for: origin).lines
     }
 }
