@@ -1,6 +1,6 @@
 import Dispatch
 import GRDB
-public import Mapping
+import Mapping
 import Synchronization
 
 /// Objects and documents in one SQLite file.

@@ -1,3 +1,4 @@
+import Mapping
 import Testing
 
 @testable import Daemon
@@ -85,7 +86,7 @@ import Testing
     ])
     func `two digits are a year at most fifty years ahead`(_ value: String, _ now: Int64, _ year: Int) throws {
         let seconds = try #require(HTTPDate.parse(value, now: now))
-        #expect(HTTPDate.civil(days: seconds / 86_400 - (seconds < 0 ? 1 : 0)).year == year)
+        #expect(CivilCalendar.date(ofDay: Int(seconds / 86_400) - (seconds < 0 ? 1 : 0)).year == year)
     }
 
     @Test(arguments: [
