@@ -29,17 +29,6 @@ extension Store {
         }
     }
 
-    /// Stores an answer whole without waiting.
-    ///
-    /// Fails with `.queueFull` when there is no room. `done` runs on a thread of the store's.
-    public func submit(
-        _ document: ReceivedDocument,
-        done: @escaping @Sendable (Result<Receipt, StoreError>) -> Void
-    ) {
-        guard core.admission.enter(bytes: document.body.count) else { return done(.failure(.queueFull)) }
-        ingest(document, handedOver(document), done: done)
-    }
-
     /// Counts an answer among those that are to be taken in.
     private func handedOver(_ document: ReceivedDocument) -> (time: Int64, place: Int64) {
         let place = core.hasher.place(upstream: document.key.upstream, url: document.key.url)

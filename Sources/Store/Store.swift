@@ -1,6 +1,6 @@
 import Dispatch
 import GRDB
-public import Mapping
+import Mapping
 import Synchronization
 
 /// Objects and documents in one SQLite file.
@@ -86,26 +86,6 @@ public final class Store: Sendable {
     /// Says who is to be told of commits; at most one.
     public func setListener(_ listener: any ChangeListener) {
         core.listener = listener
-    }
-
-    /// Replaces the models, after a reload of the configuration; the people's views follow.
-    ///
-    /// Fails with `.newerModel`, and changes nothing, if objects were stored under a newer version of one.
-    public func replaceModels(_ models: [String: Models]) async throws(StoreError) {
-        let compiled = core.compiled(models)
-        let versions = ModelVersions(path: core.pool.path, models: models)
-        try await core.read { try versions.check(in: $0) }
-        core.models = compiled
-        let hasher = core.hasher
-        core.models = try await core.write(.prompt) { session in
-            session.models = compiled
-            try session.restoreSeparations()
-            try Views(models: models).install(in: session.database, hasher: hasher)
-            _ = try versions.record(in: session.database)
-            return session.models
-        }
-        core.eraseSecrets()
-        core.modernise(after: 0)
     }
 
     // MARK: Memory

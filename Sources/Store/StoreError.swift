@@ -16,8 +16,6 @@ public enum StoreError: Error, Sendable, Equatable {
     case queueFull
     /// The store has been closed.
     case closed
-    /// What was asked for does not exist (any more).
-    case unknown(String)
     /// SQLite's own words for everything else.
     case sqlite(code: Int32, message: String)
 
@@ -32,7 +30,6 @@ public enum StoreError: Error, Sendable, Equatable {
         case .corrupt: "corrupt"
         case .queueFull: "queue_full"
         case .closed: "closed"
-        case .unknown: "unknown"
         case .sqlite: "sqlite"
         }
     }
@@ -62,8 +59,6 @@ extension StoreError: CustomStringConvertible {
             "too much is waiting to be written to the store"
         case .closed:
             "the store is closed"
-        case .unknown(let what):
-            "the store does not know \(what)"
         case .sqlite(let code, let message):
             "SQLite error \(code): \(message)"
         }

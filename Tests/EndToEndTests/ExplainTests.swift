@@ -198,6 +198,23 @@ import Testing
         #expect(try variant()["isDirty"] as? Bool == false)
     }
 
+    @Test func `why a document cannot show what is newest is told as why tells it`() throws {
+        let origin = try Origin([
+            "/posts": .json(#"[{"id":7,"author":{"id":1,"login":"ada"}}]"#, Fresh.hour),
+            "/posts/7": .json(#"{"id":7,"author":3}"#, Fresh.hour),
+        ])
+        let larder = try Larder(config: Configs.blog(origin))
+        for path in ["/posts", "/posts/7"] { _ = try larder.get(path) }
+        #expect(try larder.waitForDocuments(2))
+        let begin = "newer is known than it can show: "
+        func reason() throws -> String? {
+            member("online.reason", of: try Self.explain(larder, "/posts")) as? String
+        }
+        #expect(try eventually { try reason()?.hasPrefix(begin) == true })
+        let told = try #require(try reason()?.dropFirst(begin.count))
+        #expect(try larder.command("why", "Post", "7").output.contains(told), "\(told)")
+    }
+
     @Test func `principals are told by their label, and see their own only`() throws {
         let origin = try Origin { _ in .json("{}", Fresh.hour) }
         let larder = try Larder(origin)

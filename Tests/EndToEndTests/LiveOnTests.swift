@@ -161,6 +161,29 @@ import Testing
         #expect(!user.names.contains("error"))
     }
 
+    @Test func `what a write invalidates by a pattern is not told as it was before`() throws {
+        let gate = Gate()
+        let text = Monitor(Self.old)
+        let origin = try Origin { request in
+            if request.method == "POST" {
+                text.withLock { $0 = Self.new }
+                return .empty(204)
+            }
+            let answer = Answer.json(text.current, Fresh.hour)
+            return text.current == Self.old ? answer.after(gate) : answer
+        }
+        let routes = "routes: [{ path: act, method: POST, invalidates: [\"items/*\"] }]"
+        let larder = try Larder(config: Configs.plain(origin, upstream: [routes]))
+        let follower = try Follower(larder, "/items/1?x=1")
+        #expect(origin.waitForRequests(1))
+        #expect(try larder.request("POST", "/act").status == 204)
+        // The question that the write has overtaken is answered only now.
+        gate.open()
+        #expect(follower.wait(for: 1))
+        #expect(follower.wait(for: Self.new))
+        #expect(follower.names == ["fresh"])
+    }
+
     @Test func `what another request brings is told`() throws {
         let origin = try Origin { _ in .json(Self.old, Fresh.hour) }
         let larder = try Larder(origin)

@@ -18,6 +18,16 @@ import Testing
         return (origin, name)
     }
 
+    @Test func `an answer without a reason phrase has one of its own, whatever the method`() throws {
+        let origin = try Origin { request in
+            .raw("HTTP/1.1 \(request.method == "POST" ? 201 : 200) \r\nContent-Length: 2\r\n\r\nok")
+        }
+        let larder = try Larder(origin)
+        #expect(try larder.get("/x").reason == "OK")
+        let written = try larder.request("POST", "/x")
+        #expect(written.status == 201 && written.reason == "Created")
+    }
+
     @Test func `after a write the next read shows it`() throws {
         let (origin, _) = try Self.userOrigin()
         let larder = try Larder(origin)

@@ -168,7 +168,7 @@ struct StoreFileTests {
             let bench = try Bench(folder: folder)
             for number in 0..<100 {
                 let answer = bench.answer("/issues/\(number)", #"{"id":\#(number)}"#, issue)
-                bench.store.submit(answer) { answers.continuation.yield($0) }
+                bench.store.receive(answer) { answers.continuation.yield($0) }
             }
         }
         var results = answers.stream.prefix(100).makeAsyncIterator()

@@ -34,11 +34,13 @@ struct ViewTests {
     }
 
     @Test func `views follow the models, and bear the upstream's name where two declare one`() async throws {
-        let bench = try Bench()
-        try await bench.receive("/users/7", #"{"id":7,"login":"x"}"#, user)
-        let models = try exampleModels()
-        let github = try #require(models["github"])
-        try await bench.store.replaceModels(["github": github, "other": github])
+        let first = try Bench()
+        try await first.receive("/users/7", #"{"id":7,"login":"x"}"#, user)
+        await first.store.close()
+        let github = try #require(try exampleModels()["github"])
+        let bench = try Bench(folder: first.folder, time: first.time) {
+            $0.models = ["github": github, "other": github]
+        }
         let path = bench.folder.file()
         #expect(sqlite(path, "SELECT login FROM github_User") == "x")
         #expect(sqlite(path, "SELECT count(*) FROM other_User") == "0")

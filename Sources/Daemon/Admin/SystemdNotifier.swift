@@ -24,7 +24,6 @@ struct SystemdNotifier: Sendable {
     /// What a service manager is told.
     enum State: Sendable, Equatable {
         case ready
-        case reloading
         case stopping
         /// One line for `systemctl status`.
         case status(String)
@@ -33,7 +32,6 @@ struct SystemdNotifier: Sendable {
         fileprivate var line: String {
             switch self {
             case .ready: "READY=1"
-            case .reloading: "RELOADING=1\nMONOTONIC_USEC=\(monotonicMicroseconds())"
             case .stopping: "STOPPING=1"
             case .status(let text): "STATUS=" + String(text.map { $0.isNewline ? " " : $0 })
             case .watchdog: "WATCHDOG=1"
@@ -82,10 +80,4 @@ func unixSocketName(_ address: String) -> (name: sockaddr_un, length: socklen_t)
     withUnsafeMutableBytes(of: &name.sun_path) { $0.copyBytes(from: bytes) }
     let header = MemoryLayout<sockaddr_un>.offset(of: \.sun_path) ?? MemoryLayout<sa_family_t>.size
     return (name, socklen_t(header + bytes.count + (isAbstract ? 0 : 1)))
-}
-
-private func monotonicMicroseconds() -> Int64 {
-    var time = timespec()
-    clock_gettime(CLOCK_MONOTONIC, &time)
-    return Int64(time.tv_sec) * 1_000_000 + Int64(time.tv_nsec) / 1000
 }

@@ -19,8 +19,6 @@ enum Terminal {
     /// A line about what happened.
     static func complain(_ text: String) { write(Array(text.utf8) + [UInt8(ascii: "\n")], to: 2) }
 
-    static var isInteractive: Bool { isatty(1) == 1 }
-
     /// Whether nobody reads what is written any more.
     static var isClosed: Bool {
         var output = pollfd(fd: 1, events: 0, revents: 0)

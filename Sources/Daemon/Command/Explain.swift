@@ -16,12 +16,7 @@ struct Explain: ParsableCommand {
     @Argument(help: "A path as programs send it to Larder, or a URL of Larder's or of an upstream.")
     var url: String
 
-    @Option(
-        name: [.customShort("H"), .customLong("header")],
-        parsing: .unconditionalSingleValue,
-        help: ArgumentHelp("A field of the request; may be repeated.", valueName: "name: value")
-    )
-    var header: [String] = []
+    @OptionGroup var fields: FieldOptions
 
     @Option(help: ArgumentHelp("The method. (default: GET)", valueName: "name"))
     var method: String?
@@ -37,7 +32,7 @@ struct Explain: ParsableCommand {
     }
 
     func run() throws {
-        let query = [("url", url), ("method", method), ("upstream", upstream)] + header.map { ("header", $0) }
+        let query = [("url", url), ("method", method), ("upstream", upstream)] + fields.header.map { ("header", $0) }
         try options.present(Explanation.self, try options.ask("GET", Target.make(["explain"], query))) { $0.text }
     }
 }

@@ -17,12 +17,7 @@ struct KeyCommand: ParsableCommand {
     @Argument(help: "A path as programs send it to Larder, or a URL of Larder's or of the upstream.")
     var url: String
 
-    @Option(
-        name: [.customShort("H"), .customLong("header")],
-        parsing: .unconditionalSingleValue,
-        help: ArgumentHelp("A field of the request; may be repeated.", valueName: "name: value")
-    )
-    var header: [String] = []
+    @OptionGroup var fields: FieldOptions
 
     @OptionGroup var source: ConfigOptions
 
@@ -46,7 +41,7 @@ struct KeyCommand: ParsableCommand {
             let imagined = try ImaginedRequest(
                 "GET",
                 url,
-                fields: header,
+                fields: fields.header,
                 limits: settings.httpLimits,
                 listen: settings.listen
             )

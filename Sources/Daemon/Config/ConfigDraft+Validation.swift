@@ -73,8 +73,17 @@ extension ConfigDraft {
         }
     }
 
-    private func sharedAddress(_ left: UpstreamDraft, _ right: UpstreamDraft) -> Address? {
-        addresses(of: left).first { $0.isFixed && addresses(of: right).contains(where: $0.isSamePlace(as:)) }
+    /// Where both are served, in words; nil where that is nowhere.
+    private func sharedAddress(_ left: UpstreamDraft, _ right: UpstreamDraft) -> String? {
+        // What is wrong with addresses does not change whose they are.
+        guard [left, right].allSatisfy({ !$0.settings.listen.isEmpty || $0.places["listen"] == nil }) else {
+            return nil
+        }
+        if settings.listen.isEmpty, left.settings.listen.isEmpty, right.settings.listen.isEmpty {
+            return "the same addresses"
+        }
+        return addresses(of: left).first { $0.isFixed && addresses(of: right).contains(where: $0.isSamePlace(as:)) }?
+            .description
     }
 
     private func validateNames(_ reader: inout ConfigReader) {

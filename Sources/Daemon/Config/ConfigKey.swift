@@ -216,7 +216,7 @@ extension ConfigReader {
         } else if let meant = Suggestion.nearest(to: name, among: known) {
             errorHere(place, "unknown key \"\(name)\"; did you mean \"\(meant)\"?")
         } else if let home = ConfigReference.home(of: name) {
-            errorHere(place, "unknown key \"\(name)\" here; it belongs under \(home)")
+            errorHere(place, "unknown key \"\(name)\" here; it belongs \(home)")
         } else {
             errorHere(place, "unknown key \"\(name)\"; known here are \(known.joined(separator: ", "))")
         }

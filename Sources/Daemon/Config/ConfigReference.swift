@@ -2,7 +2,7 @@
 enum ConfigReference {
     static var root: [ConfigFacts] { ConfigDraft.keys.map(\.facts) }
 
-    /// Where a key of this name belongs; nil when nowhere, or in several places.
+    /// Where a key of this name belongs, as `under "store"` or `at the top of the file`; nil when nowhere, or in several places.
     static func home(of name: String) -> String? {
         // What stands at the top and under an upstream is told of the top only.
         let homes = Set(
@@ -12,8 +12,9 @@ enum ConfigReference {
                         ? Array($0.path.dropFirst(2)) : $0.path
                 }
         )
-        guard homes.count == 1, let home = homes.first else { return homes.contains([]) ? "the top of the file" : nil }
-        return home.isEmpty ? "the top of the file" : "\"\(home.joined(separator: "."))\""
+        let top = "at the top of the file"
+        guard homes.count == 1, let home = homes.first else { return homes.contains([]) ? top : nil }
+        return home.isEmpty ? top : "under \"\(home.joined(separator: "."))\""
     }
 
     private static func sections(_ facts: [ConfigFacts], at path: [String]) -> [(path: [String], facts: [ConfigFacts])]

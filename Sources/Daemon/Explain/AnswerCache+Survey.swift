@@ -9,6 +9,8 @@ extension AnswerCache {
         var document: DocumentID?
         var isDirty: Bool
         var objects: Int
+        /// Why it cannot show what is newest; nil where it does, or that is not known.
+        var shortfall: String?
     }
 
     /// All variants under a demand's key, and the one that answers it: what a look-up would find, but nothing is taken into
@@ -36,7 +38,8 @@ extension AnswerCache {
                 isInMemory: known != nil,
                 document: document.id,
                 isDirty: known != nil || answer.form == .outdated,
-                objects: document.objects.count
+                objects: document.objects.count,
+                shortfall: document.form.shortfall
             )
             if let known { variants[known] = variant } else { variants.append(variant) }
         }
@@ -45,4 +48,9 @@ extension AnswerCache {
             .max { $1.isPreferred(to: $0, for: demand.directives, now: now) }
         return (variants, selected)
     }
+}
+
+extension StoredDocument.Form {
+    /// Why the document cannot show what is newest.
+    fileprivate var shortfall: String? { if case .outdated(let reason) = self { reason } else { nil } }
 }

@@ -106,10 +106,9 @@ extension Explanation.Freshness {
             let field = TargetedDirectives.find(in: fields, targets: upstream.settings.targets)?.field
             return "\(field ?? "a targeted field") (RFC 9213)"
         case .heuristic:
-            let heuristic = upstream.policySettings.heuristic
             let unchanged = policy.date - policy.lastModified
-            return "\(heuristic.percent) % of the \(unchanged) s from Last-Modified to Date, "
-                + "\(heuristic.maximum) s at most"
+            return "\(CachePolicySettings.heuristicPercent) % of the \(unchanged) s from Last-Modified to Date, "
+                + "\(upstream.policySettings.heuristicMaximum) s at most"
         case .route:
             if let fresh = route.fresh { return "fresh: \(Units.text(fresh)) of the route" }
             return "cache: force of the route"

@@ -1,6 +1,8 @@
 extension Explanation.Outcome {
     /// What a decision means for the client.
-    init(_ decision: Decision, _ demand: Demand, now: Int64) {
+    ///
+    /// - Parameter shortfall: why what is stored cannot show what is newest, as far as that is known.
+    init(_ decision: Decision, _ demand: Demand, shortfall: String?, now: Int64) {
         switch decision {
         case .answer(let ready, let manner):
             self.init("answer", ready, manner, demand, now: now)
@@ -12,7 +14,8 @@ extension Explanation.Outcome {
             self.init(
                 action: "ask",
                 cacheStatus: status.text,
-                reason: stored.map { Self.reason(toAskAbout: $0, demand, now: now) } ?? Self.reason(reason)
+                reason: stored.map { Self.reason(toAskAbout: $0, demand, shortfall: shortfall, now: now) }
+                    ?? Self.reason(reason)
             )
         case .refuse(let problem):
             self.init(problem)
@@ -79,8 +82,16 @@ extension Explanation.Outcome {
         }
     }
 
-    private static func reason(toAskAbout stored: ReadyAnswer, _ demand: Demand, now: Int64) -> String {
-        if stored.answer.form == .outdated { return "newer values are known of what it shows, but not all of them" }
+    private static func reason(
+        toAskAbout stored: ReadyAnswer,
+        _ demand: Demand,
+        shortfall: String?,
+        now: Int64
+    ) -> String {
+        if stored.answer.form == .outdated {
+            return shortfall.map { "newer is known than it can show: \($0)" }
+                ?? "newer values are known of what it shows, but not all of them"
+        }
         switch stored.policy.reuse(at: now, for: demand.directives) {
         case .fresh: return "it is fresh, but does not hold what the request asks for"
         case .stale(_, let staleness, _): return "it has been stale for \(staleness) s"

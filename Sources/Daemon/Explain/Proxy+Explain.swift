@@ -32,12 +32,13 @@ extension Proxy {
         }
         let absence = selected == nil ? await cache.absence(of: demand) : .uriMiss
         let parts = arrival.live == nil && !demand.isForOrigin ? try await cache.surveyParts(demand) : nil
+        let shortfall = variants.first { $0.ready === selected }?.shortfall
         let online = Decision(demand, selected, absence: absence, mode: .online, now: now)
             .considering(parts, demand, mode: .online, limit: settings.limits.document, now: now)
         let offline = Decision(demand, selected, absence: absence, mode: .offline, now: now)
             .considering(parts, demand, mode: .offline, limit: settings.limits.document, now: now)
-        explanation.online = Explanation.Outcome(online, demand, now: now)
-        explanation.offline = Explanation.Outcome(offline, demand, now: now)
+        explanation.online = Explanation.Outcome(online, demand, shortfall: shortfall, now: now)
+        explanation.offline = Explanation.Outcome(offline, demand, shortfall: shortfall, now: now)
         if arrival.live != nil {
             let isShown = selected?.mayBeShown(at: now) == true
             explanation.online = .events(isShown: isShown, isAsked: !demand.directives.onlyIfCached)
@@ -167,7 +168,7 @@ extension Explanation.Variant {
 extension Upstream {
     /// The names of the fields and query parameters of a request that say whose data it asks for.
     func credentialNames(in request: Request) -> [String] {
-        let query = request.target.firstIndex(of: "?").map { Array(request.target[$0...].utf8.dropFirst()) }
+        let query = Upstream.query(ofURL: request.target).map { Array($0.utf8) }
         let own = settings.credential.map { ["credential (\($0.header))"] } ?? []
         return own + principal.fieldNames.filter { request.fields.contains(named: $0) }
             + principal.parameterNames.map { "?\($0)" }.filter {

@@ -7,8 +7,8 @@ extension AnswerCache {
     /// Keeps an answer that has just arrived whole: in memory and, soon, in the store.
     ///
     /// One that tells of objects is a hit once its commit has flipped what shows them, and has told whether itself it shows
-    /// the newest; or after `show`. One that tells of none is a hit at once. What a write invalidated never comes here. Until
-    /// the commit the answer that it takes the place of is found nowhere: it is older than what has been passed on.
+    /// the newest; or after `show`. One that tells of none is a hit at once. What a write invalidated never comes here.
+    /// Until the commit, its predecessor is hidden too: clients have already seen newer bytes.
     ///
     /// - Parameters:
     ///   - sent: when its request was sent, on the store's clock.

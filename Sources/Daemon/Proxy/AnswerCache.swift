@@ -4,8 +4,8 @@ import Synchronization
 
 /// What Larder knows, as answers: the memory tier in front of the store.
 ///
-/// Any thread. What is kept is a hit at once; taking it apart into objects and committing it happens behind it, on the
-/// store's side, in bounded amounts.
+/// Any thread. What is kept is taken apart into objects and committed on the store's side, in bounded amounts. An answer
+/// that tells of none is a hit before that; one that does, once its commit has flipped what shows them (`keep`).
 final class AnswerCache: Sendable {
     let store: Store
     let memory: MemoryTier<ReadyAnswer>

@@ -33,7 +33,7 @@ struct Demand: Sendable {
 
     init(_ request: Request, _ arrival: Arrival, principal: PrincipalID, hasher: KeyHasher) {
         self.request = request
-        // Nor may what does not go upstream select a variant of what comes from there.
+        // Hop-by-hop fields are not sent upstream, so they must not select a variant.
         self.request.fields = request.fields.withoutHopByHop()
         upstream = arrival.upstream
         target = arrival.target
@@ -52,7 +52,10 @@ struct Demand: Sendable {
         let ranges = request.method == "GET" ? request.fields.all("range") : []
         range = RangeField(lines: ranges)
         hasForeignRange = RangeField.isForeign(lines: ranges)
-        wantsJSONOnly = request.fields[first: "accept"].map { Demand.namesJSON($0) } ?? false
+        wantsJSONOnly =
+            request.fields[first: "accept"].map { accept in
+                accept.withUnsafeBytes { ContextFields.isJSONOnlyAccept($0) }
+            } ?? false
     }
 
     var isHead: Bool { request.method == "HEAD" }
@@ -107,11 +110,6 @@ struct Demand: Sendable {
         demand.isPassed = true
         return demand
     }
-
-    private static func namesJSON(_ accept: [UInt8]) -> Bool {
-        !accept.isEmpty && !accept.contains(0x2A)
-            && accept.withUnsafeBytes { ContextFields.isPlainJSONAccept($0) }
-    }
 }
 
 extension Demand {
@@ -145,24 +143,5 @@ extension Demand {
             body: request.body,
             decodes: !isRanged
         )
-    }
-}
-
-/// The form in which a document is served.
-enum View: Sendable, Equatable {
-    /// The upstream's own shape, with the newest known values.
-    case wire
-    /// The bytes as received, after content decoding.
-    case raw
-    /// The models' shape, with the newest known values.
-    case mapped
-
-    /// Tells the views apart where answers are told apart by bytes.
-    var number: UInt8 {
-        switch self {
-        case .wire: 0
-        case .raw: 1
-        case .mapped: 2
-        }
     }
 }

@@ -165,7 +165,7 @@ final class Flight: TransferDelegate {
                 return
             }
         }
-        if completing != nil, head.status == 206 || head.status == 416 || head.isCoded,
+        if completing != nil, head.status == 206 || head.status == 416 || head.fields.isContentCoded,
             !flights.completes(head, in: self)
         {
             // Nobody here asked for a part, nor for a coding: what is stored is of no use, and the whole is fetched.
@@ -194,7 +194,7 @@ final class Flight: TransferDelegate {
         }
         // Events come when they come.
         if head.isEventStream { transfer?.setStallTimeout(nil) }
-        // From here on the variant is known: who asked for another one asks for himself, or with those who want the same.
+        // The variant is known now: clients wanting another are fetched for separately, grouped by variant.
         let others = takeRelays { !$0.isLeader && !matches($0.demand) }
         flights.askApart(others, by: storing?.selection, stored: stored)
         // What is not stored is kept only for those who are shown it mapped, and are still here.

@@ -6,21 +6,13 @@ extension Flights {
     /// invalidated store nothing.
     ///
     /// - Parameter time: when it was over.
-    func writeAnswered(
-        upstream: Upstream,
-        invalidated paths: [String],
-        matching patterns: [InvalidationPattern] = [],
-        at time: Int64
-    ) {
-        for flight in flightsThatMayStore where flight.demand.upstream === upstream {
+    func writeAnswered(_ invalidation: Invalidation, at time: Int64) {
+        for flight in flightsThatMayStore where flight.demand.upstream === invalidation.upstream {
             retire(flight)
             flight.overtakenAt = flight.overtakenAt ?? time
-            let path = flight.demand.key.url.prefix { $0 != "?" }
-            if paths.contains(where: { $0 == path }) || patterns.contains(where: { $0.matches(url: path) }) {
-                flight.storesNothing = true
-            }
+            if invalidation.covers(flight.demand) { flight.storesNothing = true }
         }
-        hitForMiss.forget(upstream: upstream.name, paths: paths)
+        hitForMiss.forget(invalidation)
     }
 
     /// A write could not be taken in: nobody knows what of that which is in the air is older.

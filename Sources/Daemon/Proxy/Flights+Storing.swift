@@ -10,7 +10,10 @@ extension Flights {
         else { return nil }
         let part = part(in: head, of: flight)
         // An answer to a request for a part is kept where it is the part, or the whole instead.
-        if part == nil, head.status == 206 || flight.asksForRange && (head.status != 200 || head.isCoded) { return nil }
+        if part == nil, head.status == 206 || flight.asksForRange && (head.status != 200 || head.fields.isContentCoded)
+        {
+            return nil
+        }
         let policy = policy(of: head, in: flight)
         guard policy.storability == .yes else { return nil }
         // An error, cacheable as it may be, never takes the place of a good answer.
@@ -34,15 +37,11 @@ extension Flights {
 
     /// The reading of an answer whose head has come.
     func policy(of head: UpstreamHead, in flight: Flight) -> ResponsePolicy {
-        let demand = flight.demand
-        return ResponsePolicy(
-            request: RequestFacts(method: demand.request.method, fields: demand.request.fields),
+        flight.demand.policy(
             status: head.status,
             fields: head.fields,
             requestTime: flight.requestTime,
-            responseTime: now,
-            settings: demand.upstream.policySettings,
-            route: demand.overrides
+            responseTime: now
         )
     }
 

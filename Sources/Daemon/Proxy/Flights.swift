@@ -101,7 +101,7 @@ final class Flights {
     /// Fetches for clients who turned out to want something else than the flight that they waited for brings.
     ///
     /// - Parameter selection: what the answer varies by, by which those who want the same are put together; nil where nothing
-    ///   of it is for anybody else. Who has been put together with others in vain is not so again.
+    ///   of it is for anybody else. A client that was regrouped once without success is fetched for alone.
     func askApart(_ relays: [Relay], by selection: VarySelection?, stored: ReadyAnswer?) {
         let names = selection?.lines.map(\.name) ?? []
         var groups: [(selection: VarySelection, isJSON: Bool, flight: Flight)] = []

@@ -1,3 +1,4 @@
+import Mapping
 import Store
 
 /// Which documents were lately found not to be shareable, so that those who ask for them need not wait for one another.
@@ -8,8 +9,8 @@ import Store
 ///
 /// A value for one thread. Two generations of entries take turns, so that nothing has to be sorted or searched for expiry.
 struct HitForMiss {
-    private var young: [Digest128: Int] = [:]
-    private var old: [Digest128: Int] = [:]
+    private var young: [Digest128: Place] = [:]
+    private var old: [Digest128: Place] = [:]
     /// When the generations last took turns, in ns of the loop's clock.
     private var turnedAt: UInt64
     private let generationLimit: Int
@@ -35,7 +36,7 @@ struct HitForMiss {
     mutating func note(_ digest: Digest128, of key: DocumentKey, now: UInt64) {
         turn(now)
         if young.count >= generationLimit { turnOver(now) }
-        young[digest] = Self.place(key.upstream, String(key.url.prefix { $0 != "?" }))
+        young[digest] = Place(upstream: key.upstream, path: key.url.beforeQuery)
     }
 
     /// An answer came that may be stored.
@@ -44,12 +45,18 @@ struct HitForMiss {
         old[digest] = nil
     }
 
-    /// A write has invalidated what is at these paths, with any query.
-    mutating func forget(upstream: String, paths: [String]) {
+    /// A write has invalidated something.
+    ///
+    /// Only the numbers of paths are known here: with patterns, all of the upstream is forgotten.
+    mutating func forget(_ invalidation: Invalidation) {
         guard count > 0 else { return }
-        let places = Set(paths.map { Self.place(upstream, $0) })
-        young = young.filter { !places.contains($0.value) }
-        old = old.filter { !places.contains($0.value) }
+        let places = Set(invalidation.paths.map { Place(upstream: invalidation.upstream.name, path: $0[...]) })
+        let all = invalidation.patterns.isEmpty ? nil : Place(upstream: invalidation.upstream.name, path: "").upstream
+        func isKept(_ entry: (key: Digest128, value: Place)) -> Bool {
+            !places.contains(entry.value) && entry.value.upstream != all
+        }
+        young = young.filter(isKept)
+        old = old.filter(isKept)
     }
 
     mutating func forgetAll() {
@@ -70,11 +77,14 @@ struct HitForMiss {
         turnedAt = now
     }
 
-    /// A number for a path; two paths that share one are forgotten together, which does no harm.
-    private static func place(_ upstream: String, _ path: String) -> Int {
-        var hasher = Hasher()
-        hasher.combine(upstream)
-        hasher.combine(path)
-        return hasher.finalize()
+    /// Numbers for an upstream and a path; two that share theirs are forgotten together, which does no harm.
+    private struct Place: Hashable {
+        let upstream: Int
+        let path: Int
+
+        init(upstream: String, path: Substring) {
+            self.upstream = upstream.hashValue
+            self.path = path.hashValue
+        }
     }
 }

@@ -5,7 +5,7 @@ import Synchronization
 ///
 /// Until its commit what an answer tells of objects is not taken in: other answers that show them are served as they were,
 /// and what the disk has in its own place is older. So an answer that tells of objects is hidden until its commit, which puts
-/// all others right at the same moment. Where that takes too long, it is shown before (`Flights.keep`).
+/// all others right at the same moment. Where that takes too long, it is shown before (`AnswerCache.show`).
 ///
 /// Any thread.
 final class PendingCommits: Sendable {

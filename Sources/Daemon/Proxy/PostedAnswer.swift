@@ -15,14 +15,11 @@ struct PostedAnswer {
         // Compressed data that break off come as complete, as they do to a GET (see `Flight`).
         if head.decodedFrom != nil, demand.upstream.isJSON(head.fields), JSONBody.isMalformed(body) { return nil }
         let route = demand.overrides
-        let policy = ResponsePolicy(
-            request: RequestFacts(method: demand.request.method, fields: demand.request.fields),
+        let policy = demand.policy(
             status: head.status,
             fields: head.fields,
             requestTime: requestTime,
-            responseTime: responseTime,
-            settings: demand.upstream.policySettings,
-            route: route
+            responseTime: responseTime
         )
         guard policy.storability == .yes,
             let selection = demand.upstream.selection(policy, route: route, request: demand.request.fields)

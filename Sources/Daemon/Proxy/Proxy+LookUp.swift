@@ -39,11 +39,9 @@ extension Proxy {
     /// What answers a demand, once the disk has been looked at.
     private func admit(_ documents: [StoredDocument], for demand: Demand) -> ReadyAnswer? {
         if let ready = cache.admit(documents, for: demand, now: now) { return ready }
-        guard let ready = cache.inMemory(demand, now: now), !ready.isClean else {
-            return cache.inMemory(demand, now: now)
-        }
-        // It is nowhere but in memory, and cannot be composed there.
-        return ready.outdated
+        guard let ready = cache.inMemory(demand, now: now) else { return nil }
+        // A dirty one is nowhere but in memory, and cannot be composed there.
+        return ready.isClean ? ready : ready.outdated
     }
 
     /// Reads, or waits for the one who is reading.

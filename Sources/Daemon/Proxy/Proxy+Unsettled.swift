@@ -33,7 +33,7 @@ extension Proxy {
                 let settlement = try await cache.settle(write)
                 let paths = write.targets.map(\.path) + settlement.removed
                 // What was asked for since then, and is still on its way, is newer than what the store has.
-                forget(paths, matching: write.patterns, of: upstream, at: cache.now)
+                forget(Invalidation(paths, matching: write.patterns, of: upstream), at: cache.now)
                 break
             } catch .closed {
                 return

@@ -53,7 +53,7 @@ extension Proxy {
         let upstream = demand.upstream
         let write = outcome.settled(as: effect, of: demand, suspect: suspect, start: start, end: cache.now)
         var paths = write.targets.map(\.path)
-        forget(paths, matching: write.patterns, of: upstream, at: write.time)
+        forget(Invalidation(paths, matching: write.patterns, of: upstream), at: write.time)
         do {
             let settlement = try await cache.settle(write)
             paths += settlement.removed.filter { !paths.contains($0) }
@@ -61,36 +61,34 @@ extension Proxy {
             setAside(write, of: upstream, because: error)
         }
         // Once more: what was read from disk before the commit may have come back meanwhile.
-        forget(paths, matching: write.patterns, of: upstream, at: cache.now)
+        forget(Invalidation(paths, matching: write.patterns, of: upstream), at: cache.now)
         liveDocuments.settled()
     }
 
     /// Forgets the target of a condition that names a tag of Larder's own, so that the next GET brings the upstream's.
     func expire(_ demand: Demand) async {
         let path = TargetNormaliser.keyPath(of: demand.target)
-        forget([path], of: demand.upstream, at: cache.now)
+        let invalidation = Invalidation([path], of: demand.upstream)
+        forget(invalidation, at: cache.now)
         do {
             try await cache.store.invalidate([InvalidationTarget(upstream: demand.upstream.name, path: path)])
         } catch {
             log.error("an invalidation could not be stored", metadata: ["error": "\(error)"])
         }
-        forget([path], of: demand.upstream, at: cache.now)
+        forget(invalidation, at: cache.now)
         liveDocuments.settled()
     }
 
-    func forget(
-        _ paths: [String],
-        matching patterns: [InvalidationPattern] = [],
-        of upstream: Upstream,
-        at time: Int64
-    ) {
+    /// Has nothing believed any more that was invalidated at a time, wherever it is or comes from.
+    func forget(_ invalidation: Invalidation, at time: Int64) {
+        let (upstream, patterns) = (invalidation.upstream.name, invalidation.patterns)
         invalidations += 1
-        for number in settlingWrites.keys { settlingWrites[number]?.noteForgotten(paths, of: upstream) }
-        for path in paths { cache.memory.remove(upstream: upstream.name, path: path) }
+        for number in settlingWrites.keys { settlingWrites[number]?.noteForgotten(invalidation) }
+        for path in invalidation.paths { cache.memory.remove(upstream: upstream, path: path) }
         if !patterns.isEmpty {
-            cache.memory.remove(upstream: upstream.name) { path in patterns.contains { $0.matches(url: path) } }
+            cache.memory.remove(upstream: upstream) { path in patterns.contains { $0.matches(url: path) } }
         }
-        runningFlights.writeAnswered(upstream: upstream, invalidated: paths, matching: patterns, at: time)
-        liveDocuments.forget(paths, of: upstream)
+        runningFlights.writeAnswered(invalidation, at: time)
+        liveDocuments.forget(invalidation)
     }
 }

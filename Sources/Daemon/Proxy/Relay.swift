@@ -64,8 +64,7 @@ final class Relay {
         if withholdsEnd, let length, length > 0 { bytesBeforeEnd = length - 1 }
         reply.begin(
             status: head.status,
-            // HTTP/2 has none; some clients show, or even want, one.
-            reason: head.reason.isEmpty ? nil : String(decoding: head.reason, as: UTF8.self),
+            reason: head.reasonPhrase,
             fields: fields,
             framing: length.map { .length($0) } ?? .chunked,
             isKept: terms != nil

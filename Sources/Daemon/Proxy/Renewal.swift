@@ -27,8 +27,8 @@ extension Flights {
         }
     }
 
-    /// Does something once it is known which document a stored answer is, and whose changes it would have to follow; that
-    /// is a matter of milliseconds after it came.
+    /// Runs `work` once the stored answer has a document id, and objects whose changes to follow; normally within
+    /// milliseconds.
     private func onceSettled(_ stored: ReadyAnswer, _ flight: Flight, _ work: @escaping () -> Void) {
         guard stored.stored == nil else { return work() }
         settling[ObjectIdentifier(flight)] = flight
@@ -103,7 +103,7 @@ extension Flights {
             answer.fields,
             status: answer.status,
             by: head.fields,
-            request: RequestFacts(method: demand.request.method, fields: demand.request.fields),
+            request: demand.facts,
             requestTime: flight.requestTime,
             responseTime: now,
             settings: demand.upstream.policySettings,

@@ -2,8 +2,8 @@
 extension RequestHead {
     /// Whether its `Accept` names JSON and nothing that another type would satisfy.
     var asksForJSONOnly: Bool {
-        guard let accept = self[.accept], !accept.isEmpty else { return false }
-        return !accept.contains(0x2A) && ContextFields.isPlainJSONAccept(accept)
+        guard let accept = self[.accept] else { return false }
+        return ContextFields.isJSONOnlyAccept(accept)
     }
 
     /// The conditions that a cache evaluates.

@@ -15,7 +15,7 @@ struct SettlingWrite {
     /// Its own settling forgets the target twice, before the commit and behind it.
     var isAlone: Bool { timesForgotten == 2 }
 
-    mutating func noteForgotten(_ paths: [String], of upstream: Upstream) {
-        if self.upstream == upstream.name, paths.contains(path) { timesForgotten += 1 }
+    mutating func noteForgotten(_ invalidation: Invalidation) {
+        if upstream == invalidation.upstream.name, invalidation.covers(path: path) { timesForgotten += 1 }
     }
 }

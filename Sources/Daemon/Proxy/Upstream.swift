@@ -50,7 +50,7 @@ final class Upstream: Sendable {
         policy.addsCredential = settings.credential != nil
         policy.targets = settings.targets
         policy.storesPartialContent = true
-        policy.heuristic.maximum = settings.heuristic.seconds
+        policy.heuristicMaximum = settings.heuristic.seconds
         policySettings = policy
     }
 
@@ -59,8 +59,7 @@ final class Upstream: Sendable {
     /// The path that routes are matched against, from a path and query as they go upstream.
     func route(ofURL url: String) -> String {
         // By bytes: every miss asks, and by characters it takes ten times as long.
-        let path = url.utf8.prefix { $0 != UInt8(ascii: "?") }
-        return String(Substring(path.dropFirst(settings.url.basePath.utf8.count)))
+        String(Substring(url.beforeQuery.utf8.dropFirst(settings.url.basePath.utf8.count)))
     }
 
     /// What the configuration says about the caching of answers to a retrieval of this path and query.
@@ -205,6 +204,6 @@ final class Upstream: Sendable {
     func addCORS(to fields: inout Fields, for request: Fields) {
         guard let origin = request[first: "origin"], cors.allows(origin) else { return }
         CORS.removeFields(from: &fields)
-        fields.lines += cors.fields(for: origin, exposing: Set(fields.lines.map(\.lowercasedName)).sorted()).lines
+        fields.lines += cors.fields(for: origin).lines
     }
 }

@@ -11,7 +11,8 @@ final class WriteFlight: TransferDelegate {
     private var outcome: WriteOutcome?
     private var transfer: Transfer?
     private var head: UpstreamHead?
-    private var held: [UInt8] = []
+    /// What the client does not have yet; the same pieces as those of `body`, where they are there.
+    private var held: [[UInt8]] = []
     private var isBegun = false
     private var isClientGone = false
     private var isOver = false
@@ -60,7 +61,7 @@ final class WriteFlight: TransferDelegate {
             held = []
         }
         let piece = [UInt8](bytes)
-        held += piece
+        held.append(piece)
         body.append(piece)
         if body.isWhole {
             charge += piece.count
@@ -81,13 +82,17 @@ final class WriteFlight: TransferDelegate {
         transfer = nil
         let error: UpstreamError? = if case .failure(let error) = result { error } else { nil }
         flights.ended(self, result: error.map { .failed($0) } ?? .answered(status: head?.status ?? 0))
+        let whole = body.isWhole && error == nil ? body.joined() : nil
         let outcome = WriteOutcome(
             head: head,
-            held: held,
+            // What is withheld as a whole is kept once.
+            held: whole.flatMap { isBegun ? nil : $0 } ?? Array(held.joined()),
             isBegun: isBegun,
-            body: body.isWhole && error == nil ? body.joined() : nil,
+            body: whole,
             error: error
         )
+        held = []
+        body.letGo()
         self.outcome = outcome
         completion?.resume(returning: outcome)
     }
@@ -105,7 +110,7 @@ final class WriteFlight: TransferDelegate {
             isBegun = true
             WriteOutcome.begin(head, demand, reply)
         }
-        reply.write(held)
+        for piece in held { reply.write(piece) }
     }
 
     /// The request goes on: it may have been received, and its outcome is worth knowing.

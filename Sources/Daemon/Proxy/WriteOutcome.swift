@@ -66,7 +66,7 @@ struct WriteOutcome: Sendable {
 
     /// The path above, which lists what is below it; nil at the base path.
     private static func parent(of target: String, base: String) -> String? {
-        var path = target.prefix { $0 != "?" }
+        var path = target.beforeQuery
         while path.last == "/" { path = path.dropLast() }
         guard let slash = path.lastIndex(of: "/"), slash > path.startIndex else { return nil }
         let parent = String(path[..<slash])
@@ -107,7 +107,7 @@ struct WriteOutcome: Sendable {
         demand.decorate(&fields, with: .forwarded(demand.reason))
         reply.start(
             status: head.status,
-            reason: String(decoding: head.reason, as: UTF8.self),
+            reason: head.reasonPhrase,
             fields: fields,
             framing: length.map { .length($0) } ?? .chunked
         )

@@ -27,8 +27,6 @@ enum CurlLibrary {
         static let brotli = Features(rawValue: CURL_VERSION_BROTLI)
         static let zstd = Features(rawValue: CURL_VERSION_ZSTD)
         static let http2 = Features(rawValue: CURL_VERSION_HTTP2)
-        static let unixSockets = Features(rawValue: CURL_VERSION_UNIX_SOCKETS)
-        static let asynchronousDNS = Features(rawValue: CURL_VERSION_ASYNCHDNS)
 
         static let ofThisBuild = Features(rawValue: curl_version_info(CURLVERSION_TENTH).pointee.features)
     }

@@ -8,7 +8,7 @@ final class UpstreamClient {
 
     private let multi: CurlMulti
     /// What keeps transfers alive until their end.
-    private var active: [ObjectIdentifier: Transfer] = [:]
+    private(set) var active: [ObjectIdentifier: Transfer] = [:]
     private var waiting: [Errand] = []
     private var errandTimer: EventTimer!
     /// Origins that have answered in HTTP/2, which a burst of requests had better share one connection to.
@@ -49,14 +49,6 @@ final class UpstreamClient {
             add(transfer)
         }
         return transfer
-    }
-
-    /// How many transfers have not ended.
-    var activeCount: Int { active.count }
-
-    /// Gives up all transfers; their delegates are told.
-    func cancelAll() {
-        for transfer in active.values { transfer.cancel() }
     }
 
     // MARK: For transfers

@@ -14,6 +14,9 @@ struct UpstreamHead: Sendable, Equatable {
     /// Whether the body is not in the coding that its fields claim: it goes on as it came, and is worth keeping to nobody.
     var isGarbled = false
 
+    /// The reason phrase as it is passed on; nil where there is none, though some clients show, or even want, one.
+    var reasonPhrase: String? { reason.isEmpty ? nil : String(decoding: reason, as: UTF8.self) }
+
     /// The protocol's version in which the answer came.
     enum Version: Sendable, Equatable {
         case http10

@@ -74,6 +74,7 @@ enum JSONPointer {
 
     /// A name as a component of a pointer.
     static func escaped(_ name: String) -> String {
+        guard name.utf8.contains(UInt8(ascii: "~")) || name.utf8.contains(UInt8(ascii: "/")) else { return name }
         var result = ""
         for scalar in name.unicodeScalars {
             switch scalar {

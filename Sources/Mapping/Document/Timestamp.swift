@@ -22,7 +22,8 @@ struct Timestamp: Equatable {
         guard let year = reader.digits(4), reader.take("-"), let month = reader.digits(2), reader.take("-"),
             let day = reader.digits(2), reader.take("Tt "), let hour = reader.digits(2), reader.take(":"),
             let minute = reader.digits(2), reader.take(":"), let second = reader.digits(2),
-            (1...12).contains(month), (1...Self.days(in: month, of: year)).contains(day), hour < 24, minute < 60,
+            (1...12).contains(month), (1...CivilCalendar.days(inMonth: month, of: year)).contains(day), hour < 24,
+            minute < 60,
             second <= 60
         else { return nil }
         var fraction: [UInt8] = []
@@ -31,7 +32,7 @@ struct Timestamp: Equatable {
             guard !fraction.isEmpty else { return nil }
         }
         guard let offset = reader.offset(), reader.isAtEnd else { return nil }
-        let days = Self.days(year: year, month: month, day: day)
+        let days = CivilCalendar.day(year: year, month: month, day: day)
         self.init(seconds: ((days * 24 + hour) * 60 + minute - offset) * 60 + second, fraction: fraction)
     }
 
@@ -39,7 +40,7 @@ struct Timestamp: Equatable {
     var text: String? {
         guard Self.writable.contains(seconds) else { return nil }
         let day = seconds >= 0 ? seconds / 86_400 : -((86_399 - seconds) / 86_400)
-        let (year, month, dayOfMonth) = Self.date(ofDay: day)
+        let (year, month, dayOfMonth) = CivilCalendar.date(ofDay: day)
         let second = seconds - day * 86_400
         let date = "\(Self.padded(year, 4))-\(Self.padded(month, 2))-\(Self.padded(dayOfMonth, 2))"
         let time =
@@ -50,33 +51,6 @@ struct Timestamp: Equatable {
     private static func padded(_ number: Int, _ width: Int) -> String {
         let digits = String(number)
         return String(repeating: "0", count: max(0, width - digits.count)) + digits
-    }
-
-    private static func days(in month: Int, of year: Int) -> Int {
-        guard month == 2 else { return [4, 6, 9, 11].contains(month) ? 30 : 31 }
-        return year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) ? 29 : 28
-    }
-
-    /// Days since 1970-01-01 in the proleptic Gregorian calendar: years are counted from March, so that the leap day is
-    /// the last of its year.
-    private static func days(year: Int, month: Int, day: Int) -> Int {
-        let year = month <= 2 ? year - 1 : year
-        let era = (year >= 0 ? year : year - 399) / 400
-        let yearOfEra = year - era * 400
-        let dayOfYear = (153 * ((month + 9) % 12) + 2) / 5 + day - 1
-        return era * 146_097 + yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear - 719_468
-    }
-
-    /// The way back from `days(year:month:day:)`.
-    private static func date(ofDay day: Int) -> (year: Int, month: Int, day: Int) {
-        let shifted = day + 719_468
-        let era = (shifted >= 0 ? shifted : shifted - 146_096) / 146_097
-        let dayOfEra = shifted - era * 146_097
-        let yearOfEra = (dayOfEra - dayOfEra / 1_460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
-        let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
-        let marchMonth = (5 * dayOfYear + 2) / 153
-        let month = marchMonth < 10 ? marchMonth + 3 : marchMonth - 9
-        return (yearOfEra + era * 400 + (month <= 2 ? 1 : 0), month, dayOfYear - (153 * marchMonth + 2) / 5 + 1)
     }
 }
 

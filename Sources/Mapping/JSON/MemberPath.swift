@@ -23,13 +23,13 @@ struct MemberPath: Hashable, Sendable {
 
     /// A path of unescaped names.
     init(_ components: [String]) {
-        self.init(text: components.map(Self.escaped).joined(separator: "/"))
+        self.init(text: components.map(JSONPointer.escaped).joined(separator: "/"))
     }
 
     /// The path of one name, given as a valid literal.
     init(literal: UnsafeBufferPointer<UInt8>) {
         if let name = JSONString.text(literal) {
-            self.init(text: Self.escaped(name))
+            self.init(text: JSONPointer.escaped(name))
         } else {
             // Not Unicode: no declared name can be meant, but such names must still differ from each other.
             self.init(text: "~" + JSONString.codePoints(literal).map { String($0, radix: 16) }.joined(separator: "~"))
@@ -65,19 +65,6 @@ struct MemberPath: Hashable, Sendable {
             }
         }
         return isEscaped ? nil : String(name)
-    }
-
-    private static func escaped(_ name: String) -> String {
-        guard name.utf8.contains(UInt8(ascii: "~")) || name.utf8.contains(UInt8(ascii: "/")) else { return name }
-        var result = ""
-        for scalar in name.unicodeScalars {
-            switch scalar {
-            case "~": result += "~0"
-            case "/": result += "~1"
-            default: result.unicodeScalars.append(scalar)
-            }
-        }
-        return result
     }
 
     static func == (left: MemberPath, right: MemberPath) -> Bool {

@@ -27,33 +27,6 @@ extension DocumentMapper {
         return UnmappedBody(body: run.builder.json(), warnings: run.warnings)
     }
 
-    /// A mapped object as the upstream's JSON.
-    ///
-    /// - Parameters:
-    ///   - object: the mapped view of an object, as `mapObject` makes it.
-    ///   - model: the name of its model, or of its cluster's base.
-    ///   - members: the properties that are written, such as those of a PATCH; nil: all.
-    ///   - synthetic: the pointers that `mapObject` returned; nil: whatever equals its default counts as synthetic.
-    public func unmapObject(
-        _ object: [UInt8],
-        model: String,
-        members: [String]? = nil,
-        synthetic: [String]? = nil
-    ) throws(UnmapError) -> UnmappedBody {
-        guard let index = plan.index(of: model) else {
-            throw UnmapError(reason: "there is no such model", model: model)
-        }
-        let text = try Self.index(object)
-        guard text.kind(0) == .object else {
-            throw UnmapError(reason: "an object is expected", pointer: "", model: model)
-        }
-        var run = UnmapRun(plan, mapped: text, synthetic: synthetic)
-        let value = MapRun.Value(document: 0, node: 0)
-        try run.object(value, as: index, into: WireBuilder.root, mask: MemberMask(members))
-        run.writeSurroundings()
-        return UnmappedBody(body: run.builder.json(), warnings: run.warnings)
-    }
-
     private static func index(_ text: [UInt8]) throws(UnmapError) -> JSONIndex {
         do throws(JSONIndex.Failure) {
             return try JSONIndex(text)

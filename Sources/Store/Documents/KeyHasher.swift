@@ -1,3 +1,5 @@
+import Mapping
+
 /// Digests document keys and contents under the store's persisted secret.
 ///
 /// A value: every worker carries its own copy. Neither allocates nor locks.
@@ -57,7 +59,7 @@ public struct KeyHasher: Sendable {
     /// Names an upstream's path, whoever asked for it and with whatever query: what invalidation looks for.
     func place(upstream: String, url: String) -> Int64 {
         var upstream = upstream
-        var url = url.prefix { $0 != "?" }
+        var url = url.beforeQuery
         var hash = SipHash(key: secret)
         upstream.withUTF8 { bytes in
             hash.feed(UInt64(bytes.count))

@@ -21,7 +21,7 @@ public struct InvalidationPattern: Sendable, Equatable {
 
     /// Whether a document's path and query are meant.
     public func matches(url: some StringProtocol) -> Bool {
-        let path = url.utf8.prefix { $0 != UInt8(ascii: "?") }
+        let path = url.beforeQuery.utf8
         // Nearly all are told apart by how they begin.
         guard path.starts(with: start.utf8) || path.starts(with: "\(base)//".utf8) else { return false }
         return pattern.matches(path: String(decoding: path.dropFirst(base.utf8.count), as: UTF8.self))

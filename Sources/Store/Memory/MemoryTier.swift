@@ -1,3 +1,4 @@
+import Mapping
 public import Synchronization
 
 /// An answer that the memory tier can hold: immutable but for its flags.
@@ -72,7 +73,7 @@ public final class MemoryTier<Answer: MemoryResident>: Sendable {
 
         init(upstream: String, url: String) {
             self.upstream = upstream
-            path = Substring(url.utf8.prefix { $0 != UInt8(ascii: "?") })
+            path = url.beforeQuery
         }
     }
 

@@ -23,15 +23,6 @@ import Testing
         #expect(manager.next() == "READY=1")
     }
 
-    @Test func `a reload carries the time at which it began`() throws {
-        let folder = TemporaryFolder()
-        let manager = try #require(ServiceManager(at: folder.path + "/notify"))
-        SystemdNotifier(environment: ["NOTIFY_SOCKET": folder.path + "/notify"]).send(.reloading)
-        let lines = try #require(manager.next()).split(separator: "\n")
-        #expect(lines.first == "RELOADING=1")
-        #expect(lines.last?.hasPrefix("MONOTONIC_USEC=") == true)
-    }
-
     @Test func `a status of several lines is sent as one`() throws {
         let folder = TemporaryFolder()
         let manager = try #require(ServiceManager(at: folder.path + "/notify"))

@@ -17,6 +17,19 @@ struct ConfigMistakesOfPartsTests {
                 "1:98: the prefix /x/y of \"b\" and /x of \"a\" overlap at 127.0.0.1:8787; let neither begin with the other"
             ]
         )
+        // Whatever is wrong with the addresses.
+        let mistakes = complaints(
+            "upstreams: { a: { url: 'https://a.example', prefix: /x }, b: { url: 'https://b.example', prefix: /x },"
+                + " c: { url: 'https://c.example' }, d: { url: 'https://d.example', listen: nonsense } }\nlisten: nonsense"
+        )
+        #expect(mistakes.count == 5)
+        for text in [
+            "the prefix /x of \"b\" and /x of \"a\" overlap at the same addresses; let neither begin with the other",
+            "\"c\" and \"a\" are both served at the same addresses; give each a prefix, or an address of its own by \"listen\"",
+            "\"c\" and \"b\" are both served at the same addresses; give each a prefix, or an address of its own by \"listen\"",
+        ] {
+            #expect(mistakes.contains { $0.hasSuffix(text) }, "\(text)")
+        }
         #expect(
             complaints(
                 "upstreams: { a: { url: 'https://a.example' }, A: { url: 'https://b.example', listen: '127.0.0.1:1' } }"

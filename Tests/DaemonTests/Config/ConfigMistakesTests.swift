@@ -45,6 +45,10 @@ struct ConfigMistakesTests {
         ),
         (one + one, "1:1: \"upstreams\" stands twice among the same keys; keep one of them"),
         (one + "connect: 5s", "2:1: unknown key \"connect\" here; it belongs under \"timeouts\""),
+        (
+            one + "admin: { address: '127.0.0.1:1', listen: '127.0.0.1:2' }",
+            "2:34: admin: unknown key \"listen\" here; it belongs at the top of the file"
+        ),
         (one + "prefix: /a", "2:1: unknown key \"prefix\" here; it belongs under \"upstreams.NAME\""),
         (
             one + "log: { colour: red }",

@@ -58,7 +58,7 @@ import Testing
             #expect(policy.answer.lifetime >= 0 && policy.answer.initialAge >= 0)
             _ = policy.answer.reuse(at: exampleDate + 5, for: RequestDirectives(fields: message))
             let conditions = Preconditions(fields: message, now: exampleDate)
-            _ = conditions.evaluate(method: "GET", against: .init(fields: message, policy: policy.answer))
+            _ = conditions.evaluateForCache(method: "GET", against: .init(fields: message, policy: policy.answer))
             if let selection = VarySelection(policy.vary, request: message) {
                 #expect(selection.matches(message))
                 #expect(VarySelection(bytes: selection.bytes) == selection)

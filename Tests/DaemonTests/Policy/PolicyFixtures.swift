@@ -43,3 +43,14 @@ func policy(
         route: route
     )
 }
+
+extension Reuse {
+    /// Whether it may be sent at once without asking the upstream first.
+    var isServable: Bool {
+        switch self {
+        case .fresh: true
+        case .stale(_, _, let allowed): !allowed.isDisjoint(with: [.byRequest, .whileRevalidating])
+        case .mustValidate: false
+        }
+    }
+}

@@ -13,7 +13,7 @@ import Testing
     private func evaluate(_ lines: [(String, String)], method: String = "GET", _ stored: Preconditions.Stored = stored)
         -> Preconditions.Outcome
     {
-        Preconditions(fields: fields(lines), now: exampleDate).evaluate(method: method, against: stored)
+        Preconditions(fields: fields(lines), now: exampleDate).evaluateForCache(method: method, against: stored)
     }
 
     @Test(
@@ -36,16 +36,6 @@ import Testing
             // The tag decides where both are given.
             ([("If-None-Match", "\"b\""), ("If-Modified-Since", date(exampleDate))], .proceed),
             ([("If-None-Match", "\"a\""), ("If-Modified-Since", date(0))], .notModified),
-            ([("If-Match", "\"a\"")], .proceed),
-            ([("If-Match", "*")], .proceed),
-            ([("If-Match", "W/\"a\"")], .failed),
-            ([("If-Match", "\"b\"")], .failed),
-            ([("If-Unmodified-Since", date(exampleDate))], .proceed),
-            ([("If-Unmodified-Since", date(exampleDate - 1))], .failed),
-            ([("If-Unmodified-Since", "x")], .proceed),
-            ([("If-Match", "\"a\""), ("If-Unmodified-Since", date(0))], .proceed),
-            ([("If-Match", "\"a\""), ("If-None-Match", "\"a\"")], .notModified),
-            ([("If-Match", "\"b\""), ("If-None-Match", "\"a\"")], .failed),
         ] as [([(String, String)], Preconditions.Outcome)]
     )
     func `conditions are evaluated in the order of RFC 9110 §13.2.2`(
@@ -65,7 +55,6 @@ import Testing
         var stored = Self.stored
         stored.status = 404
         #expect(evaluate([("If-None-Match", "\"a\"")], stored) == .proceed)
-        #expect(evaluate([("If-Match", "\"b\"")], stored) == .proceed)
     }
 
     @Test func `Date stands in for Last-Modified`() {

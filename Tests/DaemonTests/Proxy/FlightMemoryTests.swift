@@ -1,3 +1,5 @@
+import Mapping
+import Store
 import TestSupport
 import Testing
 
@@ -40,13 +42,20 @@ import Testing
         #expect(afterAnswer == [false, true])
 
         fill()
-        memory.forget(upstream: "api", paths: ["/x"])
+        memory.forget(Invalidation(["/x"], of: upstream))
         let afterWrite = [memory.contains(one.digest, now: 1), memory.contains(two.digest, now: 1)]
         #expect(afterWrite == [false, true])
 
         fill()
-        memory.forget(upstream: "another", paths: ["/x", "/y"])
+        let patterns = [InvalidationPattern(upstream: "api", base: "", pattern: try RoutePattern("*"))]
+        let another = try ProxyFixture.upstream { $0.name = "another" }
+        memory.forget(Invalidation(["/x", "/y"], matching: patterns, of: another))
         #expect(memory.count == 2)
+        memory.forget(Invalidation(["/none"], matching: patterns, of: upstream))
+        let afterPattern = memory.contains(one.digest, now: 1)
+        #expect(!afterPattern)
+
+        fill()
         memory.forgetAll()
         #expect(memory.count == 0)
     }

@@ -1,3 +1,5 @@
+import Mapping
+import Store
 import Testing
 
 @testable import Daemon
@@ -44,6 +46,23 @@ import Testing
                 == ["/a/b/c", "/d", "/a/b"]
         )
         #expect(try invalidated("POST", "/posts", outcome(201, [("Location", "https://evil.example/x")])) == ["/posts"])
+    }
+
+    @Test func `a write is not alone where another one names its target, also by a pattern`() throws {
+        let upstream = try ProxyFixture.upstream()
+        let other = try ProxyFixture.upstream { $0.name = "other" }
+        let pattern = InvalidationPattern(upstream: "api", base: "", pattern: try RoutePattern("posts/*"))
+        let own = Invalidation(["/posts/1"], matching: [pattern], of: upstream)
+        let strangers = [
+            (Invalidation(["/posts/1"], of: upstream), false), (Invalidation(["/posts/2"], of: upstream), true),
+            (Invalidation(["/tags"], matching: [pattern], of: upstream), false),
+            (Invalidation(["/posts/1"], matching: [pattern], of: other), true),
+        ]
+        for (stranger, isAlone) in strangers {
+            var write = SettlingWrite(ProxyFixture.demand("POST", "/posts/1?x=1", of: upstream))
+            for invalidation in [own, stranger, own] { write.noteForgotten(invalidation) }
+            #expect(write.isAlone == isAlone)
+        }
     }
 
     @Test func `without an answer the target and its collection are in doubt`() throws {

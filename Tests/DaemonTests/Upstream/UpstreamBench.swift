@@ -62,3 +62,13 @@ final class UpstreamBench: @unchecked Sendable {
         await send(UpstreamRequest(method: "GET", url: url, fields: fields))
     }
 }
+
+extension UpstreamClient {
+    /// How many transfers have not ended.
+    var activeCount: Int { active.count }
+
+    /// Gives up all transfers; their delegates are told.
+    func cancelAll() {
+        for transfer in active.values { transfer.cancel() }
+    }
+}

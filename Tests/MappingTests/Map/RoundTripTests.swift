@@ -115,7 +115,10 @@ import Testing
             as: BodyRule(model: "Order", shape: .one)
         )
         #expect(back.warnings.map(\.pointer) == ["/lines/0/place"])
-        let line = try fixture.mapper.unmapObject(json(#"{"parent_id":7,"no":1,"currency":"EUR"}"#), model: "Line")
+        let line = try fixture.mapper.unmap(
+            json(#"{"parent_id":7,"no":1,"currency":"EUR"}"#),
+            as: BodyRule(model: "Line", shape: .one)
+        )
         #expect(text(line.body) == #"{"no":1,"meta":{"currency":"EUR"}}"#)
         #expect(line.warnings.map(\.kind) == [.notWritten] && line.warnings.map(\.pointer) == ["/parent_id"])
         let keyed = try MapperFixture(ModelDeclaration("F", Property("name", "@key"), Property("size")))

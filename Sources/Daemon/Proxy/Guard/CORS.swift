@@ -3,10 +3,8 @@ struct CORS: Sendable, Equatable {
     /// Origins as browsers spell them, `http://localhost:3000`; `*` allows all but `null`.
     private let origins: [[UInt8]]
     private let allowsAny: Bool
-    /// Whether pages may send cookies and the browser's credentials.
-    var allowsCredentials = false
     /// Seconds for which a browser may remember a preflight.
-    var maxAge = 600
+    private static let maxAge = 600
 
     init(origins: [String] = []) {
         // A trailing slash is a common slip in configurations; browsers never send one.
@@ -30,13 +28,11 @@ struct CORS: Sendable, Equatable {
     /// What the answer to an allowed origin carries.
     ///
     /// The upstream's own `Access-Control-*` fields go first: they speak of the upstream's origin.
-    func fields(for origin: [UInt8], exposing names: some Sequence<String> = []) -> Fields {
+    func fields(for origin: [UInt8]) -> Fields {
         var fields = Fields()
         fields.lines.append(Field(name: Array("Access-Control-Allow-Origin".utf8), value: origin))
-        if allowsCredentials { fields.append("Access-Control-Allow-Credentials", "true") }
-        // With credentials `*` is a name like any other, so the names have to be listed.
-        let exposed = allowsCredentials ? names.joined(separator: ", ") : "*"
-        if !exposed.isEmpty { fields.append("Access-Control-Expose-Headers", exposed) }
+        // Pages may send no credentials, with which `*` would be a name like any other.
+        fields.append("Access-Control-Expose-Headers", "*")
         fields.append("Vary", "Origin")
         return fields
     }
@@ -45,7 +41,6 @@ struct CORS: Sendable, Equatable {
     func preflightFields(for origin: [UInt8], request: Fields) -> Fields {
         var fields = Fields()
         fields.lines.append(Field(name: Array("Access-Control-Allow-Origin".utf8), value: origin))
-        if allowsCredentials { fields.append("Access-Control-Allow-Credentials", "true") }
         if let method = request[first: "access-control-request-method"], FieldSyntax.isToken(method) {
             fields.lines.append(Field(name: Array("Access-Control-Allow-Methods".utf8), value: method))
         }
@@ -62,7 +57,7 @@ struct CORS: Sendable, Equatable {
         if request.text("access-control-request-private-network") == "true" {
             fields.append("Access-Control-Allow-Private-Network", "true")
         }
-        fields.append("Access-Control-Max-Age", String(maxAge))
+        fields.append("Access-Control-Max-Age", String(Self.maxAge))
         fields.append("Vary", "Origin, Access-Control-Request-Method, Access-Control-Request-Headers")
         return fields
     }

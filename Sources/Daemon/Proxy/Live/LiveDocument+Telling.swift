@@ -34,7 +34,7 @@ extension LiveDocument {
         edition += 1
     }
 
-    /// The state that was told without a number has one now: who was told of it hears of that, too.
+    /// The state was sent without an id; now it has one: sends the id to those who got it.
     func give(_ number: Int64, memory: LiveMemory) {
         state?.number = number
         let message = LiveMessage(number: number, memory: memory)

@@ -202,12 +202,8 @@ final class LiveDocument {
     /// Settles an outcome: what it says of the upstream, and when it is asked next.
     func concluded(_ outcome: LiveInquiry.Outcome, now: UInt64) {
         concluded = begun
-        switch outcome {
-        case .answered(_, let isKept): self.isKept = isKept
-        case .served(_, .unkept, _, _), .served(_, .revalidated(_, isStored: false), _, _): isKept = false
-        case .served: isKept = true
-        case .failed: return rhythm.concluded(hasFailed: true, now: now)
-        }
+        if case .failed = outcome { return rhythm.concluded(hasFailed: true, now: now) }
+        isKept = !outcome.isUnkept
         rhythm.concluded(hasFailed: false, now: now)
     }
 }

@@ -133,13 +133,9 @@ final class LiveDocuments {
         }
     }
 
-    /// A write was answered that makes worthless what is at these paths, with any query; its consequences are to be committed.
-    func forget(_ paths: [String], of upstream: Upstream) {
-        guard !documents.isEmpty else { return }
-        let paths = Set(paths)
-        for document in documents.values where document.demand.upstream === upstream {
-            if paths.contains(String(document.demand.key.url.prefix { $0 != "?" })) { document.invalidate() }
-        }
+    /// A write was answered that makes this worthless; its consequences are to be committed.
+    func forget(_ invalidation: Invalidation) {
+        for document in documents.values where invalidation.covers(document.demand) { document.invalidate() }
     }
 
     /// All is worthless: it was cleaned.

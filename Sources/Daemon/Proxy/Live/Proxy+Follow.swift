@@ -192,7 +192,7 @@ extension Proxy {
         let now = loop.now
         var due = document.rhythm.due(need, now: now)
         if let pause = runningFlights.pauses.pause(for: document.demand, now: now) { due = max(due, pause.until) }
-        // What was due already is, unless something has made it fresh.
+        // Already due: ask now (an answer that became fresh has a later `due`).
         if due <= now {
             document.rhythm.asked(need)
             ask(document, found)

@@ -8,7 +8,8 @@ extension Flights {
     /// Not several parts in one body, none in a content coding, and none whose length is not what it says.
     func part(in head: UpstreamHead, of flight: Flight) -> ContentRange? {
         let values = head.fields.all("content-range")
-        guard flight.asksForRange, head.status == 206, values.count == 1, !head.isCoded, !head.isMultipart,
+        guard flight.asksForRange, head.status == 206, values.count == 1, !head.fields.isContentCoded,
+            !head.isMultipart,
             let content = ContentRange(values[0]), let range = content.range
         else { return nil }
         let length = head.fields.text("content-length").flatMap(Int.init)
@@ -95,14 +96,11 @@ extension Flights {
         let demand = flight.demand
         var aged = fields
         if storing.policy.ageValue >= 0 { aged.append("Age", String(storing.policy.ageValue)) }
-        let policy = ResponsePolicy(
-            request: RequestFacts(method: demand.request.method, fields: demand.request.fields),
+        let policy = demand.policy(
             status: isWhole ? 200 : 206,
             fields: aged,
             requestTime: flight.requestTime,
-            responseTime: storing.policy.responseTime,
-            settings: demand.upstream.policySettings,
-            route: demand.overrides
+            responseTime: storing.policy.responseTime
         )
         return policy.storability == .yes ? policy.answer : nil
     }
@@ -117,14 +115,5 @@ extension Flights {
     private static func withoutFraming(_ fields: Fields) -> Fields {
         let names: Set<String> = ["content-range", "content-length", "content-md5", "content-digest"]
         return Fields(fields.lines.filter { !names.contains($0.lowercasedName) })
-    }
-}
-
-extension UpstreamHead {
-    /// Whether the body is passed on in a content coding.
-    var isCoded: Bool {
-        fields.all("content-encoding").flatMap { FieldSyntax.members($0) }.contains { coding in
-            !FieldSyntax.equalsIgnoringCase(coding, "identity".utf8)
-        }
     }
 }

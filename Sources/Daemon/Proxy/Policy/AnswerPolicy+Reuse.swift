@@ -21,15 +21,6 @@ enum Reuse: Sendable, Equatable {
         /// The answer will not be fresh for as long as the request's `min-fresh`.
         case requestMinFresh = "request-min-fresh"
     }
-
-    /// Whether it may be sent at once without asking the upstream first.
-    var isServable: Bool {
-        switch self {
-        case .fresh: true
-        case .stale(_, _, let allowed): !allowed.isDisjoint(with: [.byRequest, .whileRevalidating])
-        case .mustValidate: false
-        }
-    }
 }
 
 /// When an answer that is not fresh enough may be used.

@@ -15,6 +15,7 @@ struct AnswerPolicy: Sendable, Equatable {
         case targeted
     }
 
+    /// Stored policies hold them as numbers: 4 and 7 once had a meaning, and are not given again.
     struct Flags: OptionSet, Sendable {
         let rawValue: UInt32
 
@@ -24,14 +25,12 @@ struct AnswerPolicy: Sendable, Equatable {
         static let mustRevalidate = Flags(rawValue: 1 << 1)
         /// Should not have been stored but for `cache: force`.
         static let noStore = Flags(rawValue: 1 << 2)
+        /// Said `immutable`; for people only.
         static let immutable = Flags(rawValue: 1 << 3)
-        /// Has an `ETag`.
-        static let hasEntityTag = Flags(rawValue: 1 << 4)
         /// `cache: never` of a route.
         static let neverReused = Flags(rawValue: 1 << 5)
         /// Had no valid `Date`; `date` is the time of its arrival.
         static let dateAssumed = Flags(rawValue: 1 << 6)
-        static let noTransform = Flags(rawValue: 1 << 7)
         /// `stale:` of a route replaced the upstream's words about serving stale.
         static let staleByRoute = Flags(rawValue: 1 << 8)
     }
@@ -70,8 +69,6 @@ struct AnswerPolicy: Sendable, Equatable {
     func timeToLive(at now: Int64) -> Int64 {
         lifetime &- age(at: now)
     }
-
-    var hasValidator: Bool { flags.contains(.hasEntityTag) || lastModified >= 0 }
 
     /// `corrected_initial_age` (RFC 9111 §4.2.3).
     static func initialAge(requestTime: Int64, responseTime: Int64, date: Int64, ageValue: Int64) -> Int64 {

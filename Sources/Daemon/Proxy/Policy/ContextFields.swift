@@ -104,6 +104,11 @@ struct ContextFields: Sendable, Equatable {
         return true
     }
 
+    /// Whether the `Accept` names JSON, and nothing that another type would satisfy.
+    static func isJSONOnlyAccept(_ value: UnsafeRawBufferPointer) -> Bool {
+        !value.isEmpty && !value.contains(0x2A) && isPlainJSONAccept(value)
+    }
+
     private static func isPlainRange(_ member: UnsafeRawBufferPointer, isFirst: Bool) -> Bool {
         var end = 0
         while end < member.count, member[end] != 0x3B { end += 1 }

@@ -78,27 +78,6 @@ enum EntityTagCondition: Sendable, Equatable {
         }
     }
 
-    /// Whether an `If-None-Match` of one line matches the tag of a stored answer, both as they are spelled: the hit
-    /// path's way to a 304.
-    ///
-    /// It allocates only where the two are not simply equal.
-    @inline(__always)
-    static func matchesWeakly(ifNoneMatch value: UnsafeRawBufferPointer, tag: [UInt8]) -> Bool {
-        if FieldSyntax.isSame(value, tag), !tag.isEmpty {
-            // Equal bytes that are no tag match nothing either.
-            return tag.last == 0x22 && tag.count >= 2
-        }
-        return EntityTagCondition(lines: [Array(value)])?.matchesWeakly(EntityTag(tag)) ?? false
-    }
-
-    /// Strong comparison, as `If-Match` wants it.
-    func matchesStrongly(_ tag: EntityTag?) -> Bool {
-        switch self {
-        case .any: true
-        case .tags(let tags): tag.map { tag in tags.contains { $0.matchesStrongly(tag) } } ?? false
-        }
-    }
-
     /// The tags that are the upstream's own, which alone may go there; nil when none is left.
     var withoutOwn: EntityTagCondition? {
         guard case .tags(let tags) = self else { return self }

@@ -31,7 +31,7 @@ struct FreshnessLifetime: Sendable, Equatable {
             seconds = expires
             source = .expires
         } else if let lastModified, directives.isPublic || StatusFacts.isHeuristicallyCacheable(status),
-            let guess = Self.heuristic(lastModified: lastModified, date: date, settings.heuristic)
+            let guess = Self.heuristic(lastModified: lastModified, date: date, settings)
         {
             seconds = guess
             source = .heuristic
@@ -50,9 +50,9 @@ struct FreshnessLifetime: Sendable, Equatable {
     private static func heuristic(
         lastModified: Int64,
         date: Int64,
-        _ settings: CachePolicySettings.Heuristic
+        _ settings: CachePolicySettings
     ) -> Int64? {
         guard lastModified < date else { return nil }
-        return min((date - lastModified) * settings.percent / 100, settings.maximum)
+        return min((date - lastModified) * CachePolicySettings.heuristicPercent / 100, settings.heuristicMaximum)
     }
 }

@@ -1,3 +1,5 @@
+import Mapping
+
 /// A point in time as HTTP spells it (RFC 9110 §5.6.7), in seconds since 1970, UTC.
 enum HTTPDate {
     /// Reads one date in any of the three forms; nil for everything else.
@@ -27,29 +29,6 @@ enum HTTPDate {
     static func latest(of lines: [[UInt8]], now: Int64) -> Int64? {
         let dates = lines.map { parse($0, now: now) }
         return dates.contains(nil) ? nil : dates.compactMap { $0 }.max()
-    }
-
-    /// Days since 1970-01-01 in the proleptic Gregorian calendar.
-    static func days(year: Int, month: Int, day: Int) -> Int64 {
-        // Counts years from March, so that the leap day is the last of its year.
-        let y = month <= 2 ? year - 1 : year
-        let era = (y >= 0 ? y : y - 399) / 400
-        let yearOfEra = y - era * 400
-        let dayOfYear = (153 * (month > 2 ? month - 3 : month + 9) + 2) / 5 + day - 1
-        let dayOfEra = yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear
-        return Int64(era * 146_097 + dayOfEra - 719_468)
-    }
-
-    /// The inverse of `days(year:month:day:)`.
-    static func civil(days: Int64) -> (year: Int, month: Int, day: Int) {
-        let z = Int(days) + 719_468
-        let era = (z >= 0 ? z : z - 146_096) / 146_097
-        let dayOfEra = z - era * 146_097
-        let yearOfEra = (dayOfEra - dayOfEra / 1460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
-        let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
-        let shifted = (5 * dayOfYear + 2) / 153
-        let month = shifted < 10 ? shifted + 3 : shifted - 9
-        return (yearOfEra + era * 400 + (month <= 2 ? 1 : 0), month, dayOfYear - (153 * shifted + 2) / 5 + 1)
     }
 
     static let weekdays: [StaticString] = [
@@ -95,13 +74,13 @@ private struct DateReader {
             skip("-"), let shortYear = digits(2), skip(" "), let time = timeOfDay(), skip(" "), zone(), atEnd
         else { return nil }
         // "More than 50 years in the future" is read as the most recent such year in the past (RFC 9110 §5.6.7).
-        let thisYear = HTTPDate.civil(days: now >= 0 ? now / 86_400 : 0).year
+        let thisYear = CivilCalendar.date(ofDay: now >= 0 ? Int(now / 86_400) : 0).year
         var year = thisYear - thisYear % 100 + shortYear
         if year <= thisYear - 50 { year += 100 }
         if year > thisYear + 50 { year -= 100 }
         if year == thisYear + 50, let exact = seconds(year: year, month: month, day: day, time: time) {
-            let (_, nowMonth, nowDay) = HTTPDate.civil(days: now / 86_400)
-            let limit = HTTPDate.days(year: year, month: nowMonth, day: nowDay) * 86_400 + now % 86_400
+            let (_, nowMonth, nowDay) = CivilCalendar.date(ofDay: Int(now / 86_400))
+            let limit = Int64(CivilCalendar.day(year: year, month: nowMonth, day: nowDay) * 86_400) + now % 86_400
             if exact > limit { year -= 100 }
         }
         return seconds(year: year, month: month, day: day, time: time)
@@ -169,9 +148,7 @@ private struct DateReader {
     private mutating func zone() -> Bool { skip("gmt") }
 
     private func seconds(year: Int, month: Int, day: Int, time: Int) -> Int64? {
-        let isLeap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
-        let lengths = [31, isLeap ? 29 : 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
-        guard day >= 1, day <= lengths[month - 1] else { return nil }
-        return HTTPDate.days(year: year, month: month, day: day) * 86_400 + Int64(time)
+        guard day >= 1, day <= CivilCalendar.days(inMonth: month, of: year) else { return nil }
+        return Int64(CivilCalendar.day(year: year, month: month, day: day) * 86_400 + time)
     }
 }

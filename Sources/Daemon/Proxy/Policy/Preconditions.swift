@@ -77,20 +77,9 @@ struct Preconditions: Sendable, Equatable {
     /// One of Larder's own tags in it would mean nothing there.
     var isForOrigin: Bool { (ifMatch != nil || ifUnmodifiedSince != nil) && !matchesOwnTag }
 
-    /// Evaluates all conditions in their order of precedence, as an origin would.
+    /// Evaluates `If-None-Match` and, only without it, `If-Modified-Since`: what a cache may answer by itself.
     ///
     /// A stored answer other than a 2xx is given as it is (RFC 9110 §13.2.1).
-    func evaluate(method: String, against stored: Stored) -> Outcome {
-        guard (200...299).contains(stored.status) else { return .proceed }
-        if let ifMatch {
-            if !ifMatch.matchesStrongly(stored.entityTag) { return .failed }
-        } else if let ifUnmodifiedSince {
-            if (stored.lastModified ?? stored.date ?? .max) > ifUnmodifiedSince { return .failed }
-        }
-        return evaluateForCache(method: method, against: stored)
-    }
-
-    /// Evaluates `If-None-Match` and, only without it, `If-Modified-Since`: what a cache may answer by itself.
     func evaluateForCache(method: String, against stored: Stored) -> Outcome {
         guard (200...299).contains(stored.status) else { return .proceed }
         let isRead = MethodFacts.isAnswerable(method)

@@ -17,7 +17,6 @@ struct RequestDirectives: Sendable, Equatable {
     var noCache = false
     var noStore = false
     var onlyIfCached = false
-    var noTransform = false
     /// Whether a stray quote has been read, which puts in doubt what follows on this line and the next.
     private var isInDoubt = false
 
@@ -88,7 +87,6 @@ struct RequestDirectives: Sendable, Equatable {
             } else {
                 maxStale = Self.smaller(maxStale, argument.seconds ?? 0)
             }
-        case 12 where FieldSyntax.equalsIgnoringCase(name, "no-transform"): noTransform = true
         case 14 where FieldSyntax.equalsIgnoringCase(name, "only-if-cached"): onlyIfCached = true
         case 14 where FieldSyntax.equalsIgnoringCase(name, "stale-if-error"):
             if let seconds = argument.seconds { staleIfError = Self.smaller(staleIfError, seconds) }

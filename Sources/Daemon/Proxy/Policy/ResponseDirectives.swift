@@ -22,7 +22,6 @@ struct ResponseDirectives: Sendable, Equatable {
     var mustRevalidate = false
     var proxyRevalidate = false
     var mustUnderstand = false
-    var noTransform = false
     var immutable = false
 
     init() {}
@@ -83,7 +82,6 @@ struct ResponseDirectives: Sendable, Equatable {
         case "must-revalidate": mustRevalidate = true
         case "proxy-revalidate": proxyRevalidate = true
         case "must-understand": mustUnderstand = mustUnderstand || argument.isNone
-        case "no-transform": noTransform = true
         case "immutable": immutable = immutable || argument.isNone
         default: break
         }

@@ -1,13 +1,7 @@
 /// How one upstream's answers are to be read.
 struct CachePolicySettings: Sendable, Equatable {
-    /// The lifetime given to answers that name none: a part of the time since their last change, within bounds.
-    struct Heuristic: Sendable, Equatable {
-        var percent: Int64 = 10
-        /// Seconds.
-        var maximum: Int64 = 86_400
-
-        init() {}
-    }
+    /// The lifetime given to answers that name none, in percent of the time since their last change.
+    static let heuristicPercent: Int64 = 10
 
     /// RFC 9111's reading for a shared cache, instead of that for a private one.
     var isShared = false
@@ -16,7 +10,8 @@ struct CachePolicySettings: Sendable, Equatable {
     var addsCredential = false
     /// The fields of RFC 9213 that are heeded, the most specific first.
     var targets: [String] = ["Larder-Cache-Control"]
-    var heuristic = Heuristic()
+    /// The longest such lifetime, in seconds.
+    var heuristicMaximum: Int64 = 86_400
     /// Whether parts of an answer may be stored as such.
     var storesPartialContent = false
 
@@ -171,8 +166,6 @@ struct ResponsePolicy: Sendable, Equatable {
         // To a shared cache `s-maxage` says `proxy-revalidate` as well (RFC 9111 §5.2.2.10).
         if isShared, directives.proxyRevalidate || directives.sMaxAge != nil { flags.insert(.mustRevalidate) }
         if directives.immutable { flags.insert(.immutable) }
-        if directives.noTransform { flags.insert(.noTransform) }
-        if fields[first: "etag"].flatMap({ EntityTag($0) }) != nil { flags.insert(.hasEntityTag) }
         return flags
     }
 

@@ -74,10 +74,6 @@ enum MethodFacts {
         method == "GET" || method == "HEAD" || method == "OPTIONS" || method == "TRACE"
     }
 
-    static func isIdempotent(_ method: String) -> Bool {
-        isSafe(method) || method == "PUT" || method == "DELETE"
-    }
-
     /// Whether stored answers may be used for the method.
     static func isAnswerable(_ method: String) -> Bool { method == "GET" || method == "HEAD" }
 }

@@ -18,10 +18,8 @@ enum UpstreamFields {
 
     /// What is sent on of a client's request.
     ///
-    /// - Parameters:
-    ///   - removingConditions: true where Larder asks for itself and puts its own conditions, if any.
-    ///   - protocolVersion: of the client's request, for `Via`.
-    static func make(from request: Fields, removingConditions: Bool, protocolVersion: String = "1.1") -> Fields {
+    /// - Parameter removingConditions: true where Larder asks for itself and puts its own conditions, if any.
+    static func make(from request: Fields, removingConditions: Bool) -> Fields {
         var result = Fields(
             request.withoutHopByHop().lines.filter { line in
                 let name = line.lowercasedName
@@ -31,7 +29,7 @@ enum UpstreamFields {
             }
         )
         Preconditions.stripOwnValidators(&result)
-        Via.append(to: &result, protocolVersion: protocolVersion)
+        Via.append(to: &result)
         return result
     }
 }
@@ -39,17 +37,20 @@ enum UpstreamFields {
 /// The `Via` field (RFC 9110 §7.6.3).
 enum Via {
     /// Adds Larder to the list of intermediaries; several lines become one.
-    static func append(to fields: inout Fields, protocolVersion: String = "1.1") {
+    static func append(to fields: inout Fields) {
         let known = fields.all("via")
         fields.remove("via")
-        let own = Array("\(protocolVersion) larder".utf8)
+        let own = Array("1.1 larder".utf8)
         fields.lines.append(
             Field(name: Array("Via".utf8), value: Array((known + [own]).joined(separator: [0x2C, 0x20])))
         )
     }
 
+    /// How often a request may have been through a Larder.
+    private static let limit = 8
+
     /// Whether the request has been through this Larder's kind so often that it must be going in circles.
-    static func isLoop(_ fields: Fields, limit: Int = 8) -> Bool {
+    static func isLoop(_ fields: Fields) -> Bool {
         fields.all("via").flatMap { FieldSyntax.members($0) }.count { member in
             member.split(separator: 0x20).dropFirst().first.map { $0.elementsEqual("larder".utf8) } ?? false
         } >= limit

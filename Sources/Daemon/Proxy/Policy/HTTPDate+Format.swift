@@ -1,22 +1,4 @@
-/// The current date as a `Date` field spells it, formatted once per second.
-///
-/// Not thread-safe: one belongs to each loop.
-struct HTTPDateText {
-    private(set) var second = Int64.min
-    private(set) var bytes: [UInt8] = []
-
-    init() {}
-
-    /// The 29 bytes of the IMF-fixdate of `now`; the same array as long as the second is the same.
-    @inline(__always)
-    mutating func bytes(at now: Int64) -> [UInt8] {
-        if now != second {
-            second = now
-            bytes = HTTPDate.format(now)
-        }
-        return bytes
-    }
-}
+import Mapping
 
 extension HTTPDate {
     /// The IMF-fixdate, `Sun, 06 Nov 1994 08:49:37 GMT`; always 29 bytes for the years 0 to 9999.
@@ -25,7 +7,7 @@ extension HTTPDate {
         let clamped = min(max(seconds, -62_167_219_200), 253_402_300_799)
         let days = (clamped >= 0 ? clamped : clamped - 86_399) / 86_400
         let time = Int(clamped - days * 86_400)
-        let (year, month, day) = civil(days: days)
+        let (year, month, day) = CivilCalendar.date(ofDay: Int(days))
         var text: [UInt8] = []
         text.reserveCapacity(29)
         appendName(weekdays[Int((days % 7 + 7) % 7)], to: &text)

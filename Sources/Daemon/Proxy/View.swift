@@ -1,0 +1,18 @@
+/// The form in which a document is served.
+enum View: Sendable, Equatable {
+    /// The upstream's own shape, with the newest known values.
+    case wire
+    /// The bytes as received, after content decoding.
+    case raw
+    /// The models' shape, with the newest known values.
+    case mapped
+
+    /// Tells the views apart where answers are told apart by bytes.
+    var number: UInt8 {
+        switch self {
+        case .wire: 0
+        case .raw: 1
+        case .mapped: 2
+        }
+    }
+}
