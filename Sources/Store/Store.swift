@@ -57,6 +57,7 @@ public final class Store: Sendable {
                 )
                 let ((settled, migrated), _) = try session.transaction(durable: true) {
                     try session.beginJournal()
+                    try session.adoptOrphans()
                     try views.install(in: database, hasher: core.hasher)
                     try session.restoreSeparations()
                     // In an empty file there is nothing to erase.

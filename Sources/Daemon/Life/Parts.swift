@@ -43,8 +43,9 @@ final class Parts: Sendable {
 
         let memory = MemoryTier<ReadyAnswer>(capacity: settings.memory.maximumSize)
         let watch = LiveWatch()
+        let principals = Principals(key: key, store: store)
         // First what is served, then who is told of it.
-        store.setListener(ChangeListeners(memory, watch))
+        store.setListener(ChangeListeners(memory, watch, principals))
         cache = AnswerCache(store: store, memory: memory, watch: watch, log: log)
         modes = ModeSwitch(settings.mode)
         // One more for what the upstream loop answers.
@@ -55,7 +56,7 @@ final class Parts: Sendable {
             settings: settings,
             upstreams: compiled,
             cache: cache,
-            principals: Principals(key: key, store: store),
+            principals: principals,
             modes: modes,
             metrics: metrics,
             outcomes: metrics.worker(workers),

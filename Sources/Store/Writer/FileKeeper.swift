@@ -41,6 +41,7 @@ struct FileKeeper {
         }
         sweptPrincipal = newest
         core.principals.forgetAll()
+        core.listener?.principalsForgotten()
     }
 
     /// Before a batch that adds: nil when there is room for it, else why not.

@@ -22,6 +22,8 @@ extension WriteSession {
             sequence: numbers.sequence,
             warnings: preparation.warnings
         )
+        // Forgotten while it was on its way.
+        guard let label else { return receipt }
         let verdict = barriers.verdict(
             on: document,
             handedOverAt: handover,

@@ -18,11 +18,14 @@ extension WriteSession {
         let owner = try ownership(upstream: write.upstream, principal: write.principal, context: write.context)
         let subjects = try subjects(of: write, by: owner, preparation, isForgone: isForgone)
         var settlement = WriteSettlement()
-        let observation = isForgone ? nil : write.observation
+        // Of one who has been forgotten nothing is kept, and none of what is in the file is theirs.
+        let isKnown = try principalLabel(write.principal) != nil
+        let observation = isForgone || !isKnown ? nil : write.observation
         if let observation, let preparation { settlement.warnings = try observe(observation, preparation) }
         // The observation may be the first of its scope; and what is deleted is remembered for answers on their way to it.
         var known = owner
-        if owner.scope == nil, observation != nil || subjects.contains(where: { $0.own?.isTombstone == true }) {
+        if isKnown, owner.scope == nil, observation != nil || subjects.contains(where: { $0.own?.isTombstone == true })
+        {
             known = try newOwnership(upstream: write.upstream, principal: write.principal, context: write.context)
         }
         for subject in subjects {
