@@ -95,16 +95,14 @@ final class StoreCore: Sendable {
     }
 
     /// Tells everybody in memory of a commit; on the writer's thread.
-    func publish(_ outcome: WriteSession.Outcome, of session: WriteSession) throws {
+    func publish(_ outcome: WriteSession.Outcome, of session: WriteSession) {
         for (upstream, separation) in outcome.separations {
             _ = shared.withLock { $0.models[upstream]?.composer.separations.insert(separation) }
         }
         recent.add(outcome.changed, at: session.numbers.sequence)
         publicNumbers.advance(to: session.numbers.sequence)
         if outcome.isJournaled { onChanges?() }
-        for digest in outcome.removed where try !session.hasDocuments(under: digest) {
-            presence.remove([digest.low])
-        }
+        session.forgetAbsent(outcome.vanished)
         guard let listener else { return }
         if !outcome.changed.isEmpty { listener.objectsChanged(Array(Set(outcome.changed))) }
         if !outcome.removed.isEmpty { listener.documentsRemoved(Array(Set(outcome.removed))) }

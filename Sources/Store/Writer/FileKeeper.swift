@@ -94,7 +94,7 @@ struct FileKeeper {
             try session.flush()
             return try session.removeOrphans(until: last, limit: 1024)
         }
-        try core.publish(outcome, of: session)
+        core.publish(outcome, of: session)
         core.updateStatistics { $0.evicted += Int64(documents.count) }
         return orphans > 0 || !documents.isEmpty
     }

@@ -108,6 +108,8 @@ extension WriteSession {
         )
         // Before the commit: a look-up must not miss a document that is there.
         presence.insert([digest.low])
+        outcome.inserted.append(digest)
+        outcome.vanished.remove(digest)
         return receipt
     }
 

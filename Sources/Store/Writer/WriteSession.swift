@@ -24,6 +24,10 @@ final class WriteSession {
     struct Outcome {
         var changed: [ObjectID] = []
         var removed: [Digest128] = []
+        /// Keys of documents that went and were not replaced, whether or not anybody is told.
+        var vanished: Set<Digest128> = []
+        /// Keys of documents that came.
+        var inserted: [Digest128] = []
         /// Members that no longer move between two routes, by upstream.
         var separations: [(upstream: String, separation: Separations.Separation)] = []
         /// Whether anything at all is known otherwise than before, objects that are new included.
@@ -160,11 +164,17 @@ final class WriteSession {
         observations.removeAll(keepingCapacity: true)
     }
 
+    /// Takes keys that no document has any more out of memory; where the file cannot be read they stay, which costs a look.
+    func forgetAbsent(_ keys: some Sequence<Digest128>) {
+        for key in keys where (try? hasDocuments(under: key)) == false { presence.remove([key.low]) }
+    }
+
     /// Forgets a batch that was rolled back; names it introduced are gone with it.
     private func discard() {
         for (upstream, separation) in outcome.separations {
             models[upstream]?.composer.separations.remove(separation)
         }
+        forgetAbsent(outcome.inserted)
         records.removeAll()
         recordOrder.removeAll()
         recordIDs.removeAll()

@@ -143,7 +143,7 @@ final class Writer {
                 }
                 return completions
             }
-            try core.publish(outcome, of: session)
+            core.publish(outcome, of: session)
             core.updateStatistics {
                 $0.commits += 1
                 $0.trouble = nil
