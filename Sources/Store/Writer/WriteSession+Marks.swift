@@ -199,7 +199,7 @@ extension WriteSession {
 
     func newOwnership(upstream: String, principal: PrincipalID, context: String) throws -> Ownership {
         let scope = NameTable.Scope(upstream: upstream, principal: principal, context: context)
-        return Ownership(principal: principal, context: context, scope: try names.scope(scope, in: database))
+        return Ownership(principal: principal, context: context, scope: try self.scope(scope))
     }
 
     /// Everybody's objects of a name that are known; costs a look at each scope that has objects of the model.

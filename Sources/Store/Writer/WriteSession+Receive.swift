@@ -37,13 +37,12 @@ extension WriteSession {
         if verdict == .dropped { return receipt }
 
         receipt.sequence = nextSequence()
-        let scope = try names.scope(
+        let scope = try self.scope(
             .init(
                 upstream: key.upstream,
                 principal: key.principal,
                 context: ObjectContext(key: key.context, selectedBy: document.selectedBy).text
-            ),
-            in: database
+            )
         )
         let digest = hasher.digest(key)
         let predecessors = try documents(of: key, under: digest, variant: document.variant)

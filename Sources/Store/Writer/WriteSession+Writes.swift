@@ -53,9 +53,8 @@ extension WriteSession {
     ///
     /// - Returns: what there is to say of it.
     private func observe(_ observed: ReceivedObservation, _ preparation: Preparation) throws -> [MappingWarning] {
-        let scope = try names.scope(
-            .init(upstream: observed.upstream, principal: observed.principal, context: observed.context),
-            in: database
+        let scope = try self.scope(
+            .init(upstream: observed.upstream, principal: observed.principal, context: observed.context)
         )
         let observation = newObservation(start: observed.start, end: observed.end, kind: observed.kind)
         try note(source: "\(observed.method) \(observed.url)", of: observation.sequence)

@@ -17,6 +17,7 @@ final class WriteSession {
         var observation: Int64
         var suspect: Int64
         var principal: Int64
+        var scope: Int64
         var sequence: Int64
     }
 
@@ -113,6 +114,13 @@ final class WriteSession {
     /// A statement of the writing connection, prepared once; its text has to be a literal.
     func query(_ sql: StaticString) throws -> Query {
         try queries.query(sql, in: database)
+    }
+
+    /// The number of a scope, made if there is none.
+    func scope(_ scope: NameTable.Scope) throws -> Int64 {
+        let id = try names.scope(scope, orNew: numbers.scope + 1, in: database)
+        numbers.scope = max(numbers.scope, id)
+        return id
     }
 
     /// The commit sequence for the next change.
