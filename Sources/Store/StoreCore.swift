@@ -14,6 +14,8 @@ final class StoreCore: Sendable {
     let batchDelay: Int64
     let unusedPrincipals: Int64
     let changeLimit: Int64
+    /// Tells the operator of what the store does by itself; any thread.
+    let notify: @Sendable (StoreNotice) -> Void
     let presence = KeyPresence()
     let recent: RecentChanges
     let publicNumbers: PublicNumbers
@@ -52,6 +54,7 @@ final class StoreCore: Sendable {
         let delay = configuration.batchDelay.components
         batchDelay = delay.seconds * 1_000_000 + delay.attoseconds / 1_000_000_000_000
         unusedPrincipals = configuration.unusedPrincipals
+        notify = configuration.notify
         changeLimit = file.budget.changes(wanted: configuration.changes)
         publicNumbers = file.publicNumbers
         recent = RecentChanges(since: file.numbers.sequence)

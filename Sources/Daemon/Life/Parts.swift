@@ -27,7 +27,9 @@ final class Parts: Sendable {
         guard let path = settings.store.path else { preconditionFailure("the command line names a store") }
         try StoreFolder.prepare(forStoreAt: path)
         let models = Dictionary(uniqueKeysWithValues: compiled.map { ($0.name, $0.rules.models) })
-        let (store, notices) = try Store.open(settings.storeConfiguration(path: path, models: models))
+        var configuration = settings.storeConfiguration(path: path, models: models)
+        configuration.notify = { log.warning("\($0)") }
+        let (store, notices) = try Store.open(configuration)
         for notice in notices { log.warning("\(notice)") }
         self.store = store
         let folder = path.lastIndex(of: "/").map { String(path[...$0]) } ?? ""
