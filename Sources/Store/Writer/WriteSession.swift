@@ -92,20 +92,13 @@ final class WriteSession {
     /// Whether the highest number of an object is no longer to be read off the objects there are.
     var hasRemovedObjects = false
 
-    init(
-        database: Database,
-        hasher: KeyHasher,
-        clock: StoreClock,
-        presence: KeyPresence,
-        models: [String: UpstreamModels],
-        numbers: Numbers,
-        journal: Journal
-    ) {
+    /// A session on the writing connection of a store.
+    init(_ database: Database, of core: StoreCore, numbers: Numbers, journal: Journal) {
         self.database = database
-        self.hasher = hasher
-        self.clock = clock
-        self.presence = presence
-        self.models = models
+        hasher = core.hasher
+        clock = core.clock
+        presence = core.presence
+        models = core.models
         self.numbers = numbers
         self.journal = journal
         names = NameTable()

@@ -25,15 +25,7 @@ final class Writer {
     static func start(_ core: StoreCore, numbers: WriteSession.Numbers, journal: Journal) {
         let thread = Thread {
             core.pool.writeWithoutTransaction { database in
-                let session = WriteSession(
-                    database: database,
-                    hasher: core.hasher,
-                    clock: core.clock,
-                    presence: core.presence,
-                    models: core.models,
-                    numbers: numbers,
-                    journal: journal
-                )
+                let session = WriteSession(database, of: core, numbers: numbers, journal: journal)
                 session.isGivenUp = { core.isGivenUp }
                 Writer(core: core, session: session).run()
             }
