@@ -71,7 +71,7 @@ extension WriteSession {
             // It is there again; documents older than the deletion show another object of the same name.
             return try apply(.unobserved(mark.time), to: record, by: source, isNews: false)
         }
-        // Without anything newer, what was known stays to be looked at; it moves nowhere.
+        // If nothing is newer than the mark, the old contributions are kept for inspection; documents do not use them.
         if !newer.isEmpty, newer.count < contributing.count {
             try assign(newer.map { ($0.version, $0.observation) }, to: record)
             try gatherAnew(record)

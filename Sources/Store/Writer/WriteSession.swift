@@ -89,7 +89,7 @@ final class WriteSession {
     /// In the order they were met: new ones are in the order of their ids, which is how the file likes them.
     var recordOrder: [ObjectRecord] = []
     var observations: [Int64: ObservationRecord] = [:]
-    /// Whether the highest number of an object is no longer to be read off the objects there are.
+    /// Set when objects were removed: the highest number among those there are need not be the highest ever given.
     var hasRemovedObjects = false
 
     /// A session on the writing connection of a store.
