@@ -44,7 +44,7 @@ public struct StoreConfiguration: Sendable {
         lag: Int64 = 30_000_000,
         models: [String: Models] = [:],
         time: TimeSource = .system,
-        pageSize: Int = 4096
+        pageSize: Int = 8192
     ) {
         self.path = path
         self.maximumFileBytes = maximumFileBytes

@@ -181,6 +181,25 @@ import Testing
         #expect(Set(follower.events.map(\.id)).count == 3)
     }
 
+    @Test func `what a list says is told also where newer values are known that it cannot be put together from`() throws
+    {
+        let likes = Monitor(1)
+        let origin = try Origin { request in
+            // The list lags behind the detail: it does not know the author yet, nor is there one to take the shape from.
+            request.path == "/posts"
+                ? .json(#"[{"id":1,"title":"a","author":null,"n":\#(likes.current)}]"#, Fresh.hour)
+                : .json(#"{"id":1,"title":"a","author":{"id":7,"login":"ada","name":"Ada"}}"#, Fresh.hour)
+        }
+        let larder = try Larder(config: Configs.blog(origin, top: Self.quick()))
+        let list = try Follower(larder, "/posts")
+        #expect(list.wait(for: 1))
+        _ = try larder.get("/posts/1")
+        #expect(origin.waitForRequests(3))
+        likes.withLock { $0 = 2 }
+        #expect(list.wait(for: try larder.get("/posts").text))
+        #expect(try #require(list.text).contains(#""n":2"#))
+    }
+
     @Test func `a cleaning has the upstream asked, and changes nothing if that says the same`() throws {
         let origin = try Origin { _ in .json(Self.old, Fresh.hour) }
         let larder = try Larder(origin)

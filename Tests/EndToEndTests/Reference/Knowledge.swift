@@ -68,6 +68,8 @@ struct Knowledge {
     let lag: Int
     private(set) var observations: [Ref: [Observation]] = [:]
     private(set) var marks: [Ref: Mark] = [:]
+    /// Whose marks are from before the process last ended: they go with the documents that need them.
+    private(set) var frail: Set<Ref> = []
     /// Every spelling of each value that was shown.
     ///
     /// A value that is merely spelled differently changes nothing (law 7), so that
@@ -114,6 +116,7 @@ struct Knowledge {
             return
         }
         marks[ref] = mark
+        frail.remove(ref)
     }
 
     /// What was marked and never shown is known only as long as the process lives; what no document from before the mark
@@ -142,6 +145,27 @@ struct Knowledge {
             observations[ref] = newer
             marks[ref] = nil
         }
+    }
+
+    /// The process has ended.
+    mutating func weakenMarks() { frail = Set(marks.keys) }
+
+    /// What it also may be once something newer is known than a mark from before the process ended, and no document from
+    /// before that needs it: it is gone, and what comes later is not held against it.
+    mutating func forgetFrailMarks(unlessNeededBy documents: [Document]) {
+        for ref in frail {
+            guard let mark = marks[ref] else { continue }
+            let newer = (observations[ref] ?? []).filter { mark.isOverridden(by: $0.moment, lag: lag) }
+            guard let first = newer.map(\.answer).min() else { continue }
+            let isNeeded = documents.contains {
+                $0.received.number < first && $0.received.shown[ref] != nil
+                    && !mark.isOverridden(by: $0.moment, lag: lag)
+            }
+            guard !isNeeded else { continue }
+            observations[ref] = newer
+            marks[ref] = nil
+        }
+        frail.formIntersection(marks.keys)
     }
 
     /// Whether a document of that moment may show an object as if nothing had happened.

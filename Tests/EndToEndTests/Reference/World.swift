@@ -41,7 +41,7 @@ struct World {
     /// All that these may have become, each once: one line, with as much taken in, is one world.
     static func possible(_ worlds: [World]) -> [World] {
         var seen: Set<Account> = []
-        return worlds.flatMap(\.possible).filter { world in
+        return worlds.flatMap(\.possible).flatMap { [$0] + $0.withoutFrailMarks }.filter { world in
             let account = Account(
                 line: world.line,
                 untold: world.untold.count,
@@ -75,7 +75,22 @@ struct World {
             forgotten.knowledge[scope]?.forgetMarks(neededBy: documents)
             forgotten.knowledge[scope]?.forgetOverriddenMarks(unlessNeededBy: documents)
         }
-        return [known, needed, forgotten]
+        return [known, needed, forgotten].map { world in
+            var world = world
+            for scope in world.knowledge.keys { world.knowledge[scope]?.weakenMarks() }
+            return world
+        }
+    }
+
+    /// What this also may be since the process ended, if that is something else.
+    private var withoutFrailMarks: [World] {
+        var forgotten = self
+        for (scope, known) in knowledge where !known.frail.isEmpty {
+            let documents = [documents, onDisk].flatMap { $0.filter { $0.key.scope == scope }.values }
+            forgotten.knowledge[scope]?.forgetFrailMarks(unlessNeededBy: documents.flatMap(\.candidates))
+        }
+        let isOther = knowledge.contains { $0.value.marks != forgotten.knowledge[$0.key]?.marks }
+        return isOther ? [forgotten] : []
     }
 
     /// Whether what an exchange told counts here.

@@ -59,6 +59,8 @@ final class LiveDocument {
     private(set) var isInvalid = false
     /// Whether the write's consequences are still being committed.
     private var isSettling = false
+    /// Whether objects that it shows have changed since the upstream was last asked.
+    private(set) var isOvertaken = false
 
     // The questions to the upstream, by number.
     private(set) var inquiry: LiveInquiry?
@@ -121,6 +123,7 @@ final class LiveDocument {
     /// Something has happened that it must be looked at for.
     func note(_ causes: LiveWatch.Causes) {
         self.causes.formUnion(causes)
+        if causes.contains(.objects) { isOvertaken = true }
     }
 
     /// A write or a cleaning has made worthless what is known; it is not looked at before `settled`.
@@ -171,7 +174,7 @@ final class LiveDocument {
         inquiry?.release()
         askedAbout = stored
         begun += 1
-        isInvalid = false
+        (isInvalid, isOvertaken) = (false, false)
         due = .max
         let question = LiveInquiry(demand.upstream, flights: flights, isRequest: false) { [unowned self] outcome in
             self.outcome = outcome

@@ -21,19 +21,23 @@ extension Proxy {
         case nil: return nil
         case .failed(let problem, let answer): return telling(LiveEvent(failure: problem, age: nil, answer))
         case .answered(var event, let isKept):
-            // Something newer is known than it says.
-            if isKept, isOutdated(decision) { return nil }
+            if isKept, isOvertaken(document, decision) { return nil }
             if document.demand.upstream.settings.cookies != .replay { event.fields?.remove("set-cookie") }
             return telling(event)
         case .served(let ready, let manner, _, _):
             if let failure { return telling(LiveEvent(failure: failure, age: nil)) }
-            if outcome?.isUnkept != true, isOutdated(decision) { return nil }
+            if outcome?.isUnkept != true, isOvertaken(document, decision) { return nil }
             return telling(LiveEvent(.changed, ready, as: manner, now: now))
         }
     }
 
-    func isOutdated(_ decision: Decision) -> Bool {
-        if case .ask(_, let stored?) = decision { stored.answer.form == .outdated } else { false }
+    /// Whether something newer is known than the upstream's word, which a GET now would be told by asking again.
+    ///
+    /// What was known before the upstream was asked does not count: a GET is answered with its word, even if newer values are
+    /// known of what that shows and it cannot be put together from them.
+    private func isOvertaken(_ document: LiveDocument, _ decision: Decision) -> Bool {
+        guard document.isOvertaken, case .ask(_, let stored?) = decision else { return false }
+        return stored.answer.form == .outdated
     }
 
     func telling(_ event: LiveEvent, _ shown: Shown? = nil) -> LiveDocument.Telling {
