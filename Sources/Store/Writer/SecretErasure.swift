@@ -46,7 +46,9 @@ struct SecretErasure {
         }
     }
 
-    /// Models and members. A line break in a name can only make the sets differ, which erases too much, never too little.
+    /// Models and members.
+    ///
+    /// A line break in a name can only make the sets differ, which erases too much, never too little.
     private static func secrets(of models: UpstreamModels) -> Set<String> {
         Set(models.models.declarations.flatMap { model in model.secret.map { "\(model.name) \($0)" } })
     }
