@@ -1,4 +1,3 @@
-import Dispatch
 public import Mapping
 
 /// Documents: looked up, received, renewed, invalidated.
@@ -47,20 +46,13 @@ extension Store {
         observedFrom start: Int64,
         observedTo end: Int64
     ) async throws(StoreError) -> RefreshOutcome {
-        await core.admission.waitToEnter(bytes: 0)
         let result = await withCheckedContinuation {
             (continuation: CheckedContinuation<Result<RefreshOutcome, StoreError>, Never>) in
-            ingest.async { [self] in
-                let core = self.core
-                core.post(
-                    .batched,
-                    { try $0.refresh(id, head: head, policy: policy, start: start, end: end) },
-                    done: { result in
-                        core.admission.leave(bytes: 0)
-                        continuation.resume(returning: result)
-                    }
-                )
-            }
+            inTurn(
+                .batched,
+                { try $0.refresh(id, head: head, policy: policy, start: start, end: end) },
+                done: { continuation.resume(returning: $0) }
+            )
         }
         return try result.get()
     }
@@ -88,12 +80,7 @@ extension Store {
     ///
     /// In its turn: what was handed over before is stored first, so that it is removed as well.
     public func remove(at key: DocumentKey) {
-        core.admission.enter(bytes: 0) { [self] in
-            ingest.async { [self] in
-                let core = core
-                core.post(.batched, { try $0.remove(at: key) }, done: { _ in core.admission.leave(bytes: 0) })
-            }
-        }
+        inTurn(.batched, { try $0.remove(at: key) }, done: { _ in })
     }
 
     /// Marks URLs that a write is about to change; on disk before it returns.

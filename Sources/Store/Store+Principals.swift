@@ -13,18 +13,20 @@ extension Store {
     /// The id of a principal's digest, made durable if it is new.
     public func principal(_ digest: [UInt8]) async throws(StoreError) -> PrincipalID {
         if let known = try await existingPrincipal(digest) { return known }
+        let forgettings = core.principals.forgettings
         let id = try await core.write(.durable) { try $0.principal(digest) }
-        core.principals.add(digest, id: id)
+        core.principals.add(digest, id: id, lookedUpAfter: forgettings)
         return id
     }
 
     /// The id of a principal's digest; nil where there is none, and none is made.
     public func existingPrincipal(_ digest: [UInt8]) async throws(StoreError) -> PrincipalID? {
         if let known = knownPrincipal(digest) { return known }
+        let forgettings = core.principals.forgettings
         let stored = try await core.read { database in
             try Query(database, "SELECT id FROM _principals WHERE digest = ?").first(.blob(digest)) { $0.integer(0) }
         }
-        if let stored { core.principals.add(digest, id: stored) }
+        if let stored { core.principals.add(digest, id: stored, lookedUpAfter: forgettings) }
         return stored
     }
 

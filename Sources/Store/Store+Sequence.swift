@@ -37,7 +37,7 @@ final class PublicNumbers: Sendable {
         var base: Int64
     }
 
-    // What was given before is known as unknown.
+    // Numbers that were given by older openings than these are treated as unknown.
     private static let openingLimit = 256
     /// More sequences than fit into a WAL, and so more than can be lost with the power.
     private static let distance: Int64 = 1 << 24

@@ -84,16 +84,11 @@ extension Store {
             }
         }
         if let value = try early.get() { return value }
-        await core.admission.waitToEnter(bytes: 0)
         let late = await withCheckedContinuation {
             (continuation: CheckedContinuation<Result<Value?, StoreError>, Never>) in
-            ingest.async { [self] in
-                let core = self.core
-                core.post(.prompt, bytes: bytes, { try work($0, false) }) { result in
-                    core.admission.leave(bytes: 0)
-                    if case .success = result { committed() }
-                    continuation.resume(returning: result)
-                }
+            inTurn(.prompt, bytes: bytes, { try work($0, false) }) { result in
+                if case .success = result { committed() }
+                continuation.resume(returning: result)
             }
         }
         guard let value = try late.get() else { preconditionFailure("nothing was to be waited for any more") }

@@ -46,17 +46,10 @@ public final class Store: Sendable {
             let views = Views(models: configuration.models)
             let versions = ModelVersions(path: configuration.path, models: configuration.models)
             let (settled, migrated, models) = try core.pool.writeWithoutTransaction { database in
-                let session = WriteSession(
-                    database: database,
-                    hasher: core.hasher,
-                    clock: core.clock,
-                    presence: core.presence,
-                    models: core.models,
-                    numbers: numbers,
-                    journal: journal
-                )
+                let session = WriteSession(database, of: core, numbers: numbers, journal: journal)
                 let ((settled, migrated), _) = try session.transaction(durable: true) {
                     try session.beginJournal()
+                    try session.adoptOrphans()
                     try views.install(in: database, hasher: core.hasher)
                     try session.restoreSeparations()
                     // In an empty file there is nothing to erase.

@@ -30,6 +30,8 @@ public struct StoreConfiguration: Sendable {
     ///
     /// A small store keeps fewer.
     public var changes: Int64 = 100_000
+    /// Told what the store does by itself while it is open; any thread.
+    public var notify: @Sendable (StoreNotice) -> Void = { _ in }
 
     /// Makes a configuration; everything but the path has a default.
     public init(

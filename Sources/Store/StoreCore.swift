@@ -14,6 +14,8 @@ final class StoreCore: Sendable {
     let batchDelay: Int64
     let unusedPrincipals: Int64
     let changeLimit: Int64
+    /// Tells the operator of what the store does by itself; any thread.
+    let notify: @Sendable (StoreNotice) -> Void
     let presence = KeyPresence()
     let recent: RecentChanges
     let publicNumbers: PublicNumbers
@@ -52,6 +54,7 @@ final class StoreCore: Sendable {
         let delay = configuration.batchDelay.components
         batchDelay = delay.seconds * 1_000_000 + delay.attoseconds / 1_000_000_000_000
         unusedPrincipals = configuration.unusedPrincipals
+        notify = configuration.notify
         changeLimit = file.budget.changes(wanted: configuration.changes)
         publicNumbers = file.publicNumbers
         recent = RecentChanges(since: file.numbers.sequence)
@@ -95,16 +98,14 @@ final class StoreCore: Sendable {
     }
 
     /// Tells everybody in memory of a commit; on the writer's thread.
-    func publish(_ outcome: WriteSession.Outcome, of session: WriteSession) throws {
+    func publish(_ outcome: WriteSession.Outcome, of session: WriteSession) {
         for (upstream, separation) in outcome.separations {
             _ = shared.withLock { $0.models[upstream]?.composer.separations.insert(separation) }
         }
         recent.add(outcome.changed, at: session.numbers.sequence)
         publicNumbers.advance(to: session.numbers.sequence)
         if outcome.isJournaled { onChanges?() }
-        for digest in outcome.removed where try !session.hasDocuments(under: digest) {
-            presence.remove([digest.low])
-        }
+        session.forgetAbsent(outcome.vanished)
         guard let listener else { return }
         if !outcome.changed.isEmpty { listener.objectsChanged(Array(Set(outcome.changed))) }
         if !outcome.removed.isEmpty { listener.documentsRemoved(Array(Set(outcome.removed))) }

@@ -65,7 +65,7 @@ extension StoreError: CustomStringConvertible {
     }
 }
 
-/// Something that opening the store did and the operator should hear of.
+/// Something that the store did when it was opened, or later by itself, and the operator should hear of.
 public enum StoreNotice: Sendable, Equatable, CustomStringConvertible {
     /// The file was damaged; it is kept at `path`, and a new one was started.
     case corruptFileSetAside(path: String, reason: String)
@@ -76,6 +76,9 @@ public enum StoreNotice: Sendable, Equatable, CustomStringConvertible {
 
     /// Members that may have been stored are declared secret since; all that came from the upstream is erased.
     case secretsErased(upstream: String)
+
+    /// What has become secret could not be erased yet; it is tried again.
+    case secretsNotErased(reason: String)
 
     /// The notice as a sentence.
     public var description: String {
@@ -89,6 +92,8 @@ public enum StoreNotice: Sendable, Equatable, CustomStringConvertible {
                 + "they are read as of version \(to) from now on"
         case .secretsErased(let upstream):
             "members of upstream \(upstream) are declared secret since its answers were stored; these are erased"
+        case .secretsNotErased(let reason):
+            "what is declared secret and was stored before could not be erased, and is tried again: \(reason)"
         }
     }
 }

@@ -1,3 +1,4 @@
+import Mapping
 import Store
 import TestSupport
 import Testing
@@ -35,6 +36,73 @@ struct ForgettingTests {
         _ = sqlite(folder.file(), "DELETE FROM _principals WHERE id = \(forgotten)")
         let again = try Bench(folder: folder)
         #expect(try await again.store.principal(digest(99)) > forgotten)
+        // What is there of one who is not can be seen and cleaned.
+        #expect(try await again.store.documents(DocumentQuery()).rows.map(\.url) == ["/late"])
+        #expect(try await again.store.clean(.all).removed.documents == 1)
+        #expect(sqlite(folder.file(), "SELECT count(*) FROM _bodies") == "0")
         await again.store.close()
+    }
+
+    @Test func `of a principal that was forgotten while its answer was on the way nothing is kept`() async throws {
+        let bench = try Bench { $0.unusedPrincipals = 4 }
+        let forgotten = try await bench.store.principal(digest(1))
+        try await bench.receive("/issues", #"[{"id":1,"title":"a"}]"#, issues)
+        for number in 2...20 { _ = try await bench.store.principal(digest(number)) }
+        await bench.store.flush()
+        #expect(sqlite(bench.folder.file(), "SELECT count(*) FROM _principals WHERE id = \(forgotten)") == "0")
+        let receipt = try await bench.receive("/mine", #"[{"id":2,"title":"b"}]"#, issues, principal: forgotten)
+        #expect(receipt.document == nil && !receipt.isSecret)
+        // Others are told of what it has written all the same.
+        bench.time.advance(1_000_000)
+        let now = bench.store.clock.now()
+        var write = SettledWrite(
+            upstream: "github",
+            principal: forgotten,
+            context: "",
+            path: "/issues/1",
+            time: now,
+            bound: BoundObject(model: "Issue", identity: "1")
+        )
+        write.observation = ReceivedObservation(
+            upstream: "github",
+            principal: forgotten,
+            context: "",
+            body: Array(#"{"id":1,"title":"new"}"#.utf8),
+            start: now - 1000,
+            end: now,
+            rule: issue
+        )
+        try await bench.store.settle(write)
+        try await bench.store.note(
+            ObservedAbsence(key: bench.key("/issues/3", principal: forgotten), bound: nil, start: now)
+        )
+        guard case .outdated = try await bench.document("/issues")?.form else {
+            Testing.Issue.record("what was written is not asked for")
+            return
+        }
+        #expect(sqlite(bench.folder.file(), "SELECT count(*) FROM _scopes WHERE principal = \(forgotten)") == "0")
+        #expect(sqlite(bench.folder.file(), "SELECT count(*) FROM _documents") == "1")
+        await bench.store.close()
+    }
+
+    @Test func `nobody inherits what was deleted for one of whom nothing is kept`() async throws {
+        let bench = try Bench { $0.unusedPrincipals = 4 }
+        let one = try await bench.store.principal(digest(1))
+        let list = #"[{"id":1,"title":"a"}]"#
+        try await bench.store.note(
+            ObservedAbsence(
+                key: bench.key("/issues/1", principal: one),
+                bound: BoundObject(model: "Issue", identity: "1"),
+                start: bench.store.clock.now()
+            )
+        )
+        var other: PrincipalID = 0
+        for number in 2...20 { other = try await bench.store.principal(digest(number)) }
+        await bench.store.flush()
+        #expect(sqlite(bench.folder.file(), "SELECT count(*) FROM _scopes") == "0")
+        // Soon enough after the deletion for a list to count as lagging behind it.
+        #expect(try await !bench.receive("/issues", list, issues, principal: other).isDirty)
+        #expect(try await bench.document("/issues", principal: other)?.form == .asReceived)
+        await bench.store.close()
     }
 }

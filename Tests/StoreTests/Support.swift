@@ -155,14 +155,15 @@ func sqlite(_ path: String, _ sql: String) -> String {
     return (process.output + process.errors).trimmingCharacters(in: .newlines)
 }
 
-/// Another process that reads the store in one long transaction, and so keeps its WAL from being reset.
+/// Another process that has one long transaction: one that reads keeps the WAL from being reset, one that writes all others
+/// from writing.
 final class ForeignReader {
     private let folder = TemporaryFolder()
     private let process: ChildProcess
     private let input: Int32
 
     /// Returns once the transaction has begun; nil when it cannot.
-    init?(_ path: String) {
+    init?(_ path: String, mayWrite: Bool = false) {
         let (orders, answers) = (folder.file("orders"), folder.file("answers"))
         // Line by line: into a file, sqlite3 would keep its answer to itself.
         let script = #"exec stdbuf -oL sqlite3 "$0" < "$1" > "$2""#
@@ -172,7 +173,7 @@ final class ForeignReader {
         self.process = process
         // Waits for the other side.
         input = open(orders, O_WRONLY | O_CLOEXEC)
-        let order = Array("BEGIN; SELECT count(*) FROM _meta;\n".utf8)
+        let order = Array("BEGIN \(mayWrite ? "IMMEDIATE" : "DEFERRED"); SELECT count(*) FROM _meta;\n".utf8)
         guard write(input, order, order.count) == order.count else { return nil }
         for _ in 0..<6000 where (try? String(contentsOfFile: answers, encoding: .utf8))?.isEmpty ?? true {
             usleep(10_000)

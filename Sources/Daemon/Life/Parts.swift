@@ -27,7 +27,9 @@ final class Parts: Sendable {
         guard let path = settings.store.path else { preconditionFailure("the command line names a store") }
         try StoreFolder.prepare(forStoreAt: path)
         let models = Dictionary(uniqueKeysWithValues: compiled.map { ($0.name, $0.rules.models) })
-        let (store, notices) = try Store.open(settings.storeConfiguration(path: path, models: models))
+        var configuration = settings.storeConfiguration(path: path, models: models)
+        configuration.notify = { log.warning("\($0)") }
+        let (store, notices) = try Store.open(configuration)
         for notice in notices { log.warning("\(notice)") }
         self.store = store
         let folder = path.lastIndex(of: "/").map { String(path[...$0]) } ?? ""
@@ -43,8 +45,9 @@ final class Parts: Sendable {
 
         let memory = MemoryTier<ReadyAnswer>(capacity: settings.memory.maximumSize)
         let watch = LiveWatch()
+        let principals = Principals(key: key, store: store)
         // First what is served, then who is told of it.
-        store.setListener(ChangeListeners(memory, watch))
+        store.setListener(ChangeListeners(memory, watch, principals))
         cache = AnswerCache(store: store, memory: memory, watch: watch, log: log)
         modes = ModeSwitch(settings.mode)
         // One more for what the upstream loop answers.
@@ -55,7 +58,7 @@ final class Parts: Sendable {
             settings: settings,
             upstreams: compiled,
             cache: cache,
-            principals: Principals(key: key, store: store),
+            principals: principals,
             modes: modes,
             metrics: metrics,
             outcomes: metrics.worker(workers),

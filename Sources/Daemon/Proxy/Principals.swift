@@ -8,9 +8,15 @@ import Synchronization
 final class Principals: Sendable {
     private let key: PrincipalKey
     private let store: Store
-    private let known = Mutex<[Digest128: PrincipalID]>([:])
+    private let known = Mutex(Known())
     /// Enough for every token of a busy CI; beyond, all are looked up anew.
     private static let limit = 16_384
+
+    private struct Known {
+        var ids: [Digest128: PrincipalID] = [:]
+        /// How often the store has forgotten principals: what was looked up before the last time may be nobody's.
+        var forgettings = 0
+    }
 
     init(key: PrincipalKey, store: Store) {
         self.key = key
@@ -25,7 +31,7 @@ final class Principals: Sendable {
     @inline(__always)
     func recognise(_ digest: Digest128?) -> PrincipalID? {
         guard let digest else { return Store.anonymous }
-        return known.withLock { $0[digest] }
+        return known.withLock { $0.ids[digest] }
     }
 
     /// The principal behind a request, made durable when it is a new one.
@@ -40,11 +46,13 @@ final class Principals: Sendable {
     ) async throws(StoreError) -> PrincipalID {
         guard let credentials else { return Store.anonymous }
         if let quick, let principal = recognise(quick) { return principal }
+        let forgettings = known.withLock(\.forgettings)
         let principal = try await store.principal(key.digest(of: upstream.nameBytes + [0] + credentials))
         if let quick {
             known.withLock { known in
-                if known.count >= Self.limit { known.removeAll() }
-                known[quick] = principal
+                guard known.forgettings == forgettings else { return }
+                if known.ids.count >= Self.limit { known.ids.removeAll() }
+                known.ids[quick] = principal
             }
         }
         return principal
@@ -73,6 +81,19 @@ final class Principals: Sendable {
                     url: UnsafeRawBufferPointer(start: nil, count: 0)
                 )
             }
+        }
+    }
+}
+
+extension Principals: ChangeListener {
+    func objectsChanged(_ objects: [ObjectID]) {}
+
+    func documentsRemoved(_ keys: [Digest128]) {}
+
+    func principalsForgotten() {
+        known.withLock { known in
+            known.ids.removeAll()
+            known.forgettings += 1
         }
     }
 }

@@ -103,6 +103,20 @@ extension Models {
             }
     }
 
+    /// Whether the places where one answer shows an object contradict each other, or themselves, on a member that is
+    /// shared: it is not observed then (law 6).
+    public func contradict(_ payloads: [[UInt8]], of model: String) -> Bool {
+        guard let index = index(of: model) else { return false }
+        var known: [MemberPath: ObservedMember] = [:]
+        for value in payloads.compactMap({ JSONSlice($0) }) {
+            for (path, member) in ObservedMembers(value, model: index, models: self).members where member.isShared {
+                guard !member.isRepeated, known[path]?.agrees(with: member) ?? true else { return true }
+                known[path] = member
+            }
+        }
+        return false
+    }
+
     /// The name of the object that a route's captures give; nil where they do not give its whole identity.
     ///
     /// - Parameters:

@@ -129,7 +129,8 @@ struct Cleaner {
             guard kept.count != record.contributing.count else { continue }
             let known = try session.observation(observation)
             try session.reassign(kept.map { ($0.version, $0.observation) }, to: record)
-            // What is left is older, or in dispute with what went: it does not come back, but is asked for again.
+            // What remains is older than what was erased, or conflicts with it: it is marked unknown, so that it is asked for
+            // again.
             try session.apply(.unobserved(known.kind == .write ? known.end : known.start), to: record)
         }
         return objects

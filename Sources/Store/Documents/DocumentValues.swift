@@ -239,4 +239,11 @@ public protocol ChangeListener: Sendable {
     func objectsChanged(_ objects: [ObjectID])
     /// Documents under these keys were removed or replaced.
     func documentsRemoved(_ keys: [Digest128])
+    /// Principals of whom nothing is kept were forgotten: an id that was given before may be nobody's.
+    func principalsForgotten()
+}
+
+extension ChangeListener {
+    /// Most know no principals.
+    public func principalsForgotten() {}
 }

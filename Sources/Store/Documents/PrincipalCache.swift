@@ -8,25 +8,38 @@ final class PrincipalCache: Sendable {
     }
 
     private static let limit = 16_384
-    private let ids = Mutex<[Half: (digest: [UInt8], id: PrincipalID)]>([:])
+    private let state = Mutex(State())
+
+    private struct State {
+        var ids: [Half: (digest: [UInt8], id: PrincipalID)] = [:]
+        var forgettings = 0
+    }
+
+    /// How often all have been forgotten: to be asked before an id is looked up in the file.
+    var forgettings: Int { state.withLock(\.forgettings) }
 
     func id(of digest: [UInt8]) -> PrincipalID? {
-        ids.withLock { ids in
-            guard let found = ids[Self.half(digest)], found.digest == digest else { return nil }
+        state.withLock { state in
+            guard let found = state.ids[Self.half(digest)], found.digest == digest else { return nil }
             return found.id
         }
     }
 
-    func add(_ digest: [UInt8], id: PrincipalID) {
-        ids.withLock { ids in
+    /// - Parameter forgettings: as of before the look-up; once all have been forgotten since, the id may be nobody's.
+    func add(_ digest: [UInt8], id: PrincipalID, lookedUpAfter forgettings: Int) {
+        state.withLock { state in
+            guard state.forgettings == forgettings else { return }
             // Credentials are the clients' to choose; asking the file again is cheap.
-            if ids.count >= Self.limit { ids.removeAll() }
-            ids[Self.half(digest)] = (digest, id)
+            if state.ids.count >= Self.limit { state.ids.removeAll() }
+            state.ids[Self.half(digest)] = (digest, id)
         }
     }
 
     func forgetAll() {
-        ids.withLock { $0 = [:] }
+        state.withLock { state in
+            state.ids = [:]
+            state.forgettings += 1
+        }
     }
 
     // The digest is an HMAC: half of it is as good as a hash.

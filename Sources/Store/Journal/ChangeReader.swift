@@ -92,7 +92,7 @@ struct ChangeReader {
         return change
     }
 
-    /// The models that an object is of; only of a cluster's its members have to be read for that.
+    /// An object's models; its members are read only for a cluster, to pick the concrete ones.
     private func models(of row: Row, _ names: Names) throws -> [String] {
         guard let known = models[names.upstream] else { return [names.model] }
         let all = known.models.names(ofObjectsNamed: names.model)

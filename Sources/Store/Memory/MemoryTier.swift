@@ -105,7 +105,7 @@ public final class MemoryTier<Answer: MemoryResident>: Sendable {
             return discard(answer)
         }
         let target = Target(upstream: answer.key.upstream, url: answer.key.url)
-        // Together: an answer that its path does not lead to would survive the write that invalidates it.
+        // Under one lock: an answer not yet listed under its path would escape an invalidation.
         let gone = targets.withLock { targets in
             targets[target, default: []].insert(digest)
             return shard(digest).lock.withLock { $0.put(answer, at: digest, insteadOf: mayGo) }

@@ -107,7 +107,7 @@ final class ObjectRecord {
         isModified = true
     }
 
-    /// What was deleted is there again: what was known of it until then stays unknown, by the same request.
+    /// The object exists again: its tombstone becomes an `unobserved` mark of the same time and source.
     func weakenTombstone() {
         guard case .tombstone(let time)? = mark else { return }
         mark = .unobserved(time)

@@ -9,7 +9,7 @@ enum Meta: String {
     case changed
     /// The commit sequence up to which changes are no longer in the journal; missing where none is kept.
     case journal
-    /// No object was ever given a higher number, when one was last removed.
+    /// The highest number that an object was ever given, as of the last removal of one.
     case object
     /// The highest time that was ever committed.
     case clock

@@ -165,6 +165,12 @@ struct QueryRow {
 }
 
 extension StoreError {
+    /// Whether nothing can be written to the file, whatever it is: it is locked, or not for us to write.
+    var isOfTheFile: Bool {
+        guard case .sqlite(let code, _) = self else { return false }
+        return [SQLITE_BUSY, SQLITE_LOCKED, SQLITE_READONLY, SQLITE_CANTOPEN].contains(code & 0xff)
+    }
+
     /// What an SQLite result code means to the store's callers.
     init(code: Int32, message: String) {
         self =

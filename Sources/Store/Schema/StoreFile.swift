@@ -172,6 +172,7 @@ struct StoreFile: Sendable {
             suspect: try last("suspect", "_suspects"),
             // Never given to another while there is anything of the first one's.
             principal: max(try last("id", "_principals"), try last("principal", "_scopes")),
+            scope: try last("id", "_scopes"),
             sequence: try Meta.sequence.integer(in: database) ?? 0
         )
     }

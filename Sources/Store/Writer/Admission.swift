@@ -29,13 +29,6 @@ final class Admission: Sendable {
         }
     }
 
-    /// Takes room as soon as there is some, first come first served.
-    func waitToEnter(bytes: Int) async {
-        await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
-            enter(bytes: bytes) { continuation.resume() }
-        }
-    }
-
     /// Takes room as soon as there is some, first come first served; calls back then, at once if there is room now.
     func enter(bytes: Int, admit: @escaping @Sendable () -> Void) {
         let isAdmitted = state.withLock { state in

@@ -33,8 +33,7 @@ struct Barriers {
     enum Verdict {
         /// It is stored.
         case kept
-        /// It is not, but was handed over before what keeps it out: what it tells of objects counts as if it had been taken
-        /// in then.
+        /// It is not, but it was handed over before the invalidation: its objects are taken in.
         case told
         /// Nothing of it counts.
         case dropped

@@ -41,6 +41,7 @@ struct FileKeeper {
         }
         sweptPrincipal = newest
         core.principals.forgetAll()
+        core.listener?.principalsForgotten()
     }
 
     /// Before a batch that adds: nil when there is room for it, else why not.
@@ -93,7 +94,7 @@ struct FileKeeper {
             try session.flush()
             return try session.removeOrphans(until: last, limit: 1024)
         }
-        try core.publish(outcome, of: session)
+        core.publish(outcome, of: session)
         core.updateStatistics { $0.evicted += Int64(documents.count) }
         return orphans > 0 || !documents.isEmpty
     }

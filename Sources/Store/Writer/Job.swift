@@ -23,7 +23,7 @@ struct Job: Sendable {
     var isDispensable = false
     /// Does the work and returns what is to be called after the commit.
     ///
-    /// Run a second time if the batch it was in had to be rolled back for want of room.
+    /// Run a second time if the batch that it was in had to be rolled back.
     let work: @Sendable (WriteSession) throws -> @Sendable () -> Void
     let failed: @Sendable (StoreError) -> Void
 }

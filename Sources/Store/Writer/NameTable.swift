@@ -33,7 +33,11 @@ struct NameTable {
         self = NameTable()
     }
 
-    mutating func scope(_ scope: Scope, in database: Database) throws -> Int64 {
+    /// The number of a scope, made if there is none.
+    ///
+    /// - Parameter new: the number that a new one has: not the table's choice, which would give that of one that was
+    ///   forgotten, with the marks that memory has for it, to the next.
+    mutating func scope(_ scope: Scope, orNew new: Int64, in database: Database) throws -> Int64 {
         if let id = scopes[scope] { return id }
         if scopes.count > Self.limit || names.count > Self.limit || collectionsByID.count > Self.limit {
             forget()
@@ -41,8 +45,8 @@ struct NameTable {
         let upstream = SQLValue.integer(try name(scope.upstream, in: database))
         let principal = SQLValue.integer(scope.principal)
         let context = SQLValue.integer(try name(scope.context, in: database))
-        try Query(database, "INSERT OR IGNORE INTO _scopes (upstream, principal, context) VALUES (?, ?, ?)")
-            .run(upstream, principal, context)
+        try Query(database, "INSERT OR IGNORE INTO _scopes (id, upstream, principal, context) VALUES (?, ?, ?, ?)")
+            .run(.integer(new), upstream, principal, context)
         let id = try Query(
             database,
             "SELECT id FROM _scopes WHERE upstream = ? AND principal = ? AND context = ?"

@@ -61,7 +61,7 @@ struct RecentMarks {
         return forgotten
     }
 
-    /// Keeps what held for everybody for the one whom what takes its place does not hold for.
+    /// The new mark excepts one scope; keeps the old general mark for that scope.
     private mutating func keep(_ known: Mark, of key: Key, for exception: Int64?) {
         guard key.scope == nil, let exception, known.exception != exception else { return }
         let own = Key(upstream: key.upstream, model: key.model, value: key.value, isKey: key.isKey, scope: exception)

@@ -46,7 +46,9 @@ struct SecretErasure {
         }
     }
 
-    /// Models and members; a name holds no line break that would be mistaken, for then the sets differ and more is erased.
+    /// Models and members.
+    ///
+    /// A line break in a name can only make the sets differ, which erases too much, never too little.
     private static func secrets(of models: UpstreamModels) -> Set<String> {
         Set(models.models.declarations.flatMap { model in model.secret.map { "\(model.name) \($0)" } })
     }
@@ -62,8 +64,23 @@ struct SecretErasure {
 }
 
 extension StoreCore {
-    /// Has erased what has become secret; what comes in from now on is stored without it anyway.
+    /// Has erased what has become secret, tried again until it is; what comes in from now on is stored without it anyway.
     func eraseSecrets() {
-        Task { try? await SecretErasure(core: self).run() }
+        Task {
+            var pause = Duration.seconds(1)
+            while true {
+                do throws(StoreError) {
+                    return try await SecretErasure(core: self).run()
+                } catch .closed {
+                    // The next opening begins again.
+                    return
+                } catch {
+                    notify(.secretsNotErased(reason: error.description))
+                }
+                // Nothing cancels it.
+                try? await Task.sleep(for: pause)
+                pause = min(pause * 2, .seconds(30))
+            }
+        }
     }
 }

@@ -9,7 +9,9 @@ extension WriteSession {
         let key = absence.key
         guard let models = models[key.upstream]?.models, !models.declarations.isEmpty else { return }
         var owner = try ownership(upstream: key.upstream, principal: key.principal, context: key.context)
-        guard let object = try absence.named ?? root(at: key, owner) else { return }
+        guard try principalLabel(key.principal) != nil, let object = try absence.named ?? root(at: key, owner) else {
+            return
+        }
         _ = nextSequence()
         if owner.scope == nil {
             // Of the first answers of a scope some may be on their way; that none has arrived yet makes no difference to them.

@@ -93,7 +93,7 @@ extension WriteSession {
         try query("DELETE FROM _bodies WHERE document = ?").run(.integer(id))
         try query("DELETE FROM _used WHERE document = ?").run(.integer(id))
         try query("DELETE FROM _documents WHERE id = ?").run(.integer(id))
-        return hasher.digest(
+        let digest = hasher.digest(
             DocumentKey(
                 upstream: scope.upstream,
                 principal: scope.principal,
@@ -101,6 +101,8 @@ extension WriteSession {
                 url: found.url
             )
         )
+        outcome.vanished.insert(digest)
+        return digest
     }
 
     /// Deletes a document for good and lets the listener know.

@@ -32,7 +32,9 @@ extension WriteSession {
         return warnings
     }
 
-    /// Stops a member from moving between two routes; nil if it does not already.
+    /// Stops a member from moving between two routes.
+    ///
+    /// - Returns: the warning to record; nil if the pair was separated before.
     private func separate(_ separation: Separations.Separation, upstream: String) throws -> MappingWarning? {
         guard let declaration = models[upstream]?.models.declaration(of: separation.model),
             models[upstream]?.composer.separations.insert(separation) == true

@@ -46,7 +46,9 @@ extension WriteSession {
             }
             let known = numbers.version
             let version = try self.version(of: record, content, of: occurrence, declared: declared)
-            if version > known || !occurrence.boundKeys.isEmpty { try note(keysOf: occurrence, for: record) }
+            if version > known || !occurrence.boundKeys.isEmpty {
+                try note(keysOf: occurrence, for: record, observation.kind)
+            }
             if pinning, let index = record.index(of: version) {
                 record.entries[index].uses += 1
                 record.isModified = true
@@ -112,14 +114,24 @@ extension WriteSession {
     }
 
     /// Notes by which keys an object can be found.
-    private func note(keysOf occurrence: Occurrence, for record: ObjectRecord) throws {
+    ///
+    /// A read's path names what the answer shows, be it by an alias. A write's path named it before the write: where the
+    /// answer shows another value of that key, the object may have been renamed.
+    private func note(keysOf occurrence: Occurrence, for record: ObjectRecord, _ kind: Observation.Kind) throws {
         for key in occurrence.keys {
             try query("INSERT OR IGNORE INTO _keys VALUES (?, ?, NULL)")
                 .run(.integer(record.id), .integer(hasher.lookUp(key.value)))
         }
         for key in occurrence.boundKeys {
-            try query("INSERT OR REPLACE INTO _keys VALUES (?, ?, 1)")
-                .run(.integer(record.id), .integer(hasher.lookUp(key.value)))
+            let value = SQLValue.integer(hasher.lookUp(key.value))
+            if kind == .write, occurrence.keys.contains(where: { $0.member == key.member }) {
+                try query("UPDATE _keys SET bound = NULL WHERE object = ? AND value = ?").run(
+                    .integer(record.id),
+                    value
+                )
+            } else {
+                try query("INSERT OR REPLACE INTO _keys VALUES (?, ?, 1)").run(.integer(record.id), value)
+            }
         }
     }
 }

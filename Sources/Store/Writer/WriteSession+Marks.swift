@@ -71,7 +71,7 @@ extension WriteSession {
             // It is there again; documents older than the deletion show another object of the same name.
             return try apply(.unobserved(mark.time), to: record, by: source, isNews: false)
         }
-        // Without anything newer, what was known stays to be looked at; it moves nowhere.
+        // If nothing is newer than the mark, the old contributions are kept for inspection; documents do not use them.
         if !newer.isEmpty, newer.count < contributing.count {
             try assign(newer.map { ($0.version, $0.observation) }, to: record)
             try gatherAnew(record)
@@ -199,7 +199,7 @@ extension WriteSession {
 
     func newOwnership(upstream: String, principal: PrincipalID, context: String) throws -> Ownership {
         let scope = NameTable.Scope(upstream: upstream, principal: principal, context: context)
-        return Ownership(principal: principal, context: context, scope: try names.scope(scope, in: database))
+        return Ownership(principal: principal, context: context, scope: try self.scope(scope))
     }
 
     /// Everybody's objects of a name that are known; costs a look at each scope that has objects of the model.

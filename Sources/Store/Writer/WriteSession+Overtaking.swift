@@ -6,7 +6,7 @@ import Mapping
 /// What is known is ordered by the times of the answers and not by their arrival, and marks and barriers hold for what comes
 /// later: so nothing is lost by it. One thing only is learned by taking answers in: which object a path or a key means.
 extension WriteSession {
-    /// Whether answers that are still to be taken in have nothing to say about which objects a write means.
+    /// Whether a write may be taken in now: no queued answer could still reveal which object it means.
     func isClear(_ write: SettledWrite, _ preparation: Preparation?, ahead of: WaitingReads) throws -> Bool {
         guard let models = models[write.upstream]?.models, !models.declarations.isEmpty else { return true }
         if write.bound?.identity != nil { return true }

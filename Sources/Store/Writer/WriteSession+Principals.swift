@@ -41,7 +41,21 @@ extension WriteSession {
         names.forget()
     }
 
-    func principalLabel(_ id: PrincipalID) throws -> String {
-        try query("SELECT label FROM _principals WHERE id = ?").first(.integer(id)) { $0.string(0) } ?? ""
+    /// What people call a principal; nil where it has been forgotten, and nothing must be kept of it.
+    func principalLabel(_ id: PrincipalID) throws -> String? {
+        try query("SELECT label FROM _principals WHERE id = ?").first(.integer(id)) { $0.string(0) }
+    }
+
+    /// Gives those who have something in the file, but were forgotten, a row again, so that it can be listed, cleaned and
+    /// evicted; nobody's credentials lead to it.
+    func adoptOrphans() throws {
+        var orphans: [PrincipalID] = []
+        try query("SELECT DISTINCT principal FROM _scopes WHERE principal NOT IN (SELECT id FROM _principals)")
+            .each { orphans.append($0.integer(0)) }
+        for id in orphans {
+            let digest = (0..<32).map { _ in UInt8.random(in: .min ... .max) }
+            try query("INSERT INTO _principals (id, digest, label) VALUES (?, ?, ?)")
+                .run(.integer(id), .blob(digest), .string(Store.label(ofPrincipal: digest)))
+        }
     }
 }

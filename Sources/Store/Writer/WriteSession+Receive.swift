@@ -22,6 +22,8 @@ extension WriteSession {
             sequence: numbers.sequence,
             warnings: preparation.warnings
         )
+        // Forgotten while it was on its way.
+        guard let label else { return receipt }
         let verdict = barriers.verdict(
             on: document,
             handedOverAt: handover,
@@ -35,13 +37,12 @@ extension WriteSession {
         if verdict == .dropped { return receipt }
 
         receipt.sequence = nextSequence()
-        let scope = try names.scope(
+        let scope = try self.scope(
             .init(
                 upstream: key.upstream,
                 principal: key.principal,
                 context: ObjectContext(key: key.context, selectedBy: document.selectedBy).text
-            ),
-            in: database
+            )
         )
         let digest = hasher.digest(key)
         let predecessors = try documents(of: key, under: digest, variant: document.variant)
@@ -106,6 +107,8 @@ extension WriteSession {
         )
         // Before the commit: a look-up must not miss a document that is there.
         presence.insert([digest.low])
+        outcome.inserted.append(digest)
+        outcome.vanished.remove(digest)
         return receipt
     }
 

@@ -17,6 +17,7 @@ final class WriteSession {
         var observation: Int64
         var suspect: Int64
         var principal: Int64
+        var scope: Int64
         var sequence: Int64
     }
 
@@ -24,6 +25,10 @@ final class WriteSession {
     struct Outcome {
         var changed: [ObjectID] = []
         var removed: [Digest128] = []
+        /// Keys of documents that went and were not replaced, whether or not anybody is told.
+        var vanished: Set<Digest128> = []
+        /// Keys of documents that came.
+        var inserted: [Digest128] = []
         /// Members that no longer move between two routes, by upstream.
         var separations: [(upstream: String, separation: Separations.Separation)] = []
         /// Whether anything at all is known otherwise than before, objects that are new included.
@@ -84,23 +89,16 @@ final class WriteSession {
     /// In the order they were met: new ones are in the order of their ids, which is how the file likes them.
     var recordOrder: [ObjectRecord] = []
     var observations: [Int64: ObservationRecord] = [:]
-    /// Whether the highest number of an object is no longer to be read off the objects there are.
+    /// Set when objects were removed: the highest number among those there are need not be the highest ever given.
     var hasRemovedObjects = false
 
-    init(
-        database: Database,
-        hasher: KeyHasher,
-        clock: StoreClock,
-        presence: KeyPresence,
-        models: [String: UpstreamModels],
-        numbers: Numbers,
-        journal: Journal
-    ) {
+    /// A session on the writing connection of a store.
+    init(_ database: Database, of core: StoreCore, numbers: Numbers, journal: Journal) {
         self.database = database
-        self.hasher = hasher
-        self.clock = clock
-        self.presence = presence
-        self.models = models
+        hasher = core.hasher
+        clock = core.clock
+        presence = core.presence
+        models = core.models
         self.numbers = numbers
         self.journal = journal
         names = NameTable()
@@ -109,6 +107,13 @@ final class WriteSession {
     /// A statement of the writing connection, prepared once; its text has to be a literal.
     func query(_ sql: StaticString) throws -> Query {
         try queries.query(sql, in: database)
+    }
+
+    /// The number of a scope, made if there is none.
+    func scope(_ scope: NameTable.Scope) throws -> Int64 {
+        let id = try names.scope(scope, orNew: numbers.scope + 1, in: database)
+        numbers.scope = max(numbers.scope, id)
+        return id
     }
 
     /// The commit sequence for the next change.
@@ -160,11 +165,17 @@ final class WriteSession {
         observations.removeAll(keepingCapacity: true)
     }
 
+    /// Takes keys that no document has any more out of memory; where the file cannot be read they stay, which costs a look.
+    func forgetAbsent(_ keys: some Sequence<Digest128>) {
+        for key in keys where (try? hasDocuments(under: key)) == false { presence.remove([key.low]) }
+    }
+
     /// Forgets a batch that was rolled back; names it introduced are gone with it.
     private func discard() {
         for (upstream, separation) in outcome.separations {
             models[upstream]?.composer.separations.remove(separation)
         }
+        forgetAbsent(outcome.inserted)
         records.removeAll()
         recordOrder.removeAll()
         recordIDs.removeAll()

@@ -4,8 +4,9 @@ import GRDB
 /// The one who writes: a thread of its own, batches, the bound on the file.
 ///
 /// A batch is whatever came in within the delay, in the order it came, as far as
-/// it can be done in `span`; what is express goes first, and by itself. It is one transaction: stored as a whole, or failed as a whole with every caller
-/// told. What does not fit is tried again after eviction, each by itself.
+/// it can be done in `span`; what is express goes first, and by itself. It is one transaction, stored as a whole or not at
+/// all. Where it fails, each is tried again by itself, after an eviction if there was no room; where nothing can be written
+/// at all, because another process keeps the file locked, all fail.
 final class Writer {
     /// How long one transaction is worked on: for as long, what is urgent has to wait.
     private static let span: Duration = .milliseconds(25)
@@ -24,15 +25,7 @@ final class Writer {
     static func start(_ core: StoreCore, numbers: WriteSession.Numbers, journal: Journal) {
         let thread = Thread {
             core.pool.writeWithoutTransaction { database in
-                let session = WriteSession(
-                    database: database,
-                    hasher: core.hasher,
-                    clock: core.clock,
-                    presence: core.presence,
-                    models: core.models,
-                    numbers: numbers,
-                    journal: journal
-                )
+                let session = WriteSession(database, of: core, numbers: numbers, journal: journal)
                 session.isGivenUp = { core.isGivenUp }
                 Writer(core: core, session: session).run()
             }
@@ -99,16 +92,20 @@ final class Writer {
         }
         do throws(StoreError) {
             done = try attempt(batch)
-        } catch .full(let reason) {
+        } catch .full {
             keeper.evict(session, down: core.budget.low)
             // One that is too large for the room there is must not take the others with it.
-            for job in batch { retry(job, after: reason) }
+            for job in batch { retry(job) }
+        } catch .closed where core.isGivenUp {
+            // In the middle of one of those that may be left undone; none of the others fails with it.
+            let rest = withoutDispensable(batch)
+            if rest.count < batch.count { commit(rest) } else { fail(batch, .closed) }
         } catch {
-            // Given up in the middle of one of those that may be left undone.
-            if core.isGivenUp {
-                commit(withoutDispensable(batch))
-            } else {
+            if batch.count == 1 || error.isOfTheFile {
                 fail(batch, error)
+            } else {
+                // One that fails must not take those with it that were never tried.
+                for job in batch { retry(job) }
             }
         }
         keeper.committed(session)
@@ -138,7 +135,7 @@ final class Writer {
                 }
                 return completions
             }
-            try core.publish(outcome, of: session)
+            core.publish(outcome, of: session)
             core.updateStatistics {
                 $0.commits += 1
                 $0.trouble = nil
@@ -150,7 +147,7 @@ final class Writer {
         }
     }
 
-    private func retry(_ job: Job, after reason: String) {
+    private func retry(_ job: Job) {
         do throws(StoreError) {
             try attempt([job])
         } catch {

@@ -133,4 +133,8 @@ struct ChangeListeners: ChangeListener {
     func documentsRemoved(_ keys: [Digest128]) {
         for listener in all { listener.documentsRemoved(keys) }
     }
+
+    func principalsForgotten() {
+        for listener in all { listener.principalsForgotten() }
+    }
 }

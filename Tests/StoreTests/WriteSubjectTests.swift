@@ -1,0 +1,221 @@
+import Mapping
+import Store
+import TestSupport
+import Testing
+
+/// Which objects a write speaks of, and what holds for them besides what its answer tells.
+struct WriteSubjectTests {
+    private func bench(_ policy: DeletionPolicy = .remove) throws -> Bench {
+        try Bench { configuration in
+            guard let models = configuration.models["github"] else { return }
+            let declarations = models.declarations.map { model in
+                var model = model
+                model.onDelete = policy
+                return model
+            }
+            configuration.models = (try? ["github": Models(declarations)]) ?? [:]
+        }
+    }
+
+    /// A write to a user, named by the login in its path.
+    private func write(
+        _ bench: Bench,
+        user login: String,
+        effect: SettledWrite.Effect = .changed,
+        answer: String? = nil
+    ) -> SettledWrite {
+        var write = write(
+            bench,
+            "/users/\(login)",
+            BoundObject(model: "User", keys: [login]),
+            effect: effect,
+            answer: answer
+        )
+        write.observation?.rule = user
+        write.observation?.surroundings = MappingContext(bound: ["login": login])
+        return write
+    }
+
+    private func write(
+        _ bench: Bench,
+        _ path: String,
+        _ bound: BoundObject,
+        effect: SettledWrite.Effect = .changed,
+        answer: String? = nil
+    ) -> SettledWrite {
+        bench.time.advance(1_000_000)
+        let now = bench.store.clock.now()
+        var write = SettledWrite(
+            upstream: "github",
+            principal: Store.anonymous,
+            context: "",
+            path: path,
+            time: now,
+            effect: effect,
+            bound: bound
+        )
+        write.observation = answer.map { answer in
+            ReceivedObservation(
+                upstream: "github",
+                principal: Store.anonymous,
+                context: "",
+                body: Array(answer.utf8),
+                start: now - 1000,
+                end: now,
+                rule: issue
+            )
+        }
+        return write
+    }
+
+    private func isOutdated(_ bench: Bench, _ url: String) async throws -> Bool {
+        guard case .outdated = try await bench.document(url)?.form else { return false }
+        return true
+    }
+
+    // MARK: Names
+
+    @Test func `an object that a write has renamed is not deleted when nothing is found under its former key`()
+        async throws
+    {
+        let bench = try bench()
+        try await bench.receive("/team", #"[{"id":41,"login":"jan"}]"#, users)
+        try await bench.store.settle(write(bench, user: "jan", answer: #"{"id":41,"login":"kim"}"#))
+        bench.time.advance(1_000_000)
+        try await bench.store.note(
+            ObservedAbsence(
+                key: bench.key("/users/jan"),
+                bound: BoundObject(model: "User", keys: ["jan"]),
+                start: bench.store.clock.now()
+            )
+        )
+        #expect(try await bench.body("/team") == #"[{"id":41,"login":"kim"}]"#)
+        try await bench.store.settle(write(bench, user: "jan", effect: .deleted))
+        #expect(try await bench.body("/team") == #"[{"id":41,"login":"kim"}]"#)
+        #expect(try await bench.document("/team")?.form == .composed)
+        await bench.store.close()
+    }
+
+    @Test func `a key that only a path gave is no longer the object's once a write's answer shows another`()
+        async throws
+    {
+        let bench = try bench()
+        var detail = bench.answer("/users/jan", #"{"id":41,"admin":true}"#, user)
+        detail.surroundings = MappingContext(bound: ["login": "jan"])
+        _ = try await bench.store.receive(detail)
+        try await bench.receive("/team", #"[{"id":41,"admin":true}]"#, users)
+        try await bench.store.settle(write(bench, user: "jan", answer: #"{"id":41,"login":"kim","admin":true}"#))
+        try await bench.store.settle(write(bench, user: "jan", effect: .absent))
+        #expect(try await bench.body("/team") == #"[{"id":41,"admin":true}]"#)
+        await bench.store.close()
+    }
+
+    @Test func `a key that a write's path gives is the object's where the answer shows none`() async throws {
+        let bench = try bench()
+        try await bench.receive("/team", #"[{"id":41,"admin":true}]"#, users)
+        try await bench.store.settle(write(bench, user: "jan", answer: #"{"id":41,"admin":false}"#))
+        try await bench.store.settle(write(bench, user: "jan", effect: .deleted))
+        #expect(try await bench.body("/team") == "[]")
+        await bench.store.close()
+    }
+
+    @Test func `what is deleted by a key is deleted also where a document of the path shows it`() async throws {
+        let bench = try bench()
+        // The order of a dictionary would make one of two of it.
+        for id in 1...16 {
+            try await bench.receive("/team", #"[{"id":\#(id),"login":"u\#(id)"}]"#, users)
+            try await bench.receive("/users/u\(id)", #"{"id":\#(id),"login":"u\#(id)"}"#, user)
+            try await bench.store.settle(write(bench, user: "u\(id)", effect: .deleted))
+            #expect(try await bench.body("/team") == "[]")
+            // Nor does a list that lags behind bring it back, whatever else is known of it.
+            try await bench.receive("/lagging", #"[{"id":\#(id),"login":"v\#(id)"}]"#, users)
+            #expect(try await bench.body("/lagging") == "[]")
+        }
+        await bench.store.close()
+    }
+
+    @Test func `a deletion by a key says nothing of another object that a document of the path once showed`()
+        async throws
+    {
+        let bench = try bench()
+        try await bench.receive("/users/jan", #"{"id":41,"login":"jan"}"#, user)
+        try await bench.receive("/team", #"[{"id":41,"login":"kim"}]"#, users, kind: .detail)
+        try await bench.receive("/others", #"[{"id":42,"login":"jan"}]"#, users)
+        try await bench.store.settle(write(bench, user: "jan", effect: .deleted))
+        #expect(try await bench.body("/others") == "[]")
+        // Not gone, but to be asked for.
+        #expect(try await isOutdated(bench, "/team"))
+        await bench.store.close()
+    }
+
+    // MARK: Contradictions
+
+    @Test(
+        arguments: [
+            #"{"id":1,"title":"middle","title":"new"}"#,
+            #"{"id":1,"title":"middle","title":"new","number":2}"#,
+            #"{"id":1,"title":"new","number":2,"user":{"id":7,"labels":[]},"title":"new"}"#,
+        ]
+    )
+    func `a member that a write's answer shows twice is asked for`(answer: String) async throws {
+        let bench = try bench()
+        let slow = bench.answer("/slow", #"[{"id":1,"title":"old"}]"#, issues)
+        try await bench.receive("/issues", #"[{"id":1,"title":"old"}]"#, issues)
+        try await bench.store.settle(
+            write(bench, "/issues/1", BoundObject(model: "Issue", identity: "1"), answer: answer)
+        )
+        #expect(try await isOutdated(bench, "/issues"))
+        #expect(try await bench.store.receive(slow).isDirty)
+        #expect(try await isOutdated(bench, "/slow"))
+        let fresh = #"[{"id":1,"title":"new"}]"#
+        #expect(try await !bench.receive("/issues", fresh, issues).isDirty)
+        #expect(try await bench.body("/issues") == fresh)
+        #expect(try await bench.document("/issues")?.form == .asReceived)
+        await bench.store.close()
+    }
+
+    @Test func `a member on which places of a write's answer disagree is asked for, and what else it tells is known`()
+        async throws
+    {
+        let models = try Models([
+            ModelDeclaration(
+                name: "Issue",
+                identity: ["id"],
+                properties: [
+                    PropertyDeclaration(name: "title", from: "title"),
+                    PropertyDeclaration(name: "number", from: "number"),
+                    PropertyDeclaration(name: "parent", from: "parent", relation: .one("Issue")),
+                ]
+            )
+        ])
+        let bench = try Bench { $0.models = ["github": models] }
+        // As the answer shows it in one of the places, so that nothing else tells them apart.
+        try await bench.receive("/issues", #"[{"id":1,"title":"other"}]"#, issues)
+        try await bench.store.settle(
+            write(
+                bench,
+                "/issues/1",
+                BoundObject(model: "Issue", identity: "1"),
+                answer: #"{"id":1,"title":"new","number":2,"parent":{"id":1,"title":"other"}}"#
+            )
+        )
+        #expect(try await isOutdated(bench, "/issues"))
+        let row = try await bench.store.objects(ObjectQuery(model: "Issue", identity: "1")).rows.first
+        #expect(row.map { String(decoding: $0.json, as: UTF8.self).contains(#""number":2"#) } == true)
+        await bench.store.close()
+    }
+
+    @Test func `what a POST creates is known as absent no longer, though its answer contradicts itself`() async throws {
+        let bench = try bench()
+        try await bench.receive("/issues/1", "not found")
+        var creation = write(
+            bench,
+            "/issues",
+            BoundObject(model: "Issue", identity: "1"),
+            answer: #"{"id":1,"title":"a","title":"b"}"#
+        )
+        (creation.bound, creation.isCreation) = (nil, true)
+        #expect(try await bench.store.settle(creation).removed == ["/issues/1"])
+        await bench.store.close()
+    }
+}
