@@ -239,9 +239,14 @@ struct Knowledge {
     }
 
     /// Whether an answer that is newer than one of that moment shows a member.
-    func isKnown(_ member: String, of ref: Ref, since moment: Moment) -> Bool {
+    ///
+    /// - Parameter leniently: whether only what is itself overridden by nobody counts, as for `newest`.
+    func isKnown(_ member: String, of ref: Ref, since moment: Moment, leniently: Bool) -> Bool {
         let own = Observation(answer: 0, moment: moment, members: [:], modified: nil)
-        return (observations[ref] ?? []).contains { $0.members[member] != nil && overrides($0, own) }
+        let told = (observations[ref] ?? []).filter { $0.members[member] != nil }
+        return told.contains { one in
+            overrides(one, own) && !(leniently && told.contains { overrides($0, one) })
+        }
     }
 
     /// What is known of a member: what all say whom nobody overrides.

@@ -19,7 +19,9 @@ struct NewestValues: ValueSource {
         else { return [own.spelling] }
         if case .disputed = newest(member, of: ref) { return spellings.union([own.spelling]).sorted() }
         // Only what is newer says more than an answer that disagrees with itself.
-        if received.isContradictory(member, of: ref), !knowledge.isKnown(member, of: ref, since: moment) {
+        if received.isContradictory(member, of: ref),
+            !knowledge.isKnown(member, of: ref, since: moment, leniently: isLenient)
+        {
             return [own.spelling]
         }
         // What is merely spelled differently changes nothing (law 7).
