@@ -81,6 +81,9 @@ struct Knowledge {
         lag = setting.lag
     }
 
+    /// How many observations there are.
+    var count: Int { observations.values.reduce(0) { $0 + $1.count } }
+
     // MARK: Telling
 
     /// Takes in an answer, whole (law 8); one that was told before has now been seen at another moment.

@@ -18,6 +18,8 @@ extension ReferenceRun {
             state.invalidate(upTo: own ?? state.exchanges.count) { paths.contains($0.page.path) }
             return own.map { state.exchanges[$0].arrival } ?? end
         }
+        // What may have been forgotten before all this was taken in.
+        if worlds.contains(where: \.isFrail) { worlds = World.possible(worlds) }
         for index in worlds.indices {
             worlds[index].settle()
             if let told {

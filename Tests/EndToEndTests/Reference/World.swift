@@ -27,25 +27,27 @@ struct World {
 
     init(_ setting: Setting) { self.setting = setting }
 
-    /// This world, and those that differ from it in what has been taken in by now.
+    /// This world, and those that differ from it in what has been taken in and forgotten by now.
     var possible: [World] {
-        var worlds = [self]
-        while let last = worlds.last, !last.untold.isEmpty {
-            var next = last
-            next.takeNext()
-            worlds.append(next)
+        var all: [World] = []
+        var current = [self]
+        while true {
+            current = current.flatMap { [$0] + $0.withoutFrailMarks }
+            all += current
+            guard !untold.isEmpty, current.allSatisfy({ !$0.untold.isEmpty }) else { return all }
+            for index in current.indices { current[index].takeNext() }
         }
-        return worlds
     }
 
     /// All that these may have become, each once: one line, with as much taken in, is one world.
     static func possible(_ worlds: [World]) -> [World] {
         var seen: Set<Account> = []
-        return worlds.flatMap(\.possible).flatMap { [$0] + $0.withoutFrailMarks }.filter { world in
+        return worlds.flatMap(\.possible).filter { world in
             let account = Account(
                 line: world.line,
                 untold: world.untold.count,
-                marks: world.knowledge.mapValues(\.marks).filter { !$0.value.isEmpty }
+                marks: world.knowledge.mapValues(\.marks).filter { !$0.value.isEmpty },
+                observations: world.knowledge.values.reduce(0) { $0 + $1.count }
             )
             return seen.insert(account).inserted
         }
@@ -56,6 +58,8 @@ struct World {
         let line: Int
         let untold: Int
         let marks: [Scope: [Ref: Mark]]
+        /// How many, which depends on when a mark was forgotten.
+        let observations: Int
     }
 
     // MARK: Marks
@@ -81,6 +85,9 @@ struct World {
             return world
         }
     }
+
+    /// Whether something is known from before the process ended that may be forgotten at any time.
+    var isFrail: Bool { knowledge.values.contains { !$0.frail.isEmpty } }
 
     /// What this also may be since the process ended, if that is something else.
     private var withoutFrailMarks: [World] {
