@@ -153,6 +153,15 @@ struct Knowledge {
     /// The process has ended.
     mutating func weakenMarks() { frail = Set(marks.keys) }
 
+    /// Whether something newer is known than a mark from before the process ended.
+    var mayForget: Bool {
+        frail.contains { ref in
+            marks[ref].map { mark in
+                (observations[ref] ?? []).contains { mark.isOverridden(by: $0.moment, lag: lag) }
+            } ?? false
+        }
+    }
+
     /// What it also may be once something newer is known than a mark from before the process ended, and no document from
     /// before that needs it: it is gone, and what comes later is not held against it.
     mutating func forgetFrailMarks(unlessNeededBy documents: [Document]) {

@@ -91,12 +91,14 @@ struct World {
 
     /// What this also may be since the process ended, if that is something else.
     private var withoutFrailMarks: [World] {
+        let concerned = knowledge.filter { $0.value.mayForget }
+        guard !concerned.isEmpty else { return [] }
         var forgotten = self
-        for (scope, known) in knowledge where !known.frail.isEmpty {
+        for scope in concerned.keys {
             let documents = [documents, onDisk].flatMap { $0.filter { $0.key.scope == scope }.values }
             forgotten.knowledge[scope]?.forgetFrailMarks(unlessNeededBy: documents.flatMap(\.candidates))
         }
-        let isOther = knowledge.contains { $0.value.marks != forgotten.knowledge[$0.key]?.marks }
+        let isOther = concerned.contains { $0.value.marks != forgotten.knowledge[$0.key]?.marks }
         return isOther ? [forgotten] : []
     }
 
