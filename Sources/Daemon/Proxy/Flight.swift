@@ -142,6 +142,8 @@ final class Flight: TransferDelegate {
         isHeldBack = true
         flights.note(absence) { [self] in
             isHeldBack = false
+            // All of it may be with its clients before the transfer is over; who asks then asks anew.
+            flights.retire(self)
             proceed(with: head)
             if let ending { completed(ending) } else { transfer?.resume() }
         }
