@@ -79,6 +79,14 @@ import Testing
         #expect(origin.count() == 1)
     }
 
+    @Test func `who asks again when an absence is out asks anew`() throws {
+        let origin = try Origin { _ in .json("{}", Fresh.never, status: 404) }
+        let larder = try Larder(config: Configs.blog(origin))
+        // The object is noted as gone before the answer goes on, and the rest of it comes at once.
+        for _ in 0..<100 { #expect(try larder.get("/users/1").status == 404) }
+        #expect(origin.count() == 100)
+    }
+
     @Test func `a leader that leaves hands over to those who follow`() throws {
         let origin = try Origin { _ in .json("{}") }
         let larder = try Larder.patient(origin)
