@@ -23,7 +23,9 @@ final class ManualTime: Sendable {
 }
 
 /// The models most tests work with: issues that show users and labels.
-func exampleModels() throws -> [String: Models] {
+///
+/// - Parameter policy: what becomes of answers that show one that is deleted.
+func exampleModels(onDelete policy: DeletionPolicy = .stale) throws -> [String: Models] {
     let user = ModelDeclaration(
         name: "User",
         identity: ["id"],
@@ -46,7 +48,12 @@ func exampleModels() throws -> [String: Models] {
         ],
         local: ["score"]
     )
-    return ["github": try Models([user, label, issue])]
+    let declarations = [user, label, issue].map { model in
+        var model = model
+        model.onDelete = policy
+        return model
+    }
+    return ["github": try Models(declarations)]
 }
 
 /// A store with what a test needs around it.
@@ -60,6 +67,7 @@ struct Bench {
         folder: TemporaryFolder = TemporaryFolder(),
         time: ManualTime = ManualTime(),
         maximumFileBytes: Int64 = 64 << 20,
+        onDelete policy: DeletionPolicy = .stale,
         _ change: (inout StoreConfiguration) -> Void = { _ in }
     ) throws {
         self.folder = folder
@@ -68,7 +76,7 @@ struct Bench {
             path: folder.file(),
             maximumFileBytes: maximumFileBytes,
             batchDelay: .milliseconds(1),
-            models: try exampleModels(),
+            models: try exampleModels(onDelete: policy),
             time: time.source
         )
         change(&configuration)

@@ -12,15 +12,7 @@ struct WriteMarkTests {
         folder: TemporaryFolder = TemporaryFolder(),
         time: ManualTime = ManualTime()
     ) throws -> Bench {
-        try Bench(folder: folder, time: time) { configuration in
-            guard let models = configuration.models["github"] else { return }
-            let declarations = models.declarations.map { model in
-                var model = model
-                model.onDelete = policy
-                return model
-            }
-            configuration.models = (try? ["github": Models(declarations)]) ?? [:]
-        }
+        try Bench(folder: folder, time: time, onDelete: policy)
     }
 
     /// A write that ends a second from now.

@@ -5,17 +5,7 @@ import Testing
 
 /// Which objects a write speaks of, and what holds for them besides what its answer tells.
 struct WriteSubjectTests {
-    private func bench(_ policy: DeletionPolicy = .remove) throws -> Bench {
-        try Bench { configuration in
-            guard let models = configuration.models["github"] else { return }
-            let declarations = models.declarations.map { model in
-                var model = model
-                model.onDelete = policy
-                return model
-            }
-            configuration.models = (try? ["github": Models(declarations)]) ?? [:]
-        }
-    }
+    private func bench() throws -> Bench { try Bench(onDelete: .remove) }
 
     /// A write to a user, named by the login in its path.
     private func write(
