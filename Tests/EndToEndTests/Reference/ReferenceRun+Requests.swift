@@ -61,7 +61,11 @@ extension ReferenceRun {
         while rest > 0 {
             if request.client.socket.isReadable(within: 1) { return true }
             let hasArrived = hasArrived(request.ask)
-            if hasArrived, request.ask.plan.isHeld { return false }
+            if hasArrived, request.ask.plan.isHeld {
+                // What is asked for behind a stale answer may arrive before that answer does.
+                let mayBeStale = !request.ask.isForced && worlds.contains { $0.isServedStale(request.ask.key) }
+                return mayBeStale && request.client.socket.isReadable(within: 200)
+            }
             // Asked for itself: nothing keeps its answer back.
             if !hasArrived { rest -= 1 }
         }
