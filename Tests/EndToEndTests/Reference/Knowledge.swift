@@ -52,8 +52,8 @@ enum Mark: Hashable, Sendable {
 }
 
 /// Everything that was told of the objects of one scope.
-struct Knowledge {
-    struct Observation {
+struct Knowledge: Hashable {
+    struct Observation: Hashable {
         let answer: Int
         var moment: Moment
         let members: [String: Shown]
@@ -61,6 +61,16 @@ struct Knowledge {
         let modified: Datum?
         /// These and what is not declared.
         var all: [String: Shown] = [:]
+
+        // What it shows follows from which answer it is.
+        static func == (left: Observation, right: Observation) -> Bool {
+            left.answer == right.answer && left.moment == right.moment
+        }
+
+        func hash(into hasher: inout Hasher) {
+            hasher.combine(answer)
+            hasher.combine(moment)
+        }
     }
 
     let setting: Setting
@@ -83,6 +93,11 @@ struct Knowledge {
 
     /// How many observations there are.
     var count: Int { observations.values.reduce(0) { $0 + $1.count } }
+
+    func hash(into hasher: inout Hasher) {
+        hasher.combine(count)
+        hasher.combine(marks)
+    }
 
     // MARK: Telling
 

@@ -44,6 +44,12 @@ final class Received: Sendable {
     }
 }
 
+extension Received: Hashable {
+    static func == (left: Received, right: Received) -> Bool { left === right }
+
+    func hash(into hasher: inout Hasher) { hasher.combine(number) }
+}
+
 extension Received {
     /// What it tells of each object.
     var told: [Ref: [String: Shown]] {
@@ -73,7 +79,7 @@ struct Key: Hashable, Sendable, CustomStringConvertible {
 }
 
 /// A stored answer and what has become of it.
-struct Document {
+struct Document: Hashable {
     let received: Received
     var isFresh: Bool
     var isServedStale: Bool

@@ -88,8 +88,6 @@ extension ReferenceRun {
             renewed.renew(exchange.key, at: moment, by: received)
             // What has not been taken in yet may have shown it to be of another time.
             guard world.untold.isEmpty else {
-                lines += 1
-                renewed.line = lines
                 return [world, renewed]
             }
             return [world.isClean(document) ? renewed : world]
@@ -108,8 +106,6 @@ extension ReferenceRun {
             else { return [world] }
             var renewed = world
             renewed.renew(exchange.key, at: moment, by: received)
-            lines += 1
-            renewed.line = lines
             return [world, renewed]
         }
     }
@@ -128,8 +124,6 @@ extension ReferenceRun {
         if case .perhaps = exchange.invalidation {
             worlds = worlds.flatMap { world in
                 var other = world
-                lines += 1
-                other.line = lines
                 other.ignored.insert(exchange.step)
                 return [world, other]
             }

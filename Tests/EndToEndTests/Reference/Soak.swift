@@ -78,10 +78,11 @@ extension ReferenceRun.Figures: CustomStringConvertible {
         left.excused += right.excused
         left.followed += right.followed
         left.needless += right.needless
+        left.forgotten += right.forgotten
     }
 
     var description: String {
         "\(answers) answers, \(hits) hits, \(composed) composed, \(revalidated) revalidated, \(collapsed) collapsed, "
-            + "\(followed) followed, \(needless) needless misses, \(excused) excused"
+            + "\(followed) followed, \(needless) needless misses, \(forgotten) times forgotten, \(excused) excused"
     }
 }

@@ -1,7 +1,7 @@
 /// Something told that Larder may not have taken in yet.
 ///
 /// An answer is passed on before its objects are stored; they are stored in the order in which the answers ended.
-enum Telling {
+enum Telling: Hashable {
     case answer(Received, Moment, isDocument: Bool, overlaps: Bool = false)
     /// A 304: the document is as it was.
     case renewal(Key, Moment, by: Received)
@@ -10,7 +10,7 @@ enum Telling {
 /// One account of what Larder knows.
 ///
 /// Where the laws leave open what it knows, there are several.
-struct World {
+struct World: Hashable {
     /// What it answers from.
     var documents: [Key: Document] = [:]
     /// What is left of that after a crash.
@@ -18,8 +18,6 @@ struct World {
     var knowledge: [Scope: Knowledge] = [:]
     var untold: [Telling] = []
 
-    /// Which of the accounts that crashes have left it is.
-    var line = 0
     /// The steps whose exchanges a write or a clean has invalidated in it, but not in others.
     var ignored: Set<Int> = []
 
@@ -39,27 +37,20 @@ struct World {
         }
     }
 
-    /// All that these may have become, each once: one line, with as much taken in, is one world.
+    /// All that these may have become, each once.
     static func possible(_ worlds: [World]) -> [World] {
-        var seen: Set<Account> = []
-        return worlds.flatMap(\.possible).filter { world in
-            let account = Account(
-                line: world.line,
-                untold: world.untold.count,
-                marks: world.knowledge.mapValues(\.marks).filter { !$0.value.isEmpty },
-                observations: world.knowledge.values.reduce(0) { $0 + $1.count }
-            )
-            return seen.insert(account).inserted
-        }
+        let all = worlds.flatMap(\.possible)
+        guard all.count > 1 else { return all }
+        var seen: Set<World> = []
+        return all.filter { seen.insert($0).inserted }
     }
 
-    /// What tells worlds apart.
-    private struct Account: Hashable {
-        let line: Int
-        let untold: Int
-        let marks: [Scope: [Ref: Mark]]
-        /// How many, which depends on when a mark was forgotten.
-        let observations: Int
+    /// Of what tells worlds apart, what is quickly looked at.
+    func hash(into hasher: inout Hasher) {
+        hasher.combine(untold.count)
+        hasher.combine(ignored)
+        hasher.combine(knowledge.values.reduce(0) { $0 + $1.count })
+        hasher.combine(knowledge.mapValues(\.marks).filter { !$0.value.isEmpty })
     }
 
     // MARK: Marks
