@@ -234,7 +234,6 @@ func asked<Value: Sendable>(
     do {
         return try await question()
     } catch {
-        let isPassing = error == .closed || error == .queueFull
-        throw Problem(isPassing ? 503 : 500, error.description)
+        throw Problem(error == .closed ? 503 : 500, error.description)
     }
 }

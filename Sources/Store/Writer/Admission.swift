@@ -19,16 +19,6 @@ final class Admission: Sendable {
 
     var queued: Int { state.withLock(\.count) }
 
-    /// Takes room if there is some.
-    func enter(bytes: Int) -> Bool {
-        state.withLock { state in
-            guard state.waiters.isEmpty, hasRoom(for: bytes, in: state) else { return false }
-            state.count += 1
-            state.bytes += bytes
-            return true
-        }
-    }
-
     /// Takes room as soon as there is some, first come first served; calls back then, at once if there is room now.
     func enter(bytes: Int, admit: @escaping @Sendable () -> Void) {
         let isAdmitted = state.withLock { state in

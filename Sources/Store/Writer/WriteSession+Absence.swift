@@ -17,7 +17,7 @@ extension WriteSession {
             // Of the first answers of a scope some may be on their way; that none has arrived yet makes no difference to them.
             owner = try newOwnership(upstream: key.upstream, principal: key.principal, context: key.context)
         }
-        let path = key.url.prefix { $0 != "?" }
+        let path = key.url.beforeQuery
         try mark(
             object,
             of: key.upstream,

@@ -41,17 +41,22 @@ extension WriteSession {
             .first(.integer(Int64(bitPattern: digest.low))) { _ in true } ?? false
     }
 
+    /// Writes the rows of an answer that has been taken in.
+    ///
+    /// - Parameter verified: the commit sequence at which it showed the newest; 0: it does not.
     func insert(
         _ document: ReceivedDocument,
         _ preparation: Preparation,
         _ intake: Intake,
-        id: DocumentID,
         digest: Digest128,
         place: Int64,
         scope: Int64,
         observation: Int64,
         verified: Int64
-    ) throws {
+    ) throws -> DocumentID {
+        numbers.document += 1
+        let id = numbers.document
+        try use(observation, by: 1)
         try query("INSERT INTO _documents VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)").run(
             .integer(id),
             .integer(Int64(bitPattern: digest.low)),
@@ -76,6 +81,11 @@ extension WriteSession {
             keyed.isEmpty ? .null : .blob(StoredBody.encode(keyed))
         )
         try query("INSERT INTO _used VALUES (?, ?)").run(.integer(id), .integer(seconds))
+        // Before the commit: a look-up must not miss a document that is there.
+        presence.insert([digest.low])
+        outcome.inserted.append(digest)
+        outcome.vanished.remove(digest)
+        return id
     }
 
     /// Deletes a document and what only it needed; tells nobody.

@@ -61,7 +61,7 @@ extension WriteSession {
         )
         let intake = try take(
             preparation,
-            from: MarkSource(method: "GET", path: String(key.url.prefix { $0 != "?" })),
+            from: MarkSource(method: "GET", path: String(key.url.beforeQuery)),
             scope: scope,
             upstream: key.upstream,
             observation: observation,
@@ -76,39 +76,24 @@ extension WriteSession {
             try note(source: "GET \(key.url)", of: observation.sequence)
         }
         if isOvertaken { return receipt }
-        if preparation.isSecret {
-            // What it takes the place of goes; memory, which keeps the answer itself, is told nothing.
-            for predecessor in predecessors { try delete(predecessor.id) }
-            receipt.isSecret = true
-            receipt.isDirty =
-                try !intake.isAllThereIs
-                && isDirty(preparation, observation, scope: scope, upstream: key.upstream)
-            return receipt
-        }
-
         // Pinned first and unpinned then: a version that both show is never gone in between.
         for predecessor in predecessors { try delete(predecessor.id) }
-        if predecessors.isEmpty { try displaceVariants(of: key, under: digest) }
         receipt.isDirty =
             try !intake.isAllThereIs && isDirty(preparation, observation, scope: scope, upstream: key.upstream)
-        numbers.document += 1
-        receipt.document = numbers.document
-        try use(observation.sequence, by: 1)
-        try insert(
+        receipt.isSecret = preparation.isSecret
+        // Memory alone keeps such an answer, and is not told that its predecessor went.
+        if preparation.isSecret { return receipt }
+        if predecessors.isEmpty { try displaceVariants(of: key, under: digest) }
+        receipt.document = try insert(
             document,
             preparation,
             intake,
-            id: numbers.document,
             digest: digest,
             place: place,
             scope: scope,
             observation: observation.sequence,
             verified: receipt.isDirty ? 0 : receipt.sequence
         )
-        // Before the commit: a look-up must not miss a document that is there.
-        presence.insert([digest.low])
-        outcome.inserted.append(digest)
-        outcome.vanished.remove(digest)
         return receipt
     }
 

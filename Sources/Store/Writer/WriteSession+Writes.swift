@@ -60,7 +60,7 @@ extension WriteSession {
         try note(source: "\(observed.method) \(observed.url)", of: observation.sequence)
         let intake = try take(
             preparation,
-            from: MarkSource(method: observed.method, path: String(observed.url.prefix { $0 != "?" })),
+            from: MarkSource(method: observed.method, path: String(observed.url.beforeQuery)),
             scope: scope,
             upstream: observed.upstream,
             observation: observation,

@@ -78,7 +78,7 @@ final class ReferenceRun {
         try takeRefreshes()
         tick()
         // Too many accounts of what there is would make anything allowed, and take for ever to look through.
-        if worlds.count > 100 {
+        if worlds.count > 64 {
             try clean()
             figures.forgotten += 1
         }

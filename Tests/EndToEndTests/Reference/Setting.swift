@@ -48,10 +48,13 @@ struct Setting: Hashable, Sendable, CustomStringConvertible {
     }
 
     /// The config file.
+    ///
+    /// The upstream has long to answer: while an answer is held, what is told meanwhile has to be looked through.
     func config(_ origin: Origin) -> String {
         """
         store: { maximum_size: \(disk) }
         memory: { maximum_size: \(memory) }
+        timeouts: { first_byte: 10m, idle: 10m }
         upstreams:
           tracker:
             url: \(origin.url)
