@@ -116,6 +116,36 @@ import Testing
         #expect(try list.value().text == #"[{"id":1,"login":"ada","name":"new"}]"#)
     }
 
+    @Test(arguments: ["64MiB", "0"])
+    func `a 304 that comes before what was told earlier is taken in does not count once it is`(memory: String) throws {
+        let gate = Gate()
+        let origin = try Origin { request in
+            if request.path == "/users/1" { return .json(#"{"id":1,"login":"ada","name":"new"}"#, Fresh.hour) }
+            if request["If-None-Match"] != nil { return Answer.notModified(Fresh.tagged("l")).after(gate) }
+            let name = request.number == 0 ? "old" : "new"
+            return .json(#"[{"id":1,"login":"ada","name":"\#(name)"}]"#, Fresh.tagged("l", 0))
+        }
+        let larder = try Larder(
+            config: "memory: { maximum_size: \(memory) }\n" + Configs.blog(origin, top: [Self.brief])
+        )
+        _ = try larder.get("/users")
+        #expect(try larder.waitForDocuments(1))
+        let list = Background { try larder.get("/users", ["Cache-Control": "no-cache"]) }
+        origin.waitForRequests(2)
+        let lock = try CommitLock(larder)
+        #expect(try larder.get("/users/1").text.contains("new"))
+        gate.open()
+        #expect(try list.value().cacheStatus.contains("fwd-status=304"))
+        #expect(lock.isHeld)
+        lock.release()
+        #expect(try larder.waitForDocuments(2))
+        _ = try larder.request("POST", "/notes", body: "{}")
+        // It would be good for an hour, if the 304 had counted.
+        let next = try larder.get("/users")
+        #expect(!next.isHit && next.text.contains("new"))
+        #expect(origin.requests.last?["If-None-Match"] == nil)
+    }
+
     @Test func `a list asked for before a write, and arriving after it, does not hide it`() throws {
         let gate = Gate()
         // So many that they are still being taken apart when the next request comes.

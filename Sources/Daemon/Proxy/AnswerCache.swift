@@ -19,6 +19,8 @@ final class AnswerCache: Sendable {
         /// In the form of `StoredHead`.
         var head: [UInt8]
         var policy: AnswerPolicy
+        /// When it was asked about, on the store's clock.
+        var sent: Int64
     }
 
     /// Documents whose fields were renewed, of which a reader of the store may still find the old ones.
@@ -152,7 +154,7 @@ final class AnswerCache: Sendable {
         // Dirty in the meantime: so is its successor.
         if !isStillClean(stored) { ready.residence.isDirty.store(true, ordering: .relaxed) }
         let (head, policy) = (StoredHead.encode(ready.upstream.storable(ready.answer.fields)), ready.answer.policy)
-        renewed.withLock { $0.insert(Renewal(head: head, policy: policy), of: document) }
+        renewed.withLock { $0.insert(Renewal(head: head, policy: policy, sent: sent), of: document) }
         let digest = ready.residence.digest
         let isResident = memory.answers(at: digest)?.contains { $0.stored?.document == document } == true
         if !commits.contains(digest, besides: document), !isDropped(document),
@@ -174,8 +176,12 @@ final class AnswerCache: Sendable {
                     observedFrom: sent - age,
                     observedTo: end
                 )
-                if outcome == .dirty { ready.residence.isDirty.store(true, ordering: .relaxed) }
-                if outcome == .gone { memory.remove(ready, at: digest) }
+                if outcome != .renewed {
+                    // What had come before the 304 made it dirty, and was committed after it: the 304 does not count.
+                    renewed.withLock { $0.remove(document) { $0.sent == sent } }
+                    ready.residence.isDirty.store(true, ordering: .relaxed)
+                    memory.remove(ready, at: digest)
+                }
                 watch.documentChanged(digest)
             } catch {
                 log.error("a renewal could not be stored", metadata: ["error": "\(error)", "url": "\(ready.key.url)"])

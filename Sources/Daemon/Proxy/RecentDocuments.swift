@@ -25,4 +25,9 @@ struct RecentDocuments<Value> {
         known[id] = (value, next)
         next = (next + 1) % Self.limit
     }
+
+    /// Forgets what was last noted of a document, if that is what is meant.
+    mutating func remove(_ id: DocumentID, where isMeant: (Value) -> Bool) {
+        if let value = self[id], isMeant(value) { known[id] = nil }
+    }
 }

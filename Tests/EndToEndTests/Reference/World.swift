@@ -112,7 +112,12 @@ struct World: Hashable {
                     .replacing(onDisk[key], overlaps: overlaps)
             }
         case .renewal(let key, let moment, let answer):
-            guard let document = onDisk[key], isClean(document) else { return }
+            guard let document = onDisk[key] else { return }
+            guard isClean(document) else {
+                // It has turned out not to count.
+                documents[key]?.rivals.append(document)
+                return
+            }
             let renewed = document.renewed(at: moment, by: answer)
             onDisk[key] = renewed
             guard document.received.hasObjects else { return }
