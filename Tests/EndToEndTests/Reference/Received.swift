@@ -110,4 +110,11 @@ struct Document: Hashable {
         document.moment.end = max(moment.end, later.end)
         return document
     }
+
+    /// One of several, any of which may be what was found to hold.
+    func perhapsRenewed(at later: Moment, by answer: Received) -> Document {
+        var document = renewed(at: later, by: answer)
+        document.isFresh = document.isFresh || isFresh
+        return document
+    }
 }

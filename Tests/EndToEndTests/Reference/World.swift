@@ -112,10 +112,12 @@ struct World: Hashable {
                     .replacing(onDisk[key], overlaps: overlaps)
             }
         case .renewal(let key, let moment, let answer):
-            guard let document = onDisk[key] else { return }
+            guard var document = onDisk[key] else { return }
+            document.rivals = document.rivals.map { isClean($0) ? $0.perhapsRenewed(at: moment, by: answer) : $0 }
             guard isClean(document) else {
+                onDisk[key] = document
                 // It has turned out not to count.
-                documents[key]?.rivals.append(document)
+                documents[key]?.rivals += document.candidates
                 return
             }
             let renewed = document.renewed(at: moment, by: answer)
@@ -138,11 +140,7 @@ struct World: Hashable {
     mutating func renew(_ key: Key, at moment: Moment, by received: Received) {
         if var document = documents[key] {
             document = document.renewed(at: moment, by: received)
-            document.rivals = document.rivals.map {
-                var rival = $0.renewed(at: moment, by: received)
-                rival.isFresh = rival.isFresh || $0.isFresh
-                return rival
-            }
+            document.rivals = document.rivals.map { $0.perhapsRenewed(at: moment, by: received) }
             documents[key] = document
         }
         untold.append(.renewal(key, moment, by: received))
