@@ -231,7 +231,9 @@ struct Knowledge: Hashable {
             let isReplaced =
                 old.moment.kind != .write && old.moment.end <= oldest
                 && all.contains { new in
-                    overrides(new, old) && (new.moment.kind != .list || old.moment.kind == .list)
+                    // What was known before a write decides nothing of what came after it.
+                    isCurrent(ref, at: new.moment) && overrides(new, old)
+                        && (new.moment.kind != .list || old.moment.kind == .list)
                         && new.moment.end <= oldest && old.members.keys.allSatisfy { new.members[$0] != nil }
                         && (old.modified == nil || new.modified != nil)
                         && all.allSatisfy { !overrides(old, $0) || overrides(new, $0) }
