@@ -177,7 +177,7 @@ final class AnswerCache: Sendable {
                     observedTo: end
                 )
                 if outcome != .renewed {
-                    // What had come before the 304 made it dirty, and was committed after it: the 304 does not count.
+                    // It was replaced, or what had come before the 304 was committed after it: the 304 does not count.
                     renewed.withLock { $0.remove(document) { $0.sent == sent } }
                     ready.residence.isDirty.store(true, ordering: .relaxed)
                     memory.remove(ready, at: digest)

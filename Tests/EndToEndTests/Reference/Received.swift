@@ -44,10 +44,8 @@ final class Received: Sendable {
     }
 }
 
-extension Received: Hashable {
+extension Received: Equatable {
     static func == (left: Received, right: Received) -> Bool { left === right }
-
-    func hash(into hasher: inout Hasher) { hasher.combine(number) }
 }
 
 extension Received {
@@ -79,7 +77,7 @@ struct Key: Hashable, Sendable, CustomStringConvertible {
 }
 
 /// A stored answer and what has become of it.
-struct Document: Hashable {
+struct Document: Equatable {
     let received: Received
     var isFresh: Bool
     var isServedStale: Bool

@@ -1,7 +1,7 @@
 /// Something told that Larder may not have taken in yet.
 ///
 /// An answer is passed on before its objects are stored; they are stored in the order in which the answers ended.
-enum Telling: Hashable {
+enum Telling: Equatable {
     case answer(Received, Moment, isDocument: Bool, overlaps: Bool = false)
     /// A 304: the document is as it was.
     case renewal(Key, Moment, by: Received)
