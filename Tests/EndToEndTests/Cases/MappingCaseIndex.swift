@@ -193,10 +193,10 @@ enum MappingCaseIndex {
         MT-50 keep   MantleWireTests.swift
         MT-51 keep   MantleWireTests.swift
         MT-52 keep   MantleWireTests.swift
-        MT-53 keep   MappingStoreTests.swift
+        MT-53 keep   MappingRelationStoreTests.swift
         MT-54 keep   MantleWireTests.swift
-        MT-55 keep   MappingStoreTests.swift
-        MT-56 keep   MappingStoreTests.swift
+        MT-55 keep   MappingModelStoreTests.swift
+        MT-56 keep   MappingModelStoreTests.swift
         MT-57 keep   MantleWireTests.swift
         MT-58 keep   MantleMappedRelationsTests.swift
         MT-59 keep   MantleMappedViewTests.swift
@@ -226,7 +226,7 @@ enum MappingCaseIndex {
         RK-14 keep   RestKitMappedViewTests.swift
         RK-15 keep   RestKitMappedViewTests.swift
         RK-16 keep   RestKitWireTests.swift
-        RK-17 own    MappingStoreTests.swift
+        RK-17 own    MappingRelationStoreTests.swift
         RK-18 keep   RestKitMappedViewTests.swift
         RK-19 keep   RestKitMappedViewTests.swift
         RK-20 keep   RestKitWireTests.swift

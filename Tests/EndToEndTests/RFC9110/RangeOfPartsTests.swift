@@ -2,16 +2,8 @@ import Foundation
 import TestSupport
 import Testing
 
-/// RFC 9110 §15.3.7, RFC 9111 §3.3 and §3.4: parts that the upstream sent, stored as what they are.
-@Suite(.scripts) struct RangeOfPartsTests {
-    private static let digits = "0123456789"
-
-    private static func ranged(_ text: String = digits, tag: String? = "\"one\"", _ fields: FieldLines = Fresh.hour)
-        throws -> Origin
-    {
-        try Origin { RangedContent(text, tag: tag, fields).answer($0) }
-    }
-
+/// RFC 9110 §15.3.7, RFC 9111 §3.3: parts that the upstream sent, stored and served as what they are.
+@Suite(.scripts) struct RangeOfPartsTests: RangeOfPartsFixtures {
     // MARK: Stored, and served
 
     @Test func `§15.3.7 a range that misses goes upstream as it is, in no coding`() throws {
@@ -117,8 +109,6 @@ import Testing
         }
     }
 
-    // MARK: Never the whole
-
     @Test func `RFC 9111 §3.3 a part is never taken for the whole`() throws {
         let origin = try Self.ranged(Self.digits, tag: nil, Fresh.never)
         let larder = try Larder(origin)
@@ -145,275 +135,6 @@ import Testing
         #expect(part.status == 206 && part.text == "12" && part.cacheStatus.contains("detail=offline"))
         // All of it came, though as a part.
         #expect(try larder.get("/x").text == Self.digits)
-    }
-
-    @Test func `§15.3.7 a part that nobody asked for is passed on, and never stored`() throws {
-        let origin = try Origin { _ in RangedContent.part(0..<4, of: Array(Self.digits.utf8), Fresh.tagged("one")) }
-        let larder = try Larder(origin)
-        for _ in 1...2 {
-            let answer = try larder.get("/x")
-            #expect(answer.status == 206 && answer.text == "0123" && !answer.cacheStatus.contains("stored"))
-        }
-        #expect(origin.count() == 2)
-        #expect(try larder.documents() == 0)
-    }
-
-    // MARK: Combined
-
-    @Test func `§15.3.7.3 parts of one strong tag make a larger one`() throws {
-        let origin = try Self.ranged()
-        let larder = try Larder(origin)
-        for range in ["bytes=0-2", "bytes=6-7", "bytes=2-5"] { _ = try larder.get("/x", ["Range": range]) }
-        let answer = try larder.get("/x", ["Range": "bytes=0-7"])
-        #expect(answer.isHit && answer.text == "01234567")
-        #expect(origin.count() == 3)
-        #expect(try larder.waitForDocuments(1))
-    }
-
-    @Test func `§15.3.7.3 parts that leave nothing out are the whole`() throws {
-        let origin = try Origin { request in
-            let fields = Fresh.hour + ["X-Range": request["Range"] ?? "none"]
-            return RangedContent(Self.digits, fields).answer(request)
-        }
-        let larder = try Larder(origin)
-        for range in ["bytes=0-3", "bytes=7-", "bytes=3-6"] { _ = try larder.get("/x", ["Range": range]) }
-        for _ in 1...2 {
-            let whole = try larder.get("/x")
-            #expect(whole.isHit && whole.status == 200 && whole.text == Self.digits)
-            #expect(whole["Content-Range"] == nil && whole["Content-Length"] == "10" && whole["ETag"] == "\"one\"")
-            #expect(whole["X-Range"] == "bytes=3-6")
-            #expect(try larder.waitForDocuments(1))
-            try larder.restart()
-        }
-        #expect(origin.count() == 3)
-    }
-
-    @Test func `RFC 9111 §3.4 of a whole only what is missing is asked for`() throws {
-        let origin = try Self.ranged()
-        let larder = try Larder(origin)
-        _ = try larder.get("/x", ["Range": "bytes=0-3"])
-        _ = try larder.get("/x", ["Range": "bytes=8-9"])
-        let whole = try larder.get("/x")
-        #expect(whole.status == 200 && whole.text == Self.digits && whole["Content-Range"] == nil)
-        #expect(whole.cacheStatus.hasPrefix("larder;fwd=partial;fwd-status=206"))
-        #expect(origin.requests[2]["Range"] == "bytes=4-7" && origin.requests[2]["If-Range"] == "\"one\"")
-        #expect(try larder.get("/x").isHit)
-        #expect(try larder.request("HEAD", "/x").isHit)
-        #expect(origin.count() == 3)
-    }
-
-    @Test func `RFC 9111 §3.4 what has changed since is fetched whole`() throws {
-        let origin = try Self.ranged()
-        let larder = try Larder(origin)
-        _ = try larder.get("/x", ["Range": "bytes=0-6"])
-        origin.behave { RangedContent("abcdefghij", tag: "\"two\"").answer($0) }
-        let whole = try larder.get("/x")
-        #expect(whole.status == 200 && whole.text == "abcdefghij")
-        #expect(try larder.get("/x", ["Range": "bytes=0-3"]).text == "abcd")
-        #expect(origin.count() == 2)
-    }
-
-    @Test(arguments: [
-        // Another tag, although If-Range should have brought the whole.
-        RangedContent.part(7..<10, of: Array("abcdefghij".utf8), Fresh.tagged("two")),
-        // No tag at all.
-        RangedContent.part(7..<10, of: Array("abcdefghij".utf8)),
-        // Another length.
-        .text("hij", Fresh.tagged("one") + ["Content-Range": "bytes 7-9/11"], status: 206),
-        // Another range.
-        .text("hi", Fresh.tagged("one") + ["Content-Range": "bytes 7-8/10"], status: 206),
-        // None, or one that is not true.
-        .text("hij", Fresh.tagged("one"), status: 206),
-        .chunked([Array("hi".utf8)], Fresh.tagged("one") + ["Content-Range": "bytes 7-9/10"], status: 206),
-        .text("hij", Fresh.tagged("one") + ["Content-Range": "bytes 7-9/10", "Content-Encoding": "gzip"], status: 206),
-        .empty(416, ["Content-Range": "bytes */5"]),
-        // A coding that nobody asked for, and more than any document may have.
-        .body(gzipStored(Array("x".utf8)), Fresh.tagged("two") + ["Content-Encoding": "gzip"]),
-        .chunked(
-            Array(repeating: [UInt8](repeating: 97, count: 64_000), count: 30),
-            Fresh.tagged("one") + ["Content-Range": "bytes 7-9/10"],
-            status: 206
-        ),
-    ])
-    func `RFC 9111 §3.4 what does not fit is not combined, and the whole is fetched`(answer: Answer) throws {
-        let origin = try Self.ranged()
-        let larder = try Larder(config: Configs.plain(origin, top: ["limits: { document: 1MiB }"]))
-        _ = try larder.get("/x", ["Range": "bytes=0-6"])
-        origin.behave { request in
-            request["Range"] != nil ? answer : RangedContent("abcdefghij", tag: "\"two\"").answer(request)
-        }
-        let whole = try larder.get("/x")
-        #expect(whole.status == 200 && whole.text == "abcdefghij")
-        #expect(try larder.get("/x").isHit)
-        #expect(origin.count() == 3)
-    }
-
-    @Test(
-        arguments: [
-            (["\"one\"", "\"two\""], 10), (["W/\"one\"", "W/\"one\""], 10), ([nil, nil], 10),
-            (["\"one\"", "\"one\""], 11),
-        ] as [([String?], Int)]
-    )
-    func `§15.3.7.3 parts of what may be two versions are not combined: the newest replaces`(
-        tags: [String?],
-        length: Int
-    ) throws {
-        let origin = try Self.ranged(Self.digits, tag: tags[0])
-        let larder = try Larder(origin)
-        _ = try larder.get("/x", ["Range": "bytes=0-3"])
-        let later = String("abcdefghijk".prefix(length))
-        origin.behave { RangedContent(later, tag: tags[1]).answer($0) }
-        #expect(try larder.get("/x", ["Range": "bytes=4-7"]).text == "efgh")
-        let latest = try larder.get("/x", ["Range": "bytes=5-6"])
-        #expect(latest.isHit && latest.text == "fg")
-        #expect(try larder.get("/x", ["Range": "bytes=0-1"]).text == "ab")
-        #expect(try larder.get("/x").text == later)
-    }
-
-    @Test func `RFC 9111 §3.4 a whole for those who wait is completed once`() throws {
-        let gate = Gate()
-        let origin = try Self.ranged()
-        let larder = try Larder(origin)
-        _ = try larder.get("/x", ["Range": "bytes=0-6"])
-        origin.behave { RangedContent(Self.digits).answer($0).after(gate) }
-        let answers = Background { try together(8) { _ in try larder.get("/x") } }
-        origin.waitForRequests(2)
-        gate.open()
-        #expect(try answers.value().allSatisfy { $0.status == 200 && $0.text == Self.digits })
-        #expect(origin.count() == 2)
-    }
-
-    @Test func `what is larger than a document may be is passed on, part or not, and not stored`() throws {
-        let body = [UInt8](repeating: 98, count: 3_000_000)
-        let origin = try Origin { RangedContent(body).answer($0) }
-        let larder = try Larder(config: Configs.plain(origin, top: ["limits: { document: 1MiB }"]))
-        for _ in 1...2 {
-            let large = try larder.get("/x", ["Range": "bytes=0-1999999"])
-            #expect(large.status == 206 && large.body.count == 2_000_000 && !large.isHit)
-        }
-        // Two that are small enough, but not together: the newest stays.
-        _ = try larder.get("/y", ["Range": "bytes=0-599999"])
-        _ = try larder.get("/y", ["Range": "bytes=600000-1199999"])
-        #expect(try larder.get("/y", ["Range": "bytes=700000-700009"]).isHit)
-        #expect(try !larder.get("/y", ["Range": "bytes=0-9"]).isHit)
-        // A whole that could not be stored is not completed.
-        let whole = try larder.get("/y")
-        #expect(whole.body.count == body.count && origin.requests.last?["Range"] == nil)
-    }
-
-    @Test func `a part of what is served otherwise than it came is not stored`() throws {
-        let body = #"{"self":"http://upstream.example/x","id":1}"#
-        let origin = try Origin { request in
-            let text = body.replacing("upstream.example", with: request["Host"] ?? "")
-            guard request["Range"] != nil else { return .json(text, Fresh.tagged("one")) }
-            return RangedContent.part(
-                0..<4,
-                of: Array(text.utf8),
-                Fresh.tagged("one") + ["Content-Type": "application/json"]
-            )
-        }
-        let larder = try Larder(config: Configs.plain(origin, upstream: ["rewrite_links: true"]))
-        for _ in 1...2 { #expect(try !larder.get("/x", ["Range": "bytes=0-3"]).isHit) }
-        let whole = try larder.get("/x")
-        #expect(whole.text.contains(larder.url))
-        let part = try larder.get("/x", ["Range": "bytes=9-", "If-Range": whole["ETag"] ?? ""])
-        #expect(part.isHit && part.status == 206 && part.body == Array(whole.body[9...]))
-    }
-
-    // MARK: Not stored
-
-    @Test func `§14.2 the whole in answer to a range is stored as the whole`() throws {
-        let origin = try Origin { _ in .text(Self.digits, Fresh.tagged("one")) }
-        let larder = try Larder(origin)
-        let first = try larder.get("/x", ["Range": "bytes=2-4"])
-        #expect(first.status == 200 && first.text == Self.digits && first.cacheStatus.contains("stored"))
-        #expect(try larder.get("/x").isHit)
-        #expect(try larder.get("/x", ["Range": "bytes=2-4"]).text == "234")
-        #expect(origin.count() == 1)
-    }
-
-    @Test(
-        arguments: [
-            // §15.3.7.2
-            .text(
-                "--b\r\nContent-Range: bytes 2-4/10\r\n\r\n234\r\n--b--\r\n",
-                Fresh.tagged("one") + ["Content-Type": "multipart/byteranges; boundary=b"],
-                status: 206
-            ),
-            // §15.5.17
-            .text("no", Fresh.hour + ["Content-Range": "bytes */10"], status: 416),
-            // A `Content-Range` that is not true, or none.
-            .text("234", Fresh.tagged("one") + ["Content-Range": "bytes 2-5/10"], status: 206),
-            .text("234", Fresh.tagged("one") + ["Content-Range": "bytes 2-4/3"], status: 206),
-            .text("234", Fresh.tagged("one") + ["Content-Range": "bytes 4-2/10"], status: 206),
-            .text("234", Fresh.tagged("one") + ["Content-Range": "bytes 2-99999999999999999999/*"], status: 206),
-            .text("234", Fresh.tagged("one") + ["Content-Range": "items 2-4/10"], status: 206),
-            .text(
-                "234",
-                Fresh.tagged("one") + ["Content-Range": "bytes 2-4/10", "content-range": "bytes 3-5/10"],
-                status: 206
-            ),
-            .text("234", Fresh.tagged("one"), status: 206),
-            .chunked([Array("23".utf8)], Fresh.tagged("one") + ["Content-Range": "bytes 2-4/10"], status: 206),
-            .chunked([Array("2345".utf8)], Fresh.tagged("one") + ["Content-Range": "bytes 2-4/10"], status: 206),
-            // The bytes of a coding are others than those of the answer.
-            .text(
-                "234",
-                Fresh.tagged("one") + ["Content-Range": "bytes 2-4/10", "Content-Encoding": "gzip"],
-                status: 206
-            ),
-            .text("0123", Fresh.tagged("one") + ["Content-Encoding": "x-unknown"]),
-            // Not cacheable.
-            .text("234", ["Cache-Control": "no-store", "Content-Range": "bytes 2-4/10"], status: 206),
-            .text("234", ["Vary": "*", "Content-Range": "bytes 2-4/10"], status: 206),
-        ] as [Answer]
-    )
-    func `§15.3.7 what is no sound part is passed on as it came, and not stored`(answer: Answer) throws {
-        let origin = try Origin { _ in answer }
-        let larder = try Larder(origin)
-        let first = try larder.get("/x", ["Range": "bytes=2-4"])
-        let second = try larder.get("/x", ["Range": "bytes=2-4"])
-        #expect(first.body == second.body && first.status == second.status)
-        #expect(first["Content-Range"] == second["Content-Range"])
-        #expect(!second.isHit)
-        #expect(origin.count() == 2)
-        #expect(try larder.documents() == 0)
-    }
-
-    @Test func `law 8: a part that breaks off is not stored`() throws {
-        let head = Answer.head(
-            206,
-            "Partial Content",
-            Fresh.tagged("one") + ["Content-Range": "bytes 2-6/10", "Content-Length": "5"]
-        )
-        let origin = try Origin { _ in .raw(head + Array("23".utf8)) }
-        let larder = try Larder(origin)
-        #expect(throws: (any Error).self) { try larder.get("/x", ["Range": "bytes=2-6"]) }
-        origin.behave { RangedContent(Self.digits).answer($0) }
-        #expect(try !larder.get("/x", ["Range": "bytes=2-3"]).isHit)
-    }
-
-    @Test func `§14.2 a range of a unit that only the upstream knows is its own affair`() throws {
-        let origin = try Origin { request in
-            .text("items", Fresh.hour + ["Content-Range": "\(request["Range"] ?? "")/9"], status: 206)
-        }
-        let larder = try Larder(origin)
-        for range in ["items=0-1", "0-24"] {
-            for _ in 1...2 { #expect(try !larder.get("/x", ["Range": range]).isHit) }
-            #expect(origin.requests.last?["Range"] == range)
-        }
-        #expect(origin.count() == 4)
-        #expect(try larder.documents() == 0)
-    }
-
-    @Test(arguments: ["bytes=4-2", "bytes=x", "bytes=" + Array(repeating: "0-0", count: 1_000).joined(separator: ",")])
-    func `§17.15 a range that is ignored is not passed on either`(range: String) throws {
-        let origin = try Self.ranged()
-        let larder = try Larder(origin)
-        let answer = try larder.get("/x", ["Range": range, "If-Range": "\"one\""])
-        #expect(answer.status == 200 && answer.text == Self.digits)
-        #expect(origin.requests[0]["Range"] == nil && origin.requests[0]["If-Range"] == nil)
-        #expect(try larder.get("/x").isHit)
     }
 
     // MARK: Whose, and until when
@@ -451,20 +172,6 @@ import Testing
         #expect(try larder.waitForDocuments(1))
         _ = try CleanTests.clean(larder, #"{"all":true}"#)
         #expect(try larder.documents() == 0)
-        #expect(try !larder.get("/x/1", ["Range": "bytes=2-4"]).isHit)
-    }
-
-    @Test func `law 10: a part that was asked for before a write is not stored after it`() throws {
-        let gate = Gate()
-        let origin = try Origin { request in
-            request.method == "GET" ? RangedContent(Self.digits).answer(request).after(gate) : .empty(204)
-        }
-        let larder = try Larder(origin)
-        let slow = Background { try larder.get("/x/1", ["Range": "bytes=0-6"]) }
-        origin.waitForRequests(1)
-        #expect(try larder.request("PUT", "/x/1", body: "new").status == 204)
-        gate.open()
-        #expect(try slow.value().text == "0123456")
         #expect(try !larder.get("/x/1", ["Range": "bytes=2-4"]).isHit)
     }
 
@@ -509,23 +216,6 @@ import Testing
         #expect(try larder.get("/x", ["Range": "bytes=5-6,1-2"]).byteRanges.count == 2)
         let many = Array(repeating: "0-99999", count: 20).joined(separator: ",")
         #expect(try larder.get("/x", ["Range": "bytes=1-99999,\(many)"]).text == "the whole")
-    }
-
-    @Test func `§15.3.7.2 several parts in one body are never stored as one, whatever Content-Range says`() throws {
-        let body = "--b\r\nContent-Range: bytes 0-1/10\r\n\r\n01\r\n--b--\r\n"
-        let origin = try Origin { request in
-            guard request["Range"] != nil else { return .text("0123456789", Fresh.hour) }
-            let length = body.utf8.count
-            let fields: FieldLines = [
-                "Content-Type": "Multipart/ByteRanges; boundary=b", "ETag": "\"one\"",
-                "Content-Range": "bytes 0-\(length - 1)/\(length)",
-            ]
-            return .body(Array(body.utf8), Fresh.hour + fields, status: 206)
-        }
-        let larder = try Larder(origin)
-        #expect(try larder.get("/x", ["Range": "bytes=0-1,4-5"]).text == body)
-        let whole = try larder.get("/x")
-        #expect(!whole.isHit && whole.text == "0123456789")
     }
 
     // MARK: At the same time

@@ -1,0 +1,178 @@
+@testable import Mapping
+
+/// Documents with all that is known of their objects, in the bytes they came in where nothing newer is known.
+extension NaiveRecomposer {
+    /// The document with everything at its newest; nil if not every byte is known.
+    func shown(_ document: String) -> String? {
+        guard let (before, tree, after) = documents[document] else { return nil }
+        return (try? shown(tree)).map { before + $0 + after }
+    }
+
+    /// A value in its own place: as received, and each object in it at its newest.
+    private func shown(_ tree: SpelledTree) throws -> String {
+        if let name = tree.objectName { return try shown(tree, known[name] ?? [:], isStrange: false, at: []) }
+        switch tree {
+        case .scalar(let literal): return literal
+        case .array(let elements, let inside):
+            return "[" + inside
+                + (try elements.map { $0.before + (try shown($0.value)) + $0.after }.joined(separator: ","))
+                + "]"
+        case .object(let members, let inside, _):
+            return "{" + inside
+                + (try members.map { $0.before + $0.literal + $0.between + (try shown($0.value)) + $0.after }
+                    .joined(separator: ",")) + "}"
+        }
+    }
+
+    /// An object in the shape of a tree; `isStrange`: the tree is another object's, so that all must be known.
+    private func shown(_ tree: SpelledTree, _ facts: Facts, isStrange: Bool, at path: [String]) throws -> String {
+        guard case .object(let members, let inside, _) = tree else { throw Unknown() }
+        let counts = Dictionary(grouping: members, by: \.name).mapValues(\.count)
+        return "{" + inside
+            + (try members.map { member in
+                let isRepeated = counts[member.name]! > 1
+                if isRepeated, isStrange { throw Unknown() }
+                let value =
+                    isRepeated
+                    ? try shown(member.value)
+                    : try shown(member: member.value, facts, isStrange: isStrange, at: path + [member.name])
+                return member.before + member.literal + member.between + value + member.after
+            }.joined(separator: ",")) + "}"
+    }
+
+    private func shown(member tree: SpelledTree, _ facts: Facts, isStrange: Bool, at path: [String]) throws -> String {
+        switch facts[path] {
+        case nil:
+            if isStrange { throw Unknown() }
+            return try shown(tree)
+        case .identity(let value):
+            guard isStrange else { return try shown(tree) }
+            return tree.canonical == value.canonical ? try shown(tree) : value.outline
+        case .value(let value):
+            return tree.canonical == value.canonical ? try shown(tree) : value.outline
+        case .container(let isShared):
+            if tree.isObject {
+                return try shown(tree, facts, isStrange: isStrange || tree.objectName != nil, at: path)
+            }
+            if isStrange || isShared { throw Unknown() }
+            return try shown(tree)
+        case .relation(let value, .one(let model)):
+            let isLiteral = tree.isObject && tree.objectName == nil
+            if !isLiteral, isSame(tree, value) { return try shown(tree) }
+            return try shownAnew(value, model, like: tree)
+        case .relation(let value, .many(let model)):
+            return try shown(list: tree, newest: value, model)
+        case .relation(let value, .keyed(let model)):
+            return try shown(keyed: tree, newest: value, model)
+        }
+    }
+
+    /// Whether two values of a relation stand for one object, or are equal.
+    private func isSame(_ left: SpelledTree, _ right: SpelledTree) -> Bool {
+        if let mine = left.objectName, let theirs = right.objectName { return mine == theirs }
+        if let mine = identity(left), let theirs = identity(right) { return mine == theirs }
+        return left.canonical == right.canonical
+    }
+
+    private func identity(_ tree: SpelledTree) -> String? {
+        tree.objectName.map { String($0.drop { $0 != ":" }.dropFirst()) } ?? tree.identity
+    }
+
+    /// The newest value of a place, in the style of what stands there or elsewhere.
+    private func shownAnew(_ value: SpelledTree, _ model: String, like tree: SpelledTree) throws -> String {
+        guard let identity = identity(value) else {
+            guard let literal = value.literal else { throw Unknown() }
+            return literal
+        }
+        if tree.isObject {
+            let name = value.objectName ?? "\(model):\(identity)"
+            guard let facts = known[name] else { throw Unknown() }
+            return try shown(tree, facts, isStrange: true, at: [])
+        }
+        guard tree.identity != nil else { throw Unknown() }
+        if let literal = value.literal { return literal }
+        let isNumber = tree.isNumber && SpelledTree.scalar(identity).isNumber
+        if isNumber { return identity }
+        var literal: [UInt8] = []
+        JSONString.append(identity, to: &literal)
+        return text(literal)
+    }
+
+    private func shown(list tree: SpelledTree, newest value: SpelledTree, _ model: String) throws -> String {
+        let isEqual =
+            tree.isArray && value.isArray
+            ? tree.elements.count == value.elements.count
+                && zip(tree.elements, value.elements).allSatisfy { isSame($0.value, $1.value) }
+            : isSame(tree, value)
+        if isEqual { return try shown(tree) }
+        guard value.isArray else {
+            guard let literal = value.literal else { throw Unknown() }
+            return literal
+        }
+        if value.elements.isEmpty { return "[]" }
+        guard let first = tree.elements.first, let last = tree.elements.last else { throw Unknown() }
+        let separator =
+            tree.elements.count > 1 ? first.after + "," + tree.elements[1].before : "," + first.before
+        var free = tree.elements.map(\.value)
+        let written = try value.elements.map { element in
+            let isTarget = identity(element.value) != nil
+            let kept =
+                isTarget
+                ? free.firstIndex { isSame($0, element.value) }
+                : free.firstIndex { $0.objectName == nil && $0.outline == element.value.outline }
+                    ?? free.firstIndex { isSame($0, element.value) }
+            if let kept { return try self.shown(free.remove(at: kept)) }
+            return try shown(new: element.value, model, among: tree.elements.map(\.value))
+        }
+        return "[" + first.before + written.joined(separator: separator) + last.after + "]"
+    }
+
+    private func shown(keyed tree: SpelledTree, newest value: SpelledTree, _ model: String) throws -> String {
+        let isKeyed = tree.isObject && value.isObject
+        let members = Dictionary(tree.members.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
+        let isEqual =
+            isKeyed
+            ? tree.members.count == value.members.count
+                && value.members.allSatisfy { each in members[each.name].map { isSame($0.value, each.value) } ?? false }
+            : isSame(tree, value)
+        if isEqual { return try shown(tree) }
+        guard value.isObject else {
+            guard let literal = value.literal else { throw Unknown() }
+            return literal
+        }
+        if value.members.isEmpty { return "{}" }
+        guard let first = tree.members.first, let last = tree.members.last else { throw Unknown() }
+        let separator =
+            tree.members.count > 1 ? first.after + "," + tree.members[1].before : "," + first.before
+        let written = try value.members.map { each in
+            let known = members[each.name]
+            let content =
+                if let known, isSame(known.value, each.value) {
+                    try shown(known.value)
+                } else {
+                    try shown(new: each.value, model, among: known.map { [$0.value] } ?? tree.members.map(\.value))
+                }
+            return (known?.literal ?? each.literal) + first.between + content
+        }
+        return "{" + first.before + written.joined(separator: separator) + last.after + "}"
+    }
+
+    /// An element that was not there, like those that were.
+    private func shown(new value: SpelledTree, _ model: String, among siblings: [SpelledTree]) throws -> String {
+        guard identity(value) != nil || value.isObject else {
+            guard let literal = value.literal else { throw Unknown() }
+            return literal
+        }
+        let siblings = siblings.filter { $0.isObject || $0.identity != nil }
+        if let first = siblings.first, siblings.allSatisfy({ !$0.isObject }) {
+            guard identity(value) != nil else { throw Unknown() }
+            return try shownAnew(value, model, like: first)
+        }
+        guard let first = siblings.first, siblings.allSatisfy({ $0.isObject && $0.shape == first.shape }) else {
+            throw Unknown()
+        }
+        if identity(value) != nil { return try shownAnew(value, model, like: first) }
+        guard let model = models[model] else { throw Unknown() }
+        return try shown(first, facts(of: value, model), isStrange: true, at: [])
+    }
+}

@@ -1,0 +1,54 @@
+import Mapping
+import Store
+import TestSupport
+
+/// What the cases of the store have in common: stores with models of their own, most of them with one of a thing.
+protocol MappingStoreFixtures {}
+
+extension MappingStoreFixtures {
+    var thing: BodyRule { BodyRule(model: "Thing", shape: .one) }
+    var things: BodyRule { BodyRule(model: "Thing", shape: .many) }
+
+    func thingModel(_ change: (inout ModelDeclaration) -> Void = { _ in }) -> ModelDeclaration {
+        var model = ModelDeclaration(name: "Thing", identity: ["id"], properties: [property("name"), property("age")])
+        change(&model)
+        return model
+    }
+
+    func property(
+        _ name: String,
+        _ relation: Relation? = nil,
+        checks: [ValueCheck] = [],
+        merge: MergePolicy = .latest
+    ) -> PropertyDeclaration {
+        PropertyDeclaration(name: name, from: name, relation: relation, checks: checks, merge: merge)
+    }
+
+    func bench(
+        _ declarations: [ModelDeclaration],
+        folder: TemporaryFolder = TemporaryFolder(),
+        time: ManualTime = ManualTime()
+    ) throws -> Bench {
+        let models = ["github": try Models(declarations)]
+        return try Bench(folder: folder, time: time) { $0.models = models }
+    }
+}
+
+extension Bench {
+    func json(_ model: String, _ identity: String? = nil, key: String? = nil) async throws -> [String] {
+        try await store.objects(ObjectQuery(model: model, identity: identity, key: key)).rows
+            .map { String(decoding: $0.json, as: UTF8.self) }
+    }
+
+    @discardableResult
+    func receive(
+        _ url: String,
+        _ body: String,
+        _ rule: BodyRule,
+        in surroundings: MappingContext
+    ) async throws -> Receipt {
+        var document = answer(url, body, rule)
+        document.surroundings = surroundings
+        return try await store.receive(document)
+    }
+}

@@ -1,0 +1,200 @@
+import Mapping
+import Store
+import TestSupport
+import Testing
+
+/// What deletions leave behind in the store: tombstones, what still shows the object, and its identity used again.
+struct TombstoneTests: WriteMarkFixtures {
+    @Test func `a deletion removes, makes stale, or leaves what shows the object`() async throws {
+        for (policy, expected) in [(DeletionPolicy.remove, #"[{"id":2,"title":"b"}]"#), (.keep, Self.list)] {
+            let bench = try bench(policy)
+            try await bench.receive("/issues", Self.list, issues)
+            var deletion = try write(bench, "/issues/1", effect: .deleted, bound: first)
+            deletion.collections = [InvalidationTarget(upstream: "github", path: "/issues")]
+            #expect(try await bench.store.settle(deletion).removed == [])
+            #expect(try await bench.body("/issues") == expected)
+            #expect(try await bench.store.count().models["Issue"] == 1)
+            #expect(try await bench.store.objects(ObjectQuery(model: "Issue", identity: "1")).rows.isEmpty)
+            var query = ObjectQuery(model: "Issue", identity: "1")
+            query.areDeleted = true
+            #expect(try await bench.store.objects(query).rows.count == 1)
+            #expect(sqlite(bench.folder.file(), "SELECT id FROM Issue") == "2")
+            // Twice is the same.
+            try await bench.store.settle(write(bench, "/issues/1", effect: .absent, bound: first))
+            #expect(try await bench.body("/issues") == expected)
+            await bench.store.close()
+            let again = try self.bench(policy, folder: bench.folder, time: bench.time)
+            #expect(try await again.body("/issues") == expected)
+            await again.store.close()
+        }
+        let bench = try bench(.stale)
+        try await bench.receive("/issues", Self.list, issues)
+        try await bench.receive("/search", Self.list, issues)
+        var deletion = try write(bench, "/issues/1", effect: .deleted, bound: first)
+        deletion.collections = [InvalidationTarget(upstream: "github", path: "/issues")]
+        #expect(try await bench.store.settle(deletion).removed == ["/issues"])
+        #expect(try await bench.body("/issues") == nil)
+        #expect(try await isOutdated(bench, "/search"))
+        await bench.store.close()
+    }
+
+    @Test func `a list that began before the deletion shows no more of it`() async throws {
+        let bench = try bench(.remove)
+        var slow = bench.answer("/issues", Self.list, issues)
+        let deletion = try write(bench, "/issues/1", effect: .deleted, bound: first)
+        try await bench.store.settle(deletion)
+        // As it is taken in when a write has overtaken it.
+        slow.end = deletion.time
+        #expect(try await bench.store.receive(slow).isDirty)
+        #expect(try await bench.body("/issues") == #"[{"id":2,"title":"b"}]"#)
+        // A list that lags behind does not bring it back, and neither shows it.
+        try await bench.receive("/lagging", Self.list, issues)
+        #expect(try await bench.body("/lagging") == #"[{"id":2,"title":"b"}]"#)
+        bench.time.advance(60_000_000)
+        try await bench.receive("/late", Self.list, issues)
+        #expect(try await bench.body("/late") == Self.list)
+        await bench.store.close()
+    }
+
+    @Test func `a reused id is a new object`() async throws {
+        let bench = try bench(.keep)
+        try await bench.receive("/issues", #"[{"id":1,"title":"a","number":5}]"#, issues)
+        try await bench.store.settle(write(bench, "/issues/1", effect: .deleted, bound: first))
+        try await bench.store.settle(write(bench, "/issues", answer: #"{"id":1,"title":"other"}"#))
+        // Nothing of the new one moves into what showed the old one, nor the other way round.
+        #expect(try await isOutdated(bench, "/issues"))
+        #expect(try await bench.body("/issues") == #"[{"id":1,"title":"a","number":5}]"#)
+        let rows = try await bench.store.objects(ObjectQuery(model: "Issue", identity: "1")).rows
+        #expect(rows.map { String(decoding: $0.json, as: UTF8.self) } == [#"{"id":1,"title":"other"}"#])
+        try await bench.receive("/detail", #"{"id":1,"title":"other","number":9}"#, issue)
+        #expect(try await form(bench, "/detail") == .asReceived)
+        await bench.store.close()
+    }
+
+    @Test func `an object made anew is not the one that lists from before its deletion show`() async throws {
+        let bench = try bench(.remove)
+        let slow = bench.answer("/search", Self.list, issues)
+        bench.time.advance(1_000_000)
+        try await bench.store.note(
+            ObservedAbsence(key: bench.key("/issues/1"), bound: first, start: bench.store.clock.now())
+        )
+        try await bench.store.settle(write(bench, "/issues", answer: #"{"id":1,"title":"new"}"#))
+        #expect(try await bench.store.receive(slow).isDirty)
+        #expect(try await isOutdated(bench, "/search"))
+        await bench.store.close()
+    }
+
+    @Test func `what a POST creates below its path is known there as absent no longer`() async throws {
+        let bench = try bench()
+        try await bench.receive("/issues/1", "not found")
+        var creation = try write(bench, "/issues", answer: #"{"id":1,"title":"new"}"#)
+        creation.isCreation = true
+        #expect(try await bench.store.settle(creation).removed == ["/issues/1"])
+        #expect(try await bench.body("/issues/1") == nil)
+        await bench.store.close()
+    }
+
+    @Test func `a retrieval that finds nothing makes a tombstone for the one who asked`() async throws {
+        let bench = try bench(.remove)
+        let other = try await bench.store.principal([UInt8](repeating: 1, count: 32))
+        try await bench.receive("/issues", Self.list, issues)
+        try await bench.receive("/issues", Self.list, issues, principal: other)
+        try await bench.receive("/one", #"{"id":2,"title":"b"}"#, issue)
+        bench.time.advance(1_000_000)
+        let now = bench.store.clock.now()
+        try await bench.store.note(ObservedAbsence(key: bench.key("/issues/1"), bound: first, start: now))
+        #expect(try await bench.body("/issues") == #"[{"id":2,"title":"b"}]"#)
+        #expect(try await bench.store.documents(at: bench.key("/issues", principal: other)).first?.form == .asReceived)
+        // By what the document under its key is about; a query may ask for something else than the object.
+        try await bench.store.note(
+            ObservedAbsence(
+                key: bench.key("/issues/2?v=9"),
+                bound: BoundObject(model: "Issue", identity: "2"),
+                start: now
+            )
+        )
+        #expect(try await bench.body("/issues") == #"[{"id":2,"title":"b"}]"#)
+        try await bench.store.note(ObservedAbsence(key: bench.key("/one"), bound: nil, start: now))
+        #expect(try await bench.body("/issues") == "[]")
+        await bench.store.close()
+    }
+
+    @Test func `an absence that is older than what is known changes nothing`() async throws {
+        let bench = try bench(.remove)
+        let before = bench.store.clock.now()
+        // Longer than a list may lag behind it.
+        bench.time.advance(60_000_000)
+        try await bench.receive("/issues", Self.list, issues)
+        try await bench.store.note(ObservedAbsence(key: bench.key("/issues/1"), bound: first, start: before))
+        #expect(try await form(bench, "/issues") == .asReceived)
+        await bench.store.close()
+    }
+
+    @Test func `what says of itself that it is deleted leaves the lists from before`() async throws {
+        let bench = try Bench { configuration in
+            var model = ModelDeclaration(
+                name: "Issue",
+                identity: ["id"],
+                properties: [PropertyDeclaration(name: "title", from: "title")]
+            )
+            model.deletedWhen = .has("deleted_at")
+            model.onDelete = .remove
+            configuration.models = (try? ["github": Models([model])]) ?? [:]
+        }
+        try await bench.receive("/issues", Self.list, issues)
+        bench.time.advance(60_000_000)
+        let gone = #"{"id":1,"title":"a","deleted_at":"2020-01-01"}"#
+        try await bench.receive("/issues/1", gone, issue)
+        #expect(try await bench.body("/issues") == #"[{"id":2,"title":"b"}]"#)
+        // The answer that says so stays as it came.
+        #expect(try await bench.body("/issues/1") == gone)
+        #expect(try await form(bench, "/issues/1") == .asReceived)
+        await bench.store.close()
+    }
+
+    @Test func `an object that was not found is remembered for a list on its way, though nobody has seen it`()
+        async throws
+    {
+        let bench = try bench(.remove)
+        let other = try await bench.store.principal([UInt8](repeating: 1, count: 32))
+        // The first answers of a scope.
+        let slow = bench.answer("/issues", Self.list, issues)
+        let before = bench.answer("/search", Self.list, issues)
+        bench.time.advance(1_000_000)
+        let now = bench.store.clock.now()
+        try await bench.store.note(ObservedAbsence(key: bench.key("/issues/1"), bound: first, start: now))
+        #expect(try await bench.store.receive(before).isDirty)
+        #expect(try await bench.body("/search") == #"[{"id":2,"title":"b"}]"#)
+        // One that overlaps with it says otherwise: neither overrides the other, and it is asked for again.
+        var overlapping = slow
+        overlapping.end = now + 1000
+        #expect(try await bench.store.receive(overlapping).isDirty)
+        #expect(try await isOutdated(bench, "/issues"))
+        // Of somebody else's nothing is known by it.
+        try await bench.receive("/issues", Self.list, issues, principal: other)
+        #expect(try await form(bench, "/issues", principal: other) == .asReceived)
+        await bench.store.close()
+    }
+
+    @Test func `a clean forgets what was deleted, and what was made anew since`() async throws {
+        let bench = try bench(.remove)
+        bench.time.advance(1_000_000)
+        try await bench.store.note(
+            ObservedAbsence(key: bench.key("/issues/1"), bound: first, start: bench.store.clock.now())
+        )
+        try await bench.store.settle(write(bench, "/issues", answer: #"{"id":1,"title":"new"}"#))
+        _ = try await bench.store.clean(CleanFilter(model: "Issue", identity: "1"))
+        bench.time.advance(1_000_000)
+        // Not long enough after the deletion for a list to count against it.
+        #expect(try await !bench.receive("/issues", Self.list, issues).isDirty)
+        #expect(try await bench.body("/issues") == Self.list)
+        try await bench.store.note(
+            ObservedAbsence(key: bench.key("/issues/2"), bound: second, start: bench.store.clock.now())
+        )
+        _ = try await bench.store.clean(.all)
+        bench.time.advance(1_000_000)
+        #expect(try await !bench.receive("/issues", Self.list, issues).isDirty)
+        #expect(try await bench.body("/issues") == Self.list)
+        await bench.store.close()
+    }
+}
