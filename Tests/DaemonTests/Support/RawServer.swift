@@ -27,7 +27,12 @@ final class RawServer: Sendable {
             port = Self.bindToFreePort(listener)
         }
         listen(listener, 1024)
-        Thread.detachNewThread { [self] in acceptAll(script) }
+        Thread.detachNewThread { [self] in
+            acceptAll(script)
+            // Here, not in `stop()`: the number of a closed descriptor is given to the next socket, whose connections this
+            // thread would take if it came to accept only then.
+            Glibc.close(listener)
+        }
     }
 
     private static func bind(_ listener: Int32, to path: String) {
@@ -106,6 +111,5 @@ final class RawServer: Sendable {
             for descriptor in state.open { shutdown(descriptor, Int32(SHUT_RDWR)) }
         }
         shutdown(listener, Int32(SHUT_RDWR))
-        Glibc.close(listener)
     }
 }

@@ -71,6 +71,7 @@ import Testing
                 body.end()
                 return await answer
             }
+            #expect(answer.error == nil)
             #expect(answer.text == "one two four")
         }
     }
