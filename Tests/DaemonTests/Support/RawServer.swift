@@ -69,7 +69,11 @@ final class RawServer: Sendable {
     private func acceptAll(_ script: @escaping @Sendable (Connection) -> Void) {
         while true {
             let descriptor = accept(listener, nil, nil)
-            if descriptor < 0 { return }
+            if descriptor < 0 {
+                // The client of a waiting connection may have given up.
+                guard errno == EINTR || errno == ECONNABORTED else { return }
+                continue
+            }
             let number: Int? = state.withLock { state in
                 if state.isStopped { return nil }
                 defer { state.connections += 1 }
