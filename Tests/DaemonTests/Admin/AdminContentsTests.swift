@@ -7,12 +7,8 @@ import Testing
 /// What the admin side shows of the store's contents, and what it cleans from them.
 @Suite struct AdminContentsTests: AdminServiceFixtures {
     let daemon: AdminFixture
-    let service: AdminService
 
-    init() throws {
-        daemon = try AdminFixture()
-        service = AdminService(context: daemon, token: AdminToken(daemon.token))
-    }
+    init() throws { daemon = try AdminFixture() }
 
     // MARK: Contents
 

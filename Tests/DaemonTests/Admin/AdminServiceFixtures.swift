@@ -6,10 +6,11 @@ import Testing
 /// What the tests of the admin side's answers have in common: a daemon, its service, and questions to it.
 protocol AdminServiceFixtures {
     var daemon: AdminFixture { get }
-    var service: AdminService { get }
 }
 
 extension AdminServiceFixtures {
+    var service: AdminService { AdminService(context: daemon, token: AdminToken(daemon.token)) }
+
     func ask(
         _ method: String,
         _ target: String,

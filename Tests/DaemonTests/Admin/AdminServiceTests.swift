@@ -5,12 +5,8 @@ import Testing
 /// The admin side as such: who may ask, which paths and methods there are, and the daemon's own state.
 @Suite struct AdminServiceTests: AdminServiceFixtures {
     let daemon: AdminFixture
-    let service: AdminService
 
-    init() throws {
-        daemon = try AdminFixture()
-        service = AdminService(context: daemon, token: AdminToken(daemon.token))
-    }
+    init() throws { daemon = try AdminFixture() }
 
     // MARK: Who may
 
