@@ -16,17 +16,13 @@ import Testing
             return .json(#"{"id":\#(id),"login":"l\#(number)"}"#, Fresh.hour)
         }
         let larder = try Larder(config: Configs.blog(origin))
-        var state = seed
-        func random(_ bound: Int) -> Int {
-            state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
-            return Int(state >> 33) % bound
-        }
+        var random = SeededGenerator(seed: seed)
         var told: [Int64] = []
         var position: Int64?
         for round in 0..<9 {
             let listener = try ChangeListener(larder, "since=0", after: position)
             let port = larder.port
-            let paths = (0..<12).map { _ in random(3) == 0 ? "/users" : "/users/\(random(30) + 1)" }
+            let paths = (0..<12).map { _ in random.once(in: 3) ? "/users" : "/users/\(random.below(30) + 1)" }
             let load = Background {
                 for path in paths {
                     // The daemon may be gone, which is what this is about.
@@ -35,7 +31,7 @@ import Testing
             }
             // Long enough for what is under way; where there is less to hear than was drawn, silence is the end.
             try listener.client.socket.limit(.milliseconds(500))
-            for _ in 0..<random(60) + 1 {
+            for _ in 0..<random.below(60) + 1 {
                 guard let event = try? listener.next() else { break }
                 #expect(event.name != "reset")
                 told.append(event.id)

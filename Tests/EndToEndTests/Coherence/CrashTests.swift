@@ -49,14 +49,10 @@ import Testing
         let world = World()
         let origin = try Origin { request in .json(world.body(request.path), Fresh.hour) }
         let larder = try Larder(origin, config: Self.config(origin))
-        var random = seed
-        func next(_ limit: UInt64) -> Int {
-            random = random &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
-            return Int((random >> 33) % limit)
-        }
+        var random = SeededGenerator(seed: seed)
         for _ in 0..<3 {
             let port = larder.port
-            let (isOver, base) = (Monitor(false), next(1_000))
+            let (isOver, base) = (Monitor(false), random.below(1_000))
             let clients = (0..<3).map { number in
                 Background {
                     var step = base + number
@@ -79,7 +75,7 @@ import Testing
                 }
             }
             origin.waitForRequests(20)
-            pause(.milliseconds(20 + next(250)))
+            pause(.milliseconds(20 + random.below(250)))
             larder.kill()
             isOver.withLock { $0 = true }
             for client in clients { #expect(try client.value() == "") }

@@ -211,17 +211,13 @@ struct JournalTests {
     }
 
     @Test(arguments: [1, 2, 3]) func `entries survive their encoding`(seed: UInt64) throws {
-        var state = seed
-        func random(_ bound: Int64) -> Int64 {
-            state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
-            return Int64(state >> 33) % bound
-        }
+        var random = SeededGenerator(seed: seed)
         for _ in 0..<200 {
-            var (sequence, entries): (Int64, [Journal.Entry]) = (random(1 << 30), [])
-            for _ in 0...random(40) {
-                sequence += random(4) == 0 ? random(1 << 20) + 1 : 1
-                let kind = try #require(ObjectChange.Kind(rawValue: UInt8(random(4))))
-                entries.append(Journal.Entry(sequence: sequence, object: random(1 << 31), kind: kind))
+            var (sequence, entries): (Int64, [Journal.Entry]) = (Int64(random.below(1 << 30)), [])
+            for _ in 0...random.below(40) {
+                sequence += random.once(in: 4) ? Int64(random.below(1 << 20)) + 1 : 1
+                let kind = try #require(ObjectChange.Kind(rawValue: UInt8(random.below(4))))
+                entries.append(Journal.Entry(sequence: sequence, object: Int64(random.below(1 << 31)), kind: kind))
             }
             let bytes = Journal.encode(entries, at: sequence)
             #expect(try Journal.decode(bytes, at: sequence) == entries)
