@@ -51,6 +51,25 @@ import Testing
         #expect(raw.text == Self.list)
     }
 
+    @Test(arguments: ["64MiB", "0"])
+    func `the raw view shows the bytes as received also in place of a failure`(memory: String) throws {
+        let fails = Monitor(false)
+        let origin = try Origin { request in
+            if fails.current { return .json("{}", status: 503) }
+            return request.path == "/users"
+                ? .json(Self.list, Fresh.never) : .json(#"{"id":1,"login":"ada","name":"Ada L."}"#, Fresh.hour)
+        }
+        let larder = try Larder(config: Configs.blog(origin) + "\nmemory: { maximum_size: \(memory) }\n")
+        _ = try larder.get("/users")
+        _ = try larder.get("/users/1")
+        #expect(try larder.waitForDocuments(2))
+        fails.withLock { $0 = true }
+        #expect(try larder.get("/users").text.contains("Ada L."))
+        let raw = try larder.get("/users", ["Larder-View": "raw"])
+        #expect(raw.text == Self.list)
+        #expect(!raw.cacheStatus.contains("composed"))
+    }
+
     @Test func `conditions on a composed answer concern the composed bytes`() throws {
         let blog = try Changing(["/users": Self.list, "/users/1": #"{"id":1,"login":"ada","name":"Ada L."}"#])
         let larder = try Larder(config: Configs.blog(blog.origin))

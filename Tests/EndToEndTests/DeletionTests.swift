@@ -158,6 +158,32 @@ import Testing
         #expect(origin.count("/items") == 2)
     }
 
+    @Test(arguments: ["GET", "DELETE"])
+    func `nothing under a key that can change does not take a renamed object out of lists`(method: String) throws {
+        let name = Monitor("jan")
+        let origin = try Origin { request in
+            switch request.path {
+            case "/users": .json(#"[{"id":1,"login":"\#(name.current)"}]"#, Fresh.hour)
+            case "/users/\(name.current)": .json(#"{"id":1,"login":"\#(name.current)"}"#, Fresh.hour)
+            default: .json(#"{"message":"gone"}"#, Fresh.hour, status: 404)
+            }
+        }
+        let config = """
+            upstreams: { blog: { url: "\(origin.url)" } }
+            models:
+              User: { identity: id, keys: [login], properties: { login: login }, on_delete: remove }
+            routes:
+              - { path: "users", model: [User] }
+              - { path: "users/{login}", model: User, object: { login: login } }
+            """
+        let larder = try Larder(origin, config: config)
+        _ = try larder.get("/users")
+        #expect(try larder.get("/users/jan").status == 200)
+        name.withLock { $0 = "kim" }
+        #expect(try larder.request(method, "/users/jan", ["Cache-Control": "no-cache"]).status == 404)
+        #expect(try larder.get("/users").text == #"[{"id":1,"login":"kim"}]"#)
+    }
+
     @Test func `two deletions at once are one`() throws {
         let bodies = Self.bodies()
         let count = Monitor(0)

@@ -1,7 +1,21 @@
 import Store
+import Synchronization
 
 /// Answers in other views, and for other addresses, than the one that a hit finds.
 extension AnswerCache {
+    /// The response in the view and for the address of a demand; nil if the raw view is wanted and its bytes are gone.
+    ///
+    /// Reads the bytes as received from the store where memory has the composed ones.
+    func inView(of demand: Demand, _ ready: ReadyAnswer) async throws(StoreError) -> ReadyAnswer? {
+        guard ready.needsReceivedBytes(in: demand.view) else { return shown(ready, to: demand) }
+        guard let body = try await store.received(ready.document.load(ordering: .relaxed)) else { return nil }
+        var answer = ready.answer
+        answer.body = body
+        answer.form = .received
+        return ReadyAnswer(answer, digest: demand.digest, upstream: demand.upstream, base: demand.base)
+            .shown(to: demand)
+    }
+
     /// The answer in the view and for the address of a demand.
     ///
     /// Made once, and kept in memory beside the answer that it was made of, within the same bound. It is good for as long
@@ -30,6 +44,9 @@ extension AnswerCache {
 }
 
 extension ReadyAnswer {
+    /// Whether a view cannot be made of this response: the raw view shows what was received, not what was composed.
+    func needsReceivedBytes(in view: View) -> Bool { view == .raw && answer.form == .composed }
+
     /// Whether it was made of another one for what a demand wants.
     fileprivate func isMade(of ready: ReadyAnswer, for demand: Demand) -> Bool {
         source === ready.residence && view == demand.view && base.map { $0 == demand.base } ?? true

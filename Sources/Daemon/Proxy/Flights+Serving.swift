@@ -1,4 +1,5 @@
 import Logging
+import Synchronization
 
 /// What clients are given that wait for a flight.
 extension Flights {
@@ -46,15 +47,46 @@ extension Flights {
     ) {
         for relay in relays {
             let manner = manner(relay.demand)
-            count(manner.outcome(of: ready), for: relay)
-            relay.reply.serve(
-                cache.shown(ready, to: relay.demand),
-                for: relay.demand,
-                as: manner,
-                isCollapsed: !relay.isLeader,
-                cookies: relay.isLeader ? cookies : [],
-                now: now
-            )
+            guard ready.needsReceivedBytes(in: relay.demand.view) else {
+                serve(cache.shown(ready, to: relay.demand), to: relay, as: manner, cookies: cookies)
+                continue
+            }
+            serveReceived(ready, to: relay, as: manner, cookies: cookies)
         }
+    }
+
+    /// Serves the bytes as received of a response that memory has in composed form.
+    private func serveReceived(_ ready: ReadyAnswer, to relay: Relay, as manner: Manner, cookies: [Field]) {
+        let received = Received()
+        after(
+            { [cache, demand = relay.demand] in
+                let shown = try? await cache.inView(of: demand, ready)
+                received.response.withLock { $0 = shown }
+            },
+            then: { [self] in
+                guard let shown = received.response.withLock({ $0 }) else {
+                    count(.error, for: relay)
+                    return relay.reply.refuse(.receivedBytesGone, nil)
+                }
+                serve(shown, to: relay, as: manner, cookies: cookies)
+            }
+        )
+    }
+
+    private func serve(_ shown: ReadyAnswer, to relay: Relay, as manner: Manner, cookies: [Field]) {
+        count(manner.outcome(of: shown), for: relay)
+        relay.reply.serve(
+            shown,
+            for: relay.demand,
+            as: manner,
+            isCollapsed: !relay.isLeader,
+            cookies: relay.isLeader ? cookies : [],
+            now: now
+        )
+    }
+
+    /// A response read from the store, on its way back to the loop.
+    private final class Received: Sendable {
+        let response = Mutex<ReadyAnswer?>(nil)
     }
 }

@@ -63,6 +63,14 @@ extension ProblemDocument {
         )
     }
 
+    /// The raw view of a document whose received bytes were dropped, where the upstream cannot be asked.
+    static let receivedBytesGone = make(
+        504,
+        "not-stored",
+        "The bytes as received are no longer stored",
+        "The upstream failed, and only a composed response is left. Ask without `Larder-View: raw` to get it."
+    )
+
     /// RFC 9111 §5.2.1.7.
     static func notCached(_ demand: Demand) -> ProblemDocument {
         make(

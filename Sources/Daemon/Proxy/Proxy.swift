@@ -184,24 +184,13 @@ actor Proxy {
         ready.residence.noteUse()
         outcomes.count(manner.outcome(of: ready))
         do {
-            guard let shown = try await inView(of: demand, ready) else {
+            guard let shown = try await cache.inView(of: demand, ready) else {
                 return runningFlights.ask(demand.asking(because: .miss), reply, stored: nil)
             }
             reply.serve(shown, for: demand, as: manner, now: now)
         } catch {
             refuse(.storeFailed(error), reply)
         }
-    }
-
-    /// The answer in the view and for the address of a demand; nil where the bytes as received are gone.
-    func inView(of demand: Demand, _ ready: ReadyAnswer) async throws(StoreError) -> ReadyAnswer? {
-        guard demand.view == .raw, ready.answer.form == .composed else { return cache.shown(ready, to: demand) }
-        guard let body = try await cache.store.received(ready.document.load(ordering: .relaxed)) else { return nil }
-        var answer = ready.answer
-        answer.body = body
-        answer.form = .received
-        return ReadyAnswer(answer, digest: demand.digest, upstream: demand.upstream, base: demand.base)
-            .shown(to: demand)
     }
 
     /// What is done, and, where the upstream is asked, what else is stored that it may be asked about.

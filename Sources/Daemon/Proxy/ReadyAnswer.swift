@@ -135,7 +135,7 @@ final class ReadyAnswer: MemoryResident {
 
     /// The answer in the view and for the address of a demand.
     ///
-    /// The raw view of a composed answer is not made from it: see `Proxy.inView`.
+    /// The raw view of a composed answer is not made from it: see `AnswerCache.inView`.
     func shown(to demand: Demand) -> ReadyAnswer {
         guard needsRendering(for: demand) else { return self }
         return ReadyAnswer(answer, digest: residence.digest, upstream: upstream, base: demand.base, view: demand.view)

@@ -26,10 +26,10 @@ extension CompositionAttempt {
         let text = shape.value.text
         let opening = shape.value.range.lowerBound + 1..<first.nameRange.lowerBound
         let colon = first.nameRange.upperBound..<first.value.range.lowerBound
-        let separator =
-            pinned.count > 1
-            ? Array(text[first.value.range.upperBound..<pinned[1].nameRange.lowerBound])
-            : [UInt8(ascii: ",")] + text[opening]
+        let shownSeparator =
+            pinned.count > 1 ? text[first.value.range.upperBound..<pinned[1].nameRange.lowerBound] : nil
+        guard let separator = separator(shownSeparator, afterOpening: text[opening], between: members.count)
+        else { return }
         output.append(UInt8(ascii: "{"))
         output.append(contentsOf: text[opening])
         for (index, member) in members.enumerated() {

@@ -19,13 +19,14 @@ extension CompositionAttempt {
         var keepers = PinnedElements(pinned, isStrict: link.isStrict)
         let text = shape.value.text
         let opening = shape.value.range.lowerBound + 1..<first.range.lowerBound
-        let separator = pinned.count > 1 ? Array(text[first.range.upperBound..<pinned[1].range.lowerBound]) : nil
+        let shownSeparator = pinned.count > 1 ? text[first.range.upperBound..<pinned[1].range.lowerBound] : nil
+        guard let separator = separator(shownSeparator, afterOpening: text[opening], between: elements.count)
+        else { return }
         output.append(UInt8(ascii: "["))
         output.append(contentsOf: text[opening])
         for (index, element) in elements.enumerated() {
             guard reason == nil else { return }
-            // A lone element does not show what stands between two; what stands before it comes closest.
-            if index > 0 { output.append(contentsOf: separator ?? [UInt8(ascii: ",")] + text[opening]) }
+            if index > 0 { output.append(contentsOf: separator) }
             let (kept, effort) = keepers.take(element)
             guard spend(effort) else { return }
             if let kept {

@@ -34,6 +34,8 @@ struct CompositionAttempt {
     private(set) var effort: Int
     /// The style of each list that has been asked for it, by where it stands.
     var styles: [Spot: NewElementStyle] = [:]
+    /// How the document separates elements, once that was asked for.
+    var separatorStyle: SeparatorStyle?
 
     /// A value within a pinned text, which gives the shape.
     struct Shape {

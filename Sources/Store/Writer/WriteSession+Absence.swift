@@ -3,8 +3,11 @@ import Mapping
 
 /// Retrievals that found nothing.
 extension WriteSession {
-    /// Makes a tombstone of what a retrieval did not find: the object that its path names, or the one that the document
-    /// under its key is about.
+    /// Marks what a retrieval did not find: the object that its path names, or the one that the document under its key is
+    /// about.
+    ///
+    /// It is deleted if the path names it by its identity. A path that names it by anything else, such as a login, may have
+    /// been given up by an object that was renamed: then nobody knows how the object is now.
     func note(_ absence: ObservedAbsence) throws {
         let key = absence.key
         guard let models = models[key.upstream]?.models, !models.declarations.isEmpty else { return }
@@ -17,14 +20,15 @@ extension WriteSession {
             // Of the first answers of a scope some may be on their way; that none has arrived yet makes no difference to them.
             owner = try newOwnership(upstream: key.upstream, principal: key.principal, context: key.context)
         }
-        let path = key.url.beforeQuery
+        let path = String(key.url.beforeQuery)
+        let isIdentified = absence.named?.identity != nil || isNamed(object, by: path, nil)
         try mark(
             object,
             of: key.upstream,
-            own: .tombstone(absence.start),
+            own: isIdentified ? .tombstone(absence.start) : .unobserved(absence.start),
             for: owner,
             others: nil,
-            by: MarkSource(method: absence.method, path: String(path))
+            by: MarkSource(method: absence.method, path: path)
         )
     }
 

@@ -37,8 +37,12 @@ extension WriteSession {
             let only = shown.count == 1 ? shown.map(\.object).filter { isNamed($0, by: write.path, preparation) } : []
             let candidates = [write.bound.map { [$0] } ?? [], own, only]
             let gone = candidates.first { !$0.isEmpty } ?? []
-            add(gone, .tombstone(write.time))
-            add(try own.filter { try isMeant($0, byKeysOf: gone, of: write.upstream, owner) }, .tombstone(write.time))
+            for object in gone + (try own.filter { try isMeant($0, byKeysOf: gone, of: write.upstream, owner) }) {
+                // That nothing was found under a key does not say that the object is deleted: it may have been renamed.
+                let isIdentified = write.bound?.identity != nil || isNamed(object, by: write.path, nil)
+                let isDeleted = write.effect == .deleted || isIdentified
+                add([object], isDeleted ? .tombstone(write.time) : .unobserved(write.time))
+            }
         }
         add(shown)
         if write.effect != .absent {
@@ -67,7 +71,7 @@ extension WriteSession {
     }
 
     /// Whether a path ends with an object's identity, or a key that an answer shows of it.
-    private func isNamed(_ object: BoundObject, by path: String, _ preparation: Preparation?) -> Bool {
+    func isNamed(_ object: BoundObject, by path: String, _ preparation: Preparation?) -> Bool {
         guard let last = path.split(separator: "/").last, let pattern = try? RoutePattern(String(last)),
             case .literal(let text)? = pattern.components.first
         else { return false }

@@ -101,6 +101,12 @@ import Testing
     ]
 
     static let unknown = [
+        Friends(
+            "one alone, where the rest of the document separates in two ways",
+            #"[{"id": 1, "name": "a"}]"#,
+            "[1,2]",
+            becomes: RecompositionCase.miss
+        ),
         Friends("from empty", "[]", "[1]", becomes: RecompositionCase.miss),
         Friends("from null", "null", #"[{"id":1}]"#, becomes: RecompositionCase.miss),
         Friends(
@@ -137,6 +143,26 @@ import Testing
 
     @Test(arguments: unknown) func `a list that does not say in which shape is not known`(_ each: Friends) throws {
         #expect(try each.asCase.shown() == each.asCase.after)
+    }
+
+    @Test(arguments: [
+        (#"{"id": 9, "friends": [{"id": 1}]}"#, #"{"id": 9, "friends": [{"id": 1}, {"id": 2}]}"#),
+        (#"{"friends": [{"id": 1}], "id": 9}"#, #"{"friends": [{"id": 1}, {"id": 2}], "id": 9}"#),
+        (#"{"friends":[ {"id":1} ]  ,"id":9}"#, RecompositionCase.miss),
+        (
+            "{\n  \"id\": 9,\n  \"friends\": [\n    1\n  ]\n}",
+            "{\n  \"id\": 9,\n  \"friends\": [\n    1,\n    2\n  ]\n}"
+        ),
+        // One separator everywhere, or what follows the opening bracket: these two agree with both, and differ.
+        (#"{ "id":9, "friends":[{"id":1}]}"#, RecompositionCase.miss),
+        (#"{"id":9,"note":"a, b","friends":[1]}"#, #"{"id":9,"note":"a, b","friends":[1,2]}"#),
+    ])
+    func `a list of one element grows with the separator that the rest of the document shows`(
+        before: String,
+        after: String
+    ) throws {
+        let each = RecompositionCase("", before, #"{"id":9,"friends":[1,2]}"#, becomes: after)
+        #expect(try each.shown() == each.after)
     }
 
     @Test func `a new element's own list takes the shape of its siblings' lists`() throws {

@@ -137,7 +137,7 @@ extension Proxy {
         // What is told has to be committed, so that it can be known again after a restart.
         if found.stored == nil { _ = await flushes(within: settings.store.withhold) }
         do {
-            guard let ready = try await inView(of: document.demand, found) else { return nil }
+            guard let ready = try await cache.inView(of: document.demand, found) else { return nil }
             return Shown(ready: ready, manner: manner, isCommitted: found.stored != nil)
         } catch {
             log.error("a followed document could not be read", metadata: ["error": "\(error)"])

@@ -6,7 +6,7 @@ extension Proxy {
         let found = await lookUp(demand)
         var shown: ReadyAnswer?
         do {
-            if let found, found.mayBeShown(at: now) { shown = try await inView(of: demand, found) }
+            if let found, found.mayBeShown(at: now) { shown = try await cache.inView(of: demand, found) }
         } catch {
             return refuse(.storeFailed(error), reply)
         }

@@ -1,0 +1,98 @@
+/// How a document separates the elements of its containers: the evidence for a list of one element that grows.
+///
+/// A list of one element shows no separator. Two styles of writers cover nearly all documents: one separator everywhere
+/// (`,` or `, `), or a comma followed by what follows the opening bracket (indented text). A separator is known only if
+/// the document shows at least one, and all that it shows agree with a style (law 6).
+struct SeparatorStyle {
+    private var hasEvidence = false
+    /// The separator that all containers share; nil once two differ.
+    private var shared: ArraySlice<UInt8>? = []
+    /// Whether each separator is a comma and then the white space behind its container's opening bracket.
+    private var repeatsOpening = true
+
+    /// Adds the separators of one text: a skeleton or a payload.
+    mutating func add(_ text: [UInt8]) {
+        var openings: [ArraySlice<UInt8>] = []
+        var position = 0
+        while position < text.count {
+            switch text[position] {
+            case UInt8(ascii: "\""): position = Self.end(ofStringAt: position, in: text)
+            case UInt8(ascii: "["), UInt8(ascii: "{"):
+                openings.append(Self.space(in: text, from: position + 1))
+                position += 1
+            case UInt8(ascii: "]"), UInt8(ascii: "}"):
+                _ = openings.popLast()
+                position += 1
+            case UInt8(ascii: ","):
+                let before = Self.space(in: text, before: position)
+                let after = Self.space(in: text, from: position + 1)
+                note(text[before.startIndex..<after.endIndex], opening: openings.last ?? [])
+                position = after.endIndex
+            default: position += 1
+            }
+        }
+    }
+
+    /// The separator of a list whose opening bracket is followed by this white space; nil if the document does not show it.
+    func separator(afterOpening opening: ArraySlice<UInt8>) -> [UInt8]? {
+        guard hasEvidence else { return nil }
+        let repeated = repeatsOpening ? [UInt8(ascii: ",")] + opening : nil
+        let shared = self.shared.map { Array($0) }
+        guard let repeated, let shared else { return repeated ?? shared }
+        return repeated == shared ? shared : nil
+    }
+
+    private mutating func note(_ separator: ArraySlice<UInt8>, opening: ArraySlice<UInt8>) {
+        if !hasEvidence { shared = separator } else if shared != separator { shared = nil }
+        hasEvidence = true
+        if separator != [UInt8(ascii: ",")] + opening { repeatsOpening = false }
+    }
+
+    private static func space(in text: [UInt8], from start: Int) -> ArraySlice<UInt8> {
+        text[start...].prefix { $0 <= 0x20 }
+    }
+
+    private static func space(in text: [UInt8], before end: Int) -> ArraySlice<UInt8> {
+        text[..<end].suffix(from: (text[..<end].lastIndex { $0 > 0x20 } ?? -1) + 1)
+    }
+
+    private static func end(ofStringAt start: Int, in text: [UInt8]) -> Int {
+        var position = start + 1
+        while position < text.count, text[position] != UInt8(ascii: "\"") {
+            position += text[position] == UInt8(ascii: "\\") ? 2 : 1
+        }
+        return position + 1
+    }
+}
+
+extension CompositionAttempt {
+    /// What stands between two elements of a container; nil, and the attempt has failed, where the document does not show it.
+    ///
+    /// - Parameters:
+    ///   - shown: the first separator that the container itself shows.
+    ///   - opening: the white space behind its opening bracket.
+    ///   - count: how many elements it is to hold.
+    mutating func separator(
+        _ shown: ArraySlice<UInt8>?,
+        afterOpening opening: ArraySlice<UInt8>,
+        between count: Int
+    ) -> [UInt8]? {
+        if let shown { return Array(shown) }
+        guard count > 1 else { return [] }
+        let style = separatorStyle ?? tree.separatorStyle
+        separatorStyle = style
+        let separator = style.separator(afterOpening: opening)
+        if separator == nil { fail("a list of one element has grown, and the document shows no separator for it") }
+        return separator
+    }
+}
+
+extension PinTree {
+    /// How the whole document separates elements; reads all of its bytes.
+    var separatorStyle: SeparatorStyle {
+        var style = SeparatorStyle()
+        style.add(skeleton)
+        for pin in pins { style.add(pin) }
+        return style
+    }
+}
