@@ -146,7 +146,7 @@ import Testing
 
     // MARK: A real browser
 
-    static let chromium = ["chromium", "chromium-browser", "google-chrome"].lazy.map { "/usr/bin/\($0)" }
+    static let chromium: String? = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"]
         .first { access($0, X_OK) == 0 }
 
     /// Opens both forms and tells the page's own server what happened.

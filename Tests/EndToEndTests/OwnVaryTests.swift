@@ -46,7 +46,7 @@ import Testing
         arguments: [
             (["Vary": "Accept-Encoding"], "Accept-Encoding, Larder-View, Larder-Live"),
             (["Vary": "X-A", "vary": "X-B, Larder-Live"], "X-A, X-B, Larder-Live, Larder-View"),
-            (["Vary": "larder-view,LARDER-LIVE"], "larder-view,LARDER-LIVE"), (["Vary": "*"], "*"), (["Vary": ""], own),
+            (["Vary": "larder-view,LARDER-LIVE"], "larder-view,LARDER-LIVE"), (["Vary": "*"], "*"), (["Vary": ""], OwnVaryTests.own),
         ] as [(FieldLines, String)]
     )
     func `the upstream's own Vary stays`(fields: FieldLines, expected: String) throws {

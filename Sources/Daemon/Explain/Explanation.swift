@@ -103,7 +103,7 @@ struct Explanation: Codable, Sendable, Equatable {
     struct NotStored: Codable, Sendable, Equatable {
         var status: Int
         var secondsAgo: Int64
-        /// `no-store`, `private`, `too-large` …
+        /// The rule in a word, such as `no-store` or `too-large`.
         var rule: String
         /// `upstream`, `config`, `request`, `standard` or `larder`.
         var word: String

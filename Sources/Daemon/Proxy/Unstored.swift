@@ -12,7 +12,7 @@ struct Unstored: Error, Sendable, Equatable {
         case larder
     }
 
-    /// A word for programs: `no-store`, `private`, `too-large` …
+    /// The rule in a word, for programs, such as `no-store` or `too-large`.
     var rule: String
     var word: Word
     /// For people.
