@@ -82,7 +82,11 @@ import Testing
             }
             #expect(try outer.get("/users/1").text == expected[0].text)
         }
-        for view in views { #expect(try outer.get("/users/1", ["Larder-View": view]).isHit, "\(view)") }
+        // The last member is the outer one's.
+        for view in views {
+            let status = try outer.get("/users/1", ["Larder-View": view])["Cache-Status"]?.components(separatedBy: ", ")
+            #expect(status?.last?.hasPrefix("larder; hit") == true, "\(view): \(status ?? [])")
+        }
         #expect(try outer.waitForDocuments(4))
     }
 
@@ -93,7 +97,14 @@ import Testing
                 : .json(#"{"id":1,"login":"ada","name":"Ada","company":null}"#, Fresh.hour)
         }
         let inner = try Larder(config: Self.renaming(origin))
-        let outer = try Larder(upstream: inner.url)
+        // Stale on arrival, so that it asks each time, without a word of the client's.
+        let outer = try Larder(
+            config: """
+                upstreams: { inner: { url: "\(inner.url)" } }
+                routes:
+                  - { path: "users/{id}", fresh: 0s }
+                """
+        )
         _ = try inner.get("/users/1")
         _ = try inner.get("/users")
         let composed = try outer.get("/users/1")
@@ -102,16 +113,15 @@ import Testing
         #expect(tag.hasPrefix("\"larder-"))
         #expect(try outer.waitForDocuments(1))
         // The outer one asks with it, and keeps what it has.
-        let again = try outer.get("/users/1", ["Cache-Control": "no-cache"])
+        let again = try outer.get("/users/1")
         #expect(again.text == composed.text)
-        #expect(again.cacheStatus.contains("fwd-status=304"), "\(again.cacheStatus)")
+        #expect(again["Cache-Status"]?.contains("fwd-status=304") == true, "\(again.fields)")
         #expect(try outer.get("/users/1", ["If-None-Match": tag]).status == 304)
-        #expect(try outer.get("/users/1", ["If-None-Match": tag, "Cache-Control": "no-cache"]).status == 304)
         // Once it is composed anew, the tag holds no more.
         origin.behave { _ in .json(#"{"id":1,"login":"ada","name":"Ada K.","company":null}"#, Fresh.hour) }
         _ = try inner.get("/users/1?again")
         #expect(try inner.get("/users/1").text.contains("Ada K."))
-        #expect(try outer.get("/users/1", ["If-None-Match": tag, "Cache-Control": "no-cache"]).text.contains("Ada K."))
+        #expect(try outer.get("/users/1", ["If-None-Match": tag]).text.contains("Ada K."))
     }
 
     /// Users whose mapped view has other names than the wire.
