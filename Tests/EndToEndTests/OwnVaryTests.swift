@@ -46,7 +46,8 @@ import Testing
         arguments: [
             (["Vary": "Accept-Encoding"], "Accept-Encoding, Larder-View, Larder-Live"),
             (["Vary": "X-A", "vary": "X-B, Larder-Live"], "X-A, X-B, Larder-Live, Larder-View"),
-            (["Vary": "larder-view,LARDER-LIVE"], "larder-view,LARDER-LIVE"), (["Vary": "*"], "*"), (["Vary": ""], OwnVaryTests.own),
+            (["Vary": "larder-view,LARDER-LIVE"], "larder-view,LARDER-LIVE"), (["Vary": "*"], "*"),
+            (["Vary": ""], "Larder-View, Larder-Live"),
         ] as [(FieldLines, String)]
     )
     func `the upstream's own Vary stays`(fields: FieldLines, expected: String) throws {
