@@ -113,13 +113,15 @@ import Testing
         let larder = try Larder(origin)
         _ = try larder.get("/x")
         for method in ["GET", "POST", "PUT", "DELETE", "HEAD"] {
-            let answer = try larder.request(method, "/x", [name: "DELETE"], body: method == "POST" ? "{}" : nil)
+            let answer = try larder.request(method, "/new", [name: "DELETE"], body: method == "POST" ? "{}" : nil)
             #expect(answer.status == 400, "\(method)")
             #expect(method == "HEAD" || answer.text.lowercased().contains(name.lowercased()), "\(answer.text)")
         }
         #expect(origin.count() == 1)
         #expect(try larder.get("/x").isHit)
+        // What is a hit never meets a gateway that takes `_` for `-`.
         guard !name.contains("_") else { return }
+        #expect(try larder.get("/x", [name: "DELETE"]).status == 400)
         #expect(try larder.admin("POST", "/clean", [name: "GET"], body: #"{"all":true}"#).status == 400)
         #expect(try larder.waitForDocuments(1))
     }
