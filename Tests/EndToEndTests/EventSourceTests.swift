@@ -89,7 +89,8 @@ import Testing
             }
             return nil
         }
-        _ = try larder.get("/x")
+        // The language is the browser's.
+        _ = try larder.get("/x", ["Accept-Language": "en-US,en;q=0.9"])
         #expect(try larder.waitForDocuments(1))
         let first = try events(after: nil)
         #expect(first?.name == "cached")
