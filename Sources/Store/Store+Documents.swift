@@ -24,6 +24,16 @@ extension Store {
         return found.documents
     }
 
+    /// The documents of a URL without their bodies, every principal's and in every context, the newest 64.
+    public func documents(ofURL url: String, upstream: String) async throws(StoreError) -> [DocumentOfURL] {
+        let place = core.hasher.place(upstream: upstream, url: url)
+        let models = core.models
+        return try await core.read { database in
+            try DocumentReader(database, models: models)
+                .documents(ofURL: url, upstream: upstream, place: place, limit: Store.variantLimit)
+        }
+    }
+
     /// The body of a document as it was received; nil when the document is gone.
     public func received(_ id: DocumentID) async throws(StoreError) -> [UInt8]? {
         try await core.read { database in

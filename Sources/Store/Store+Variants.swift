@@ -12,6 +12,20 @@ public struct StoredVariant: Sendable {
     public var isSuspicious: Bool
 }
 
+/// One of the documents of a URL, without its body.
+public struct DocumentOfURL: Sendable {
+    /// The principal's label.
+    public var principal: String
+    /// The representation asked for, as in its key.
+    public var context: String
+    /// Names the `Vary` selection.
+    public var variant: [UInt8]
+    /// The status code.
+    public var status: Int
+    /// What freshness is reckoned from, in the caller's own form.
+    public var policy: [UInt8]
+}
+
 extension Store {
     /// All variants under a key, at most ``variantLimit``, the newest first; no body is read for them.
     public func variants(at key: DocumentKey) async throws(StoreError) -> [StoredVariant] {

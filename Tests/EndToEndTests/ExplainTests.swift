@@ -68,6 +68,91 @@ import Testing
         #expect(origin.count() == 1)
     }
 
+    /// Nearly every client sends an `Accept` of its own, and who explains mostly gives none.
+    @Test func `what is stored for other requests is told, and in what they differ`() throws {
+        let origin = try Origin { _ in .json("{}", Fresh.hour) }
+        let larder = try Larder(origin)
+        let accept = "application/vnd.github+json"
+        _ = try larder.get("/x", ["Accept": accept, "Accept-Language": "de"])
+        _ = try larder.get("/x", ["Authorization": "Bearer hush"])
+        #expect(try larder.waitForDocuments(2))
+        let explanation = try Self.explain(larder, "/x")
+        #expect((explanation["variants"] as? [Any])?.isEmpty == true)
+        let others = try #require(explanation["others"] as? [[String: Any]])
+        let differences = others.compactMap { $0["differences"] as? [String] }.sorted { $0.count > $1.count }
+        #expect(differences.count == 2)
+        #expect(differences.first == ["accept: \(accept) instead of none", "accept-language: de instead of none"])
+        #expect(differences.last?.first?.hasPrefix("another credential (p-") == true)
+        #expect(others.allSatisfy { $0["status"] as? Int == 200 && $0["timeToLive"] as? Int ?? 0 > 3_000 })
+        let asked = try Self.explain(larder, "/x", ["Accept: \(accept)", "Accept-Language: de"])
+        #expect((asked["variants"] as? [Any])?.count == 1)
+        #expect((asked["others"] as? [Any])?.count == 1)
+        let text = try larder.command("explain", "/x").output
+        #expect(text.contains("accept: \(accept) instead of none"), "\(text)")
+        #expect(text.contains("give its fields with -H"), "\(text)")
+        #expect(!text.contains("hush"))
+    }
+
+    @Test(
+        arguments: [
+            ("/no-store", [:], "no-store", "upstream", "Cache-Control: no-store, max-age=9"),
+            ("/vary", [:], "vary-any", "upstream", "Vary: *"),
+            ("/bare", [:], "no-explicit-freshness", "standard", "no lifetime"),
+            ("/accepted", [:], "momentary-status", "standard", "status"),
+            ("/never", [:], "never-by-route", "config", "cache: never"),
+            ("/x", ["Cache-Control": "no-store"], "request-no-store", "request", "the request said"),
+            ("/large", [:], "too-large", "config", "limits.document"),
+            ("/chunked", [:], "too-large", "config", "limits.document"),
+            ("/cut", [:], "truncated", "upstream", "broke off"), ("/events", [:], "event-stream", "upstream", "events"),
+            ("/targeted", [:], "no-store", "upstream", "Larder-Cache-Control: no-store"),
+        ] as [(String, FieldLines, String, String, String)]
+    )
+    func `why a response was not stored is told, and by whose word`(
+        path: String,
+        fields: FieldLines,
+        rule: String,
+        word: String,
+        reason: String
+    ) throws {
+        let large = "[\(String(repeating: "1,", count: 40_000))1]"
+        let origin = try Origin { request in
+            switch request.path {
+            case "/no-store": .json("{}", ["Cache-Control": "no-store, max-age=9"])
+            case "/targeted": .json("{}", ["Larder-Cache-Control": "no-store", "Cache-Control": "max-age=60"])
+            case "/vary": .json("{}", Fresh.hour + ["Vary": "*"])
+            case "/bare": .json("{}", status: 403)
+            case "/accepted": .json("{}", Fresh.hour, status: 202)
+            case "/large": .json(large, Fresh.hour)
+            case "/chunked": .chunked([Array(large.utf8)], Fresh.hour)
+            case "/cut": .raw("HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nContent-Length: 100\r\n\r\n{\"id\":")
+            case "/events": .text("data: 1\n\n", ["Content-Type": "text/event-stream"])
+            default: .json("{}", Fresh.hour)
+            }
+        }
+        let larder = try Larder(
+            config: Configs.plain(
+                origin,
+                top: ["routes:", "  - { path: never, cache: never }", "limits: { document: 64KiB }"]
+            )
+        )
+        #expect(try Self.explain(larder, path)["unstored"] == nil)
+        _ = try? larder.get(path, fields + ["Accept-Language": "de"])
+        let told = eventually { (try? Self.explain(larder, path)["unstored"]) != nil }
+        #expect(told)
+        let unstored = try #require(try Self.explain(larder, path)["unstored"] as? [String: Any])
+        #expect(unstored["rule"] as? String == rule)
+        #expect(unstored["word"] as? String == word)
+        #expect((unstored["reason"] as? String)?.contains(reason) == true, "\(unstored)")
+        #expect(unstored["differences"] as? [String] == ["accept-language: de instead of none"])
+        let text = try larder.command("explain", path).output
+        #expect(text.contains(rule) && text.contains("by the word of: \(word)"), "\(text)")
+        // One that is stored is the latest word.
+        origin.always(.json("{}", Fresh.hour))
+        guard rule != "never-by-route" else { return }
+        _ = try larder.get(path)
+        #expect(try Self.explain(larder, path)["unstored"] == nil)
+    }
+
     @Test func `each number comes with its source`() throws {
         let modified = CacheTests.date(in: -100_000)
         let origin = try Origin { request in

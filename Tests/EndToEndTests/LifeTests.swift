@@ -26,6 +26,61 @@ import Testing
         #expect(try larder.get("/slow").text == #"{"slow":true}"#)
     }
 
+    @Test(arguments: [SIGHUP, SIGUSR1, SIGUSR2]) func `a signal that means nothing to it is logged, and it goes on`(
+        signal: Int32
+    ) throws {
+        let origin = try Origin { _ in .json("[]", Fresh.hour) }
+        let larder = try Larder(origin)
+        _ = try larder.get("/x")
+        for _ in 1...2 {
+            larder.process.signal(signal)
+            #expect(larder.process.waitForErrors { $0.contains("this signal does nothing") })
+            #expect(try larder.get("/x").isHit)
+        }
+        #expect(larder.isRunning)
+        #expect(larder.terminate() == .exited(0))
+    }
+
+    @Test func `started with nohup it hears nothing of a hangup`() throws {
+        let origin = try Origin { _ in .json("[]", Fresh.hour) }
+        let larder = try Larder(
+            arguments: ["--upstream", origin.url],
+            folder: TemporaryFolder(),
+            startedBy: ["/bin/sh", "-c", #"trap "" HUP; exec "$0" "$@""#]
+        )
+        larder.process.signal(SIGHUP)
+        larder.process.signal(SIGUSR1)
+        #expect(larder.process.waitForErrors { $0.contains("SIGUSR1") })
+        #expect(!larder.log.contains("SIGHUP"))
+        #expect(larder.terminate() == .exited(0))
+    }
+
+    /// `script` gives it a terminal of its own, which goes with it.
+    @Test(.enabled(if: access("/usr/bin/script", X_OK) == 0, "script(1) is not installed: apt-get install bsdutils"))
+    func `the terminal that it was started in takes it along`() throws {
+        let origin = try Origin { _ in .json("[]", Fresh.hour) }
+        let folder = TemporaryFolder()
+        let pidFile = folder.file("pid")
+        let command =
+            "\(Larder.binary) serve --store \(folder.file("larder.db")) --upstream \(origin.url) "
+            + "--listen 127.0.0.1:0 --admin 127.0.0.1:0"
+        let terminal = try ChildProcess(
+            "/usr/bin/script",
+            ["-qfc", "echo $$ > \(pidFile); exec \(command)", folder.file("log")]
+        )
+        let log = { (try? String(contentsOfFile: folder.file("log"), encoding: .utf8)) ?? "" }
+        #expect(eventually { log().contains("admin on") }, "\(log())")
+        let pid = try #require(
+            pid_t(
+                (try String(contentsOfFile: pidFile, encoding: .utf8)).trimmingCharacters(in: .whitespacesAndNewlines)
+            )
+        )
+        terminal.signal(SIGKILL)
+        let hasEnded = eventually { kill(pid, 0) != 0 }
+        #expect(hasEnded)
+        if !hasEnded { kill(pid, SIGKILL) }
+    }
+
     @Test func `a second signal ends it at once`() throws {
         let gate = Gate()
         let origin = try Origin { _ in Answer.json("[]").after(gate) }

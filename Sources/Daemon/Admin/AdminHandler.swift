@@ -23,43 +23,51 @@ final class AdminHandler: HTTPHandler {
 
     func received(_ request: borrowing RequestHead, on connection: HTTPConnection) {
         let entrance = connection.entrance
+        // The guard comes first, before anything of the request is read or looked up.
         let door = door(of: entrance)
+        let verdict = door.check(Guard.Facts(request, authority: request.authority))
         // Whoever may connect to a Unix socket may ask: its permissions decide.
         let isTrusted = if case .unix = entrance.address { true } else { false }
         let exchange = connection.deferReply(request)
-        Self.begin(exchange, service: service, door: door, isTrusted: isTrusted, on: executor)
+        Self.begin(exchange, service: service, cors: door.cors, verdict, isTrusted: isTrusted, on: executor)
     }
 
     // Apart from `received`: the compiler (6.3.1) cannot check a task made where something noncopyable is in sight.
     private static func begin(
         _ exchange: Exchange,
         service: AdminService,
-        door: Guard,
+        cors: CORS,
+        _ verdict: Guard.Verdict,
         isTrusted: Bool,
         on executor: (any TaskExecutor)?
     ) {
         Task(executorPreference: executor) {
-            await answer(exchange, service: service, door: door, isTrusted: isTrusted)
+            await answer(exchange, service: service, cors: cors, verdict, isTrusted: isTrusted)
         }
     }
 
     private func door(of entrance: Entrance) -> Guard {
         if let known = doors[ObjectIdentifier(entrance)] { return known.door }
-        let door = Guard(listeners: entrance.guardListeners, hosts: hosts, cors: cors)
+        let door = Guard(listeners: entrance.guardListeners, hosts: hosts, cors: cors, wantsToken: true)
         // The entrance is kept with it, so that its identity is not given to another one.
         doors[ObjectIdentifier(entrance)] = (entrance, door)
         return door
     }
 
-    /// The guard comes first, before anything of the request is read or looked up.
-    private static func answer(_ exchange: Exchange, service: AdminService, door: Guard, isTrusted: Bool) async {
+    private static func answer(
+        _ exchange: Exchange,
+        service: AdminService,
+        cors: CORS,
+        _ verdict: Guard.Verdict,
+        isTrusted: Bool
+    ) async {
         let request = exchange.request
         var crossOrigin = Fields()
-        switch door.check(request) {
+        switch verdict {
         case .allowed: break
-        case .allowedOrigin(let origin): crossOrigin = door.cors.fields(for: origin)
+        case .allowedOrigin(let origin): crossOrigin = cors.fields(for: origin)
         case .preflight(let origin):
-            let fields = door.cors.preflightFields(for: origin, request: request.fields)
+            let fields = cors.preflightFields(for: origin, request: request.fields)
             return exchange.reply.respond(status: 204, fields: fields)
         case .refused(let refusal):
             return exchange.reply.respond(ProblemDocument(status: refusal.status, detail: refusal.message))
@@ -71,6 +79,7 @@ final class AdminHandler: HTTPHandler {
             response = .problem(error)
         }
         response.fields.lines += crossOrigin.lines
+        if !crossOrigin.lines.isEmpty { response.fields.vary(by: ["Origin"]) }
         if let stream = response.stream {
             guard request.method == "HEAD" else { return stream(exchange.reply, response.fields) }
             exchange.reply.start(status: response.status, fields: response.fields, framing: .none)
@@ -119,33 +128,4 @@ extension Entrance {
         case (.tcp(let host, let port), _): [.tcp(host: host, port: port)]
         }
     }
-}
-
-extension Guard {
-    /// Decides on a request that is a value already.
-    func check(_ request: Request) -> Verdict {
-        let authority = request.authority.map { Array($0.utf8) }
-        let origin = request.fields.combined("origin").map { Array($0.utf8) }
-        let site = request.fields.combined("sec-fetch-site").map { Array($0.utf8) }
-        return withBytes(authority) { authority in
-            withBytes(origin) { origin in
-                withBytes(site) { site in
-                    check(
-                        Facts(
-                            authority: authority,
-                            origin: origin,
-                            secFetchSite: site,
-                            isOptions: request.method == "OPTIONS",
-                            asksForMethod: request.fields.contains("access-control-request-method")
-                        )
-                    )
-                }
-            }
-        }
-    }
-}
-
-private func withBytes<Result>(_ bytes: [UInt8]?, _ body: (UnsafeRawBufferPointer?) -> Result) -> Result {
-    guard let bytes else { return body(nil) }
-    return bytes.withUnsafeBytes { body($0) }
 }

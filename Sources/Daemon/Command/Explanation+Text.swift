@@ -2,6 +2,10 @@
 extension Explanation {
     var text: String {
         var parts = [head, stored]
+        if !others.isEmpty {
+            parts.append((["Stored for other requests of this URL:"] + others.map(\.text)).joined(separator: "\n"))
+        }
+        if let unstored { parts.append(unstored.text) }
         if let freshness { parts.append(freshness.text) }
         parts.append(outcomes)
         return parts.joined(separator: "\n\n")
@@ -28,7 +32,10 @@ extension Explanation {
     }
 
     private var stored: String {
-        guard !variants.isEmpty else { return "Nothing is stored." }
+        guard !variants.isEmpty else {
+            return others.isEmpty
+                ? "Nothing is stored." : "Nothing is stored for this request; give its fields with -H."
+        }
         let count = variants.count == 1 ? "One answer is stored:" : "\(variants.count) variants are stored:"
         return ([count] + variants.map(\.text)).joined(separator: "\n")
     }
@@ -46,6 +53,7 @@ extension Explanation {
                 upstream.conditions.isEmpty ? "without conditions" : upstream.conditions.joined(separator: "; ")
             lines.append("  asked    \(Self.line(conditions))")
             if let notModified = upstream.notModified { lines.append("  a 304    \(notModified)") }
+            if let storing = upstream.storing { lines.append("  a 200    \(storing)") }
             lines.append("  failure  \(upstream.failure)")
         }
         return lines.joined(separator: "\n")
@@ -89,6 +97,24 @@ extension Explanation.Variant {
         if let entityTag { lines.append("  ETag \(Explanation.line(entityTag))") }
         if let lastModified { lines.append("  Last-Modified \(Explanation.line(lastModified))") }
         return lines.joined(separator: "\n")
+    }
+}
+
+extension Explanation.Other {
+    fileprivate var text: String {
+        let differences = differences.map { "    \(Explanation.line($0))" }
+        return (["  \(status), age \(age) s, time to live \(timeToLive) s, for a request with"] + differences)
+            .joined(separator: "\n")
+    }
+}
+
+extension Explanation.NotStored {
+    fileprivate var text: String {
+        let lines = [
+            "The last response that was not stored came \(secondsAgo) s ago with status \(status):",
+            "  \(Explanation.line(reason)) (\(rule), by the word of: \(word))",
+        ]
+        return (lines + differences.map { "  its request had \(Explanation.line($0))" }).joined(separator: "\n")
     }
 }
 

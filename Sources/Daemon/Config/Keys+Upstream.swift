@@ -80,6 +80,7 @@ extension UpstreamDraft: ConfigSection {
             "Origins of web pages that may ask Larder. All others are refused.",
             check: WebOrigin.complaint
         ),
+        .origin,
         .boolean(
             "rewrite_links",
             \.settings.rewriteLinks,

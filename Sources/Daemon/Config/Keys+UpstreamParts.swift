@@ -50,6 +50,34 @@ extension ConfigKey<UpstreamDraft> {
         }
     }
 
+    static var origin: ConfigKey {
+        ConfigKey(
+            "origin",
+            .text,
+            fallback: "drop",
+            """
+            What the upstream sees in Origin: drop for nothing, pass for what the client sent, or an origin such as \
+            https://tracker.example to send with every request, for servers that refuse writes without one they know.
+            """
+        ) { node, draft, reader in
+            guard let text = reader.text(node, wanted: "drop, pass or an origin") else { return }
+            switch text {
+            case "drop": draft.settings.origin = .drop
+            case "pass": draft.settings.origin = .pass
+            case "*":
+                reader.errorHere(
+                    node.place,
+                    "\"*\" is no origin; write drop, pass, or the origin that the upstream wants"
+                )
+            default:
+                if let complaint = WebOrigin.complaint(text) {
+                    reader.errorHere(node.place, "\"\(text)\" \(complaint); or write drop or pass")
+                }
+                draft.settings.origin = .replace(text)
+            }
+        }
+    }
+
     static var proxy: ConfigKey {
         ConfigKey(
             "proxy",

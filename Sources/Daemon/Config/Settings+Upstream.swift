@@ -21,6 +21,7 @@ extension Settings {
         var cookies: Cookies = .drop
         /// Origins of web pages that may ask.
         var cors: [String] = []
+        var origin: Origin = .drop
         var rewriteLinks = false
         /// Further host names under which clients may ask for it.
         var hosts: [String] = []
@@ -47,6 +48,16 @@ extension Settings {
 
         enum Cookies: String, Sendable, CaseIterable {
             case drop, replay
+        }
+
+        /// What the upstream sees in `Origin`.
+        enum Origin: Sendable, Equatable {
+            /// Nothing.
+            case drop
+            /// What the client sent.
+            case pass
+            /// This, on every request.
+            case replace(String)
         }
 
         enum Proxy: Sendable, Equatable {

@@ -142,6 +142,7 @@ extension Explanation.Expectations {
             notModified =
                 "renews what is stored, lifetime \(stored.policy.lifetime) s unless it says otherwise, and that is served"
         }
+        if let refusal = Unstored.refusal(of: demand) { storing = "is not stored: \(refusal.reason)" }
         failure =
             stored?.maySubstitute(at: now, for: demand) == true
             ? "what is stored is served in its place" : "it is passed on"

@@ -3,9 +3,10 @@ extension Explanation: SchemaDescribed {
     ///
     /// Members may be added; those that are here stay what they are.
     static let schema: JSONText = object(
-        required: ["request", "variants", "mode", "online", "offline"],
+        required: ["request", "variants", "others", "mode", "online", "offline"],
         [
-            ("request", request), ("overrides", overrides), ("variants", list(variant)), ("freshness", freshness),
+            ("request", request), ("overrides", overrides), ("variants", list(variant)),
+            ("others", list(other)), ("unstored", unstored), ("freshness", freshness),
             ("mode", text("The mode that the daemon is in.")), ("online", outcome), ("offline", outcome),
             ("upstream", expectations),
         ]
@@ -72,6 +73,29 @@ extension Explanation: SchemaDescribed {
         ]
     )
 
+    private static let other = object(
+        required: ["principal", "context", "differences", "status", "selection", "age", "timeToLive"],
+        [
+            ("principal", text("`anonymous`, or `p-` and eight digits.")),
+            ("context", list(text("A field that chooses the representation, with its value."))),
+            ("differences", list(text("In what a request that gets it differs from this one."))),
+            ("status", integer("Its status.")),
+            ("selection", list(text("A field named by Vary, with the value it was selected by."))),
+            ("age", integer("Seconds.")), ("timeToLive", integer("Seconds; negative once stale.")),
+        ]
+    )
+
+    private static let unstored = object(
+        required: ["status", "secondsAgo", "rule", "word", "reason", "differences"],
+        [
+            ("status", integer("Its status.")), ("secondsAgo", integer("When it came.")),
+            ("rule", text("Why it was not stored, in a word: `no-store`, `private`, `too-large` and so on.")),
+            ("word", text("By whose word: `upstream`, `config`, `request`, `standard` (HTTP's rules) or `larder`.")),
+            ("reason", text("The same as a sentence.")),
+            ("differences", list(text("In what its request differed from this one."))),
+        ]
+    )
+
     private static let freshness = object(
         required: ["isFresh", "terms", "rules"],
         [
@@ -105,7 +129,9 @@ extension Explanation: SchemaDescribed {
         required: ["conditions", "failure"],
         [
             ("conditions", list(text("A conditional field that would be sent."))),
-            ("notModified", text("What a 304 would do.")), ("failure", text("What a failure would do.")),
+            ("notModified", text("What a 304 would do.")),
+            ("storing", text("Why nothing that the upstream sends will be stored; absent where it decides.")),
+            ("failure", text("What a failure would do.")),
         ]
     )
 }

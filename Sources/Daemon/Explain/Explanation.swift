@@ -8,6 +8,10 @@ struct Explanation: Codable, Sendable, Equatable {
     var overrides: Overrides?
     /// Every variant stored under the key, the one that answers first.
     var variants: [Variant]
+    /// What is stored of the URL for other requests, and how those differ.
+    var others: [Other] = []
+    /// The latest response to the URL that was not stored, as far as it is remembered.
+    var unstored: NotStored?
     /// The arithmetic of RFC 9111 §4.2 for the variant that answers; absent where none does.
     var freshness: Freshness?
     /// The mode that the daemon is in.
@@ -82,6 +86,32 @@ struct Explanation: Codable, Sendable, Equatable {
         var lastModified: String?
     }
 
+    /// A stored answer that requests with other fields get.
+    struct Other: Codable, Sendable, Equatable {
+        var principal: String
+        var context: [String]
+        /// In what such a request differs from this one, a sentence each.
+        var differences: [String]
+        var status: Int
+        var selection: [String]
+        var age: Int64
+        /// Negative once stale.
+        var timeToLive: Int64
+    }
+
+    /// A response that was not stored.
+    struct NotStored: Codable, Sendable, Equatable {
+        var status: Int
+        var secondsAgo: Int64
+        /// The rule in a word, such as `no-store` or `too-large`.
+        var rule: String
+        /// `upstream`, `config`, `request`, `standard` or `larder`.
+        var word: String
+        var reason: String
+        /// In what its request differed from this one.
+        var differences: [String]
+    }
+
     /// Numbers with their sources.
     struct Freshness: Codable, Sendable, Equatable {
         var isFresh: Bool
@@ -113,6 +143,8 @@ struct Explanation: Codable, Sendable, Equatable {
         /// The conditions that would be sent along.
         var conditions: [String]
         var notModified: String?
+        /// Why nothing that it sends will be stored; absent where it decides.
+        var storing: String?
         var failure: String
     }
 }

@@ -78,14 +78,8 @@ struct ImaginedRequest: Sendable {
     }
 
     private static func refusal(of head: borrowing RequestHead, by door: Guard, namesHost: Bool) -> Guard.Refusal? {
-        let facts = Guard.Facts(
-            // Unless it is asked about, the address is not at issue: whoever explains need not know where clients ask.
-            authority: namesHost ? head.authority : nil,
-            origin: head[.origin],
-            secFetchSite: head[.secFetchSite],
-            isOptions: head.method == .options,
-            asksForMethod: head.has(.accessControlRequestMethod)
-        )
+        // Unless it is asked about, the address is not at issue: whoever explains need not know where clients ask.
+        let facts = Guard.Facts(head, authority: namesHost ? head.authority : nil)
         if case .refused(let refusal) = door.check(facts) { return refusal }
         return nil
     }

@@ -23,6 +23,10 @@ extension Proxy {
             online: Explanation.Outcome(action: "pass", cacheStatus: "", reason: ""),
             offline: Explanation.Outcome(.offline(demand.request.method))
         )
+        explanation.others = try await others(than: demand, label: label, now: now)
+        explanation.unstored = runningFlights.unstored[demand.key].map {
+            Explanation.NotStored($0, for: demand, now: now)
+        }
         guard MethodFacts.isAnswerable(demand.request.method) else {
             explanation.online = Self.outcome(ofUnanswerable: demand)
             return explanation
@@ -60,6 +64,36 @@ extension Proxy {
         case .answer, .refuse: break
         }
         return explanation
+    }
+
+    /// What is stored of the URL for other principals and contexts.
+    private func others(
+        than demand: Demand,
+        label: String,
+        now: Int64
+    ) async throws(StoreError) -> [Explanation.Other] {
+        let documents = try await cache.store.documents(ofURL: demand.key.url, upstream: demand.key.upstream)
+        return documents.compactMap { document in
+            let differences = Explanation.differences(
+                from: demand.key.context,
+                to: document.context,
+                credential: document.principal == label ? nil : "another credential (\(document.principal))"
+            )
+            // A part is stored beside the whole, for the same requests.
+            guard document.status != 206, !differences.isEmpty, let policy = AnswerPolicy(bytes: document.policy) else {
+                return nil
+            }
+            let applied = demand.upstream.applying(policy, demand.overrides)
+            return Explanation.Other(
+                principal: document.principal,
+                context: document.context.split(separator: "\n").map(String.init),
+                differences: differences,
+                status: document.status,
+                selection: VarySelection(bytes: document.variant)?.texts ?? [],
+                age: applied.age(at: now),
+                timeToLive: applied.timeToLive(at: now)
+            )
+        }
     }
 
     private static func outcome(ofUnanswerable demand: Demand) -> Explanation.Outcome {
@@ -148,9 +182,7 @@ extension Explanation.Variant {
         self.init(
             isSelected: isSelected,
             status: answer.status,
-            selection: answer.selection.lines.map { line in
-                line.value.map { "\(line.name)=\(String(decoding: $0, as: UTF8.self))" } ?? line.name
-            },
+            selection: answer.selection.texts,
             inMemory: variant.isInMemory,
             document: variant.document,
             form: "\(answer.form)",
@@ -161,6 +193,55 @@ extension Explanation.Variant {
             timeToLive: ready.policy.timeToLive(at: now),
             entityTag: fields.text("etag"),
             lastModified: fields.text("last-modified")
+        )
+    }
+}
+
+extension VarySelection {
+    /// A line for each field: `accept-encoding=gzip`, or the name alone where it was absent.
+    fileprivate var texts: [String] {
+        lines.map { line in
+            line.value.map { "\(line.name)=\(String(decoding: $0, as: UTF8.self))" } ?? line.name
+        }
+    }
+}
+
+extension Explanation {
+    /// In what another request differs from this one, by what is in its cache key.
+    ///
+    /// - Parameters:
+    ///   - asked: the context of this one, and `other` that of the other.
+    ///   - credential: what to say of the other's, where it is another.
+    fileprivate static func differences(from asked: String, to other: String, credential: String?) -> [String] {
+        func fields(_ context: String) -> [String: String] {
+            var fields: [String: String] = [:]
+            for line in context.split(separator: "\n") {
+                let parts = line.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+                fields[String(parts[0])] = parts.count == 2 ? String(parts[1]) : ""
+            }
+            return fields
+        }
+        let (asked, other) = (fields(asked), fields(other))
+        let names = Set(asked.keys).union(other.keys).sorted().filter { asked[$0] != other[$0] }
+        return (credential.map { [$0] } ?? [])
+            + names.map { "\($0): \(other[$0] ?? "none") instead of \(asked[$0] ?? "none")" }
+    }
+}
+
+extension Explanation.NotStored {
+    fileprivate init(_ note: UnstoredResponses.Note, for demand: Demand, now: Int64) {
+        let isOthers = note.principal != demand.key.principal
+        self.init(
+            status: note.status,
+            secondsAgo: max(0, now - note.time),
+            rule: note.unstored.rule,
+            word: note.unstored.word.rawValue,
+            reason: note.unstored.reason,
+            differences: Explanation.differences(
+                from: demand.key.context,
+                to: note.context,
+                credential: isOthers ? "another credential" : nil
+            )
         )
     }
 }

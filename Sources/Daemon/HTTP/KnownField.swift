@@ -4,7 +4,8 @@ enum KnownField: UInt8, CaseIterable, Sendable {
     case accept, acceptEncoding, acceptLanguage, userAgent, contentType, timeZone
     case authorization, cookie, privateToken, apiKey, stripeAccount
     case cacheControl, pragma, range, ifRange, ifMatch, ifNoneMatch, ifModifiedSince, ifUnmodifiedSince
-    case origin, secFetchSite, accessControlRequestMethod, accessControlRequestHeaders, privateNetwork
+    case origin, referer, secFetchSite, secPurpose, purpose, xMoz
+    case accessControlRequestMethod, accessControlRequestHeaders, privateNetwork
     case larderView, larderLive
     case via, forwarded, methodOverride, httpMethodOverride, httpMethod
 
@@ -41,7 +42,11 @@ enum KnownField: UInt8, CaseIterable, Sendable {
         case .ifModifiedSince: "if-modified-since"
         case .ifUnmodifiedSince: "if-unmodified-since"
         case .origin: "origin"
+        case .referer: "referer"
         case .secFetchSite: "sec-fetch-site"
+        case .secPurpose: "sec-purpose"
+        case .purpose: "purpose"
+        case .xMoz: "x-moz"
         case .accessControlRequestMethod: "access-control-request-method"
         case .accessControlRequestHeaders: "access-control-request-headers"
         case .privateNetwork: "access-control-request-private-network"

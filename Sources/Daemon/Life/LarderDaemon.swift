@@ -126,6 +126,9 @@ final class LarderDaemon {
         for number in [SIGTERM, SIGINT] {
             signals.append(loops.main.onSignal(number) { [unowned self] in self.told(number) })
         }
+        for number in HarmlessSignals.handled {
+            signals.append(loops.main.onSignal(number) { [unowned self] in self.heard(number) })
+        }
         let cache = parts.cache
         timers.append(loops.main.every(.seconds(10)) { cache.reportUse() })
         let watchdog = Watchdog(notifier: notifier, members: loops.all.map { Watchdog.Member($0) })
@@ -137,6 +140,16 @@ final class LarderDaemon {
         }
         parts.readinessSwitch.set(.ready)
         notifier.send(.ready, .status("serving \(settings.upstreams.map(\.name).joined(separator: ", "))"))
+    }
+
+    /// Hears a signal that asks for something that there is not.
+    private func heard(_ signal: Int32) {
+        // The shell tells its jobs that the terminal is gone: who started it there wants it to end with it.
+        if signal == SIGHUP, HarmlessSignals.hasLostTerminal { return told(signal) }
+        log.notice(
+            "this signal does nothing: the config is read at the start only, so restart Larder to apply it",
+            metadata: ["signal": "\(HarmlessSignals.name(of: signal))"]
+        )
     }
 
     private func told(_ signal: Int32) {

@@ -25,7 +25,8 @@ extension Arrival {
     init(_ request: borrowing RequestHead, _ upstream: Upstream, quickDigest: Digest128?) throws(ArrivalError) {
         self.upstream = upstream
         self.quickDigest = quickDigest
-        let query = request.query.map { Array($0) }
+        var query = request.query.map { Array($0) }
+        let parameters = LiveMode.takeParameters(from: &query)
         let normalised: TargetNormaliser.Target
         do {
             normalised = try upstream.normaliser.normalise(path: Array(request.path), query: query)
@@ -40,8 +41,12 @@ extension Arrival {
         route = String(decoding: normalised.routePath, as: UTF8.self)
 
         var fields = request.owned().fields
-        live = try LiveMode(request, fields)
+        live = try LiveMode(request, fields, parameters: parameters)
         if live != nil { fields = LiveMode.plain(fields) }
+        // `Guard` knows the usual spellings.
+        if let field = fields.lines.first(where: UpstreamFields.overridesMethod) {
+            throw ArrivalError(problem: .guarded(.methodOverride(String(decoding: field.name, as: UTF8.self))))
+        }
         guard !Via.isLoop(fields) else { throw ArrivalError(problem: .loop) }
         // What `Connection` names does not go upstream, and selects nothing there (RFC 9110 §7.6.1).
         context = upstream.context.canonical(fields.withoutHopByHop())
@@ -55,7 +60,9 @@ extension Arrival {
         } else {
             credentials = own
         }
-        view = try Self.view(fields)
+        let view = try Self.view(fields)
+        // What the upstream sends is the mapped view then, to be served as it came.
+        self.view = upstream.passesView && view == .mapped ? .wire : view
         base = LinkBase(authority: request.authority.map { String(decoding: $0, as: UTF8.self) } ?? "localhost")
     }
 

@@ -5,6 +5,7 @@ extension Demand {
         fields.remove("alt-svc")
         Via.append(to: &fields)
         if !fields.contains("age") { fields.append("Age", "0") }
+        fields.vary(by: upstream.variesBy)
         let known = fields.all("cache-status")
         fields.remove("cache-status")
         fields.lines.append(Field(name: Array("Cache-Status".utf8), value: status.appended(to: known)))

@@ -122,7 +122,12 @@ extension Demand {
     ///   - validation: what is asked about stored answers; without it a retrieval asks for the whole.
     ///   - known: the parts that are stored of the answer, where only their one gap is asked for.
     func upstreamRequest(_ validation: Validation = .none, completing known: ReadyAnswer? = nil) -> UpstreamRequest {
-        var fields = UpstreamFields.make(from: request.fields, removingConditions: asksForItself)
+        var fields = UpstreamFields.make(
+            from: request.fields,
+            removingConditions: asksForItself,
+            origin: upstream.settings.origin,
+            passesView: upstream.passesView
+        )
         if !forwardsRange {
             fields.remove("range")
             fields.remove("if-range")

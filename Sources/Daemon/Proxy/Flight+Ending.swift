@@ -5,7 +5,10 @@ import Store
 extension Flight {
     /// The body is larger than what is kept, or all together are: it goes on as a mere relay.
     func outgrew(_ held: [[UInt8]]) {
-        if storing != nil { flights.supersede(self, by: nil) }
+        if storing != nil {
+            flights.supersede(self, by: nil)
+            if let head { flights.note(.tooLarge(limit: flights.settings.limits.document), of: head, in: self) }
+        }
         storing = nil
         flights.retire(self)
         releaseCharge()
@@ -33,7 +36,9 @@ extension Flight {
                 flights.serve(
                     ready,
                     to: takeRelays(),
-                    as: { isCompleted ? .completed($0.reason) : .fetched($0.reason) },
+                    as: { [self] in
+                        storesNothing ? .unkept($0.reason) : isCompleted ? .completed($0.reason) : .fetched($0.reason)
+                    },
                     cookies: head.cookies
                 )
             }
@@ -68,6 +73,7 @@ extension Flight {
         // libcurl takes compressed data that break off for complete; that their JSON does too gives it away.
         if head.decodedFrom != nil, demand.upstream.isJSON(head.fields), JSONBody.isMalformed(body) {
             self.storing = nil
+            flights.note(.malformed, of: head, in: self)
             return nil
         }
         let answer = Answer(
@@ -89,6 +95,7 @@ extension Flight {
         if head == nil || settlement.isGathering {
             flights.failed(error, self, relays: takeRelays())
         } else {
+            if storing != nil, let head { flights.note(.truncated, of: head, in: self) }
             // A truncated body must look truncated.
             for relay in relays { relay.abort() }
         }

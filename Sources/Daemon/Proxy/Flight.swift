@@ -181,7 +181,11 @@ final class Flight: TransferDelegate {
     }
 
     private func settle(_ head: UpstreamHead) {
-        storing = flights.storage(of: head, in: self)
+        do throws(Unstored) {
+            storing = try flights.storage(of: head, in: self)
+        } catch {
+            flights.note(error, of: head, in: self)
+        }
         tells = storing != nil && storing?.part == nil && flights.tells(head, in: self)
         flights.noteSharing(of: head, in: self, isStored: storing != nil)
         let isGone = !demand.isHead && (head.status == 404 || head.status == 410)

@@ -21,7 +21,11 @@ extension Flights {
     func keep(_ answer: Answer, from flight: Flight, isAwaited: Bool) -> ReadyAnswer {
         let demand = flight.demand
         let ready = ReadyAnswer(answer, digest: demand.digest, upstream: demand.upstream, base: demand.base)
-        guard !flight.storesNothing else { return ready }
+        guard !flight.storesNothing else {
+            unstored.note(.invalidated, status: answer.status, of: demand, at: now)
+            return ready
+        }
+        unstored.forget(demand.key)
         let reading = demand.upstream.reading(demand, status: answer.status, fields: answer.fields)
         let age = max(0, answer.policy.ageValue) * 1_000_000
         cache.forgetParts(of: demand)

@@ -30,6 +30,7 @@ extension Flights {
             flight.storesNothing = true
         }
         hitForMiss.forgetAll()
+        unstored.forgetAll()
     }
 
     /// All flights whose answers may still be kept.

@@ -2,37 +2,50 @@ import Store
 
 /// What of an answer may be stored, and what it is then.
 extension Flights {
-    /// What to store of an answer whose head has come; nil for nothing.
-    func storage(of head: UpstreamHead, in flight: Flight) -> Flight.Storing? {
+    /// What to store of an answer whose head has come; throws why nothing is.
+    func storage(of head: UpstreamHead, in flight: Flight) throws(Unstored) -> Flight.Storing {
         let demand = flight.demand
+        if let refusal = Unstored.refusal(of: demand) { throw refusal }
+        if flight.storesNothing { throw .invalidated }
         // A stream of events has no end to wait for, and no use as a document.
-        guard demand.isShareable || demand.isForParts, !flight.storesNothing, !head.isEventStream, !head.isGarbled
-        else { return nil }
+        if head.isEventStream { throw .eventStream }
+        if head.isGarbled { throw .garbled }
         let part = part(in: head, of: flight)
         // An answer to a request for a part is kept where it is the part, or the whole instead.
         if part == nil, head.status == 206 || flight.asksForRange && (head.status != 200 || head.fields.isContentCoded)
         {
-            return nil
+            throw .part
         }
         let policy = policy(of: head, in: flight)
-        guard policy.storability == .yes else { return nil }
+        if case .no(let reason) = policy.storability { throw Unstored(reason, head.fields, of: demand) }
         // An error, cacheable as it may be, never takes the place of a good answer.
         let isFailure = head.status >= 500 || isFailure(head, in: flight)
-        if isFailure, let stored = flight.stored, stored.answer.status < 500 { return nil }
+        if isFailure, let stored = flight.stored, stored.answer.status < 500 { throw .olderIsBetter }
         if let length = head.fields.text("content-length").flatMap(Int.init), length > settings.limits.document {
-            return nil
+            throw .tooLarge(limit: settings.limits.document)
         }
         let (route, request) = (demand.overrides, demand.request.fields)
-        guard let selection = demand.upstream.selection(policy, route: route, request: request) else { return nil }
+        guard let selection = demand.upstream.selection(policy, route: route, request: request) else {
+            throw Unstored(
+                "vary",
+                .upstream,
+                "the upstream said Vary: \(head.fields.combined("vary")?.prefix(200) ?? "")"
+            )
+        }
         let fields = StoredFields.storable(
             head.fields,
             leavingOut: policy.fieldsNotStored + policy.fieldsNotReused,
             replaysCookies: demand.upstream.settings.cookies == .replay
         )
         // Parts of a body that is served otherwise than it came would not fit the whole.
-        if part != nil, isServedTransformed(head, in: flight) { return nil }
+        if part != nil, isServedTransformed(head, in: flight) { throw .part }
         let dated = StoredFields.dated(fields, at: now)
         return Flight.Storing(policy: policy.answer, fields: dated, selection: selection, part: part)
+    }
+
+    /// Remembers why a response was not stored.
+    func note(_ unstored: Unstored, of head: UpstreamHead, in flight: Flight) {
+        self.unstored.note(unstored, status: head.status, of: flight.demand, at: now)
     }
 
     /// The reading of an answer whose head has come.

@@ -26,6 +26,8 @@ final class Flights {
     /// Those of them whose answers tell of objects, and whose clients wait for that.
     var tellings: [ObjectIdentifier: Telling] = [:]
     var hitForMiss: HitForMiss
+    /// What was not stored lately, and why.
+    var unstored = UnstoredResponses()
     var pauses = UpstreamPauses()
     private var refreshes = Refreshes()
     /// What waits for a commit or for a slow reader, by number; given what was read of the store for it.

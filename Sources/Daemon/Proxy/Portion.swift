@@ -75,6 +75,7 @@ enum Portion: Equatable {
         case .unsatisfiable:
             var fields = Fields()
             fields.append("Content-Range", RangeField.unsatisfiedContentRange(length: ready.body.count))
+            fields.lines += ready.fields.lines.filter { $0.isNamed("vary") }
             return (416, fields, [])
         case .part(let range):
             var fields = Self.fieldsOfParts(of: ready)

@@ -113,7 +113,7 @@ extension ProblemDocument {
     )
 
     static func guarded(_ refusal: Guard.Refusal) -> ProblemDocument {
-        make(refusal.status, "guard", refusal.status == 421 ? "Not this server" : "Not for this page", refusal.message)
+        make(refusal.status, "guard", refusal.title, refusal.message)
     }
 
     static func noUpstream(path: String) -> ProblemDocument {
@@ -133,6 +133,14 @@ extension ProblemDocument {
     static func badLive(_ value: String) -> ProblemDocument {
         make(400, "bad-live", "No such stream", "Larder-Live is `once` or `on`; it was \"\(value)\".")
     }
+
+    static let liveNeedsAccept = make(
+        400,
+        "live-needs-accept",
+        "Not a request for events",
+        "The query parameter larder_live is for requests with `Accept: text/event-stream`, as EventSource sends them. "
+            + "Other programs send the field Larder-Live."
+    )
 
     static func liveNeedsGet(_ method: String) -> ProblemDocument {
         make(

@@ -82,7 +82,9 @@ actor Proxy {
             )
             let request = exchange.request.asking(arrival.live)
             let demand = Demand(request, arrival, principal: principal, hasher: hasher)
-            if case .on(let number) = arrival.live {
+            if case .over = arrival.live {
+                exchange.reply.endEvents(demand)
+            } else if case .on(let number) = arrival.live {
                 follow(demand, exchange.reply, after: number)
             } else if arrival.live != nil {
                 await live(demand, exchange.reply)

@@ -63,5 +63,6 @@ struct Rendering {
             fields.set("Date", String(decoding: HTTPDate.format(answer.policy.date), as: UTF8.self))
         }
         Via.append(to: &fields)
+        fields.vary(by: upstream.variesBy)
     }
 }

@@ -56,12 +56,14 @@ extension Flights {
         if let selection, selection == answer.selection {
             let ready = ready(answer, flight)
             cache.renew(stored, with: ready, sent: flight.start, generation: flight.generation)
-            return serve(ready, by: head, renewed, to: relays)
+            return serve(ready, by: head, renewed, isStored: true, to: relays)
         }
         // From now on it varies by something else, or must not be kept.
         cache.drop(stored)
         // Parts that are kept no longer still answer this one request.
-        guard !stored.isPartial else { return serve(ready(answer, flight), by: head, renewed, to: relays) }
+        guard !stored.isPartial else {
+            return serve(ready(answer, flight), by: head, renewed, isStored: false, to: relays)
+        }
         keepAnew(answer, under: selection, by: head, renewed, flight, for: relays)
     }
 
@@ -88,13 +90,16 @@ extension Flights {
         _ flight: Flight,
         for relays: [Relay]
     ) {
-        guard let selection else { return serve(ready(answer, flight), by: head, renewed, to: relays) }
+        guard let selection else {
+            return serve(ready(answer, flight), by: head, renewed, isStored: false, to: relays)
+        }
         var answer = answer
         answer.selection = selection
         answer.document = nil
         answer.objects = []
         let ready = keep(answer, from: flight, isAwaited: !relays.isEmpty)
-        onceTold(by: flight) { [self] in serve(ready, by: head, renewed, to: relays) }
+        let isStored = !flight.storesNothing
+        onceTold(by: flight) { [self] in serve(ready, by: head, renewed, isStored: isStored, to: relays) }
     }
 
     private func renewed(_ answer: Answer, by head: UpstreamHead, _ flight: Flight) -> Freshening.Renewed {
@@ -131,13 +136,14 @@ extension Flights {
         _ ready: ReadyAnswer,
         by head: UpstreamHead,
         _ renewed: Freshening.Renewed,
+        isStored: Bool,
         to relays: [Relay]
     ) {
         let isServed = { (relay: Relay) in relay.isLeader || ready.answers(relay.demand) }
         serve(
             ready,
             to: relays.filter(isServed),
-            as: { .revalidated($0.reason, isStored: renewed.policy.storability == .yes) },
+            as: { .revalidated($0.reason, isStored: isStored) },
             cookies: head.cookies + renewed.withheld.filter { !$0.isNamed("set-cookie") }
         )
         for relay in relays where !isServed(relay) { askAlone(relay) }

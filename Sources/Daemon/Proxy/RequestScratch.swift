@@ -105,9 +105,10 @@ struct RequestScratch {
             return
         }
         let path = Array(request.path)
-        let query = request.query.map { Array($0) }
-        // A path is plain here, and a query has no escapes; what is refused all the same is nobody's.
-        let normalised = try? upstream.normaliser.normalise(path: path, query: query)
+        var query = request.query.map { Array($0) }
+        // A path is plain here, and a query has no escapes; what is refused all the same is nobody's, and so is a stream.
+        let isLive = !LiveMode.takeParameters(from: &query).isEmpty
+        let normalised = isLive ? nil : try? upstream.normaliser.normalise(path: path, query: query)
         url = normalised.map { upstream.keyURL(of: $0) } ?? []
         if urls.count >= Self.urlLimit { urls.removeAll() }
         urls[target] = url

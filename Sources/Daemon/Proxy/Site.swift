@@ -32,14 +32,7 @@ final class Site {
 
     /// Whether a request may be answered at all; where no upstream is meant, any one's guard tells whether the host is ours.
     func check(_ request: borrowing RequestHead, at position: Int?) -> Guard.Verdict {
-        let facts = Guard.Facts(
-            authority: request.authority,
-            origin: request[.origin],
-            secFetchSite: request[.secFetchSite],
-            isOptions: request.method == .options,
-            asksForMethod: request.has(.accessControlRequestMethod)
-        )
-        return guards[position ?? 0].check(facts)
+        guards[position ?? 0].check(Guard.Facts(request, authority: request.authority))
     }
 
     func cors(at position: Int?) -> CORS { guards[position ?? 0].cors }

@@ -26,6 +26,10 @@ final class Upstream: Sendable {
     private let links: LinkRewriter
     /// Fields that select no variant, because something else in the key does: the principal's and the context's.
     private let ignoredInVary: Set<String>
+    /// The fields by which Larder itself chooses what it sends, for `Vary`.
+    let variesBy: [String]
+    /// Whether `Larder-View` goes upstream, where it means something if the upstream is a Larder: nothing here maps anything.
+    let passesView: Bool
 
     var name: String { settings.name }
 
@@ -43,8 +47,14 @@ final class Upstream: Sendable {
         hasKeyRules = keyRules.contains { $0 != nil }
         hasOverrides = settings.routes.contains { $0.overrides != Settings.Overrides() }
         links = LinkRewriter(upstream: settings.url.description, authority: "", prefix: settings.prefix)
-        // What Larder answers is decoded, whatever codings a client takes.
-        ignoredInVary = Set(principal.fieldNames).union(["accept-encoding", "origin"])
+        let passesView = (settings.routes + settings.errors).allSatisfy { $0.body == nil }
+        self.passesView = passesView
+        // What Larder answers is decoded, whatever codings a client takes; what does not go upstream selects nothing there.
+        var ignored = Set(principal.fieldNames).union(["accept-encoding", "larder-live"])
+        if settings.origin != .pass { ignored.insert("origin") }
+        if !passesView { ignored.insert("larder-view") }
+        ignoredInVary = ignored
+        variesBy = ["Larder-View", "Larder-Live"] + (settings.cors.isEmpty ? [] : ["Origin"])
         var policy = CachePolicySettings()
         policy.isShared = settings.shared
         policy.addsCredential = settings.credential != nil
@@ -200,7 +210,7 @@ final class Upstream: Sendable {
         links.leading(to: base.authority)
     }
 
-    /// Adds what a page of an allowed origin needs to see the answer.
+    /// Adds what a page of an allowed origin needs to see the answer; `variesBy` says that this depends on its origin.
     func addCORS(to fields: inout Fields, for request: Fields) {
         guard let origin = request[first: "origin"], cors.allows(origin) else { return }
         CORS.removeFields(from: &fields)

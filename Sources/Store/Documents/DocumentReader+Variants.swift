@@ -37,6 +37,34 @@ extension DocumentReader {
         }
     }
 
+    /// The documents of a URL, whoever asked for it and in whatever context, the newest first.
+    func documents(ofURL url: String, upstream: String, place: Int64, limit: Int) throws -> [DocumentOfURL] {
+        var found: [DocumentOfURL] = []
+        try Query(
+            database,
+            """
+            SELECT p.label, x.text, d.variant, d.status, d.policy
+            FROM _documents d
+            JOIN _scopes s ON s.id = d.scope
+            JOIN _names u ON u.id = s.upstream AND u.text = ?3
+            JOIN _principals p ON p.id = s.principal
+            JOIN _names x ON x.id = s.context
+            WHERE d.place = ?1 AND d.url = ?2 ORDER BY d.id DESC LIMIT ?4
+            """
+        ).each(.integer(place), .string(url), .string(upstream), .integer(Int64(limit))) { row in
+            found.append(
+                DocumentOfURL(
+                    principal: row.string(0),
+                    context: ObjectContext.key(of: row.string(1)),
+                    variant: row.bytes(2),
+                    status: Int(row.integer(3)),
+                    policy: row.bytes(4)
+                )
+            )
+        }
+        return found
+    }
+
     private func isSuspicious(_ id: DocumentID, verified: Int64) throws -> Bool {
         guard changed > verified else { return false }
         let objects = Set(try StoredBody.pins(of: id, in: database).map(\.object))

@@ -43,6 +43,25 @@ import Testing
                 lastModified: "Sun, 06 Nov 1994 08:49:37 GMT"
             )
         ],
+        others: [
+            .init(
+                principal: "p-87654321",
+                context: ["accept=a/b"],
+                differences: ["accept: a/b instead of none"],
+                status: 200,
+                selection: ["x-a"],
+                age: 1,
+                timeToLive: 2
+            )
+        ],
+        unstored: .init(
+            status: 403,
+            secondsAgo: 9,
+            rule: "no-store",
+            word: "upstream",
+            reason: "the upstream said Cache-Control: no-store",
+            differences: ["another credential"]
+        ),
         freshness: .init(
             isFresh: false,
             terms: [.init(name: "lifetime", seconds: 5, source: "max-age of Cache-Control")],
@@ -56,7 +75,12 @@ import Testing
             reason: "it has been stale for 5 s"
         ),
         offline: .init(action: "answer", status: 200, cacheStatus: "larder; hit", reason: "nobody is asked"),
-        upstream: .init(conditions: ["If-None-Match: \"a\""], notModified: "renews it", failure: "it is passed on")
+        upstream: .init(
+            conditions: ["If-None-Match: \"a\""],
+            notModified: "renews it",
+            storing: "is not stored: its route says cache: never",
+            failure: "it is passed on"
+        )
     )
 
     private func object(_ json: JSONText) throws -> [String: Any] {
@@ -89,7 +113,7 @@ import Testing
 
     @Test func `what may be missing is not required`() throws {
         var least = Self.whole
-        (least.overrides, least.freshness, least.upstream) = (nil, nil, nil)
+        (least.overrides, least.unstored, least.freshness, least.upstream) = (nil, nil, nil, nil)
         (least.request.route, least.online.status) = (nil, nil)
         let required = try object(Explanation.schema)["required"] as? [String] ?? []
         #expect(Set(try object(least.document).keys) == Set(required))
@@ -104,7 +128,9 @@ import Testing
         for piece in [
             "p-12345678 (by authorization)", "accept-language=de", "GET  x  [X]", "cache: force; fresh: 5m",
             "vary ignores user-agent", "key sorted", "in memory and on disk as document 7", "If-None-Match: \"a\"",
-            "rules: no-cache", "5 s  max-age of Cache-Control",
+            "rules: no-cache", "5 s  max-age of Cache-Control", "accept: a/b instead of none",
+            "the upstream said Cache-Control: no-store (no-store, by the word of: upstream)",
+            "its request had another credential", "is not stored: its route says cache: never",
         ] {
             #expect(text.contains(piece), "\(piece) in\n\(text)")
         }

@@ -46,8 +46,11 @@ import Testing
         host: String?,
         origin: String? = nil,
         site: String? = nil,
+        referer: String? = nil,
+        agent: String? = nil,
         isOptions: Bool = false,
-        asksForMethod: Bool = false
+        asksForMethod: Bool = false,
+        hasOwnField: Bool = false
     ) -> Guard.Verdict {
         func with<Result>(_ value: String?, _ body: (UnsafeRawBufferPointer?) -> Result) -> Result {
             guard let value else { return body(nil) }
@@ -56,15 +59,23 @@ import Testing
         return with(host) { host in
             with(origin) { origin in
                 with(site) { site in
-                    guarding.check(
-                        Guard.Facts(
-                            authority: host,
-                            origin: origin,
-                            secFetchSite: site,
-                            isOptions: isOptions,
-                            asksForMethod: asksForMethod
-                        )
-                    )
+                    with(referer) { referer in
+                        with(agent) { agent in
+                            guarding.check(
+                                Guard.Facts(
+                                    authority: host,
+                                    origin: origin,
+                                    secFetchSite: site,
+                                    referer: referer,
+                                    isOptions: isOptions,
+                                    asksForMethod: asksForMethod,
+                                    userAgent: agent,
+                                    hasLanguage: true,
+                                    hasOwnField: hasOwnField
+                                )
+                            )
+                        }
+                    }
                 }
             }
         }
@@ -170,6 +181,45 @@ import Testing
         )
     }
 
+    private static let browser = "Mozilla/5.0 (X11; Linux x86_64)"
+
+    @Test(
+        arguments: [
+            (nil, nil, .allowed), (nil, "curl/8.0", .allowed), ("http://larder.test:8787/a/b", browser, .allowed),
+            ("http://localhost:3000/x", browser, .allowed), ("https://app.test", nil, .allowed),
+            (nil, browser, .refused(.unattributed(authority: "larder.test:8787"))),
+            (nil, "Opera/9.80", .refused(.unattributed(authority: "larder.test:8787"))),
+            ("http://evil.test/x", nil, .refused(.foreignReferrer("http://evil.test/x"))),
+            ("http://evil.test/", browser, .refused(.foreignReferrer("http://evil.test/"))),
+            ("http://larder.test:8788/", nil, .refused(.foreignReferrer("http://larder.test:8788/"))),
+            (
+                "http://larder.test:8787@evil.test/", nil,
+                .refused(.foreignReferrer("http://larder.test:8787@evil.test/"))
+            ),
+            ("about:blank", browser, .refused(.foreignReferrer("about:blank"))),
+            ("", nil, .refused(.foreignReferrer(""))),
+        ] as [(String?, String?, Guard.Verdict)]
+    )
+    func `where browsers do not say for which page they ask, Referer and their looks decide`(
+        _ referer: String?,
+        _ agent: String?,
+        _ expected: Guard.Verdict
+    ) {
+        #expect(check(host: "larder.test:8787", referer: referer, agent: agent) == expected)
+        // This machine's own names are told.
+        #expect(check(host: "localhost:8787", referer: referer, agent: agent) == .allowed)
+    }
+
+    @Test func `a field of Larder's own, or a token for everything, shows that no page asks`() {
+        #expect(check(host: "larder.test:8787", agent: Self.browser, hasOwnField: true) == .allowed)
+        let admin = Guard(listeners: [.tcp(host: "10.0.0.1", port: 80)], wantsToken: true)
+        #expect(check(admin, host: "10.0.0.1", agent: Self.browser) == .allowed)
+        #expect(
+            check(admin, host: "10.0.0.1", referer: "http://evil.test/", agent: Self.browser)
+                == .refused(.foreignReferrer("http://evil.test/"))
+        )
+    }
+
     @Test func `a preflight is one from an allowed origin only`() {
         #expect(
             check(
@@ -195,6 +245,10 @@ import Testing
         #expect(Guard.Refusal.misdirected(authority: "a").status == 421)
         #expect(Guard.Refusal.foreignOrigin("a").status == 403)
         #expect(Guard.Refusal.foreignSite("a").message.contains("cors:"))
+        #expect(Guard.Refusal.prefetch.status == 403)
+        #expect(Guard.Refusal.methodOverride("X-HTTP-Method").status == 400)
+        #expect(Guard.Refusal.methodOverride("X-HTTP-Method").message.contains("X-HTTP-Method"))
+        #expect(Guard.Refusal.unattributed(authority: "a").message.contains("Larder-View"))
     }
 }
 
@@ -212,7 +266,6 @@ import Testing
             CORS(origins: ["*"]).fields(for: bytes("https://a.test"))
                 == fields([
                     ("Access-Control-Allow-Origin", "https://a.test"), ("Access-Control-Expose-Headers", "*"),
-                    ("Vary", "Origin"),
                 ])
         )
     }

@@ -27,15 +27,52 @@ import Testing
     }
 
     @Test(arguments: [
-        "/..", "/../a", "/a/../../b", "/%2e%2e/a", "/%2E%2E", "/./../a", "/..%2fa", "/a/..%2f..%2fb",
-        "/a%2f..%2f..%2fb", "/..%5ca",
-        "/a/%2e%2e%2f%2e%2e/b",
+        "/..", "/../a", "/a/../../b", "/%2e%2e/a", "/%2E%2E", "/./../a",
     ])
     func `nothing leads above the base path`(_ target: String) {
         #expect(throws: TargetNormaliser.Refusal.aboveBasePath) { try normalise(target) }
         #expect(throws: TargetNormaliser.Refusal.aboveBasePath) {
             try normalise("/p" + target, prefix: "/p", basePath: "/v3")
         }
+    }
+
+    @Test(arguments: [
+        "/..%2fa", "/a/..%2f..%2fb", "/a%2f..%2f..%2fb", "/..%5ca", "/a/%2e%2e%2f%2e%2e/b", "/a/%2f../b",
+        // Parameters, which some servers take off first.
+        "/..;/a", "/a/..;x=1/b", "/a/.;x/b", "/a/%2e;/b", "/a/%2e%2e;/b", "/a/..%3b/b", "/a/..%3Bx", "/a/%2e%2e%3b",
+        // Decoded once more, and again.
+        "/%252e%252e/a", "/a/%252e%252e%252fb", "/a/.%252e", "/a/%25252e%25252e/b", "/a/%2525252e./b", "/a/%25%32%65.",
+        "/a/..%252fb", "/a/..%255cb", "/a/%252e/b",
+        // Overlong UTF-8.
+        "/a/%c0%ae%c0%ae/b", "/a/%C0%AE./b", "/a/..%c0%afb", "/a/%e0%80%ae%e0%80%ae/b", "/a/%f0%80%80%ae./b",
+        "/a/%25c0%25ae%25c0%25ae/b", "/a/..%c1%9cb", "/a/%fc%80%80%80%80%ae./b",
+        // What is dropped at the end of a name.
+        "/a/..%20/b", "/a/..%09", "/a/..%3f/b", "/a/..%23/b",
+    ])
+    func `what some servers read as a dot segment is refused`(_ target: String) {
+        #expect(throws: TargetNormaliser.Refusal.hiddenDotSegment) { try normalise(target) }
+        #expect(throws: TargetNormaliser.Refusal.hiddenDotSegment) {
+            try normalise("/p" + target, prefix: "/p", basePath: "/v3")
+        }
+    }
+
+    @Test(arguments: ["/a%00", "/..%00/a", "/a/%2500b", "/%00", "/a/%c0%80"])
+    func `a NUL in a path is refused, however it is spelled`(_ target: String) {
+        #expect(throws: TargetNormaliser.Refusal.nul) { try normalise(target) }
+    }
+
+    @Test(arguments: [
+        "/a;v=1/b", "/a..;x/b", "/%252e%252ex/b", "/a%252e%252eb", "/group%2Fproject", "/group%252Fproject",
+        "/x/...;y", "/%E3%81%82/%C3%A9", "/a/%5B..%5D", "/a?q=%252e%252e/..;/", "/100%25", "/a;..", "/%25",
+        "/a%2f.git;x",
+    ])
+    func `names that only look like it stay as they are`(_ target: String) throws {
+        #expect(text(try normalise(target).upstream) == target)
+    }
+
+    @Test func `a path of nothing but escapes is read in one pass`() throws {
+        let path = "/a" + String(repeating: "%25", count: 20_000) + "2e"
+        #expect(text(try normalise(path).upstream) == path)
     }
 
     @Test(

@@ -66,7 +66,7 @@ import Testing
             ("X-Hop", "1"), ("TE", "trailers"), ("Upgrade", "h2c"), ("Proxy-Authorization", "z"),
             ("Proxy-Connection", "close"),
             ("X-Forwarded-For", "1.2.3.4"), ("x-forwarded-host", "evil"), ("Forwarded", "for=1"),
-            ("X-HTTP-Method-Override", "DELETE"), ("X-Method-Override", "DELETE"), ("X-HTTP-Method", "DELETE"),
+            ("X_Forwarded_For", "1.2.3.4"),
             ("Larder-View", "raw"), ("Larder-Live", "on"), ("Accept-Encoding", "gzip"), ("Expect", "100-continue"),
             ("Content-Length", "5"), ("Transfer-Encoding", "chunked"), ("Origin", "http://localhost:3000"),
             ("Sec-Fetch-Site", "cross-site"), ("If-None-Match", "\"a\", \"larder-1\""), ("If-Range", "\"a\""),
@@ -82,6 +82,26 @@ import Testing
         )
         let own = UpstreamFields.make(from: request, removingConditions: true)
         #expect(!own.contains("if-none-match") && !own.contains("if-range"))
+    }
+
+    @Test func `Origin is what the config says, and a view goes to a Larder behind this one`() {
+        let request = fields([("Origin", "http://localhost:3000"), ("Larder-View", "mapped"), ("Larder-Live", "on")])
+        let via = ("Via", "1.1 larder")
+        #expect(
+            UpstreamFields.make(from: request, removingConditions: false, origin: .pass, passesView: true)
+                == fields([("Origin", "http://localhost:3000"), ("Larder-View", "mapped"), via])
+        )
+        #expect(
+            UpstreamFields.make(from: request, removingConditions: false, origin: .replace("https://a.test"))
+                == fields([("Origin", "https://a.test"), via])
+        )
+    }
+
+    @Test func `another method is named in any spelling that a gateway reads`() {
+        for name in ["X-HTTP-Method-Override", "x_http_method_override", "X-Method_Override", "X-HTTP-METHOD"] {
+            #expect(UpstreamFields.overridesMethod(Field(name, "DELETE")), "\(name)")
+        }
+        #expect(!UpstreamFields.overridesMethod(Field("X-HTTP-Method-Overrides", "DELETE")))
     }
 
     @Test func `a request that goes in circles is noticed`() {

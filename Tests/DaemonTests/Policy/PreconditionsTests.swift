@@ -93,13 +93,14 @@ import Testing
     @Test func `validators of one and of several candidates`() {
         var weak = Self.stored
         weak.entityTag = EntityTag(isWeak: true, opaque: bytes("b"))
-        var own = Self.stored
-        own.entityTag = EntityTag(isWeak: false, opaque: bytes("larder-1"))
+        // What is stored came from the upstream, which may be a Larder.
+        var upstreams = Self.stored
+        upstreams.entityTag = EntityTag(isWeak: false, opaque: bytes("larder-1"))
         let one = Preconditions.validators(of: [Self.stored])
         #expect(one.text("if-none-match") == "\"a\"")
         #expect(one.text("if-modified-since") == date(exampleDate))
-        let several = Preconditions.validators(of: [Self.stored, weak, own, weak])
-        #expect(several == fields([("If-None-Match", "\"a\", W/\"b\"")]))
+        let several = Preconditions.validators(of: [Self.stored, weak, upstreams, weak])
+        #expect(several == fields([("If-None-Match", "\"a\", W/\"b\", \"larder-1\"")]))
     }
 }
 

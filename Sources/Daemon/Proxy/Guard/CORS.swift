@@ -25,7 +25,7 @@ struct CORS: Sendable, Equatable {
         return allowsAny || origins.contains(lowercased)
     }
 
-    /// What the answer to an allowed origin carries.
+    /// What the answer to an allowed origin carries, besides `Vary: Origin`.
     ///
     /// The upstream's own `Access-Control-*` fields go first: they speak of the upstream's origin.
     func fields(for origin: [UInt8]) -> Fields {
@@ -33,7 +33,6 @@ struct CORS: Sendable, Equatable {
         fields.lines.append(Field(name: Array("Access-Control-Allow-Origin".utf8), value: origin))
         // Pages may send no credentials, with which `*` would be a name like any other.
         fields.append("Access-Control-Expose-Headers", "*")
-        fields.append("Vary", "Origin")
         return fields
     }
 

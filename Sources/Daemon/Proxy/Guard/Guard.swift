@@ -1,7 +1,8 @@
 /// Decides, before any look-up, whether a request may be answered at all (DESIGN: Guard).
 ///
 /// A web page in the user's browser can send requests to any port of this machine. What gives it away is the `Host` it
-/// must name (a rebound name is not ours), and the `Origin` and `Sec-Fetch-Site` that the browser adds.
+/// must name (a rebound name is not ours), and the `Origin` and `Sec-Fetch-Site` that the browser adds. A browser sends
+/// `Sec-Fetch-Site` only over TLS and to this machine's own names; elsewhere `Referer` and what else a browser sends decide.
 ///
 /// A class, because every request asks one: a value would be copied, list by list, for each.
 final class Guard: Sendable {
@@ -30,11 +31,30 @@ final class Guard: Sendable {
         case foreignOrigin(String)
         /// 403
         case foreignSite(String)
+        /// 403
+        case foreignReferrer(String)
+        /// 403
+        case unattributed(authority: String)
+        /// 403
+        case prefetch
+        /// 400
+        case methodOverride(String)
 
         var status: Int {
             switch self {
             case .misdirected: 421
-            case .foreignOrigin, .foreignSite: 403
+            case .foreignOrigin, .foreignSite, .foreignReferrer, .unattributed, .prefetch: 403
+            case .methodOverride: 400
+            }
+        }
+
+        /// The title of the problem document.
+        var title: String {
+            switch self {
+            case .misdirected: "Not this server"
+            case .foreignOrigin, .foreignSite, .foreignReferrer, .unattributed: "Not for this page"
+            case .prefetch: "Not ahead of time"
+            case .methodOverride: "One method, not two"
             }
         }
 
@@ -49,51 +69,102 @@ final class Guard: Sendable {
             case .foreignSite(let site):
                 "A browser sent this request for another site's page (Sec-Fetch-Site: \(site)). "
                     + "Add the page's origin to `cors:` and let it send an Origin."
+            case .foreignReferrer(let referrer):
+                "A page at \"\(referrer)\" sent this request (Referer), and it may not use this server. "
+                    + "Add the page's origin to `cors:` to let it."
+            case .unattributed(let authority):
+                "A browser sent this request to \"\(authority)\" without saying for which page: over plain HTTP it says so only to "
+                    + "localhost. Use localhost or HTTPS. A program that looks like a browser adds the field `Larder-View: wire`."
+            case .prefetch:
+                "A browser asked for this before anyone wanted it (Sec-Purpose: prefetch), and a page of any site can make it "
+                    + "do so. Ask when it is wanted."
+            case .methodOverride(let name):
+                "The field \(name) asks for another method than the request line names. Send the request with the method that is "
+                    + "meant, and without the field."
             }
         }
     }
 
-    /// The fields that decide, as the request has them; several lines of one are joined, which no rule allows.
+    /// The fields that decide, as the request has them.
     struct Facts {
         /// The authority of an absolute-form target where there is one, else `Host`; nil without either.
         var authority: UnsafeRawBufferPointer?
         var origin: UnsafeRawBufferPointer?
         var secFetchSite: UnsafeRawBufferPointer?
+        var referer: UnsafeRawBufferPointer?
+        /// Whether one of these has several lines, which no browser sends.
+        var isRepeated = false
         var isOptions = false
         /// Whether there is an `Access-Control-Request-Method`.
         var asksForMethod = false
+        /// Whether the request is to fetch ahead of time: `Sec-Purpose`, or what browsers said before it.
+        var isPrefetch = false
+        /// The field that names another method; nil where none does.
+        var methodOverride: KnownField?
+        var userAgent: UnsafeRawBufferPointer?
+        var hasLanguage = false
+        /// Whether there is a field of Larder's own, which a page may send only to a server that allows it.
+        var hasOwnField = false
     }
 
     private let listeners: [Listener]
     private let hosts: [Authority]
     let cors: CORS
+    /// Whether every request but those for health and metrics shows a token, which no page can do for another site.
+    private let wantsToken: Bool
     /// The spellings of `Host` that nearly all requests have, so that those are a comparison of bytes.
-    private let usualHosts: [[UInt8]]
+    private let usualHosts: [(text: [UInt8], isLoopback: Bool)]
+
+    /// Whose name an authority is.
+    private enum Place { case loopback, elsewhere, foreign }
 
     /// - Parameters:
     ///   - hosts: further names, each with a port or, without, for all our ports and the schemes' own.
-    init(listeners: [Listener], hosts: [String] = [], cors: CORS = CORS()) {
+    init(listeners: [Listener], hosts: [String] = [], cors: CORS = CORS(), wantsToken: Bool = false) {
         self.listeners = listeners
         self.hosts = hosts.compactMap { Authority($0) }
         self.cors = cors
-        usualHosts = listeners.flatMap { listener -> [[UInt8]] in
-            guard case .tcp(let host, let port) = listener else { return ["localhost"].map { Array($0.utf8) } }
-            let own = Guard.isWildcard(host) ? [] : [Authority(host: host, port: port).text]
-            return (own + ["localhost:\(port)", "127.0.0.1:\(port)", "[::1]:\(port)"]).map { Array($0.utf8) }
+        self.wantsToken = wantsToken
+        usualHosts = listeners.flatMap { listener -> [(text: [UInt8], isLoopback: Bool)] in
+            guard case .tcp(let host, let port) = listener else { return [(Array("localhost".utf8), true)] }
+            let loopback = ["localhost:\(port)", "127.0.0.1:\(port)", "[::1]:\(port)"]
+                .map { (text: Array($0.utf8), isLoopback: true) }
+            let bound = Authority(host: host, port: port)
+            return Guard.isWildcard(host) ? loopback : [(Array(bound.text.utf8), bound.isLoopback)] + loopback
         }
     }
 
     /// Decides on one request; costs a comparison or two where no browser is at work.
     @inline(__always)
     func check(_ facts: Facts) -> Verdict {
-        guard isOurs(facts.authority) else {
-            return .refused(.misdirected(authority: Self.text(facts.authority)))
+        let place = place(of: facts.authority)
+        if place == .foreign { return .refused(.misdirected(authority: Self.text(facts.authority))) }
+        if facts.isPrefetch { return .refused(.prefetch) }
+        if let field = facts.methodOverride { return .refused(.methodOverride("\(field.name)")) }
+        if facts.origin == nil, facts.secFetchSite == nil {
+            return place == .loopback ? .allowed : checkUntold(facts)
         }
-        if facts.origin == nil, facts.secFetchSite == nil { return .allowed }
         return checkBrowser(facts)
     }
 
+    /// Decides on a request to a name to which browsers do not say for which page they ask.
+    private func checkUntold(_ facts: Facts) -> Verdict {
+        if let referer = facts.referer {
+            guard !facts.isRepeated else { return .refused(.foreignReferrer(Self.text(facts.referer) + ", …")) }
+            let bytes = Array(referer)
+            let page = URIReference(bytes)
+            let origin = page.scheme.map { Array($0) + [0x3A, 0x2F, 0x2F] + (page.authority.map { Array($0) } ?? []) }
+            guard let origin, isSameOrigin(origin, facts.authority) || cors.allows(origin) else {
+                return .refused(.foreignReferrer(Self.text(facts.referer)))
+            }
+            return .allowed
+        }
+        guard facts.isOfBrowser, !wantsToken else { return .allowed }
+        return .refused(.unattributed(authority: Self.text(facts.authority)))
+    }
+
     private func checkBrowser(_ facts: Facts) -> Verdict {
+        if facts.isRepeated { return .refused(.foreignOrigin(Self.text(facts.origin ?? facts.secFetchSite) + ", …")) }
         guard let origin = facts.origin else {
             guard let site = facts.secFetchSite else { return .allowed }
             let isOwn =
@@ -112,17 +183,19 @@ final class Guard: Sendable {
         return isOwn ? .allowed : .refused(.foreignSite(Self.text(facts.secFetchSite)))
     }
 
-    /// Whether the authority is one of this server's.
-    private func isOurs(_ authority: UnsafeRawBufferPointer?) -> Bool {
+    /// Whether the authority is one of this server's, and whether browsers know it for this machine.
+    private func place(of authority: UnsafeRawBufferPointer?) -> Place {
         guard let authority, !authority.isEmpty else {
             // HTTP/1.0 has no `Host`, and no browser speaks it.
-            return true
+            return .loopback
         }
-        for usual in usualHosts where FieldSyntax.isSame(authority, usual) {
-            return true
+        for usual in usualHosts where FieldSyntax.isSame(authority, usual.text) {
+            return usual.isLoopback ? .loopback : .elsewhere
         }
-        guard let parsed = Authority(authority) else { return false }
-        return listeners.contains { accepts(parsed, at: $0) }
+        guard let parsed = Authority(authority), listeners.contains(where: { accepts(parsed, at: $0) }) else {
+            return .foreign
+        }
+        return parsed.isLoopback ? .loopback : .elsewhere
     }
 
     private func accepts(_ authority: Authority, at listener: Listener) -> Bool {
@@ -169,5 +242,54 @@ final class Guard: Sendable {
     private static func text(_ bytes: UnsafeRawBufferPointer?) -> String {
         // It goes into a message: no more of it than one can read.
         String(decoding: (bytes.map { Array($0.prefix(200)) } ?? []), as: UTF8.self)
+    }
+}
+
+extension Guard.Facts {
+    /// The facts of a request where it lies.
+    @inline(__always)
+    init(_ head: borrowing RequestHead, authority: UnsafeRawBufferPointer?) {
+        self.init(
+            authority: authority,
+            origin: head[.origin],
+            secFetchSite: head[.secFetchSite],
+            referer: head[.referer],
+            isOptions: head.method == .options,
+            asksForMethod: head.has(.accessControlRequestMethod)
+        )
+        if origin != nil || secFetchSite != nil || referer != nil {
+            isRepeated =
+                head.count(of: .origin) > 1 || head.count(of: .secFetchSite) > 1 || head.count(of: .referer) > 1
+        }
+        if head.has(.secPurpose) || head.has(.purpose) || head.has(.xMoz) { isPrefetch = Self.isPrefetch(head) }
+        if head.has(.httpMethodOverride) { methodOverride = .httpMethodOverride }
+        if head.has(.httpMethod) { methodOverride = .httpMethod }
+        if head.has(.methodOverride) { methodOverride = .methodOverride }
+        userAgent = head[.userAgent]
+        hasLanguage = head.has(.acceptLanguage)
+        hasOwnField = head.has(.larderView) || head.has(.larderLive)
+    }
+
+    /// Whether a browser could have sent the request for any page: all browsers send these two by themselves.
+    fileprivate var isOfBrowser: Bool {
+        guard hasLanguage, !hasOwnField, let userAgent else { return false }
+        return userAgent.starts(with: "Mozilla/".utf8) || userAgent.starts(with: "Opera/".utf8)
+    }
+
+    /// Whether a browser asks ahead of time: `Sec-Purpose: prefetch;prerender`, formerly `Purpose` and `X-Moz`.
+    private static func isPrefetch(_ head: borrowing RequestHead) -> Bool {
+        for index in 0..<head.fieldCount {
+            let field = head.field(at: index)
+            guard let known = field.known, [.secPurpose, .purpose, .xMoz].contains(known) else { continue }
+            for member in FieldSyntax.members(Array(field.value)) {
+                let purpose = FieldSyntax.essence(of: member)
+                if FieldSyntax.equalsIgnoringCase(purpose, "prefetch".utf8)
+                    || FieldSyntax.equalsIgnoringCase(purpose, "prerender".utf8)
+                {
+                    return true
+                }
+            }
+        }
+        return false
     }
 }

@@ -20,6 +20,10 @@ struct TargetNormaliser: Sendable {
         case otherPrefix
         /// Dot segments lead above the base path.
         case aboveBasePath
+        /// A segment that some servers read as a dot segment, and others as a name.
+        case hiddenDotSegment
+        /// A `%00`, at which some servers cut a path off.
+        case nul
         /// A `#`, white space, a control character, or a backslash in the path.
         case invalidCharacter(UInt8)
         /// A `%` without two hexadecimal digits in the path.
@@ -30,6 +34,9 @@ struct TargetNormaliser: Sendable {
             switch self {
             case .otherPrefix: "No upstream is configured for this path."
             case .aboveBasePath: "The path leads above the base path of the upstream."
+            case .hiddenDotSegment:
+                "The path has a segment that some servers read as \".\" or \"..\", such as \"..;\" or \"%252e%252e\". Leave it out."
+            case .nul: "The path holds %00, at which some servers cut it off. Leave it out."
             case .invalidCharacter(let byte):
                 "The target holds the byte 0x\(String(byte, radix: 16)), which no URL may; write it as %\(String(byte, radix: 16, uppercase: true))."
             case .invalidEscape:
@@ -110,15 +117,69 @@ struct TargetNormaliser: Sendable {
                 kept.removeLast()
                 if isLast { kept.append([]) }
             } else {
-                // `a%2f..%2fb` climbs in servers that decode before they split.
-                let hidden = decoded.split(whereSeparator: { $0 == 0x2F || $0 == 0x5C })
-                if hidden.count > 1 || decoded.count != segment.count {
-                    guard !hidden.contains(where: { $0.elementsEqual([0x2E, 0x2E]) }) else { throw .aboveBasePath }
-                }
+                try checkHidden(segment)
                 kept.append(segment)
             }
         }
         return [0x2F] + Array(kept.joined(separator: [0x2F]))
+    }
+
+    /// Refuses a segment that is a dot segment, or has one in it, to servers that decode it before they split it, or once
+    /// more, that take parameters off (`..;x`), that stop at a NUL, or that read overlong UTF-8.
+    private static func checkHidden(_ segment: ArraySlice<UInt8>) throws(Refusal) {
+        guard segment.contains(where: { $0 == 0x25 || $0 == 0x3B }) else { return }
+        let decoded = decodingOverlong(decodingFully(segment))
+        if decoded.contains(0) { throw .nul }
+        for piece in decoded.split(whereSeparator: { $0 == 0x2F || $0 == 0x5C }) {
+            // `;`, `?` and `#` end the name; white space and control characters at its end are dropped by some.
+            var name = piece.prefix { $0 != 0x3B && $0 != 0x3F && $0 != 0x23 }
+            while let last = name.last, last <= 0x20 { name.removeLast() }
+            if name.elementsEqual([0x2E]) || name.elementsEqual([0x2E, 0x2E]) { throw .hiddenDotSegment }
+        }
+    }
+
+    /// The segment with its escapes decoded, and those that come to light then, in one pass.
+    private static func decodingFully(_ segment: ArraySlice<UInt8>) -> [UInt8] {
+        var decoded: [UInt8] = []
+        decoded.reserveCapacity(segment.count)
+        for byte in segment {
+            decoded.append(byte)
+            while decoded.count >= 3, let byte = escaped(decoded, at: decoded.count - 3) {
+                decoded.removeLast(3)
+                decoded.append(byte)
+            }
+        }
+        return decoded
+    }
+
+    /// The bytes with ASCII characters that are spelled as longer sequences of UTF-8 in their one byte: `%c0%ae` is a dot to
+    /// decoders that do not look.
+    private static func decodingOverlong(_ bytes: [UInt8]) -> [UInt8] {
+        var decoded: [UInt8] = []
+        var index = 0
+        while index < bytes.count {
+            let length =
+                switch bytes[index] {
+                case 0xC0, 0xC1: 2
+                case 0xE0: 3
+                case 0xF0: 4
+                case 0xF8: 5
+                case 0xFC: 6
+                default: 1
+                }
+            let end = index + length
+            let value =
+                end <= bytes.count && length > 1
+                ? bytes[(index + 1)..<end].reduce(UInt32(bytes[index] & 1)) { $0 << 6 | UInt32($1 & 0x3F) } : .max
+            if value < 0x80 {
+                decoded.append(UInt8(value))
+                index = end
+            } else {
+                decoded.append(bytes[index])
+                index += 1
+            }
+        }
+        return decoded
     }
 
     /// The segment with `%2e`, `%2f` and `%5c` decoded.

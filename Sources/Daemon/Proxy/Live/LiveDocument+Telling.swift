@@ -100,6 +100,7 @@ extension LiveDocument {
     ) {
         var fields = Fields()
         fields.append("Cache-Status", opening.cacheStatus)
+        fields.vary(by: demand.upstream.variesBy)
         demand.upstream.addCORS(to: &fields, for: demand.request.fields)
         reader.open(fields, retry: opening.retry)
         reader.phase = opening.refusal == nil ? .opening : .following

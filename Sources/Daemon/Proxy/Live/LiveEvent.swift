@@ -28,6 +28,8 @@ struct LiveEvent: Sendable {
     }
 
     var kind: Kind
+    /// What the client gives back as `Last-Event-ID`, where the stream has no numbers.
+    var id: String?
     var problem: ProblemDocument?
     var status: Int?
     /// Seconds.

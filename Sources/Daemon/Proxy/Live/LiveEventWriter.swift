@@ -20,7 +20,7 @@ struct LiveEventWriter {
 
     init(_ event: LiveEvent) {
         self.init(bodyOf: event)
-        head = Self.head(of: event, as: form)
+        head = Self.head(of: event, as: form, number: event.id)
         phase = .head
     }
 

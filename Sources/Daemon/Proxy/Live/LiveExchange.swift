@@ -26,13 +26,15 @@ final class LiveExchange {
     func open(_ cacheStatus: String) {
         var fields = Fields()
         fields.append("Cache-Status", cacheStatus)
+        fields.vary(by: demand.upstream.variesBy)
         demand.upstream.addCORS(to: &fields, for: demand.request.fields)
         stream.open(fields)
     }
 
     /// Tells what is stored.
-    func show(_ ready: ReadyAnswer, as manner: Manner) {
-        let event = LiveEvent(.cached, ready, as: manner, now: flights.now)
+    func show(_ ready: ReadyAnswer, as manner: Manner, isLast: Bool) {
+        var event = LiveEvent(.cached, ready, as: manner, now: flights.now)
+        if isLast { event.id = LiveMode.endID }
         shown = (event, ready)
         stream.send(event)
     }
@@ -94,6 +96,8 @@ final class LiveExchange {
     private func conclude(_ event: LiveEvent) {
         guard !isSettled else { return }
         isSettled = true
+        var event = event
+        event.id = LiveMode.endID
         stream.send(event)
         stream.end()
     }

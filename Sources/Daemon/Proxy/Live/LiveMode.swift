@@ -1,21 +1,55 @@
-/// What `Larder-Live` asks for: the answer to a GET as server-sent events.
+/// What `Larder-Live`, or the query parameter `larder_live`, asks for: the answer to a GET as server-sent events.
 enum LiveMode: Sendable {
     /// What is stored, then what the upstream says, then the end.
     case once
+    /// The client of a `once` that has come to its end asks again, as `EventSource` does by itself: 204 stops it.
+    case over
     /// The same, and from then on each change, until the client leaves.
     ///
     /// `after` is the number of the last event that the client has, from `Last-Event-ID`; nil where there is none, or none
     /// that Larder could have given.
     case on(after: Int64?)
 
-    /// Reads the field; nil where a request has none, and throws what it is to be answered instead where it cannot be met.
-    init?(_ request: borrowing RequestHead, _ fields: Fields) throws(ArrivalError) {
-        guard let value = fields.combined("larder-live") else { return nil }
-        guard value == "once" || value == "on" else { throw ArrivalError(problem: .badLive(value)) }
+    /// The id of the last event of `once`.
+    static let endID = "end"
+
+    /// Reads the field and the parameter; nil where a request has neither, and throws what it is to be answered instead where
+    /// it cannot be met.
+    ///
+    /// - Parameter parameters: as `takeParameters` gave them. A page's `EventSource` can send no field of its own; the
+    ///   parameter counts for requests that take events, so that no response to a plain URL depends on it.
+    init?(_ request: borrowing RequestHead, _ fields: Fields, parameters: [String]) throws(ArrivalError) {
+        let takesEvents = fields.all("accept").flatMap { FieldSyntax.members($0) }.contains(where: Self.isEventStream)
+        guard parameters.isEmpty || takesEvents else { throw ArrivalError(problem: .liveNeedsAccept) }
+        let values = (fields.combined("larder-live").map { [$0] } ?? []) + parameters
+        guard let value = values.first else { return nil }
+        guard value == "once" || value == "on", values.allSatisfy({ $0 == value }) else {
+            throw ArrivalError(problem: .badLive(values.joined(separator: ", ")))
+        }
         guard request.method == .get, !request.hasBody else {
             throw ArrivalError(problem: .liveNeedsGet(String(decoding: request.methodBytes, as: UTF8.self)))
         }
-        self = value == "once" ? .once : .on(after: fields.combined("last-event-id").flatMap { Int64($0) })
+        let last = fields.combined("last-event-id")
+        if value == "once" {
+            self = last == Self.endID ? .over : .once
+        } else {
+            self = .on(after: last.flatMap { Int64($0) })
+        }
+    }
+
+    /// Takes the parameter `larder_live` out of a query, which becomes nil where nothing else is in it; its values.
+    static func takeParameters(from query: inout [UInt8]?) -> [String] {
+        guard let pieces = query?.split(separator: 0x26, omittingEmptySubsequences: false) else { return [] }
+        var values: [String] = []
+        let others = pieces.filter { piece in
+            let name = piece.prefix { $0 != 0x3D }
+            guard TargetNormaliser.unescaped(name).elementsEqual("larder_live".utf8) else { return true }
+            values.append(String(decoding: TargetNormaliser.unescaped(piece.dropFirst(name.count + 1)), as: UTF8.self))
+            return false
+        }
+        guard !values.isEmpty else { return [] }
+        query = others.isEmpty ? nil : Array(others.joined(separator: [0x26]))
+        return values
     }
 
     /// What speaks of the stream rather than of the answers that its events tell of.
@@ -58,7 +92,7 @@ extension Request {
     func asking(_ mode: LiveMode?) -> Request {
         switch mode {
         case nil: self
-        case .once: plain
+        case .once, .over: plain
         case .on: followed
         }
     }

@@ -88,6 +88,16 @@ final class LiveStream {
 }
 
 extension Reply {
+    /// Tells the client of a stream that has come to its end not to ask again (HTML, §9.2.3).
+    func endEvents(_ demand: Demand) {
+        var fields = Fields()
+        fields.append("Cache-Control", "no-store")
+        fields.append("Cache-Status", "larder; detail=live-over")
+        fields.vary(by: demand.upstream.variesBy)
+        demand.upstream.addCORS(to: &fields, for: demand.request.fields)
+        respond(status: 204, fields: fields)
+    }
+
     /// Begins an answer of events.
     ///
     /// - Parameter fields: what is added to those of every stream.

@@ -18,7 +18,7 @@ extension Proxy {
         exchange.open(course.cacheStatus(shown, manner, now: now))
         if let shown {
             shown.residence.noteUse()
-            exchange.show(shown, as: manner)
+            exchange.show(shown, as: manner, isLast: course.isOver)
         }
         switch course {
         case .ask(let reason):
@@ -48,6 +48,9 @@ private enum LiveCourse {
             self = shown == nil ? .refuse(.notCached(demand)) : .end
         }
     }
+
+    /// Whether nothing follows.
+    var isOver: Bool { if case .end = self { true } else { false } }
 
     /// What the head of the stream says; each event tells how its own answer came about.
     func cacheStatus(_ shown: ReadyAnswer?, _ manner: Manner, now: Int64) -> String {

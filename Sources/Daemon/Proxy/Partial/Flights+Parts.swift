@@ -19,7 +19,7 @@ extension Flights {
     /// Whether an answer brings just what is missing in the stored parts, of the very same representation.
     func completes(_ head: UpstreamHead, in flight: Flight) -> Bool {
         guard let known = flight.completing, let parts = known.parts, let gap = parts.gap,
-            let content = storage(of: head, in: flight)?.part, let range = content.range
+            let content = (try? storage(of: head, in: flight))?.part, let range = content.range
         else { return false }
         return content.length == parts.length.map { Int64($0) } && isSame(known, head.fields)
             && range.lowerBound <= gap.lowerBound && gap.upperBound <= range.upperBound

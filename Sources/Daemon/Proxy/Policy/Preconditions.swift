@@ -120,11 +120,13 @@ struct Preconditions: Sendable, Equatable {
     ///
     /// Without `Last-Modified` no date is asked with: RFC 9110 §13.1.3 lets a cache take that of `Date`, but an upstream
     /// that names no time of change may well compare it with one that means nothing.
+    ///
+    /// A stored tag is the upstream's, also where it looks like one of Larder's own: then the upstream is a Larder.
     static func validators(of candidates: [Stored]) -> Fields {
         var fields = Fields()
         var tags: [EntityTag] = []
         var room = Self.tagRoom
-        for tag in candidates.compactMap(\.entityTag) where !tag.isOwn && !tags.contains(tag) {
+        for tag in candidates.compactMap(\.entityTag) where !tags.contains(tag) {
             room -= tag.opaque.count + 6
             guard room >= 0 || tags.isEmpty else { break }
             tags.append(tag)

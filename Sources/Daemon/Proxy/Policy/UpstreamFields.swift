@@ -4,10 +4,9 @@ enum UpstreamFields {
     /// pretend to be another (DESIGN: Guard).
     private static let removed: Set<String> = [
         "host", "content-length", "expect", "accept-encoding",
-        "forwarded", "x-http-method-override", "x-http-method", "x-method-override",
-        // Answered here, see `Guard`; the upstream would see the origin of a page that does not concern it.
-        "origin", "access-control-request-method", "access-control-request-headers",
-        "access-control-request-private-network",
+        "forwarded",
+        // Answered here, see `Guard`.
+        "access-control-request-method", "access-control-request-headers", "access-control-request-private-network",
     ]
 
     private static let removedPrefixes = ["x-forwarded-", "larder-", "sec-fetch-"]
@@ -18,19 +17,43 @@ enum UpstreamFields {
 
     /// What is sent on of a client's request.
     ///
-    /// - Parameter removingConditions: true where Larder asks for itself and puts its own conditions, if any.
-    static func make(from request: Fields, removingConditions: Bool) -> Fields {
+    /// - Parameters:
+    ///   - removingConditions: true where Larder asks for itself and puts its own conditions, if any.
+    ///   - origin: what becomes of `Origin`; unless the config says so, no upstream sees the origin of a page that does not
+    ///     concern it.
+    ///   - passesView: whether the upstream may be a Larder that knows the views which this one does not.
+    static func make(
+        from request: Fields,
+        removingConditions: Bool,
+        origin: Settings.Upstream.Origin = .drop,
+        passesView: Bool = false
+    ) -> Fields {
         var result = Fields(
             request.withoutHopByHop().lines.filter { line in
-                let name = line.lowercasedName
+                let name = dashed(line.lowercasedName)
+                if name == "origin" { return origin == .pass }
+                if name == "larder-view" { return passesView }
                 return !removed.contains(name)
                     && !removedPrefixes.contains { name.hasPrefix($0) }
                     && !(removingConditions && conditional.contains(name))
             }
         )
+        if case .replace(let value) = origin { result.append("Origin", value) }
         Preconditions.stripOwnValidators(&result)
         Via.append(to: &result)
         return result
+    }
+}
+
+extension UpstreamFields {
+    private static let methodOverrides: Set<String> = ["x-http-method-override", "x-http-method", "x-method-override"]
+
+    /// Whether a field names another method than the request line does.
+    static func overridesMethod(_ field: Field) -> Bool { methodOverrides.contains(dashed(field.lowercasedName)) }
+
+    /// The name as gateways such as CGI and WSGI read it, for which `_` and `-` are one.
+    private static func dashed(_ name: String) -> String {
+        name.utf8.contains(0x5F) ? name.replacing("_", with: "-") : name
     }
 }
 

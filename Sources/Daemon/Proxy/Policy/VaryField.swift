@@ -24,3 +24,15 @@ enum VaryField: Sendable, Equatable {
 
     init(_ fields: Fields) { self.init(lines: fields.all("vary")) }
 }
+
+extension Fields {
+    /// Adds names to `Vary`, in one line with what it says already; nothing is repeated, and `*` stays alone.
+    mutating func vary(by names: [String]) {
+        guard case .fields(let known) = VaryField(self) else { return }
+        let new = names.filter { !known.contains($0.lowercased()) }
+        guard !new.isEmpty else { return }
+        let lines = all("vary").filter { !$0.isEmpty } + new.map { Array($0.utf8) }
+        remove("vary")
+        self.lines.append(Field(name: Array("Vary".utf8), value: Array(lines.joined(separator: [0x2C, 0x20]))))
+    }
+}

@@ -1,0 +1,157 @@
+import Mapping
+import Store
+
+/// Why a response was not stored: by which rule, and by whose word.
+struct Unstored: Error, Sendable, Equatable {
+    /// Who has said so.
+    enum Word: String, Sendable {
+        case upstream, config, request
+        /// HTTP's own rules.
+        case standard
+        /// What happened on the way.
+        case larder
+    }
+
+    /// The rule in a word, for programs, such as `no-store` or `too-large`.
+    var rule: String
+    var word: Word
+    /// For people.
+    var reason: String
+
+    init(_ rule: String, _ word: Word, _ reason: String) {
+        self.rule = rule
+        self.word = word
+        self.reason = reason
+    }
+
+    static let eventStream = Unstored(
+        "event-stream",
+        .upstream,
+        "it is a stream of events, which has no end to wait for"
+    )
+    static let garbled = Unstored("garbled", .upstream, "its head is malformed")
+    static let malformed = Unstored("malformed", .upstream, "its JSON broke off, although it came as complete")
+    static let truncated = Unstored("truncated", .upstream, "its body broke off")
+    static let invalidated = Unstored("invalidated", .larder, "a write or a cleaning overtook it")
+    static let olderIsBetter = Unstored(
+        "error",
+        .standard,
+        "an error does not take the place of a good stored response"
+    )
+    static let part = Unstored("partial", .standard, "it is a part that fits no stored response")
+
+    static func tooLarge(limit: Int) -> Unstored {
+        Unstored("too-large", .config, "it is larger than limits.document, \(limit) bytes")
+    }
+
+    /// Why nothing that answers a request may be stored, whatever the response says; nil where something may.
+    static func refusal(of demand: Demand) -> Unstored? {
+        if demand.overrides.cache == .never {
+            return Unstored("never-by-route", .config, "its route says cache: never")
+        }
+        guard demand.request.method == "GET" else {
+            return Unstored("method", .standard, "responses to \(demand.request.method) are not stored")
+        }
+        if demand.directives.noStore {
+            return Unstored("request-no-store", .request, "the request said Cache-Control: no-store")
+        }
+        if demand.request.body != nil { return Unstored("request-body", .request, "the request had a body") }
+        guard demand.isShareable || demand.isForParts else {
+            return Unstored(
+                "request-condition",
+                .request,
+                "the request had conditions or ranges that only the origin evaluates"
+            )
+        }
+        return nil
+    }
+
+    /// Why the reading of a response forbids to store it.
+    init(_ reason: Storability.Reason, _ fields: Fields, of demand: Demand) {
+        let settings = demand.upstream.policySettings
+        let field = TargetedDirectives.find(in: fields, targets: settings.targets)?.field ?? "Cache-Control"
+        let said = fields.combined(named: field.lowercased()).map { "\(field): \($0.prefix(200))" } ?? "no \(field)"
+        switch reason {
+        case .noStore: self.init(reason.rawValue, .upstream, "the upstream said \(said)")
+        case .isPrivate:
+            self.init(
+                reason.rawValue,
+                .upstream,
+                "the upstream said \(said), and the config reads it as a shared cache (shared: true)"
+            )
+        case .authorization:
+            self.init(
+                reason.rawValue,
+                .config,
+                "the request had a credential, the config says shared: true, and the upstream permits no storing (\(said))"
+            )
+        case .varyAny: self.init(reason.rawValue, .upstream, "the upstream said Vary: *")
+        case .notExplicit:
+            self.init(
+                reason.rawValue,
+                .standard,
+                "the upstream gave it no lifetime (\(said)), and its status has none by default"
+            )
+        case .notUnderstood:
+            self.init(reason.rawValue, .upstream, "its status is not understood, and the upstream said \(said)")
+        case .askAgain: self.init(reason.rawValue, .standard, "its status holds for its own request only")
+        case .interim, .notModified: self.init(reason.rawValue, .standard, "its status is not that of a whole response")
+        case .partial: self = .part
+        case .method: self.init(reason.rawValue, .standard, "responses to \(demand.request.method) are not stored")
+        case .requestNoStore, .neverByRoute:
+            self = Self.refusal(of: demand) ?? Unstored(reason.rawValue, .config, "the config forbids it")
+        }
+    }
+}
+
+/// The latest response to each URL that was not stored, as far as it is remembered: for `explain`.
+///
+/// Bounded; a value for one thread. Two generations of entries take turns.
+struct UnstoredResponses {
+    /// One response.
+    struct Note: Sendable {
+        let unstored: Unstored
+        let status: Int
+        /// Seconds since 1970.
+        let time: Int64
+        let principal: PrincipalID
+        let context: String
+    }
+
+    private struct Place: Hashable {
+        let upstream: String
+        let url: String
+    }
+
+    private var young: [Place: Note] = [:]
+    private var old: [Place: Note] = [:]
+    /// How many there are at most, and how long their URLs.
+    private static let limit = 1_024
+    private static let urlLimit = 2_048
+
+    subscript(key: DocumentKey) -> Note? {
+        let place = Place(upstream: key.upstream, url: key.url)
+        return young[place] ?? old[place]
+    }
+
+    mutating func note(_ unstored: Unstored, status: Int, of demand: Demand, at time: Int64) {
+        guard demand.request.method == "GET", demand.key.url.utf8.count <= Self.urlLimit else { return }
+        if young.count >= Self.limit / 2 { (old, young) = (young, [:]) }
+        young[Place(upstream: demand.key.upstream, url: demand.key.url)] = Note(
+            unstored: unstored,
+            status: status,
+            time: time,
+            principal: demand.key.principal,
+            context: demand.key.context
+        )
+    }
+
+    /// A response to the URL was stored.
+    mutating func forget(_ key: DocumentKey) {
+        let place = Place(upstream: key.upstream, url: key.url)
+        young[place] = nil
+        old[place] = nil
+    }
+
+    mutating func forgetAll() { (young, old) = ([:], [:]) }
+}
