@@ -35,6 +35,9 @@ struct MapCommand: ParsableCommand {
     @Flag(help: "From the mapped view back to the upstream's JSON.")
     var reverse = false
 
+    @Flag(help: "With --reverse: write values that equal their properties' defaults, too.")
+    var defaults = false
+
     @Option(help: ArgumentHelp("Only these properties, separated by commas.", valueName: "names"))
     var members: String?
 
@@ -50,6 +53,7 @@ struct MapCommand: ParsableCommand {
             throw ValidationError("say what the file holds: --url URL of an answer, or --model NAME")
         }
         guard !list || model != nil else { throw ValidationError("--list goes with --model") }
+        guard !defaults || reverse else { throw ValidationError("--defaults goes with --reverse") }
     }
 
     func run() throws {
@@ -62,7 +66,12 @@ struct MapCommand: ParsableCommand {
         let names = try names(rule, upstream.mapper)
         if reverse {
             do throws(UnmapError) {
-                let result = try upstream.mapper.unmap(body, as: rule, members: names)
+                let result = try upstream.mapper.unmap(
+                    body,
+                    as: rule,
+                    members: names,
+                    synthetic: defaults ? [] : nil
+                )
                 show(result.body, result.warnings, synthetic: [])
             } catch {
                 Terminal.complain("larder: \(error.description)")

@@ -100,7 +100,7 @@ extension ConfigDraft {
                 "objects of \"\(name)\" have no identity, so no path names one; remove \"object\", or give the model an identity"
             )
         }
-        let known = model.members
+        let known = Self.lineage(of: model, among: models).flatMap(\.members).uniqued
         for (binding, place) in zip(rule.route.object, rule.objectPlaces) where !known.contains(binding.key) {
             let list = known.isEmpty ? "" : "; known are \(known.joined(separator: ", "))"
             reader.once(place, "\"\(binding.key)\" is no identity, key or property of model \"\(name)\"\(list)")
@@ -155,12 +155,9 @@ extension ModelDraft: Comparable {
 
     static func == (left: ModelDraft, right: ModelDraft) -> Bool { left.place == right.place }
 
-    /// What `object:` of a route may name.
+    /// What `object:` of a route may name, of what the model declares itself.
     fileprivate var members: [String] {
-        var seen: Set<String> = []
-        return (declaration.identity + declaration.keys + declaration.properties.map(\.name)).filter {
-            seen.insert($0).inserted
-        }
+        declaration.identity + declaration.keys + declaration.properties.map(\.name)
     }
 
     /// Where the declaration stands that an error speaks of.
@@ -182,6 +179,14 @@ extension ModelDraft: Comparable {
             default: place
             }
         return found ?? place
+    }
+}
+
+extension [String] {
+    /// Each text once, in the order of the first.
+    fileprivate var uniqued: [String] {
+        var seen: Set<String> = []
+        return filter { seen.insert($0).inserted }
     }
 }
 
