@@ -75,6 +75,14 @@ extension ConfigDraft {
             reader.once(place, Self.unknownModel(name, models.keys))
         }
         warnOfTwins(in: rule, &reader)
+        if let envelope = rule.envelope, rule.root == nil, let shape = rule.model?.shape, shape != .one {
+            reader.once(
+                envelope.place,
+                "\"envelope\" speaks of the members around what \"root\" leads to, but the rule has no \"root\"; add it, "
+                    + "or remove \"envelope\"",
+                .warning
+            )
+        }
         guard let name = rule.model?.name else {
             if rule.places["object"] != nil, rule.places["model"] == nil {
                 reader.once(

@@ -13,6 +13,14 @@ extension ConfigDraft {
                 )
             }
         }
+        if !Self.hasIdentity(model, among: models), let place = model.places["migrations"] {
+            reader.once(
+                place,
+                "objects of \"\(name)\" have no identity, so none is stored by itself and these never apply; declare them in "
+                    + "the model of the object that holds it",
+                .warning
+            )
+        }
         guard let modified = model.declaration.modified else { return }
         if modified.hasPrefix("@") {
             reader.once(
