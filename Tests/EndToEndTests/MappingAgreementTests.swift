@@ -7,7 +7,8 @@ import Testing
     private static let mapped: FieldLines = ["Larder-View": "mapped"]
 
     /// A daemon in front of an origin that responds to each path with a body, an hour fresh.
-    private static func daemon(_ mapping: String, _ bodies: [String: String]) throws -> (origin: Origin, larder: Larder) {
+    private static func daemon(_ mapping: String, _ bodies: [String: String]) throws -> (origin: Origin, larder: Larder)
+    {
         let origin = try Origin { request in .json(bodies[request.path] ?? "{}", Fresh.hour) }
         return (origin, try Larder(origin, config: config(origin, mapping)))
     }
@@ -150,7 +151,9 @@ import Testing
         #expect(asked.text == bodies.current["/items"])
         #expect(origin.count() == 3)
         // The same members with other values move, and so does what is replaced as a whole.
-        bodies.withLock { $0["/items/1"] = #"{"id":1,"p":{"a":10,"b":3},"l":[{"x":3,"y":2},{"x":4,"y":4}],"w":{"c":1}}"# }
+        bodies.withLock {
+            $0["/items/1"] = #"{"id":1,"p":{"a":10,"b":3},"l":[{"x":3,"y":2},{"x":4,"y":4}],"w":{"c":1}}"#
+        }
         _ = try larder.get("/items/1", ["Cache-Control": "no-cache"])
         let composed = try larder.get("/items")
         #expect(composed.isHit)
@@ -203,9 +206,9 @@ import Testing
     @Test func `MK-17: the daemon lists every kind of misfit that the command tells of`() throws {
         let bodies = [
             "/things": #"""
-                [{"id":1,"n":"5","on":"maybe","at":"today","code":null,"meta":"x","deep":{"a":1},"size":"XL","owner":true,"c":{"lat":1},"k":1,"\u006b":2},
-                 {"id":2,"kind":"odd"},{"id":{}},{"other":1},7]
-                """#,
+            [{"id":1,"n":"5","on":"maybe","at":"today","code":null,"meta":"x","deep":{"a":1},"size":"XL","owner":true,"c":{"lat":1},"k":1,"\u006b":2},
+             {"id":2,"kind":"odd"},{"id":{}},{"other":1},7]
+            """#,
             "/page": #"{"message":"try again"}"#, "/one": "[1]", "/scalar": "3", "/broken": "{\"id\":",
             "/zoo": #"[{"id":1,"legs":4}]"#, "/cat": #"{"id":1,"place":null,"lat":5}"#,
         ]
@@ -245,7 +248,8 @@ import Testing
         var told: Set<String> = []
         for (path, body) in bodies {
             _ = try larder.get(path)
-            for line in try Self.map(larder, path, body).errors.split(separator: "\n") where line.hasPrefix("warning: ") {
+            for line in try Self.map(larder, path, body).errors.split(separator: "\n") where line.hasPrefix("warning: ")
+            {
                 told.insert(String(line.dropFirst(9).prefix { $0 != " " && $0 != ":" }))
             }
         }
@@ -258,7 +262,9 @@ import Testing
         // What is coerced, or null against its declaration, is shown, and so it is not quarantined.
         let quarantined = try listed().filter { $0["kind"] as? String == "quarantined" }
         #expect(!quarantined.contains { ["Thing.n", "Thing.code"].contains($0["subject"] as? String ?? "") })
-        let row = try #require(try listed().first { $0["kind"] as? String == "transform-failed" && $0["subject"] as? String == "Thing.at" })
+        let row = try #require(
+            try listed().first { $0["kind"] as? String == "transform-failed" && $0["subject"] as? String == "Thing.at" }
+        )
         #expect(row["pointer"] as? String == "/0/at")
         #expect((row["url"] as? String)?.hasSuffix("/things") == true)
     }

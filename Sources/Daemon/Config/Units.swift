@@ -46,7 +46,9 @@ enum Units {
             let number = rest.prefix { $0.isASCII && $0.isNumber || $0 == "." }
             let word = rest.dropFirst(number.count).prefix(while: \.isLetter)
             guard let value = Double(number), let unit = unit(of: word) else { return nil }
-            guard let factor = durations.first(where: { $0.unit == unit })?.milliseconds, value < 1e9 else { return nil }
+            guard let factor = durations.first(where: { $0.unit == unit })?.milliseconds, value < 1e9 else {
+                return nil
+            }
             let milliseconds = (value * Double(factor)).rounded()
             guard abs(milliseconds - value * Double(factor)) < 1e-6 else { return nil }
             written += self.text(.milliseconds(Int64(milliseconds)))
@@ -63,7 +65,8 @@ enum Units {
     private static func unit(of word: Substring) -> String? {
         if durations.contains(where: { $0.unit == word }) { return String(word) }
         let words = [
-            ("ms", ["milli", "millis", "msec", "millisecond", "milliseconds"]), ("s", ["sec", "secs", "second", "seconds"]),
+            ("ms", ["milli", "millis", "msec", "millisecond", "milliseconds"]),
+            ("s", ["sec", "secs", "second", "seconds"]),
             ("m", ["min", "mins", "minute", "minutes"]), ("h", ["hr", "hrs", "hour", "hours"]), ("d", ["day", "days"]),
             ("w", ["week", "weeks"]),
         ]

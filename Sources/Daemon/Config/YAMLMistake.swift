@@ -8,7 +8,12 @@ enum YAMLMistake {
         case .scanner(let context, let problem, let mark, _)?, .parser(let context, let problem, let mark, _)?:
             let place = Place(line: mark.line, column: mark.column)
             if problem.contains("another document") {
-                return [(place, "a config is one document; remove the line \"---\" and what follows, or put it into a file of its own and include that")]
+                return [
+                    (
+                        place,
+                        "a config is one document; remove the line \"---\" and what follows, or put it into a file of its own and include that"
+                    )
+                ]
             }
             let where_ = context.map { ", \($0.text)\(began(at: $0.mark, before: place))" } ?? ""
             let about = problem + (context?.text ?? "")
@@ -46,7 +51,9 @@ enum YAMLMistake {
         let rest = line.unicodeScalars.dropFirst(place.column - 1).first
         if indent.contains("\t") || rest == "\t" { return "; YAML is indented by spaces, not by tabs" }
         if problem.contains("alias") { return "; a value that begins with \"*\" needs quotes" }
-        if let rest, "@`%".unicodeScalars.contains(rest) { return "; a value that begins with \"\(rest)\" needs quotes" }
+        if let rest, "@`%".unicodeScalars.contains(rest) {
+            return "; a value that begins with \"\(rest)\" needs quotes"
+        }
         if line.contains("{"), line.contains("#}") || line.contains("/{") {
             return "; a path with braces or \"#\" needs quotes, as in path: \"users/{id:#}\""
         }

@@ -59,7 +59,9 @@ struct Answer: Sendable {
     }
 
     /// What it occupies besides its body, about.
-    var overhead: Int { (migrated?.count ?? 0) + head.count + key.url.utf8.count + key.context.utf8.count + 8 * objects.count }
+    var overhead: Int {
+        (migrated?.count ?? 0) + head.count + key.url.utf8.count + key.context.utf8.count + 8 * objects.count
+    }
 
     /// Whether there is a validator of the upstream's to ask with.
     ///

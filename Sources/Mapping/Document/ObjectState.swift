@@ -238,7 +238,9 @@ public struct ObjectState: Sendable, Equatable {
             let value = JSONSlice(payload)
         else { return nil }
         let members = ObservedMembers(value, model: index, models: models).members
-        return models.compiled[index].identityMembers.lazy.compactMap { members[$0] }.first.map { Array($0.value.bytes) }
+        return models.compiled[index].identityMembers.lazy.compactMap { members[$0] }.first.map {
+            Array($0.value.bytes)
+        }
     }
 
     /// The newest of everything, for composing.

@@ -20,6 +20,8 @@ indirect enum ValueShape: Hashable {
         }
     }
 
+    private static let comparisons = 1_024
+
     /// Whether a value of this shape shows all that one of the other does, and no more, in its place.
     ///
     /// What has no members fits anywhere; elements of a list fit if some element of the other looks like them.
@@ -31,7 +33,11 @@ indirect enum ValueShape: Hashable {
             mine.count == theirs.count
                 && mine.allSatisfy { name, shape in theirs[name].map { shape.fits($0) } ?? false }
         case (.list(let mine), .list(let theirs)):
-            mine.allSatisfy { shape in theirs.contains(shape) || theirs.contains { shape.fits($0) } }
+            // Lists whose elements all look different would be compared each with each.
+            mine.allSatisfy { shape in
+                theirs.contains(shape)
+                    || mine.count * theirs.count <= Self.comparisons && theirs.contains { shape.fits($0) }
+            }
         case (.list(let mine), _):
             mine.allSatisfy { $0 == .plain }
         case (.object, _):

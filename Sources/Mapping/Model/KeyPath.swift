@@ -46,7 +46,8 @@ extension KeyPathSyntax {
         if let complaint = foreign(path) { return complaint }
         guard isMalformed(path) else { return nil }
         let plain = path.drop { $0 == "." }
-        let hint = plain.count < path.count && !plain.isEmpty && !isMalformed(String(plain)) ? ", as in \"\(plain)\"" : ""
+        let hint =
+            plain.count < path.count && !plain.isEmpty && !isMalformed(String(plain)) ? ", as in \"\(plain)\"" : ""
         return "write member names separated by dots\(hint), \\. for a dot within a name"
             + (path.utf8.count > maximumLength ? ", \(maximumLength) steps at most" : "")
     }
@@ -58,7 +59,8 @@ extension KeyPathSyntax {
         }
         if path.hasPrefix("/") {
             let dotted = path.split(separator: "/").joined(separator: ".")
-            return "names are separated by dots; write \"\(dotted)\", or \\/ for a member whose name begins with a slash"
+            return
+                "names are separated by dots; write \"\(dotted)\", or \\/ for a member whose name begins with a slash"
         }
         if path.hasPrefix("{") {
             return "a key path is written without braces; write \\{ for a member whose name begins with one"

@@ -71,7 +71,8 @@ extension MappingError: CustomStringConvertible {
             "model \(model), property \(property): there is no model \(name)"
         case .invalidKeyPath(let path, let use, let model):
             "\(model.map { "model \($0), " } ?? "")\(use): \"\(Self.shortened(path))\" is no key path; "
-                + (KeyPathSyntax.complaint(about: path) ?? "no list may be on its way, and nothing from around the object")
+                + (KeyPathSyntax.complaint(about: path)
+                    ?? "no list may be on its way, and nothing from around the object")
         case .crossesRelation(let path, let use, let property, let model, let other):
             "model \(model), \(use): \"\(path)\" lies within \(property), whose bytes belong to model \(other); declare it there"
         case .identityIsList(let path, let model):

@@ -94,7 +94,9 @@ struct StoredBody {
             "SELECT id, declared FROM _versions WHERE id BETWEEN ? AND ? AND declared IS NOT NULL"
         )
         for run in RowRuns.of(Set(pins.map(\.version))) {
-            try query.each(.integer(run.lowerBound), .integer(run.upperBound)) { declared[$0.integer(0)] = Int($0.integer(1)) }
+            try query.each(.integer(run.lowerBound), .integer(run.upperBound)) {
+                declared[$0.integer(0)] = Int($0.integer(1))
+            }
         }
         return pins.map { declared[$0.version] ?? 0 }
     }

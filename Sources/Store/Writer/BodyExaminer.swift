@@ -58,7 +58,9 @@ final class BodyExaminer: Sendable {
 extension StoreCore {
     /// Whether a body is looked at for what does not fit in it, which is then written down behind everything else.
     func examine(_ subject: @autoclosure () -> BodyExaminer.Subject?, bytes: Int, upstream: String) -> Bool {
-        guard let models = models[upstream], examiner.admits(bytes: bytes), let subject = subject() else { return false }
+        guard let models = models[upstream], examiner.admits(bytes: bytes), let subject = subject() else {
+            return false
+        }
         examiner.examine(subject, by: models.mapper) { [self] warnings in
             note { try $0.warn(warnings, about: subject.rule, url: subject.url, at: $0.clock.now()) }
         }

@@ -32,7 +32,8 @@ struct ForeignSpellingTests {
     }
 
     @Test(arguments: [
-        ("/data/items", "write \"data.items\""), ("$.data", "leave out \"$\""), ("\"data[*]\"", "are written \"data[]\""),
+        ("/data/items", "write \"data.items\""), ("$.data", "leave out \"$\""),
+        ("\"data[*]\"", "are written \"data[]\""),
     ])
     func `so is a root`(_ root: String, _ words: String) {
         let found = complaints(Self.route("path: a, model: [User], root: \(root)"))
@@ -63,9 +64,11 @@ struct ForeignSpellingTests {
         ("{ date: { format: \"%Y-%m-%d\" } }", "write yyyy for %Y"),
         ("{ date: { format: \"YYYY-MM-dd\" } }", "write yyyy for the year"),
         ("{ date: { format: \"yyyy-MM-DD\" } }", "write dd for the day of the month"),
-        ("{ date: { format: \"2006-01-02\" } }", "it has no field"), ("{ date: iso8601 }", "\"as: date\" reads by itself"),
+        ("{ date: { format: \"2006-01-02\" } }", "it has no field"),
+        ("{ date: iso8601 }", "\"as: date\" reads by itself"),
         ("{ date: \"yyyy-MM-dd\" }", "a pattern is written { format: \"yyyy-MM-dd\" }"),
-        ("int", "did you mean \"integer\"?"), ("bool", "did you mean \"boolean\"?"), ("float", "did you mean \"decimal\"?"),
+        ("int", "did you mean \"integer\"?"), ("bool", "did you mean \"boolean\"?"),
+        ("float", "did you mean \"decimal\"?"),
         ("datetime", "did you mean \"date\"?"), ("str", "did you mean \"string\"?"),
     ])
     func `a conversion or a date of another language is told how it is written here`(_ value: String, _ words: String) {
@@ -99,7 +102,10 @@ struct ForeignSpellingTests {
         ("upstreams:\n\ta:\n\t\turl: https://a.example", "2:1: ", "indented by spaces, not by tabs"),
         (one + "routes:\n  - { path: u/{id:#}, model: User }", "3:", "a path with braces or \"#\" needs quotes"),
         (one + "models: { User: !model { identity: id } }", "2:17: ", "\"!model\" is a tag"),
-        (one + "models:\n  User: { identity: id }\n  Post: { identity: id }\n  User: { identity: id }", "5:3: ", "first in line 3"),
+        (
+            one + "models:\n  User: { identity: id }\n  Post: { identity: id }\n  User: { identity: id }", "5:3: ",
+            "first in line 3"
+        ),
         ("upstreams:\n  a:\n    url: https://a.example\n    'url': https://b.example", "4:5: ", "first in line 3"),
         (one + "---\nworkers: 1", "2:1: ", "one document"), (one + "log: { level: @x }", "2:15: ", "needs quotes"),
         ("upstreams:\n  a:\n    url: https://a.example\n   prefix: /a", "4:4: ", "begin in the same column"),

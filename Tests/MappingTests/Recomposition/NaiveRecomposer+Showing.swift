@@ -69,7 +69,7 @@ extension NaiveRecomposer {
         }
     }
 
-    /// Whether a value shows the members that the one in whose place it is put does: who knows else what became of the rest?
+    /// Whether a value shows the members that the one does in whose place it is put.
     private func fits(_ value: SpelledTree, in tree: SpelledTree) -> Bool {
         if value.isObject {
             let names = Set(value.members.map(\.name))
