@@ -258,7 +258,8 @@ import Testing
             try larder.admin("GET", "/warnings?limit=200").object["warnings"] as? [[String: Any]] ?? []
         }
         let isSame = try eventually { Set(try listed().compactMap { $0["kind"] as? String }) == told }
-        #expect(isSame, "\(Set(try listed().compactMap { $0["kind"] as? String }).symmetricDifference(told))")
+        let kinds = Set(try listed().compactMap { $0["kind"] as? String })
+        #expect(isSame, "\(kinds.symmetricDifference(told))")
         // What is coerced, or null against its declaration, is shown, and so it is not quarantined.
         let quarantined = try listed().filter { $0["kind"] as? String == "quarantined" }
         #expect(!quarantined.contains { ["Thing.n", "Thing.code"].contains($0["subject"] as? String ?? "") })
