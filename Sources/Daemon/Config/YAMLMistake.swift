@@ -7,19 +7,20 @@ enum YAMLMistake {
         switch error as? YamlError {
         case .scanner(let context, let problem, let mark, _)?, .parser(let context, let problem, let mark, _)?:
             let place = Place(line: mark.line, column: mark.column)
-            if problem.contains("another document") {
-                return [
-                    (
-                        place,
-                        "a config is one document; remove the line \"---\" and what follows, or put it into a file of its own and include that"
-                    )
-                ]
-            }
             let where_ = context.map { ", \($0.text)\(began(at: $0.mark, before: place))" } ?? ""
             let about = problem + (context?.text ?? "")
             return [(place, "this is not YAML: \(problem)\(where_)\(hint(about, at: place, in: text))")]
         case .composer(_, let problem, let mark, _)?:
             let place = Place(line: mark.line, column: mark.column)
+            if problem.contains("another document") {
+                return [
+                    (
+                        place,
+                        "another document begins here, but a config is one; remove the line \"---\" and what follows, or put it into "
+                            + "a file of its own and include that"
+                    )
+                ]
+            }
             return [(place, "this is not YAML: \(problem)\(hint(problem, at: place, in: text))")]
         case .duplicatedKeysInMapping(let duplicates, let context)?:
             let start = Place(line: context.mark.line, column: context.mark.column)

@@ -107,7 +107,8 @@ struct ForeignSpellingTests {
             "first in line 3"
         ),
         ("upstreams:\n  a:\n    url: https://a.example\n    'url': https://b.example", "4:5: ", "first in line 3"),
-        (one + "---\nworkers: 1", "2:1: ", "one document"), (one + "log: { level: @x }", "2:15: ", "needs quotes"),
+        (one + "---\nworkers: 1", "2:1: ", "another document begins here"),
+        (one + "log: { level: @x }", "2:15: ", "needs quotes"),
         ("upstreams:\n  a:\n    url: https://a.example\n   prefix: /a", "4:4: ", "begin in the same column"),
     ])
     func `a slip of YAML is told at its place`(_ yaml: String, _ place: String, _ words: String) {
