@@ -47,7 +47,9 @@ enum YAMLMistake {
 
     /// What probably has to be written instead.
     private static func hint(_ problem: String, at place: Place, in text: String) -> String {
-        let line = text.split(separator: "\n", omittingEmptySubsequences: false).dropFirst(place.line - 1).first ?? ""
+        let line =
+            text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline).dropFirst(place.line - 1).first
+            ?? ""
         let indent = line.prefix { $0 == " " || $0 == "\t" }
         let rest = line.unicodeScalars.dropFirst(place.column - 1).first
         if indent.contains("\t") || rest == "\t" { return "; YAML is indented by spaces, not by tabs" }
@@ -69,12 +71,17 @@ enum YAMLMistake {
 private enum DuplicateKey {
     /// The places at which a mapping has a key, as far as they can be seen without parsing.
     static func places(of name: String, inMappingAt start: Place, in text: String) -> [Place] {
-        let lines = text.split(separator: "\n", omittingEmptySubsequences: false).map { Array($0.unicodeScalars) }
+        let lines = text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline).map {
+            Array($0.unicodeScalars)
+        }
         guard start.line >= 1, start.line <= lines.count else { return [] }
         let first = lines[start.line - 1]
         guard start.column >= 1, start.column <= first.count else { return [] }
-        return first[start.column - 1] == "{"
-            ? inFlow(name, from: start, lines) : inBlock(name, from: start, lines)
+        // The parser gives the place of the first key, or of the brace.
+        let isBrace = first[start.column - 1] == "{"
+        let isWithinBraces = first[..<(start.column - 1)].last { $0 != " " } == "{"
+        return isBrace || isWithinBraces
+            ? inFlow(name, from: start, depth: isBrace ? 0 : 1, lines) : inBlock(name, from: start, lines)
     }
 
     private static func inBlock(_ name: String, from start: Place, _ lines: [[Unicode.Scalar]]) -> [Place] {
@@ -91,11 +98,16 @@ private enum DuplicateKey {
         return places
     }
 
-    private static func inFlow(_ name: String, from start: Place, _ lines: [[Unicode.Scalar]]) -> [Place] {
+    private static func inFlow(
+        _ name: String,
+        from start: Place,
+        depth outer: Int,
+        _ lines: [[Unicode.Scalar]]
+    ) -> [Place] {
         var places: [Place] = []
-        var depth = 0
+        var depth = outer
         var quote: Unicode.Scalar?
-        var isKeyNext = false
+        var isKeyNext = outer > 0
         for index in (start.line - 1)..<lines.count {
             let line = lines[index]
             for column in line.indices where index > start.line - 1 || column >= start.column - 1 {

@@ -51,7 +51,7 @@ struct ForeignSpellingTests {
     ])
     func `a pattern of another router is told how it is written here`(_ path: String, _ words: String) {
         let found = complaints(Self.route("path: \"\(path)\", model: User"))
-        #expect(found.count == 1 && found[0].hasPrefix("4:11: path "), "\(found)")
+        #expect(found.count == 1 && found[0].hasPrefix("4:13: path "), "\(found)")
         #expect(found.first?.contains(words) == true, "\(found)")
     }
 
