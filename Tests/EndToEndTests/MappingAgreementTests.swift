@@ -284,4 +284,43 @@ import Testing
         #expect(list.isHit)
         #expect(list.text == #"[{"id":1,"n":"6","s":null}]"#)
     }
+
+    @Test func `a condition that names a property decides in SQL as it does in the mapped view`() throws {
+        let body = #"[{"id":1,"type":"Org","plan":"p"},{"id":2,"type":"User","bio":"b"}]"#
+        let (_, larder) = try Self.daemon(
+            """
+            models:
+              Account:
+                identity: id
+                properties: { kind: type }
+                cluster: [ { model: Group, if: { member: kind, is: Org } }, { model: Human } ]
+              Group: { base: Account, properties: { plan: plan } }
+              Human: { base: Account, properties: { bio: bio } }
+            routes: [ { path: accounts, model: [Account] } ]
+            """,
+            ["/accounts": body]
+        )
+        let shown = #"[{"id":1,"kind":"Org","plan":"p"},{"id":2,"kind":"User","bio":"b"}]"#
+        #expect(try larder.get("/accounts", Self.mapped).text == shown)
+        #expect(try larder.waitForObjects(2, of: "Account"))
+        #expect(try larder.sql("SELECT id, plan FROM \"Group\"") == ["1|p"])
+        #expect(try larder.sql("SELECT id, bio FROM Human") == ["2|b"])
+    }
+
+    @Test func `properties that read the response's fields are shown by the command, given the fields`() throws {
+        let origin = try Origin { _ in .json(#"[{"id":1}]"#, Fresh.hour + ["X-Rate": "9"]) }
+        let larder = try Larder(
+            origin,
+            config: Self.config(
+                origin,
+                """
+                models: { Item: { identity: id, properties: { rate: "@header.x-rate" } } }
+                routes: [ { path: items, model: [Item] } ]
+                """
+            )
+        )
+        let shown = try larder.get("/items", Self.mapped).text
+        #expect(shown == #"[{"id":1,"rate":"9"}]"#)
+        #expect(try Self.map(larder, "/items", #"[{"id":1}]"#, ["-H", "X-Rate: 9"]).output == shown)
+    }
 }
