@@ -32,7 +32,10 @@ extension Store {
 
     /// A page of warnings, the latest first.
     public func warnings(limit: Int = 100, after: Int64? = nil) async throws(StoreError) -> Page<StoredWarning> {
-        try await core.read { [hasher] in
+        await core.examiner.settled()
+        // What that found has been handed over; behind it, it is committed.
+        _ = try? await core.write(.batched) { _ in true }
+        return try await core.read { [hasher] in
             try Inventory(database: $0, hasher: hasher).warnings(limit: limit, after: after)
         }
     }

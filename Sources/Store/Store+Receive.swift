@@ -58,7 +58,20 @@ extension Store {
                 rule: document.rule,
                 surroundings: document.surroundings,
                 models: core.models[document.key.upstream],
-                hasher: core.hasher
+                hasher: core.hasher,
+                isExamined: document.rule != nil
+                    && core.examine(
+                        document.rule.map {
+                            BodyExaminer.Subject(
+                                body: document.body,
+                                rule: $0,
+                                surroundings: document.surroundings,
+                                url: document.key.url
+                            )
+                        },
+                        bytes: document.body.count,
+                        upstream: document.key.upstream
+                    )
             )
             core.post(
                 urgency,

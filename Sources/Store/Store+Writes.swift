@@ -62,7 +62,17 @@ extension Store {
                     rule: observation.rule,
                     surroundings: observation.surroundings,
                     models: core.models[observation.upstream],
-                    hasher: core.hasher
+                    hasher: core.hasher,
+                    isExamined: core.examine(
+                        BodyExaminer.Subject(
+                            body: observation.body,
+                            rule: observation.rule,
+                            surroundings: observation.surroundings,
+                            url: observation.url
+                        ),
+                        bytes: observation.body.count,
+                        upstream: observation.upstream
+                    )
                 )
                 continuation.resume(returning: preparation)
             }

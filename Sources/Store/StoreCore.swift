@@ -21,6 +21,7 @@ final class StoreCore: Sendable {
     let publicNumbers: PublicNumbers
     let admission: Admission
     let waiting = WaitingReads()
+    let examiner = BodyExaminer()
     let mailbox = Mailbox<Job>()
     let principals = PrincipalCache()
     let isClosed = Atomic(false)

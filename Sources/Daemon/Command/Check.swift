@@ -59,13 +59,18 @@ struct Check: ParsableCommand {
         return ["ok": .bool(!diagnostics.contains { $0.severity == .error }), "diagnostics": .array(rows)]
     }
 
+    private static func count(_ number: Int, _ noun: String) -> String { "\(number) \(noun)\(number == 1 ? "" : "s")" }
+
     /// What a config without mistakes says, in a line per upstream.
     private static func praise(_ settings: Settings) -> String {
         settings.upstreams.map { upstream in
             let addresses = upstream.listen.isEmpty ? settings.listen : upstream.listen
             let places = addresses.map { "\($0)\(upstream.prefix)" }.joined(separator: ", ")
-            return "\(upstream.name): \(places) → \(upstream.url); \(upstream.models.count) models, "
-                + "\(upstream.routes.count) routes, \(upstream.errors.count) errors"
+            let parts = [
+                count(upstream.models.count, "model"), count(upstream.routes.count, "route"),
+                count(upstream.errors.count, "rule") + " for errors",
+            ]
+            return "\(upstream.name): \(places) → \(upstream.url); \(parts.joined(separator: ", "))"
         }.joined(separator: "\n")
     }
 }

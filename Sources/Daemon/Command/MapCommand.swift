@@ -26,6 +26,16 @@ struct MapCommand: ParsableCommand {
     @Option(help: ArgumentHelp("The status of that answer.", valueName: "status"))
     var status: Int = 200
 
+    @Option(
+        name: [.customShort("H"), .customLong("header")],
+        parsing: .unconditionalSingleValue,
+        help: ArgumentHelp(
+            "A field of that response, for properties that read one (@header.NAME); may be repeated.",
+            valueName: "name: value"
+        )
+    )
+    var header: [String] = []
+
     @Option(help: ArgumentHelp("The model of the file's object.", valueName: "name"))
     var model: String?
 
@@ -34,6 +44,9 @@ struct MapCommand: ParsableCommand {
 
     @Flag(help: "From the mapped view back to the upstream's JSON.")
     var reverse = false
+
+    @Flag(help: "With --reverse: write values that equal their properties' defaults, too.")
+    var defaults = false
 
     @Option(help: ArgumentHelp("Only these properties, separated by commas.", valueName: "names"))
     var members: String?
@@ -50,6 +63,11 @@ struct MapCommand: ParsableCommand {
             throw ValidationError("say what the file holds: --url URL of an answer, or --model NAME")
         }
         guard !list || model != nil else { throw ValidationError("--list goes with --model") }
+        guard header.isEmpty || url != nil else { throw ValidationError("--header goes with --url") }
+        if let wrong = header.first(where: { !$0.contains(":") }) {
+            throw ValidationError("--header is a name, a colon and a value; it was \"\(wrong)\"")
+        }
+        guard !defaults || reverse else { throw ValidationError("--defaults goes with --reverse") }
     }
 
     func run() throws {
@@ -62,7 +80,12 @@ struct MapCommand: ParsableCommand {
         let names = try names(rule, upstream.mapper)
         if reverse {
             do throws(UnmapError) {
-                let result = try upstream.mapper.unmap(body, as: rule, members: names)
+                let result = try upstream.mapper.unmap(
+                    body,
+                    as: rule,
+                    members: names,
+                    synthetic: defaults ? [] : nil
+                )
                 show(result.body, result.warnings, synthetic: [])
             } catch {
                 Terminal.complain("larder: \(error.description)")
@@ -111,13 +134,27 @@ struct MapCommand: ParsableCommand {
                     "no route says what \(arrival.route) holds; see: larder route GET \(url ?? "") --status \(status)"
                 )
             }
-            let context = MappingContext(url: arrival.keyURL, captures: match.captures, bound: match.bound)
+            let context = MappingContext(
+                url: arrival.keyURL,
+                captures: match.captures,
+                bound: match.bound,
+                fields: fields
+            )
             return (arrival.upstream, match.rule, context)
         } catch let error as AskedURLError {
             throw ValidationError(error.description)
         } catch let error as ImaginedRequestError {
             throw ValidationError(error.description)
         }
+    }
+
+    /// The response's fields; of several lines with one name the first counts, as in the daemon.
+    private var fields: [String: String] {
+        let pairs = header.map { line in
+            let parts = line.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
+            return (parts[0].lowercased(), String(parts[1].drop { $0 == " " || $0 == "\t" }))
+        }
+        return Dictionary(pairs) { first, _ in first }
     }
 
     /// The members asked for; each must be one that the rule's models have.
@@ -140,13 +177,12 @@ struct MapCommand: ParsableCommand {
         _ context: MappingContext,
         _ upstream: Upstream
     ) -> [MappingWarning] {
-        let kinds: Set<MappingWarning.Kind> = [.identityMissing, .identityUnusable, .identityRepeated]
         let found: [MappingWarning] =
             switch Normaliser(models: upstream.rules.models).decompose(body, as: rule, in: context) {
             case .objects(let parts): parts.warnings
             case .opaque(let warning): warning.map { [$0] } ?? []
             }
-        return found.filter { kinds.contains($0.kind) }
+        return found.filter { !$0.kind.isOfMappedView }
     }
 
     private func input() throws -> [UInt8] {
@@ -187,6 +223,7 @@ struct MapCommand: ParsableCommand {
 
     private static func line(_ warning: MappingWarning) -> String {
         let place = [warning.pointer, warning.model].compactMap(\.self).filter { !$0.isEmpty }.joined(separator: " ")
-        return "warning: \(warning.kind.rawValue)\(place.isEmpty ? "" : " at \(place)"): \(warning.message)"
+        let times = warning.count > 1 ? " (\(warning.count) times)" : ""
+        return "warning: \(warning.kind.rawValue)\(place.isEmpty ? "" : " at \(place)"): \(warning.message)\(times)"
     }
 }

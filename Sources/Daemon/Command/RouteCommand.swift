@@ -14,6 +14,10 @@ struct RouteCommand: ParsableCommand {
 
             Without --status it says what holds before there is an answer: how the request is cached. With it, what the \
             answer's body is taken for.
+
+            It looks at the method, path, query, status and content type alone: it does not say what is stored or how \
+            fresh that is (larder explain), by which fields a cached response is told apart (larder key), or what \
+            becomes of a body (larder map). It does not ask the upstream.
             """
     )
 

@@ -75,6 +75,14 @@ extension ConfigDraft {
             reader.once(place, Self.unknownModel(name, models.keys))
         }
         warnOfTwins(in: rule, &reader)
+        if let envelope = rule.envelope, rule.root == nil, let shape = rule.model?.shape, shape != .one {
+            reader.once(
+                envelope.place,
+                "\"envelope\" speaks of the members around what \"root\" leads to, but the rule has no \"root\"; add it, "
+                    + "or remove \"envelope\"",
+                .warning
+            )
+        }
         guard let name = rule.model?.name else {
             if rule.places["object"] != nil, rule.places["model"] == nil {
                 reader.once(
@@ -100,7 +108,7 @@ extension ConfigDraft {
                 "objects of \"\(name)\" have no identity, so no path names one; remove \"object\", or give the model an identity"
             )
         }
-        let known = model.members
+        let known = Self.lineage(of: model, among: models).flatMap(\.members).uniqued
         for (binding, place) in zip(rule.route.object, rule.objectPlaces) where !known.contains(binding.key) {
             let list = known.isEmpty ? "" : "; known are \(known.joined(separator: ", "))"
             reader.once(place, "\"\(binding.key)\" is no identity, key or property of model \"\(name)\"\(list)")
@@ -155,12 +163,9 @@ extension ModelDraft: Comparable {
 
     static func == (left: ModelDraft, right: ModelDraft) -> Bool { left.place == right.place }
 
-    /// What `object:` of a route may name.
+    /// What `object:` of a route may name, of what the model declares itself.
     fileprivate var members: [String] {
-        var seen: Set<String> = []
-        return (declaration.identity + declaration.keys + declaration.properties.map(\.name)).filter {
-            seen.insert($0).inserted
-        }
+        declaration.identity + declaration.keys + declaration.properties.map(\.name)
     }
 
     /// Where the declaration stands that an error speaks of.
@@ -182,6 +187,14 @@ extension ModelDraft: Comparable {
             default: place
             }
         return found ?? place
+    }
+}
+
+extension [String] {
+    /// Each text once, in the order of the first.
+    fileprivate var uniqued: [String] {
+        var seen: Set<String> = []
+        return filter { seen.insert($0).inserted }
     }
 }
 

@@ -13,6 +13,14 @@ extension ConfigDraft {
                 )
             }
         }
+        if !Self.hasIdentity(model, among: models), let place = model.places["migrations"] {
+            reader.once(
+                place,
+                "objects of \"\(name)\" have no identity, so none is stored by itself and these never apply; declare them in "
+                    + "the model of the object that holds it",
+                .warning
+            )
+        }
         guard let modified = model.declaration.modified else { return }
         if modified.hasPrefix("@") {
             reader.once(
@@ -43,12 +51,18 @@ extension ConfigDraft {
 
     /// nil where it could not be read, which has been told of already.
     private static func identity(of model: ModelDraft, among models: [String: ModelDraft]) -> [String]? {
-        var current = model
-        var seen: Set<String> = []
-        while seen.insert(current.declaration.name).inserted, let base = current.declaration.base {
-            guard let next = models[base] else { return nil }
-            current = next
+        let root = lineage(of: model, among: models)[0]
+        guard root.declaration.base == nil || models[root.declaration.base ?? ""] != nil else { return nil }
+        return root.places["identity"] == nil ? nil : root.declaration.identity
+    }
+
+    /// The model with its bases before it, as far as they are declared.
+    static func lineage(of model: ModelDraft, among models: [String: ModelDraft]) -> [ModelDraft] {
+        var lineage = [model]
+        var seen: Set<String> = [model.declaration.name]
+        while let base = lineage[0].declaration.base, seen.insert(base).inserted, let next = models[base] {
+            lineage.insert(next, at: 0)
         }
-        return current.places["identity"] == nil ? nil : current.declaration.identity
+        return lineage
     }
 }

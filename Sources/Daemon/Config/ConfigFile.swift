@@ -14,7 +14,7 @@ struct ConfigFile {
         do {
             let bytes = try ConfigBytes.read(path, limit: sizeLimit).bytes
             guard let text = String(validating: bytes, as: UTF8.self) else {
-                return unreadable(path, "the file is not UTF-8 text")
+                return unreadable(path, "the file is not UTF-8 text; save it as UTF-8")
             }
             return parse(text, file: path, environment: environment, overriding: overriding)
         } catch {

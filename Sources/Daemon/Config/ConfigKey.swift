@@ -193,7 +193,8 @@ extension ConfigReader {
         keys: [ConfigKey<Section>] = Section.keys
     ) -> [String: Place] {
         var places: [String: Place] = [:]
-        guard let pairs = pairs(node, wanted: "keys with values") else { return places }
+        let examples = keys.prefix(3).map(\.facts.name).joined(separator: ", ")
+        guard let pairs = pairs(node, wanted: "keys with values, such as \(examples)") else { return places }
         for (name, place, value) in pairs {
             guard let key = keys.first(where: { $0.facts.name == name }) else {
                 unknown(name, at: place, among: keys.map(\.facts.name))

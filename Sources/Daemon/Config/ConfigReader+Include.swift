@@ -24,17 +24,21 @@ extension ConfigReader {
     mutating func compose(_ yaml: String, file: String, _ inclusion: inout Inclusion) -> Node? {
         let offset = sources.add(file, text: yaml)
         let root: Node
+        let plain = yaml.hasPrefix("\u{FEFF}") ? String(yaml.unicodeScalars.dropFirst()) : yaml
+        let text = String(repeating: "\n", count: offset) + plain
         do {
-            let text = yaml.hasPrefix("\u{FEFF}") ? String(yaml.unicodeScalars.dropFirst()) : yaml
             // An empty file, or one of comments only, has no root.
-            root = try Yams.compose(yaml: String(repeating: "\n", count: offset) + text) ?? .mapping([:])
+            root = try Yams.compose(yaml: text) ?? .mapping([:])
         } catch {
-            let (found, message) = YAMLMistake.describe(error)
-            let place = found ?? (offset > 0 ? Place(line: offset + 1, column: 1) : nil)
-            let hint = line(place).contains("${") ? "; a value with \"${…}\" needs quotes between braces" : ""
-            self.error(place, message + hint)
+            for (found, message) in YAMLMistake.describe(error, in: text) {
+                let place = found ?? (offset > 0 ? Place(line: offset + 1, column: 1) : nil)
+                let hint = line(place).contains("${") ? "; a value with \"${…}\" needs quotes between braces" : ""
+                self.error(place, message + hint)
+            }
             return nil
         }
+        var rest = Self.tagLimit
+        refuseTags(in: root, &rest)
         if root.isNothing { return .mapping([:]) }
         guard let mapping = root.mapping else {
             misfit(root, wanted: "keys with values")
@@ -42,6 +46,28 @@ extension ConfigReader {
         }
         guard let include = mapping["include"] else { return root }
         return layered(include, in: mapping, of: file, &inclusion)
+    }
+
+    /// In so many values tags are looked for: aliases make a few lines as many as they like.
+    private static let tagLimit = 100_000
+
+    /// Tags other than YAML's own mean something to other programs only.
+    private mutating func refuseTags(in node: Node, _ rest: inout Int) {
+        rest -= 1
+        guard rest > 0 else { return }
+        let tag = node.tag.description
+        if !tag.isEmpty, tag != "!", tag != "?", !tag.hasPrefix("tag:yaml.org,2002:") {
+            error(node.place, "\"\(tag)\" is a tag, which Larder does not read; remove it")
+        }
+        switch node {
+        case .mapping(let mapping):
+            for (key, value) in mapping {
+                refuseTags(in: key, &rest)
+                refuseTags(in: value, &rest)
+            }
+        case .sequence(let sequence): for element in sequence { refuseTags(in: element, &rest) }
+        case .scalar, .alias: break
+        }
     }
 
     private mutating func layered(

@@ -83,7 +83,8 @@ struct ConfigReader {
         case "true": return true
         case "false": return false
         default:
-            errorHere(node.place, "\"\(text)\" is neither true nor false")
+            let meant = Suggestion.boolean(text).map { "; write \($0)" } ?? ""
+            errorHere(node.place, "\"\(text)\" is neither true nor false\(meant)")
             return nil
         }
     }
@@ -132,7 +133,7 @@ struct ConfigReader {
         let wanted = words.count == 1 ? "\"\(words[0])\"" : "one of \(words.joined(separator: ", "))"
         guard let text = text(node, wanted: wanted) else { return nil }
         guard words.contains(text) else {
-            let meant = Suggestion.nearest(to: text, among: words).map { "; did you mean \"\($0)\"?" } ?? ""
+            let meant = Suggestion.word(for: text, among: words).map { "; did you mean \"\($0)\"?" } ?? ""
             errorHere(node.place, "\"\(text)\" is not \(wanted)\(meant)")
             return nil
         }

@@ -27,7 +27,7 @@ extension ConfigReader {
     private mutating func namedTransform(_ node: Node) -> TransformDeclaration? {
         guard let name = text(node, wanted: TransformNames.wanted) else { return nil }
         guard TransformNames.all.contains(name) else {
-            let meant = Suggestion.nearest(to: name, among: TransformNames.all + TransformNames.forms)
+            let meant = Suggestion.word(for: name, among: TransformNames.all + TransformNames.forms)
             errorHere(
                 node.place,
                 "there is no conversion \"\(name)\"; "
@@ -123,6 +123,15 @@ extension ConfigReader {
 
     private mutating func dateForm(_ node: Node) -> TransformDeclaration.DateForm? {
         guard node.mapping != nil else {
+            if let text = node.scalar?.string, !["unix", "unix_ms"].contains(text) {
+                errorHere(
+                    node.place,
+                    Suggestion.word(for: text, among: ["date"]) != nil
+                        ? "\"\(text)\" is what \"as: date\" reads by itself; write that"
+                        : "\"\(text)\" is not one of unix, unix_ms; a pattern is written { format: \"yyyy-MM-dd\" }"
+                )
+                return nil
+            }
             return switch choice(node, of: ["unix", "unix_ms"]) {
             case "unix": .unixSeconds
             case "unix_ms": .unixMilliseconds

@@ -91,8 +91,7 @@ extension ConfigReader {
         case .malformed:
             errorHere(
                 node.place,
-                "\"\(path)\" is no key path; write names with dots between them, such as data.items, and a backslash "
-                    + "before a dot within a name"
+                "\"\(path)\" is no key path; \(BodyRule.complaint(aboutRoot: path) ?? "write names with dots between them")"
             )
             return nil
         }

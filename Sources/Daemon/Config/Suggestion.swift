@@ -16,6 +16,31 @@ enum Suggestion {
             .candidate
     }
 
+    /// The candidate that a word means, spelled wrongly or as other languages call it.
+    static func word(for word: String, among candidates: some Sequence<String>) -> String? {
+        let candidates = Array(candidates)
+        let other = synonyms.first { $0.words.contains(word.lowercased()) && candidates.contains($0.candidate) }
+        return other?.candidate ?? nearest(to: word, among: candidates)
+    }
+
+    private static let synonyms: [(candidate: String, words: Set<String>)] = [
+        ("integer", ["int", "int32", "int64", "long", "whole"]), ("decimal", ["float", "double", "number", "numeric"]),
+        ("number", ["float", "double", "decimal", "numeric"]), ("boolean", ["bool", "flag"]),
+        ("string", ["str", "text", "varchar"]),
+        ("date", ["datetime", "date-time", "timestamp", "time", "iso8601", "rfc3339", "instant"]),
+        ("array", ["list"]), ("object", ["map", "dict", "dictionary", "hash", "record"]),
+        ("list_of", ["array_of", "array", "list"]), ("dictionary_of", ["map_of", "object_of", "map", "dict"]),
+    ]
+
+    /// What other languages and YAML 1.1 write for true and false.
+    static func boolean(_ word: String) -> Bool? {
+        switch word.lowercased() {
+        case "true", "yes", "y", "on", "1", "enabled": true
+        case "false", "no", "n", "off", "0", "disabled": false
+        default: nil
+        }
+    }
+
     /// Case, `-` and `_` are what people mix up first.
     private static func simplified(_ word: String) -> [UInt8] {
         word.utf8.filter { $0 != UInt8(ascii: "_") && $0 != UInt8(ascii: "-") }.map { asciiLowercased($0) }

@@ -18,6 +18,7 @@ enum Units {
     static func duration(_ text: String) throws(Misfit) -> Duration {
         if text == "forever" { return .forever }
         if text == "0" { return .zero }
+        if let meant = likely(text) { throw Misfit(reason: "is no duration as Larder writes it; write \(meant)") }
         var rest = Substring(text)
         var total: Int64 = 0
         while !rest.isEmpty {
@@ -36,8 +37,45 @@ enum Units {
         return .milliseconds(total)
     }
 
+    /// How durations of other languages would be written: `5 minutes`, `5min`, `1.5h`, `PT5M`.
+    private static func likely(_ text: String) -> String? {
+        var rest = Substring(text.lowercased().filter { !$0.isWhitespace })
+        if rest.hasPrefix("p") { rest = Substring(rest.dropFirst().filter { $0 != "t" }) }
+        var written = ""
+        while !rest.isEmpty {
+            let number = rest.prefix { $0.isASCII && $0.isNumber || $0 == "." }
+            let word = rest.dropFirst(number.count).prefix(while: \.isLetter)
+            guard let value = Double(number), let unit = unit(of: word) else { return nil }
+            guard let factor = durations.first(where: { $0.unit == unit })?.milliseconds, value < 1e9 else {
+                return nil
+            }
+            let milliseconds = (value * Double(factor)).rounded()
+            guard abs(milliseconds - value * Double(factor)) < 1e-6 else { return nil }
+            written += self.text(.milliseconds(Int64(milliseconds)))
+            rest = rest.dropFirst(number.count + word.count)
+        }
+        return written.isEmpty || written == text || isPlain(text) ? nil : written
+    }
+
+    /// Whether each number is whole and each unit one of ours.
+    private static func isPlain(_ text: String) -> Bool {
+        text.utf8.allSatisfy { $0 &- 0x30 < 10 || "wdhms".utf8.contains($0) }
+    }
+
+    private static func unit(of word: Substring) -> String? {
+        if durations.contains(where: { $0.unit == word }) { return String(word) }
+        let words = [
+            ("ms", ["milli", "millis", "msec", "millisecond", "milliseconds"]),
+            ("s", ["sec", "secs", "second", "seconds"]),
+            ("m", ["min", "mins", "minute", "minutes"]), ("h", ["hr", "hrs", "hour", "hours"]), ("d", ["day", "days"]),
+            ("w", ["week", "weeks"]),
+        ]
+        return words.first { $0.1.contains { $0 == word } }?.0
+    }
+
     /// Reads `64MiB`, `1GB`, `4096`.
     static func size(_ text: String) throws(Misfit) -> Int {
+        if let meant = likelySize(text) { throw Misfit(reason: "is no size as Larder writes it; write \(meant)") }
         let (number, unit, rest) = try numberAndUnit(Substring(text))
         guard rest.isEmpty else { throw Misfit(reason: "is not a size such as 4096, 512KiB, 64MiB or 1GiB") }
         if unit.isEmpty { return number }
@@ -47,6 +85,23 @@ enum Units {
         let (product, overflow) = number.multipliedReportingOverflow(by: factor)
         guard !overflow else { throw Misfit(reason: "is larger than any disk") }
         return product
+    }
+
+    /// How sizes of other languages would be written: `64 MiB`, `64mb`, `64M`, `64Mi`, `1.5GiB`.
+    private static func likelySize(_ text: String) -> String? {
+        let plain = text.filter { !$0.isWhitespace }
+        let number = plain.prefix { $0.isASCII && $0.isNumber || $0 == "." }
+        let word = plain.dropFirst(number.count)
+        guard let value = Double(number), let prefix = word.first.map({ $0.uppercased() }), "KMGT".contains(prefix)
+        else { return nil }
+        let rest = word.dropFirst().lowercased()
+        guard ["", "i", "b", "ib"].contains(rest) else { return nil }
+        // "K", "M" and "G" alone are powers of 1024 nearly everywhere.
+        let unit = rest == "b" ? (prefix == "K" ? "kB" : prefix + "B") : prefix + "iB"
+        guard let factor = sizes.first(where: { $0.unit == unit })?.bytes, value < 1e6 else { return nil }
+        let bytes = value * Double(factor)
+        let written = value == value.rounded() ? "\(Int(value))\(unit)" : self.text(size: Int(bytes))
+        return written == text || bytes != bytes.rounded() ? nil : written
     }
 
     /// The shortest spelling that `duration` reads.

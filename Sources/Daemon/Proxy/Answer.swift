@@ -21,6 +21,8 @@ struct Answer: Sendable {
     /// The fields in the form of `StoredHead`: one piece of memory instead of two for each line.
     private var head: [UInt8]
     var body: [UInt8]
+    /// The body as the models' versions of today read it, for the mapped view; nil where that is the body itself.
+    var migrated: [UInt8]?
     var policy: AnswerPolicy
     var selection: VarySelection
     var form: Form
@@ -57,7 +59,9 @@ struct Answer: Sendable {
     }
 
     /// What it occupies besides its body, about.
-    var overhead: Int { head.count + key.url.utf8.count + key.context.utf8.count + 8 * objects.count }
+    var overhead: Int {
+        (migrated?.count ?? 0) + head.count + key.url.utf8.count + key.context.utf8.count + 8 * objects.count
+    }
 
     /// Whether there is a validator of the upstream's to ask with.
     ///
@@ -78,6 +82,7 @@ extension Answer {
         status = document.status
         head = document.head
         body = document.body
+        migrated = document.migrated
         self.policy = policy
         self.selection = selection
         objects = document.objects

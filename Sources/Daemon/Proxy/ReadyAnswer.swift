@@ -70,7 +70,7 @@ final class ReadyAnswer: MemoryResident {
         body = rendering.body
         var kept = answer
         // What is served is the body above; the bytes that it was made of are the other one's.
-        if source != nil { kept.body = [] }
+        if source != nil { (kept.body, kept.migrated) = ([], nil) }
         self.answer = kept
         self.base = rendering.dependsOnBase ? base : nil
         variant =

@@ -48,7 +48,7 @@ struct Rendering {
             dependsOnBase = true
             isChanged = true
         }
-        if view == .mapped, let mapped = upstream.mapped(answer, body: body) {
+        if view == .mapped, let mapped = upstream.mapped(answer, body: mappable(answer, upstream, links)) {
             body = mapped.body
             Self.speak(of: mapped, in: &fields)
             isChanged = true
@@ -64,5 +64,11 @@ struct Rendering {
         }
         Via.append(to: &fields)
         fields.vary(by: upstream.variesBy)
+    }
+
+    /// What the mapped view is made of: the body, with what was stored under earlier versions of its models brought to today's.
+    private func mappable(_ answer: Answer, _ upstream: Upstream, _ links: LinkRewriter) -> [UInt8] {
+        guard let migrated = answer.migrated else { return body }
+        return upstream.settings.rewriteLinks ? links.rewritten(body: migrated) ?? migrated : migrated
     }
 }

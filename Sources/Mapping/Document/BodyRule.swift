@@ -54,6 +54,9 @@ public struct BodyRule: Sendable, Equatable {
         case malformed
     }
 
+    /// What to write instead of a `root` that is malformed.
+    public static func complaint(aboutRoot path: String) -> String? { KeyPathSyntax.complaint(about: path) }
+
     /// What there is to say of a `root`, before any body is read.
     public static func fitness(ofRoot path: String) -> RootFitness {
         guard var steps = KeyPathSyntax.steps(of: path) else { return .malformed }

@@ -5,7 +5,9 @@ extension BodyWalk {
     mutating func isAllowed(_ rule: MemberRule, _ start: Int, _ end: Int) -> Bool {
         if rule.isSecret, text[start] != UInt8(ascii: "n") { secrets.append(start) }
         if rule.required != 0, !seen.isEmpty { seen[seen.count - 1] |= rule.required }
-        guard let checker = rule.checker, let fault = checker.fault(in: Array(text[start..<end])) else { return true }
+        guard let checked = rule.checked, let fault = checked.fault(in: JSONSlice(body, start..<end)) else {
+            return true
+        }
         notes.note(
             .quarantined,
             at: start,

@@ -40,7 +40,7 @@ extension BodyWalk {
         if let condition = model.reading.deletedWhen {
             found[slot].isDeleted = condition.holds(for: JSONSlice(body, found[slot].start..<end))
         }
-        guard model.modifiedPath != nil else { return }
+        guard !model.modifiedPaths.isEmpty else { return }
         let capture = captures[firstCapture + model.reading.modifiedCapture]
         guard capture.end > 0, !capture.isRepeated else { return }
         found[slot].modified = String(decoding: literal(capture), as: UTF8.self)

@@ -65,9 +65,17 @@ extension CompositionAttempt {
             write(related: newest, shape)
         } else if newest.value.containsReference {
             fail("\(path.text) of \(describe(name)) now holds objects that no model relates to it")
+        } else if !newest.isWhole, !fits(newest.value, shape.value) {
+            fail("\(path.text) of \(describe(name)) is known with other members than the document shows")
         } else {
             writeLiteral(newest.value)
         }
+    }
+
+    /// Whether a value shows the members that the pinned one does.
+    private mutating func fits(_ value: JSONSlice, _ pinned: JSONSlice) -> Bool {
+        guard value.kind == .object || value.kind == .array else { return true }
+        return spend(value.range.count + pinned.range.count) && ValueShape(value).fits(ValueShape(pinned))
     }
 
     /// Writes a value that holds no objects in place of the pinned one.
@@ -85,7 +93,7 @@ extension CompositionAttempt {
         isStrict: Bool
     ) -> Bool {
         newest.isShared || newest.isContainer
-            || isStrict && models.compiled[resolved.model].identityPaths.contains { MemberPath($0) == path }
+            || isStrict && models.compiled[resolved.model].identityMembers.contains(path)
     }
 
     private mutating func writeContainer(

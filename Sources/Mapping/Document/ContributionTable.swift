@@ -281,7 +281,7 @@ extension ContributionTable.Row {
         guard let value = JSONSlice(contribution.payload) else { return nil }
         let observed = ObservedMembers(value, model: model, models: models)
         let members = observed.hasRepeated ? observed.members.filter { !$0.value.isRepeated } : observed.members
-        let modified = models.compiled[model].modifiedPath.flatMap { members[MemberPath($0)] }
+        let modified = models.compiled[model].modifiedPaths.lazy.compactMap { members[MemberPath($0)] }.first
         self.contribution = contribution
         self.members = members
         side = ObservationOrder.Side(

@@ -96,7 +96,7 @@ extension Models {
     public func tells(_ payload: [UInt8], of model: String) -> Bool {
         guard let index = index(of: model), let value = JSONSlice(payload) else { return false }
         let observed = ObservedMembers(value, model: index, models: self)
-        let identity = Set(compiled[index].identityPaths.map { MemberPath($0) })
+        let identity = compiled[index].identityMembers
         return !observed.gathered.isEmpty
             || observed.members.contains { path, member in
                 member.isShared && !member.isContainer && !identity.contains(path)
@@ -147,9 +147,11 @@ extension Models {
         switch part {
         case .context(.capture(let name), _): return captures[name]
         case .context: return nil
-        case .member(let path, _):
-            let steps = path.joined(separator: ".")
-            return declaration.properties.first { $0.from == steps && bound[$0.name] != nil }.flatMap { bound[$0.name] }
+        case .member(let paths, _):
+            let sources = paths.map { $0.joined(separator: ".") }
+            return declaration.properties.first { sources.contains($0.from) && bound[$0.name] != nil }.flatMap {
+                bound[$0.name]
+            }
         }
     }
 }

@@ -237,8 +237,10 @@ public struct ObjectState: Sendable, Equatable {
             models.compiled[index].identityPaths.count == 1, let payload = contributions.first?.payload,
             let value = JSONSlice(payload)
         else { return nil }
-        let path = MemberPath(models.compiled[index].identityPaths[0])
-        return ObservedMembers(value, model: index, models: models).members[path].map { Array($0.value.bytes) }
+        let members = ObservedMembers(value, model: index, models: models).members
+        return models.compiled[index].identityMembers.lazy.compactMap { members[$0] }.first.map {
+            Array($0.value.bytes)
+        }
     }
 
     /// The newest of everything, for composing.

@@ -16,6 +16,8 @@ struct ObservedMember: Sendable {
     /// Whether it may move into other answers; identity, keys and `modified` are observed even if they may not.
     var isShared: Bool
     var link: Link?
+    /// Whether it takes the place of any other value, whatever members either shows (`merge: replace`).
+    var isWhole = false
     /// Occurring twice is no observation.
     var isRepeated = false
 
@@ -75,7 +77,7 @@ struct ObservedMembers {
     private mutating func read(_ value: JSONSlice, child: Int, shared: Bool, at path: MemberPath) {
         let node = models.tree.nodes[child]
         guard !node.isLocal else { return }
-        if node.rule >= 0, let checker = models.rules[Int(node.rule)].checker, !Self.isSound(value, checker) {
+        if node.rule >= 0, let checked = models.rules[Int(node.rule)].checked, !Self.isSound(value, checked) {
             quarantined.insert(path)
             return
         }
@@ -92,7 +94,7 @@ struct ObservedMembers {
             add(ObservedMember(value: value, isContainer: true, isShared: shared), at: path)
             read(value, node: child, shared: shared, at: path)
         } else if shared || node.isProperty {
-            add(ObservedMember(value: value, isShared: true), at: path)
+            add(ObservedMember(value: value, isShared: true, isWhole: node.merge == .replace), at: path)
         } else if node.captures != 0 || node.isAsked {
             add(ObservedMember(value: value, isShared: false), at: path)
         }
@@ -132,8 +134,8 @@ struct ObservedMembers {
     }
 
     /// Whether a value passes its checks; references count as the objects that the upstream sent in their place.
-    private static func isSound(_ value: JSONSlice, _ checker: ValueChecker) -> Bool {
-        guard value.containsReference else { return checker.fault(in: Array(value.bytes)) == nil }
+    private static func isSound(_ value: JSONSlice, _ checked: ValueConversion) -> Bool {
+        guard value.containsReference else { return checked.fault(in: value) == nil }
         var plain: [UInt8] = []
         value.withBytes { bytes in
             var position = 0
@@ -144,6 +146,6 @@ struct ObservedMembers {
             }
             plain += bytes[position...]
         }
-        return checker.fault(in: plain) == nil
+        return JSONSlice(plain).map { checked.fault(in: $0) == nil } ?? true
     }
 }

@@ -92,7 +92,13 @@ extension MapRun {
         if shape.main.path.steps.isEmpty {
             // The body is an object of a model itself, and holds others besides.
             guard shape.main.shape == .one else { return write(shape.main, main, mask) }
-            object(body, as: shape.main.plan, mask: mask) { $0.append(others, mask) }
+            let start = output.count
+            object(body, as: shape.main.plan, mask: mask) { run in
+                if let envelope = shape.envelope {
+                    run.appendEnvelope(body, as: envelope, start: start, besides: others.map(\.0.name))
+                }
+                run.append(others, mask)
+            }
             return true
         }
         let contents = [(shape.main, main)] + others
@@ -104,6 +110,23 @@ extension MapRun {
             append("}")
         }
         return true
+    }
+
+    /// Writes the envelope's properties into the object that the body is itself, and whose own come first.
+    ///
+    /// - Parameters:
+    ///   - start: where that object begins in the output.
+    ///   - names: of what else will be written into it.
+    private mutating func appendEnvelope(_ body: Value, as index: Int, start: Int, besides names: [String]) {
+        guard let own = try? JSONIndex(Array(output[start...]) + [UInt8(ascii: "}")]) else { return }
+        var shown = names
+        own.forEachMember(of: 0) { name, _ in own.name(name).map { shown.append($0) } }
+        if output.last != UInt8(ascii: "{") { append(",") }
+        let mark = output.count
+        object(body, as: index, mask: .excluding(shown))
+        output.removeLast()
+        output.remove(at: mark)
+        if output.count == mark, output.last == UInt8(ascii: ",") { output.removeLast() }
     }
 
     /// The value of a content; nil, with a warning if it is the main one, if its path leads nowhere.

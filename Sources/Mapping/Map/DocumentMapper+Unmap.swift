@@ -1,14 +1,15 @@
 extension DocumentMapper {
     /// A mapped body as the upstream's JSON.
     ///
-    /// Null is written only where the mapped body has it, synthetic values only where they were changed; what is no
-    /// property is left out, with a warning.
+    /// Null is written only where the mapped body has it, synthetic values only where they were changed or are named in
+    /// `members`; what is no property is left out, with a warning.
     ///
     /// - Parameters:
     ///   - body: the mapped view of a body, as `map` makes it of the same rule.
     ///   - rule: what the route says of the body.
     ///   - members: the properties of the content's objects that are written; nil: all.
-    ///   - synthetic: the pointers that `map` returned; nil: whatever equals its default counts as synthetic.
+    ///   - synthetic: the pointers that `map` returned; nil: whatever equals its default counts as synthetic, with a
+    ///     warning.
     public func unmap(
         _ body: [UInt8],
         as rule: BodyRule,
@@ -80,7 +81,14 @@ extension UnmapRun {
         let names = shape.others.map(\.name)
         if shape.main.path.steps.isEmpty {
             guard shape.main.shape == .one else { return try content(body, shape.main, mask: mask) }
-            try object(body, as: shape.main.plan, into: WireBuilder.root, mask: mask, besides: names)
+            let enveloped = shape.envelope.map { plan.models[$0].propertyNames } ?? []
+            try object(body, as: shape.main.plan, into: WireBuilder.root, mask: mask, besides: names + enveloped)
+            if let envelope = shape.envelope {
+                // What the main content has of that name was written with it.
+                let others = memberNames(of: body).filter { !enveloped.contains($0) }
+                let own = plan.models[choose(shape.main.plan, for: body)].propertyNames
+                try object(body, as: envelope, into: WireBuilder.root, mask: .excluding(own + names), besides: others)
+            }
         } else {
             builder.openObject(WireBuilder.root)
             try main(of: body, shape, mask: mask)
@@ -93,6 +101,14 @@ extension UnmapRun {
         for other in shape.others {
             if let value = member(other.name, of: body) { try content(value, other, mask: mask) }
         }
+    }
+
+    private func memberNames(of object: Value) -> [String] {
+        var names: [String] = []
+        documents[object.document].forEachMember(of: object.node) { name, _ in
+            documents[object.document].name(name).map { names.append($0) }
+        }
+        return names
     }
 
     private mutating func main(of body: Value, _ shape: BodyShape, mask: MemberMask) throws(UnmapError) {

@@ -41,7 +41,8 @@ extension MapRun {
         let start = output.count
         var isPresent = false
         for property in model.properties where property.completes.isEmpty {
-            guard let inner = mask.member(property.name) ?? (property.isIdentity ? .all : nil) else { continue }
+            let isAlwaysShown = property.isIdentity && !mask.excluded.contains(property.name)
+            guard let inner = mask.member(property.name) ?? (isAlwaysShown ? .all : nil) else { continue }
             let madeBefore = documents.count
             let isShown = show(property, of: model, members, mask: inner, completions, start: start)
             // What surrounds an object says nothing of it.

@@ -137,7 +137,12 @@ struct MapRun {
         model: String?,
         property: String? = nil
     ) {
-        guard warnings.count < Self.maximumWarnings else { return }
+        let subject = MappingWarning.Subject(kind: kind, model: model, property: property)
+        if warnings.count >= Self.maximumWarnings {
+            // Many of one kind keep none of another from being told of.
+            if let known = warnings.firstIndex(where: { $0.subject == subject }) { return warnings[known].count += 1 }
+            guard warnings.count < 2 * Self.maximumWarnings else { return }
+        }
         let pointer = value.flatMap(pointer).map { $0 + rest }
         warnings.append(MappingWarning(kind, message, pointer: pointer, model: model, property: property))
     }

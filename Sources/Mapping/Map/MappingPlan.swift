@@ -58,6 +58,9 @@ struct ModelPlan: Sendable {
     /// Whether there is any member of an object that this plan reads.
     var readsMembers: Bool { sources.slotCount > 0 }
 
+    /// What its properties are shown as, but for those that complete a child.
+    var propertyNames: [String] { properties.lazy.filter(\.completes.isEmpty).map(\.name) }
+
     /// The index of the property that is shown under a name.
     func property(named name: String) -> Int? {
         places[name].flatMap { properties[$0].name.utf8.elementsEqual(name.utf8) ? $0 : nil }

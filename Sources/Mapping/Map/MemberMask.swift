@@ -31,6 +31,9 @@ struct MemberMask: Sendable {
         }
     }
 
+    /// Whether a property is asked for by its name, not with everything else.
+    func names(_ name: String) -> Bool { !isEverything && children[name] != nil }
+
     /// What is asked for of a property's value; nil if the property is not.
     func member(_ name: String) -> MemberMask? {
         isEverything ? (excluded.contains(name) ? nil : .all) : children[name]

@@ -266,7 +266,7 @@ struct PlanCompiler {
     private mutating func choices(of chain: [Int]) -> [ModelPlan.Choice] {
         let model = chain[chain.count - 1]
         var choices: [ModelPlan.Choice] = []
-        let members = declarations[model].choices.isEmpty ? [:] : Self.byName(members(of: chain))
+        let members = declarations[model].choices.isEmpty ? [] : spelledMembers(of: chain)
         for choice in declarations[model].choices {
             guard let index = indexes[choice.model] else {
                 report(.unknownModel(choice.model, property: "cluster", model: declarations[model].name), model: model)
@@ -274,8 +274,11 @@ struct PlanCompiler {
             }
             do throws(MappingError) {
                 let condition = try choice.condition.map { (condition) throws(MappingError) in
-                    try CompiledCondition(condition) { (entry) throws(MappingError) in
-                        try names(entry, members, model)
+                    try CompiledCondition(condition.spelled(by: members)) { (path) throws(MappingError) in
+                        guard let names = KeyPathSyntax.steps(of: path)?.names else {
+                            throw .invalidKeyPath(path, usedBy: "cluster", model: declarations[model].name)
+                        }
+                        return names
                     }
                 }
                 guard let plan = planIndex(ofChoice: index, within: chain) else { continue }
@@ -287,14 +290,9 @@ struct PlanCompiler {
         return choices
     }
 
-    /// The member names that a condition asks for: a property's, or those of a key path.
-    private func names(_ entry: String, _ members: [String: Member], _ model: Int) throws(MappingError) -> [String] {
-        let property = members[entry].flatMap { $0.declaration.parts.isEmpty ? $0 : nil }
-        let from = property?.declaration.from ?? ""
-        guard let names = KeyPathSyntax.steps(of: from.isEmpty ? entry : from)?.names else {
-            throw .invalidKeyPath(entry, usedBy: "cluster", model: declarations[model].name)
-        }
-        return names
+    /// The properties of a chain, one for each spelling of its source.
+    private func spelledMembers(of chain: [Int]) -> [PropertyDeclaration] {
+        members(of: chain).flatMap { $0.declaration.spelled(by: declarations[$0.model].naming) }
     }
 
     /// The plan of a choice: of the concrete model's own chain if that goes through the cluster's base, else of both.

@@ -14,7 +14,6 @@ extension UnmapRun {
         completed: [ArraySlice<String>]
     ) throws(UnmapError) {
         let property = model.properties[index]
-        guard !isSynthetic(value, property) else { return }
         let madeBefore = documents.count
         defer { documents.removeLast(documents.count - madeBefore) }
         let target = Target(
@@ -98,12 +97,21 @@ extension UnmapRun {
         }
     }
 
-    private func isSynthetic(_ value: Value, _ property: PropertyPlan) -> Bool {
+    /// Whether a value is one that the model gave, not the upstream.
+    mutating func isSynthetic(_ value: Value, _ property: PropertyPlan, _ model: String) -> Bool {
         let shown = property.completes.isEmpty ? property.defaultValue : property.completedDefault
         guard let json = shown, let known = JSONSlice(json),
             documents[value.document].slice(value.node).isEqual(to: known)
         else { return false }
-        return synthetic.map { pointers in pointer(value).map { pointers.contains($0) } ?? false } ?? true
+        if let synthetic { return pointer(value).map { synthetic.contains($0) } ?? false }
+        warn(
+            .notWritten,
+            "The value equals the default of \(property.name), so it counts as one and is not written back; "
+                + "it is written if it is asked for by name, or together with all defaults.",
+            at: value,
+            model: model
+        )
+        return true
     }
 
     /// The upstream's form of a mapped value; nil if it is not written.

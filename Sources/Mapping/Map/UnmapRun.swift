@@ -90,9 +90,10 @@ struct UnmapRun {
                 below += property.completedBy.map { model.properties[$0] }.filter(isWritten).map {
                     $0.completes.dropFirst()
                 }
+                guard mask.names(property.name) || !isSynthetic(value, property, model.name) else { continue }
                 try write(value, index, of: model, into: node, mask: inner, completed: below)
             } else if !completed.contains(where: { $0.elementsEqual(property.completes) }),
-                let value = value(of: property, in: object, mask: mask)
+                let value = value(of: property, in: object, mask: mask), !isSynthetic(value, property, model.name)
             {
                 try write(value, index, of: model, into: node, mask: .all, completed: [])
             }

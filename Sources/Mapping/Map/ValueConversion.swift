@@ -24,6 +24,15 @@ struct ValueConversion: Sendable {
         coercion = coerces ? (property.transform ?? Self.conversion(toTypeIn: checks)).flatMap(Coercion.init) : nil
     }
 
+    /// Why a value fails its checks; nil for one that passes as it is or as it is coerced.
+    ///
+    /// Null passes: of it the mapped view says that it is unexpected, and shows it.
+    func fault(in value: JSONSlice) -> String? {
+        guard let checker, !value.isNull else { return nil }
+        guard let coerced = coercion?.coerced(value) else { return checker.fault(in: value) }
+        return checker.fault(in: coerced)
+    }
+
     /// The conversion whose values are of the type that is checked for.
     private static func conversion(toTypeIn checks: [ValueCheck]) -> TransformDeclaration? {
         for case .type(let types) in checks {

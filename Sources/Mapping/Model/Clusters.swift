@@ -97,14 +97,7 @@ struct Clusters {
             declaration.properties.contains(where: { $0.from.isEmpty && $0.parts.isEmpty })
         else { return declaration }
         var declaration = declaration
-        declaration.properties = declaration.properties.flatMap { property -> [PropertyDeclaration] in
-            guard property.from.isEmpty, property.parts.isEmpty else { return [property] }
-            return declaration.naming.members(for: property.name).map { name in
-                var spelled = property
-                spelled.from = name
-                return spelled
-            }
-        }
+        declaration.properties = declaration.properties.flatMap { $0.spelled(by: declaration.naming) }
         return declaration
     }
 
@@ -134,6 +127,18 @@ struct Clusters {
         if base.isEmpty || own.isEmpty { return base + own }
         let known = Set(base)
         return base + own.filter { !known.contains($0) }
+    }
+}
+
+extension PropertyDeclaration {
+    /// The property with its source said, once for each spelling that the naming of its model allows.
+    func spelled(by naming: Naming) -> [PropertyDeclaration] {
+        guard from.isEmpty, parts.isEmpty else { return [self] }
+        return naming.members(for: name).map { member in
+            var spelled = self
+            spelled.from = member
+            return spelled
+        }
     }
 }
 

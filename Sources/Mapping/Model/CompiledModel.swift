@@ -5,8 +5,9 @@
 final class CompiledModel: Sendable {
     /// A part of an identity, or a key.
     enum Part: Sendable {
-        /// What stands in the object at a key path, read by the capture with this number.
-        case member(path: [String], capture: Int)
+        /// What stands in the object at one of these key paths, the spellings of one member; read by the capture with
+        /// this number.
+        case member(paths: [[String]], capture: Int)
         /// What stands around the object.
         case context(ContextValue, path: [String])
     }
@@ -26,8 +27,8 @@ final class CompiledModel: Sendable {
         /// The names that `identity` has the parts by, for what a route binds.
         var identityNames: [String] = []
         var keys: [(name: String, part: Part)] = []
-        /// The key path of `modified`.
-        var modifiedPath: [String]?
+        /// The key paths of `modified`: the spellings of one member.
+        var modifiedPaths: [[String]] = []
         var modifiedCapture = 0
         /// The properties that an object should have; each a bit of what was seen.
         var required: [String] = []
@@ -57,11 +58,13 @@ final class CompiledModel: Sendable {
     let fallback: Int
     /// Whether every part of the identity stands in the object.
     let hasOwnIdentity: Bool
-    /// The key paths of those parts of the identity that do.
+    /// The key paths of those parts of the identity that do, each in the spelling that is preferred.
     let identityPaths: [[String]]
+    /// The same in every spelling.
+    let identityMembers: Set<MemberPath>
 
     var captureCount: Int { reading.captureCount }
-    var modifiedPath: [String]? { reading.modifiedPath }
+    var modifiedPaths: [[String]] { reading.modifiedPaths }
     var hasIdentity: Bool { !reading.identity.isEmpty }
     var hasRequired: Bool { !reading.required.isEmpty }
 
@@ -80,18 +83,26 @@ final class CompiledModel: Sendable {
         hasSecrets = !declaration.secret.isEmpty
         self.reading = reading
         self.fallback = fallback
-        identityPaths = reading.identity.compactMap { part in
-            guard case .member(let path, _) = part else { return nil }
-            return path
-        }
+        let spellings = reading.identity.map(\.paths)
+        identityPaths = spellings.compactMap(\.first)
+        identityMembers = Set(spellings.joined().map { MemberPath($0) })
         hasOwnIdentity = identityPaths.count == reading.identity.count
+    }
+}
+
+extension CompiledModel.Part {
+    /// The key paths within the object, the preferred one first; none for what stands around it.
+    var paths: [[String]] {
+        guard case .member(let paths, _) = self else { return [] }
+        return paths
     }
 }
 
 /// What else is declared of a member than where it is.
 struct MemberRule: Sendable {
     var property: String
-    var checker: ValueChecker?
+    /// With checks: what a value goes through before it is shown.
+    var checked: ValueConversion?
     /// The bit of the model's required properties.
     var required: UInt64 = 0
     var isSecret = false

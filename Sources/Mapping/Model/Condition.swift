@@ -8,6 +8,21 @@ public indirect enum Condition: Sendable, Equatable {
     case any([Condition])
     case not(Condition)
 
+    /// The same, asked of members as the JSON spells them: what names a property asks for that one's.
+    func spelled(by properties: [PropertyDeclaration]) -> Condition {
+        func each(_ entry: String, _ condition: (String) -> Condition) -> Condition {
+            let sources = properties.sources(of: entry)
+            return sources.count == 1 ? condition(sources[0]) : .any(sources.map(condition))
+        }
+        switch self {
+        case .has(let entry): return each(entry) { .has($0) }
+        case .member(let entry, let values): return each(entry) { .member($0, isOneOf: values) }
+        case .all(let conditions): return .all(conditions.map { $0.spelled(by: properties) })
+        case .any(let conditions): return .any(conditions.map { $0.spelled(by: properties) })
+        case .not(let condition): return .not(condition.spelled(by: properties))
+        }
+    }
+
     /// The members that it asks for, as they are written.
     var entries: [String] {
         switch self {

@@ -10,8 +10,10 @@ enum KeyPathSyntax {
         var isEscaped = false
         for scalar in path.unicodeScalars {
             if isEscaped {
-                // A backslash before anything else is itself, so that only dots and backslashes are special.
-                if scalar != ".", scalar != "\\" { name.append("\\") }
+                // A backslash before anything else is itself, so that only dots and backslashes are special, and what
+                // would make the path one of another language at its beginning.
+                let isSpecial = scalar == "." || scalar == "\\" || name.isEmpty && "$/{".unicodeScalars.contains(scalar)
+                if !isSpecial { name.append("\\") }
                 name.append(scalar)
                 isEscaped = false
             } else if scalar == "\\" {
@@ -35,4 +37,55 @@ enum KeyPathSyntax {
     static func sqlitePath(_ components: some Collection<String>) -> String {
         "$" + components.map { ".\"\($0)\"" }.joined()
     }
+}
+
+/// Paths of other languages, which would be read as names that no JSON has.
+extension KeyPathSyntax {
+    /// What is wrong with a text that is no key path, and what to write instead; nil for one that is one.
+    static func complaint(about path: String) -> String? {
+        if let complaint = foreign(path) { return complaint }
+        guard isMalformed(path) else { return nil }
+        let plain = path.drop { $0 == "." }
+        let hint =
+            plain.count < path.count && !plain.isEmpty && !isMalformed(String(plain)) ? ", as in \"\(plain)\"" : ""
+        return "write member names separated by dots\(hint), \\. for a dot within a name"
+            + (path.utf8.count > maximumLength ? ", \(maximumLength) steps at most" : "")
+    }
+
+    /// The same of a path that is spelled as other languages have it: JSONPath, JSON pointers, jq, templates.
+    static func foreign(_ path: String) -> String? {
+        if path == "$" || path.hasPrefix("$.") || path.hasPrefix("$[") {
+            return "a key path begins at the object itself; leave out \"$\", or write \\$ for a member of that name"
+        }
+        if path.hasPrefix("/") {
+            let dotted = path.split(separator: "/").joined(separator: ".")
+            return
+                "names are separated by dots; write \"\(dotted)\", or \\/ for a member whose name begins with a slash"
+        }
+        if path.hasPrefix("{") {
+            return "a key path is written without braces; write \\{ for a member whose name begins with one"
+        }
+        guard let bracket = path.utf8.firstIndex(of: UInt8(ascii: "[")) else { return nil }
+        var rest = path[bracket...]
+        while let open = rest.utf8.firstIndex(of: UInt8(ascii: "[")) {
+            let inner = rest[rest.utf8.index(after: open)...]
+            let isEscaped = open > path.startIndex && path[..<open].hasSuffix("\\")
+            if !isEscaped, !inner.hasPrefix("]") { return Self.complaint(aboutBracket: inner, after: path[..<open]) }
+            rest = inner
+        }
+        return nil
+    }
+
+    private static func complaint(aboutBracket inner: Substring, after before: Substring) -> String {
+        let content = inner.prefix { $0 != "]" }
+        if content.hasPrefix("'") || content.hasPrefix("\"") {
+            let name = content.dropFirst().dropLast()
+            return "names are separated by dots; write \"\(before.isEmpty ? "" : "\(before).")\(name)\""
+        }
+        if content == "*" { return "the elements of a list are written \"\(before)[]\"" }
+        return "a list's elements are not told apart by their place; \"\(before)[]\" takes each of them, and \\[ is a "
+            + "bracket within a name"
+    }
+
+    private static func isMalformed(_ path: String) -> Bool { steps(of: path) == nil }
 }

@@ -70,9 +70,9 @@ extension MappingError: CustomStringConvertible {
         case .unknownModel(let name, let property, let model):
             "model \(model), property \(property): there is no model \(name)"
         case .invalidKeyPath(let path, let use, let model):
-            "\(model.map { "model \($0), " } ?? "")\(use): \"\(Self.shortened(path))\" is no key path; write member names separated by dots, \\. for a dot within a name"
-                + (path.utf8.count > KeyPathSyntax.maximumLength
-                    ? ", \(KeyPathSyntax.maximumLength) steps at most" : "")
+            "\(model.map { "model \($0), " } ?? "")\(use): \"\(Self.shortened(path))\" is no key path; "
+                + (KeyPathSyntax.complaint(about: path)
+                    ?? "no list may be on its way, and nothing from around the object")
         case .crossesRelation(let path, let use, let property, let model, let other):
             "model \(model), \(use): \"\(path)\" lies within \(property), whose bytes belong to model \(other); declare it there"
         case .identityIsList(let path, let model):

@@ -91,3 +91,47 @@ public struct MappingWarning: Sendable, Equatable {
         self.count = count
     }
 }
+
+extension MappingWarning.Kind {
+    /// Whether the mapped view of a body finds it; the others are found where a body is taken apart, its objects are merged,
+    /// or a mapped body is written back.
+    public var isOfMappedView: Bool {
+        switch self {
+        case .identityMissing, .identityUnusable, .identityRepeated, .reservedText, .disagreement, .flipFlop,
+            .notRecomposed, .undeclaredMember, .notWritten:
+            false
+        case .notJSON, .tooDeep, .notAnObject, .envelopeMissing, .unknownModel, .objectForList, .arrayForObject,
+            .quarantined, .transformFailed, .keyCollision, .pathBlocked, .requiredMissing, .unexpectedNull, .coerced,
+            .nothingMapped, .noChoice, .completionIgnored:
+            true
+        }
+    }
+}
+
+extension [MappingWarning] {
+    /// One for each kind, model and property, with the first place and how often it was met.
+    public var grouped: [MappingWarning] {
+        var grouped: [MappingWarning] = []
+        var places: [MappingWarning.Subject: Int] = [:]
+        for warning in self {
+            if let place = places[warning.subject] {
+                grouped[place].count += warning.count
+            } else {
+                places[warning.subject] = grouped.count
+                grouped.append(warning)
+            }
+        }
+        return grouped
+    }
+}
+
+extension MappingWarning {
+    /// What it is said of.
+    struct Subject: Hashable {
+        var kind: Kind
+        var model: String?
+        var property: String?
+    }
+
+    var subject: Subject { Subject(kind: kind, model: model, property: property) }
+}

@@ -15,12 +15,12 @@ extension ModelCompiler {
                 parts.append(try contextPart(source, as: use))
                 continue
             }
-            let path = try names(entry, as: use)
+            let paths = try spellings(of: entry, as: use)
             // Two models upon one base may each name what the other does.
-            guard seen.insert(path.map(PathStep.name)).inserted || isOpen else {
+            guard seen.insert(paths[0].map(PathStep.name)).inserted || isOpen else {
                 throw .namedTwice(entry, usedBy: use, model: declaration.name)
             }
-            parts.append(.member(path: path, capture: capture))
+            parts.append(.member(paths: paths, capture: capture))
             capture += 1
         }
         return parts
@@ -41,15 +41,11 @@ extension ModelCompiler {
         }
     }
 
-    static func path(of part: CompiledModel.Part) -> [String]? {
-        guard case .member(let path, _) = part else { return nil }
-        return path
-    }
-
     mutating func compile(_ condition: Condition, as use: String) throws(MappingError) -> CompiledCondition {
         var asked: [[String]] = []
-        let compiled = try CompiledCondition(condition) { (path) throws(MappingError) in
-            let path = try names(path, as: use)
+        let compiled = try CompiledCondition(condition.spelled(by: declaration.properties)) {
+            (path) throws(MappingError) in
+            let path = try names(at: path, entry: path, as: use)
             asked.append(path)
             return path
         }
@@ -61,26 +57,35 @@ extension ModelCompiler {
         var paths: [[PathStep]] = []
         var seen: Set<[PathStep]> = []
         for entry in entries {
-            let path = try resolve(entry, as: use)
-            // Two models upon one base may each name what the other does.
-            if isOpen, seen.contains(path) { continue }
-            guard seen.insert(path).inserted else { throw .namedTwice(entry, usedBy: use, model: declaration.name) }
-            paths.append(path)
+            for source in declaration.properties.sources(of: entry) {
+                let path = try resolve(source, as: use)
+                // Two models upon one base may each name what the other does.
+                if isOpen, seen.contains(path) { continue }
+                guard seen.insert(path).inserted else { throw .namedTwice(entry, usedBy: use, model: declaration.name) }
+                paths.append(path)
+            }
         }
         return paths
     }
 
-    /// The member names of an entry that no array may be on the way to.
-    func names(_ entry: String, as use: String) throws(MappingError) -> [String] {
-        guard let names = try resolve(entry, as: use).names else {
+    /// The member names of an entry in each spelling, that no array may be on the way to; the preferred one first.
+    func spellings(of entry: String, as use: String) throws(MappingError) -> [[String]] {
+        var spellings: [[String]] = []
+        for source in declaration.properties.sources(of: entry) {
+            spellings.append(try names(at: source, entry: entry, as: use))
+        }
+        return spellings
+    }
+
+    private func names(at path: String, entry: String, as use: String) throws(MappingError) -> [String] {
+        guard let names = try resolve(path, as: use).names else {
             throw .invalidKeyPath(entry, usedBy: use, model: declaration.name)
         }
         return names
     }
 
-    /// The key path that an entry means: a property's, if one is so named, else the entry itself.
-    func resolve(_ entry: String, as use: String) throws(MappingError) -> [PathStep] {
-        let from = properties[entry].flatMap { $0.parts.isEmpty ? $0.from : nil } ?? entry
+    /// The steps of a key path, which may not lie within another model's objects.
+    private func resolve(_ from: String, as use: String) throws(MappingError) -> [PathStep] {
         let path = try steps(from, use)
         if let prefix = root.relationPrefix(of: path) {
             let owner = Array(path[..<prefix])

@@ -64,26 +64,27 @@ struct ModelCompiler {
         try checkMigrations()
         try addProperties()
         let identity = try parts(declaration.identity, as: "identity", from: 0)
-        let memberCount = identity.count { Self.path(of: $0) != nil }
+        let memberCount = identity.count { !$0.paths.isEmpty }
         let keys = try parts(declaration.keys, as: "keys", from: memberCount)
-        let keyCount = keys.count { Self.path(of: $0) != nil }
+        let keyCount = keys.count { !$0.paths.isEmpty }
         let modified = try declaration.modified.map { (name) throws(MappingError) in
-            try names(name, as: "modified")
+            try spellings(of: name, as: "modified")
         }
         for path in try resolve(declaration.local, as: "local") { root.update(path[...]) { $0.isLocal = true } }
         for path in try resolve(declaration.secret, as: "secret") { addRule(at: path) { $0.isSecret = true } }
         try checkSecrets(identity, keys)
-        var captures = (identity + keys).compactMap(Self.path)
+        var captures = (identity + keys).map(\.paths).filter { !$0.isEmpty }
         if let modified { captures.append(modified) }
         // Sixty-four captures are more than any model has; a key beyond them is not looked up.
-        for (index, path) in captures.enumerated() where index < 64 {
-            root.update(path.map(PathStep.name)[...]) { $0.captures |= 1 << UInt64(index) }
+        for (index, paths) in captures.enumerated() where index < 64 {
+            for path in paths { root.update(path.map(PathStep.name)[...]) { $0.captures |= 1 << UInt64(index) } }
         }
         for (name, part) in zip(declaration.identity, identity) {
-            guard let path = Self.path(of: part) else { continue }
-            var isList = false
-            root.update(path.map(PathStep.name)[...]) { isList = $0.relation >= 0 && $0.arity != .one }
-            if isList { throw .identityIsList(name, model: declaration.name) }
+            for path in part.paths {
+                var isList = false
+                root.update(path.map(PathStep.name)[...]) { isList = $0.relation >= 0 && $0.arity != .one }
+                if isList { throw .identityIsList(name, model: declaration.name) }
+            }
         }
         for (path, rule) in rules {
             root.update(path[...]) { $0.rule = Int32(table.count) }
@@ -96,7 +97,7 @@ struct ModelCompiler {
             identity: identity,
             identityNames: declaration.identity,
             keys: Array(zip(declaration.keys, keys)).map { (name: $0.0, part: $0.1) },
-            modifiedPath: modified,
+            modifiedPaths: modified ?? [],
             modifiedCapture: memberCount + keyCount,
             required: required,
             deletedWhen: deletedWhen,
@@ -104,7 +105,7 @@ struct ModelCompiler {
             relations: relations
         )
         reading.isPlain =
-            !rules.contains { $0.rule.checker != nil }
+            !rules.contains { $0.rule.checked != nil }
             && declaration.properties.allSatisfy { $0.merge == .latest || $0.merge == .replace }
         for choice in declaration.choices {
             guard let model = indexes[choice.model] else {
@@ -129,8 +130,8 @@ struct ModelCompiler {
         let uses = [("identity", declaration.identity, identity), ("keys", declaration.keys, keys)]
         for (use, names, parts) in uses {
             for (name, part) in zip(names, parts) {
-                guard let path = Self.path(of: part).map({ $0.map(PathStep.name) }) else { continue }
-                if secret.contains(where: { path.starts(with: $0) }) {
+                for path in part.paths.map({ $0.map(PathStep.name) })
+                where secret.contains(where: { path.starts(with: $0) }) {
                     throw .secretIdentity(name, usedBy: use, model: declaration.name)
                 }
             }
@@ -277,10 +278,10 @@ struct ModelCompiler {
     private mutating func addRules(of property: PropertyDeclaration, at path: [PathStep]) throws(MappingError) {
         // What is folded from several sources is checked as a whole, which the wire does not show.
         if !property.checks.isEmpty, property.parts.isEmpty {
-            let checker = try ValueChecker(property.checks)
+            let checked = try ValueConversion(property)
             addRule(at: path) {
                 $0.property = property.name
-                $0.checker = checker
+                $0.checked = checked
             }
         }
         guard property.isRequired, property.parts.isEmpty, !path.contains(.elements) else { return }

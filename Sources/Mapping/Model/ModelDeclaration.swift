@@ -84,8 +84,11 @@ extension ModelDeclaration {
             return property.name
         }
         return names.map { name in
-            name.split(separator: "\\", omittingEmptySubsequences: false).joined(separator: "\\\\")
+            let isForeign = name == "$" || name.hasPrefix("/") || name.hasPrefix("{")
+            return (isForeign ? "\\" : "")
+                + name.split(separator: "\\", omittingEmptySubsequences: false).joined(separator: "\\\\")
                 .split(separator: ".", omittingEmptySubsequences: false).joined(separator: "\\.")
+                .split(separator: "[", omittingEmptySubsequences: false).joined(separator: "\\[")
         }.joined(separator: ".")
     }
 }

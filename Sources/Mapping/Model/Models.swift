@@ -159,9 +159,8 @@ public struct Models: Sendable {
     public func keys(in json: [UInt8], of model: String) -> [(member: String, value: String)] {
         guard let index = indexes[model], let object = JSONSlice(json) else { return [] }
         return compiled[concrete(of: index, for: object)].reading.keys.compactMap { key in
-            guard case .member(let path, _) = key.part, let value = object.value(at: path[...]),
-                case .text(let text) = value.withBytes({ Identity.read($0) })
-            else { return nil }
+            let found = key.part.paths.compactMap { object.value(at: $0[...]) }
+            guard found.count == 1, case .text(let text) = found[0].withBytes({ Identity.read($0) }) else { return nil }
             return (key.name, text)
         }
     }

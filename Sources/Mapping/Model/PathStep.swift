@@ -39,7 +39,7 @@ extension KeyPathSyntax {
     ///
     /// `\[` is a bracket within a name.
     static func steps(of path: String) -> [PathStep]? {
-        guard let components = components(of: path) else { return nil }
+        guard foreign(path) == nil, let components = components(of: path) else { return nil }
         var steps: [PathStep] = []
         for component in components {
             var name = component[...]

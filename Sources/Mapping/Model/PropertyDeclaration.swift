@@ -85,6 +85,17 @@ public struct PropertyDeclaration: Sendable, Equatable {
     }
 }
 
+extension [PropertyDeclaration] {
+    /// The key paths that an entry such as `identity: id` means: those of the property of that name, one for each spelling
+    /// that its model's naming allows, the preferred one first; without such a property, the entry itself.
+    ///
+    /// Of declarations whose sources are all said.
+    func sources(of entry: String) -> [String] {
+        let sources = lazy.filter { $0.name == entry && $0.parts.isEmpty && !$0.from.isEmpty }.map(\.from)
+        return sources.isEmpty ? [entry] : Array<String>(sources)
+    }
+}
+
 /// How a newly observed value of a member meets the one that is known.
 public enum MergePolicy: String, Sendable, CaseIterable {
     /// The newest value counts (law 3); members of an embedded object each for themselves.

@@ -20,6 +20,8 @@ public struct ViewColumn: Sendable, Equatable {
         ///
         /// Where the related object has no identity it is embedded, and `inner` is found below `path` in the same payload.
         case derived(path: String, model: String, inner: Source)
+        /// The first of these that is there: the spellings of one member.
+        case first([Source])
     }
 
     /// One member of an object made of several values.
@@ -65,12 +67,14 @@ extension Models {
         for (names, role) in [(declaration.identity, ViewColumn.Role.identity), (declaration.keys, .key)] {
             for name in names {
                 let property = declaration.properties.first { $0.name == name }
-                guard let path = steps(of: property?.from ?? name), let names = path.names else { continue }
-                guard let source = source(path[...], in: index) else { continue }
+                let spellings = declaration.properties.sources(of: name)
+                guard let path = steps(of: spellings[0]), let names = path.names else { continue }
+                guard let source = source(of: spellings, in: index) else { continue }
                 columns.add(property?.name ?? names.joined(separator: "_"), role, path, source)
             }
         }
-        for property in declaration.properties {
+        var shown: Set<String> = []
+        for property in declaration.properties where shown.insert(property.name).inserted {
             if !property.parts.isEmpty {
                 let parts = property.parts.compactMap { part in
                     steps(of: part.from).flatMap { source($0[...], in: index) }.map {
@@ -78,7 +82,9 @@ extension Models {
                     }
                 }
                 columns.add(property.name, .property, [.name("@" + property.name)], .object(parts))
-            } else if let path = steps(of: property.from), let source = source(path[...], in: index) {
+            } else if let path = steps(of: property.from),
+                let source = source(of: declaration.properties.sources(of: property.name), in: index)
+            {
                 columns.add(property.name, .property, path, source)
             }
         }
@@ -94,12 +100,19 @@ extension Models {
         guard root != model, let base = self.index(of: root),
             let position = declarations[base].choices.firstIndex(where: { $0.model == model })
         else { return nil }
-        return (root, declarations[base].choices[...position].map(\.condition))
+        let properties = clusters.effective(base).properties
+        return (root, declarations[base].choices[...position].map { $0.condition?.spelled(by: properties) })
     }
 
     /// The steps to a member; nil for what is no key path, such as a value from around the object.
     private func steps(of path: String) -> [PathStep]? {
         ContextValue.isSpelled(path) ? nil : KeyPathSyntax.steps(of: path)
+    }
+
+    /// Where the spellings of one member lead; nil where SQL cannot follow any.
+    private func source(of spellings: [String], in model: Int) -> ViewColumn.Source? {
+        let sources = spellings.compactMap { steps(of: $0).flatMap { source($0[...], in: model) } }
+        return sources.count > 1 ? .first(sources) : sources.first
     }
 
     /// Where a key path of a model leads, relations on the way followed; nil where SQL cannot follow it.

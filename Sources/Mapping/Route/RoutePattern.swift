@@ -28,6 +28,7 @@ public struct RoutePattern: Sendable, Equatable {
         guard !text.isEmpty else {
             throw Self.invalid(text, "it is empty; write \"/\" for the root itself or \"**\" for every path")
         }
+        if let reason = Self.foreignSyntax(in: text) { throw Self.invalid(text, reason) }
         if text.utf8.contains(UInt8(ascii: "?")) {
             throw Self.invalid(text, "a pattern speaks of the path only; leave out what follows \"?\"")
         }
@@ -153,6 +154,9 @@ public struct RoutePattern: Sendable, Equatable {
         if part.hasPrefix("{"), part.hasSuffix("}") {
             return try capture(part.dropFirst().dropLast(), of: text)
         }
+        if part.hasPrefix("*") || part.hasPrefix("{*") {
+            throw invalid(text, "\"\(part)\" is no wildcard; what follows as a whole is \"**\", which has no name")
+        }
         if let wild = part.first(where: { "*{}".contains($0) }) {
             throw invalid(
                 text,
@@ -180,6 +184,9 @@ public struct RoutePattern: Sendable, Equatable {
     ) throws(MappingError) -> (Component, name: String?) {
         let pieces = inner.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
         let name = String(pieces[0])
+        if name.hasPrefix("*") || name.hasSuffix("+") || pieces.count == 2 && pieces[1].hasPrefix("**") {
+            throw invalid(text, "\"{\(inner)}\" is no capture; what follows as a whole is \"**\", which has no name")
+        }
         guard let first = name.utf8.first, isLetter(first),
             name.utf8.allSatisfy({ isLetter($0) || isDigit($0) || $0 == UInt8(ascii: "_") })
         else {
@@ -190,9 +197,47 @@ public struct RoutePattern: Sendable, Equatable {
         }
         if pieces.count == 1 { return (.any, name) }
         guard pieces[1] == "#" else {
-            throw invalid(text, "\"{\(inner)}\" is no capture; after the colon only \"#\" (digits) may stand")
+            throw invalid(
+                text,
+                "\"{\(inner)}\" is no capture; after the colon only \"#\" (digits) may stand; write {\(name):#} for digits, "
+                    + "{\(name)} for anything"
+            )
         }
         return (.digits, name)
+    }
+
+    /// What to write instead of the patterns of other routers, and of regular expressions; nil where nothing looks like one.
+    private static func foreignSyntax(in text: String) -> String? {
+        if let space = text.firstIndex(of: " "), text[..<space].allSatisfy({ $0.isASCII && $0.isUppercase }) {
+            return "a pattern is the path alone; the method stands beside it, as in method: \(text[..<space])"
+        }
+        // What no path holds unless it is percent-encoded (RFC 3986 §3.3).
+        if text.hasPrefix("^") || text.contains("\\") || text.contains("[") || text.contains("(?") {
+            return "it is no regular expression; \"#\" is a component of digits, \"*\" any one, \"**\" all that follow"
+        }
+        for part in text.split(separator: "/") {
+            let name = part.drop { !$0.isLetter }.prefix { $0.isLetter || $0.isNumber || $0 == "_" }
+            if part.hasPrefix("{"), part.hasSuffix("?}") || part.hasPrefix("{?") {
+                return "no component is optional; write two rules, one with it and one without"
+            }
+            if part.hasPrefix(":"), part.count > 1 {
+                return "\"\(part)\" is a literal; a capture is written {\(name)}, or {\(name):#} for digits "
+                    + "(and a colon at the beginning %3A)"
+            }
+            if part.hasPrefix("<"), part.hasSuffix(">") {
+                let name = part.dropLast().split(separator: ":").last.map { $0.drop { $0 == "<" } } ?? name
+                return "\"\(part)\" is a literal; a capture is written {\(name)}, or {\(name):#} for digits"
+            }
+            if part.hasSuffix("(") || part.hasPrefix(")") || part.contains("(") != part.contains(")") {
+                return "no part of a path is optional; write two rules, one with it and one without "
+                    + "(and a parenthesis %28 or %29)"
+            }
+        }
+        if let wrong = text.first(where: { $0.isWhitespace || "<>\"^`|".contains($0) }) {
+            return wrong.isWhitespace
+                ? "it has a blank; in a path that is %20" : "\"\(wrong)\" stands in no path; write it percent-encoded"
+        }
+        return nil
     }
 
     private static func invalid(_ text: String, _ reason: String) -> MappingError {

@@ -115,7 +115,11 @@ final class DatePatternConversion: Conversion {
                 "there is no time zone \"\(zone)\"; write UTC or a name of the tz database such as America/Los_Angeles"
             )
         }
-        if let letter = try Self.letters(of: pattern).first(where: { !Self.fields.contains($0) }) {
+        let letters = try Self.letters(of: pattern)
+        if let reason = Self.misunderstanding(of: pattern, letters) {
+            throw .invalidTransform("\"\(pattern)\" is no date pattern: \(reason)")
+        }
+        if let letter = letters.first(where: { !Self.fields.contains($0) }) {
             throw .invalidTransform(
                 "\"\(pattern)\" is no date pattern: \"\(letter)\" is no field; write fields such as yyyy-MM-dd HH:mm:ss or "
                     + "MMMM d, yyyy, and other letters between single quotes, as in yyyy-MM-dd'T'HH:mm"
@@ -136,6 +140,18 @@ final class DatePatternConversion: Conversion {
         }
         self.pattern = pattern
         self.formatter = Mutex(formatter)
+    }
+
+    /// Why a pattern is probably not meant as it is read, by the letters in it that count.
+    private static func misunderstanding(of pattern: String, _ letters: [Character]) -> String? {
+        func has(_ letter: Character) -> Bool { letters.contains(letter) }
+        if let percent = pattern.firstIndex(of: "%"), pattern[percent...].dropFirst().first?.isLetter == true {
+            return "\"%\" begins no field; write yyyy for %Y, MM for %m, dd for %d, HH for %H, mm for %M and ss for %S"
+        }
+        if letters.isEmpty, !pattern.isEmpty { return "it has no field; write fields such as yyyy-MM-dd HH:mm:ss" }
+        if has("Y"), !has("w") { return "\"Y\" is the year that a week belongs to; write yyyy for the year" }
+        if has("D"), has("M") || has("L") { return "\"D\" is the day of the year; write dd for the day of the month" }
+        return nil
     }
 
     /// The letters of a pattern that do not stand between quotes.

@@ -91,6 +91,8 @@ struct DocumentReader {
         document.objects = Array(pinned)
         let suspects =
             changed > verified ? try StoredBody.suspects(among: pinned, since: verified, in: database) : []
+        let migrated = try stored.migrated(payloads, by: models[document.key.upstream]?.models, in: database)
+        document.migrated = migrated.flatMap { recompose(skeleton: stored.skeleton ?? [], payloads: $0) }
         guard !suspects.isEmpty else {
             document.body = try stored.received(payloads: payloads)
             return false
@@ -100,14 +102,18 @@ struct DocumentReader {
             document.form = .outdated(reason: "the body cannot be put together from its objects")
             return false
         }
-        let composition = try models.composer.compose(
-            skeleton: skeleton,
-            pins: payloads,
-            keyed: stored.keyed,
-            observation: observation,
-            mayHaveChanged: { pin, _ in suspects.contains(stored.pins[pin].object) },
-            state: { try state(of: $0, scope: scope) }
-        )
+        func compose(_ payloads: [[UInt8]]) throws -> Composition {
+            try models.composer.compose(
+                skeleton: skeleton,
+                pins: payloads,
+                keyed: stored.keyed,
+                observation: observation,
+                mayHaveChanged: { pin, _ in suspects.contains(stored.pins[pin].object) },
+                state: { try state(of: $0, scope: scope) }
+            )
+        }
+        let composition = try compose(payloads)
+        if let migrated, case .composed(let body, _) = try compose(migrated) { document.migrated = body }
         switch composition {
         case .composed(let body, let added):
             document.form = .composed

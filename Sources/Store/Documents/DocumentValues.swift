@@ -194,6 +194,8 @@ public struct StoredDocument: Sendable {
     public var policy: [UInt8]
     /// The body, composed where it has to be.
     public var body: [UInt8]
+    /// The body as the models' versions of today read it, for the mapped view; nil where that is the body itself.
+    public var migrated: [UInt8]?
     /// How the body came about.
     public var form: Form
     /// The objects whose changes would change it.

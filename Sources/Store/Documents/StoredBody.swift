@@ -1,5 +1,6 @@
 import GRDB
 import Mapping
+import Mapping
 
 /// A document's body as it lies in the file: literal, or a skeleton and its pins.
 struct StoredBody {
@@ -83,6 +84,27 @@ struct StoredBody {
         }
         guard found == known.count else { throw StoreError.corrupt("a version is missing") }
         return pins.map { known[$0.version] ?? [] }
+    }
+
+    /// The version of its model that each pin was stored under, in their order.
+    private func declaredVersions(in database: Database) throws -> [Int] {
+        var declared: [Int64: Int] = [:]
+        let query = try Query(
+            database,
+            "SELECT id, declared FROM _versions WHERE id BETWEEN ? AND ? AND declared IS NOT NULL"
+        )
+        for run in RowRuns.of(Set(pins.map(\.version))) {
+            try query.each(.integer(run.lowerBound), .integer(run.upperBound)) {
+                declared[$0.integer(0)] = Int($0.integer(1))
+            }
+        }
+        return pins.map { declared[$0.version] ?? 0 }
+    }
+
+    /// The payloads of the pins as the models' versions of today read them; nil where that is how they are.
+    func migrated(_ payloads: [[UInt8]], by models: Models?, in database: Database) throws -> [[UInt8]]? {
+        guard let models, models.haveVersions, let skeleton, !pins.isEmpty else { return nil }
+        return models.migrated(skeleton: skeleton, pins: payloads, declared: try declaredVersions(in: database))
     }
 
     /// The body as it was received.

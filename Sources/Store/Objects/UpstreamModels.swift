@@ -6,6 +6,7 @@ struct UpstreamModels: Sendable {
     /// For how long after a write or a detail answer lists do not count, in microseconds.
     let lag: Int64
     let normaliser: Normaliser
+    let mapper: DocumentMapper
     /// Knows which members do not move between some routes.
     var composer: Composer
 
@@ -13,6 +14,7 @@ struct UpstreamModels: Sendable {
         self.models = models
         self.lag = lag
         normaliser = Normaliser(models: models)
+        mapper = DocumentMapper(models: models)
         composer = Composer(models: models, lag: lag)
     }
 }

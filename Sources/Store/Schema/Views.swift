@@ -99,6 +99,7 @@ private struct ViewExpression {
         case .object(let parts):
             "json_object(\(parts.map { "\(SQLText.literal($0.name)), \(value(of: $0.source))" }.joined(separator: ", ")))"
         case .derived(let path, let model, let source): derived(source, through: path, to: model)
+        case .first(let sources): "coalesce(\(sources.map(value).joined(separator: ", ")))"
         }
     }
 

@@ -17,7 +17,8 @@ struct Preparation: Sendable {
         rule: BodyRule?,
         surroundings: MappingContext,
         models: UpstreamModels?,
-        hasher: KeyHasher
+        hasher: KeyHasher,
+        isExamined: Bool = false
     ) {
         guard let rule, let models else { return }
         switch models.normaliser.decompose(body, as: rule, in: surroundings) {
@@ -37,6 +38,8 @@ struct Preparation: Sendable {
             contents = decomposed.occurrences.map { hasher.content($0.payload) }
             self.decomposed = decomposed
         }
+        // What the mapped view finds is told of by whoever looks at that.
+        if isExamined { warnings.removeAll(where: \.kind.isOfMappedView) }
     }
 
     private static let unread: Set<MappingWarning.Kind> = [.notJSON, .tooDeep, .reservedText]

@@ -36,7 +36,7 @@ extension WriteSession {
             intake.warnings.append(
                 MappingWarning(
                     .disagreement,
-                    "\(model) \(record.identity.text) has two values of \(member) in one answer, at \(here) and at \(there): each place keeps its own, and neither counts as what is known.",
+                    "\(model) \(record.identity.text) has two values of \(member) in one response, at \(here) and at \(there). That response shows each where it came; all others show what was known before.",
                     pointer: here,
                     model: model,
                     property: member

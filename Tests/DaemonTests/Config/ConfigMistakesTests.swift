@@ -43,7 +43,7 @@ struct ConfigMistakesTests {
             "upstreams: { a: {} }",
             "1:17: upstreams.a: \"url\" is missing; add it, for example `url: https://api.github.com`"
         ),
-        (one + one, "1:1: \"upstreams\" stands twice among the same keys; keep one of them"),
+        (one + one, "2:1: \"upstreams\" stands twice among the same keys, first in line 1; keep one of them"),
         (one + "connect: 5s", "2:1: unknown key \"connect\" here; it belongs under \"timeouts\""),
         (
             one + "admin: { address: '127.0.0.1:1', listen: '127.0.0.1:2' }",
@@ -61,7 +61,7 @@ struct ConfigMistakesTests {
         (one + "mode: offlne", "2:7: mode: \"offlne\" is not one of online, offline; did you mean \"offline\"?"),
         (
             one + "timeouts: { connect: 5 s }",
-            "2:22: timeouts.connect: \"5 s\" is not a whole number with a unit, such as 30s or 64MiB"
+            "2:22: timeouts.connect: \"5 s\" is no duration as Larder writes it; write 5s"
         ),
         (one + "timeouts: { connect: 2d }", "2:22: timeouts.connect: 2d is more than 1d, the most allowed"),
         (one + "timeouts: { stall: 0s }", "2:20: timeouts.stall: 0s is less than 1ms, the least allowed"),
@@ -210,7 +210,7 @@ struct ConfigMistakesTests {
             "4:12: upstreams.a.proxy: \"foo\" is no proxy; write its URL, for example \"http://proxy.internal:3128\", or none, or environment"
         ),
         ("ca_file: /nonexistent", "4:14: upstreams.a.ca_file: /nonexistent cannot be read: No such file or directory"),
-        ("shared: yes", "4:13: upstreams.a.shared: \"yes\" is neither true nor false"),
+        ("shared: yes", "4:13: upstreams.a.shared: \"yes\" is neither true nor false; write true"),
         ("cookies: keep", "4:14: upstreams.a.cookies: \"keep\" is not one of drop, replay"),
         ("corss: red", "4:5: upstreams.a: unknown key \"corss\"; did you mean \"cors\"?"),
     ])

@@ -151,7 +151,7 @@ extension MappingMistakesTests {
             models: { User: { identity: id }, User: { identity: login } }
             """#,
             #"""
-            2:11: "User" stands twice among the same keys; keep one of them
+            2:35: "User" stands twice among the same keys, first in line 2; keep one of them
             """#
         ),
         Mistaken(

@@ -155,10 +155,10 @@ extension MappingMistakesTests {
             models: { User: { identity: id, properties: { a: { from: a, type: text }, b: { from: b, required: maybe }, c: { from: c, null: yes }, d: { from: d, coerce: 1 } } } }
             """#,
             #"""
-            2:67: models.User.properties.a.type: "text" is not one of string, number, integer, boolean, object, array, null
+            2:67: models.User.properties.a.type: "text" is not one of string, number, integer, boolean, object, array, null; did you mean "string"?
             2:99: models.User.properties.b.required: "maybe" is neither true nor false
-            2:128: models.User.properties.c.null: "yes" is neither true nor false
-            2:157: models.User.properties.d.coerce: "1" is neither true nor false
+            2:128: models.User.properties.c.null: "yes" is neither true nor false; write true
+            2:157: models.User.properties.d.coerce: "1" is neither true nor false; write true
             """#
         ),
         Mistaken(

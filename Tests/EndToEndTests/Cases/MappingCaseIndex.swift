@@ -114,7 +114,7 @@ enum MappingCaseIndex {
         OV-37 keep   OvercoatMappedViewTests.swift
         OV-38 keep   OvercoatMappedViewTests.swift
         OV-39 change OvercoatMappedViewTests.swift
-        OV-40 change OvercoatMappedViewTests.swift
+        OV-40 change MappingAgreementTests.swift
         OV-41 change OvercoatMappedViewTests.swift
         OV-42 keep   OvercoatRequestTests.swift
         OV-43 keep   OvercoatRequestTests.swift
@@ -124,7 +124,7 @@ enum MappingCaseIndex {
         OV-47 keep   OvercoatMappedViewTests.swift
         OV-48 change OvercoatMappedViewTests.swift
         MK-01 keep   MilkMappedViewTests.swift
-        MK-02 keep   MilkMappedViewTests.swift
+        MK-02 keep   MappingAgreementTests.swift
         MK-03 own    MilkMappedViewTests.swift
         MK-04 keep   MilkMappedViewTests.swift
         MK-05 keep   MilkMappedViewTests.swift
@@ -139,7 +139,7 @@ enum MappingCaseIndex {
         MK-14 keep   MilkMappedViewTests.swift
         MK-15 keep   MilkMappedViewTests.swift
         MK-16 own    MilkMappedViewTests.swift
-        MK-17 keep   MappedViewTests.swift
+        MK-17 keep   MappingAgreementTests.swift
         MK-18 change MilkMappedViewTests.swift
         MT-01 keep   MantleMappedViewTests.swift
         MT-02 keep   MantleMappedViewTests.swift

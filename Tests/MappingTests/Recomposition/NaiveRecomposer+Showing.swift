@@ -49,7 +49,9 @@ extension NaiveRecomposer {
             guard isStrange else { return try shown(tree) }
             return tree.canonical == value.canonical ? try shown(tree) : value.outline
         case .value(let value):
-            return tree.canonical == value.canonical ? try shown(tree) : value.outline
+            if tree.canonical == value.canonical { return try shown(tree) }
+            guard fits(value, in: tree) else { throw Unknown() }
+            return value.outline
         case .container(let isShared):
             if tree.isObject {
                 return try shown(tree, facts, isStrange: isStrange || tree.objectName != nil, at: path)
@@ -64,6 +66,24 @@ extension NaiveRecomposer {
             return try shown(list: tree, newest: value, model)
         case .relation(let value, .keyed(let model)):
             return try shown(keyed: tree, newest: value, model)
+        }
+    }
+
+    /// Whether a value shows the members that the one does in whose place it is put.
+    private func fits(_ value: SpelledTree, in tree: SpelledTree) -> Bool {
+        if value.isObject {
+            let names = Set(value.members.map(\.name))
+            guard tree.isObject, names == Set(tree.members.map(\.name)) else { return false }
+            return names.allSatisfy { name in
+                fits(
+                    value.members.first { $0.name == name }!.value,
+                    in: tree.members.first { $0.name == name }!.value
+                )
+            }
+        }
+        return value.elements.allSatisfy { element in
+            !element.value.isObject && !element.value.isArray
+                || tree.elements.contains { fits(element.value, in: $0.value) }
         }
     }
 
