@@ -67,7 +67,8 @@ final class LarderDaemon {
         limits.maxConnections = DescriptorLimit.connections(
             wanted: limits.maxConnections,
             within: descriptors,
-            upstreamConnections: settings.upstreams.count * settings.limits.upstreamConnections
+            upstreamConnections: settings.upstreams.count
+                * (settings.limits.upstreamConnections + settings.limits.upstreamUploads)
         )
         if limits.maxConnections < settings.limits.connections {
             log.warning(
