@@ -149,9 +149,9 @@ extension Settings.Limits: ConfigSection {
             \.upstreamConnections,
             in: 1...1000,
             """
-            Requests to one upstream at a time, each on a connection of its own unless the upstream speaks HTTP/2. Further ones \
-            wait for their turn, half a minute at most. One client, told by its credential and address, has three quarters of \
-            them at most.
+            Requests of one client to one upstream at a time, each on a connection of its own unless the upstream speaks \
+            HTTP/2; clients are told apart by credential and address. All clients together have a quarter more. Further \
+            requests wait for their turn, half a minute at most.
             """
         ),
         .integer(

@@ -68,7 +68,8 @@ final class LarderDaemon {
             wanted: limits.maxConnections,
             within: descriptors,
             upstreamConnections: settings.upstreams.count
-                * (settings.limits.upstreamConnections + settings.limits.upstreamUploads)
+                * (UpstreamSlots.total(settings.limits.upstreamConnections)
+                    + UpstreamSlots.total(settings.limits.upstreamUploads))
         )
         if limits.maxConnections < settings.limits.connections {
             log.warning(

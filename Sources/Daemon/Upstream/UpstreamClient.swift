@@ -36,7 +36,8 @@ final class UpstreamClient {
         let isLimited = options.maxConnectionsPerHost > 0 && options.maxUploads > 0
         multi = CurlMulti(
             loop: loop,
-            maxConnectionsPerHost: isLimited ? options.maxConnectionsPerHost + options.maxUploads : 0,
+            maxConnectionsPerHost: isLimited
+                ? UpstreamSlots.total(options.maxConnectionsPerHost) + UpstreamSlots.total(options.maxUploads) : 0,
             maxIdleConnections: options.maxIdleConnections
         )
         errandTimer = EventTimer(loop: loop) { [unowned self] in doErrands() }

@@ -9,9 +9,10 @@ struct UpstreamOptions: Sendable {
     /// The file with the certificates of trusted authorities (PEM); the system's if nil.
     var caFile: String?
     var proxy = ProxyChoice.environment
-    /// Requests under way at a time, uploads apart, and so connections over HTTP/1.1; further ones wait; 0 for no limit.
+    /// Requests of one client under way at a time, uploads apart, and so connections over HTTP/1.1; further ones wait; 0 for no
+    /// limit.
     var maxConnectionsPerHost = 256
-    /// Uploads under way at a time, on connections besides; further ones wait; 0 for no limit.
+    /// Uploads of one client under way at a time, on connections besides; further ones wait; 0 for no limit.
     var maxUploads = 128
     /// Bytes a second: what moves more slowly is ended while others wait for its slot.
     var minimumRate = 1 << 10

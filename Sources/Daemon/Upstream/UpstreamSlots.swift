@@ -1,7 +1,7 @@
 /// Which requests to one upstream are under way, which wait, and whose turn is next.
 ///
-/// Uploads have slots of their own, so that clients that send slowly keep nobody from asking. Of each kind one client has three
-/// quarters at most; when a slot gets free, the client that has the fewest is next.
+/// Uploads have slots of their own, so that clients that send slowly keep nobody from asking. Of each kind there are a quarter
+/// more than one client may have; when a slot gets free, the client that has the fewest is next.
 ///
 /// A value; `UpstreamClient` acts.
 struct UpstreamSlots {
@@ -29,6 +29,7 @@ struct UpstreamSlots {
     }
 
     private struct Pool {
+        /// What one client may hold; 0 for no limit.
         let limit: Int
         var holders: [ID: Client] = [:]
         var counts: [Client: Int] = [:]
@@ -36,11 +37,8 @@ struct UpstreamSlots {
         /// When somebody waited last, in ns of the loop's clock; nil when nobody has for long.
         var lastWaited: UInt64?
 
-        /// What one client may hold.
-        var share: Int { limit == 1 ? 1 : limit - max(1, limit / 4) }
-
         func isFree(for client: Client) -> Bool {
-            limit == 0 || holders.count < limit && counts[client, default: 0] < share
+            limit == 0 || holders.count < UpstreamSlots.total(limit) && counts[client, default: 0] < limit
         }
 
         mutating func take(_ id: ID, _ client: Client) {
@@ -73,7 +71,10 @@ struct UpstreamSlots {
     /// The time without anybody waiting after which a kind counts as crowded no longer.
     static let relief: UInt64 = 10_000_000_000
 
-    /// - Parameters: how many there are of each kind; 0 for no limit.
+    /// How many slots there are for all clients together, where one may have `limit` of them.
+    static func total(_ limit: Int) -> Int { limit + max(1, limit / 4) }
+
+    /// - Parameters: how many one client may have of each kind; 0 for no limit.
     init(exchanges: Int, uploads: Int) {
         pools = [.exchange: Pool(limit: exchanges), .upload: Pool(limit: uploads)]
     }
