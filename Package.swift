@@ -29,6 +29,10 @@ let package = Package(
         .systemLibrary(name: "CEvent", pkgConfig: "libevent_pthreads", providers: [.apt(["libevent-dev"])]),
         .systemLibrary(name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
         .systemLibrary(name: "CCrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
+        .systemLibrary(
+            name: "CCompression",
+            providers: [.apt(["zlib1g-dev", "libbrotli-dev", "libzstd-dev"])]
+        ),
 
         .target(name: "Mapping", swiftSettings: settings),
         .target(
@@ -43,7 +47,7 @@ let package = Package(
         .executableTarget(
             name: "Daemon",
             dependencies: [
-                "CEvent", "CCurl", "CCrypto", "Mapping", "Store",
+                "CEvent", "CCurl", "CCrypto", "CCompression", "Mapping", "Store",
                 .product(name: "Yams", package: "Yams"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),

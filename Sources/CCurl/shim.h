@@ -36,15 +36,6 @@ static inline CURLcode larder_easy_set_prereq_callback(CURL *easy, CURLoption op
     return curl_easy_setopt(easy, option, callback);
 }
 
-static inline CURLcode larder_easy_set_sockopt_callback(CURL *easy, CURLoption option, curl_sockopt_callback callback) {
-    return curl_easy_setopt(easy, option, callback);
-}
-
-static inline CURLcode larder_easy_set_closesocket_callback(CURL *easy, CURLoption option,
-                                                            curl_closesocket_callback callback) {
-    return curl_easy_setopt(easy, option, callback);
-}
-
 static inline CURLcode larder_easy_get_long(CURL *easy, CURLINFO info, long *value) {
     return curl_easy_getinfo(easy, info, value);
 }

@@ -31,13 +31,13 @@ import Testing
         #expect(origin.count("/x") == 3)
     }
 
-    @Test(arguments: ["GET", "PUT", "POST", "DELETE", "PATCH"])
-    func `a request that the upstream has read is not sent twice`(method: String) throws {
+    @Test(arguments: ["PUT", "POST", "DELETE", "PATCH"])
+    func `an unsafe request that the upstream has read is not sent twice`(method: String) throws {
         let origin = try Origin { $0.path == "/x" ? Answer(steps: [.close]) : .json("1") }
         let larder = try Larder(origin)
         for turn in 1...3 {
             _ = try larder.get("/warm")
-            let body = method == "GET" || method == "DELETE" ? nil : "{}"
+            let body = method == "DELETE" ? nil : "{}"
             let answer = try larder.request(method, "/x", body: body)
             #expect(answer.status == 502)
             #expect(answer.isProblem)

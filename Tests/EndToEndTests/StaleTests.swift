@@ -195,10 +195,12 @@ import Testing
         #expect(origin.count() == count)
     }
 
-    @Test func `a rate limit is the credential's, an outage the document's; writes and others go on`() throws {
+    @Test func `a rate limit is the credential's for a resource, an outage the document's; writes and others go on`()
+        throws
+    {
         let origin = try Origin { request in
             switch request.path {
-            case "/limited": .json("no", ["Retry-After": "600"], status: 429)
+            case "/limited/1": .json("no", ["Retry-After": "600"], status: 429)
             case "/down": .json("no", ["Retry-After": "600"], status: 503)
             default: .json("1", Fresh.never)
             }
@@ -207,17 +209,45 @@ import Testing
         let (ann, bob): (FieldLines, FieldLines) = (["Authorization": "ann"], ["Authorization": "bob"])
         for _ in 1...2 { #expect(try larder.get("/down", ann).status == 503) }
         #expect(try larder.get("/other", ann).status == 200)
-        #expect(try larder.get("/limited", ann).status == 429)
+        #expect(try larder.get("/limited/1", ann).status == 429)
         #expect(origin.count() == 3)
 
-        #expect(try larder.get("/new", ann).status == 429)
-        #expect(try larder.get("/limited", ann).status == 429)
+        #expect(try larder.get("/limited/2", ann).status == 429)
+        #expect(try larder.get("/limited/1", ann).status == 429)
         #expect(origin.count() == 3)
 
-        #expect(try larder.get("/new", bob).status == 200)
-        #expect(try larder.request("PUT", "/new", ann, body: "{}").status == 200)
+        #expect(try larder.get("/new", ann).status == 200)
+        #expect(try larder.get("/limited/2", bob).status == 200)
+        #expect(try larder.request("PUT", "/limited/2", ann, body: "{}").status == 200)
         #expect(try larder.request("POST", "/down", ann, body: "{}").status == 503)
-        #expect(origin.count() == 6)
+        #expect(origin.count() == 7)
+        #expect(try larder.total("larder_back_offs_total") == 2)
+        #expect(try larder.total("larder_held_back_requests_total") == 3)
+    }
+
+    @Test func `one refused search leaves the rest of the API alone, and explain says what is held back`() throws {
+        let origin = try Origin { request in
+            guard request.path == "/search/code" else {
+                return .json("1", Fresh.never + ["X-RateLimit-Resource": "core", "X-RateLimit-Remaining": "4999"])
+            }
+            let fields: FieldLines = [
+                "Retry-After": "600", "X-RateLimit-Resource": "code_search", "X-RateLimit-Remaining": "3",
+            ]
+            return .json("no", fields, status: 403)
+        }
+        let larder = try Larder(origin)
+        #expect(try larder.get("/search/code?q=1").status == 403)
+        for path in ["/repos/a", "/user", "/search/issues"] { #expect(try larder.get(path).status == 200) }
+        let refusal = try larder.get("/search/code?q=2")
+        #expect(refusal.status == 403)
+        #expect(refusal.isProblem)
+        #expect(refusal.text.contains("code_search"))
+        #expect(refusal.cacheStatus.contains("detail=retry-after"))
+        #expect(origin.count("/search/code") == 1)
+        let explanation = try larder.command("explain", larder.url + "/search/code?q=2", "--json").output
+        #expect(explanation.contains("code_search"))
+        #expect(try !larder.command("explain", larder.url + "/user", "--json").output.contains("code_search"))
+        #expect(larder.log.contains("code_search"))
     }
 
     @Test func `in the shared reading a rate limit is that of one Authorization, too`() throws {
@@ -226,10 +256,10 @@ import Testing
                 ? .json("no", ["Retry-After": "600"], status: 429) : .json("1", ["Cache-Control": "public, max-age=60"])
         }
         let larder = try Larder(config: Configs.plain(origin, upstream: ["shared: true"]))
-        #expect(try larder.get("/x", ["Authorization": "ann"]).status == 429)
-        #expect(try larder.get("/y", ["Authorization": "ann"]).status == 429)
+        #expect(try larder.get("/x/1", ["Authorization": "ann"]).status == 429)
+        #expect(try larder.get("/x/2", ["Authorization": "ann"]).status == 429)
         #expect(origin.count() == 1)
-        #expect(try larder.get("/y", ["Authorization": "bob"]).status == 200)
+        #expect(try larder.get("/x/2", ["Authorization": "bob"]).status == 200)
         #expect(try larder.get("/z").status == 200)
         // What is for all is for her as well.
         #expect(try larder.get("/z", ["Authorization": "ann"]).isHit)

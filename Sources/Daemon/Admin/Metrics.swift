@@ -166,6 +166,10 @@ final class UpstreamMetrics: Sendable {
     let inFlight = Gauge()
     /// Requests that joined a fetch already under way.
     let coalesced = Counter()
+    /// Responses that asked for a pause.
+    let backOffs = Counter()
+    /// Retrievals that were not sent because of one.
+    let heldBack = Counter()
     private let finished = Mutex(Finished())
 
     /// The fetches that have ended.

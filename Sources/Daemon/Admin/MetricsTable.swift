@@ -161,6 +161,18 @@ extension Metric {
             sentence: "Requests of clients that joined a fetch already under way.",
             samples: { perUpstream($0) { Double($0.coalesced.value) } }
         ),
+        Metric(
+            name: "larder_back_offs_total",
+            kind: .counter,
+            sentence: "Responses of the upstream that asked for a pause, with Retry-After.",
+            samples: { perUpstream($0) { Double($0.backOffs.value) } }
+        ),
+        Metric(
+            name: "larder_held_back_requests_total",
+            kind: .counter,
+            sentence: "Requests of clients that were not sent because the upstream had asked for a pause.",
+            samples: { perUpstream($0) { Double($0.heldBack.value) } }
+        ),
     ]
 
     private static let store: [Metric] = [

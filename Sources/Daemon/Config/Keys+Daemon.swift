@@ -144,7 +144,34 @@ extension Settings.Limits: ConfigSection {
             in: 4 << 10...1 << 24,
             "The head of an upstream's answer. Larger ones: 502."
         ),
-        .integer("upstream_connections", \.upstreamConnections, in: 1...1000, "Connections to one upstream at a time."),
+        .integer(
+            "upstream_connections",
+            \.upstreamConnections,
+            in: 1...1000,
+            """
+            Requests of one client to one upstream at a time, each on a connection of its own unless the upstream speaks \
+            HTTP/2; clients are told apart by credential and address. All clients together have a quarter more. Further \
+            requests wait for their turn, half a minute at most.
+            """
+        ),
+        .integer(
+            "upstream_uploads",
+            \.upstreamUploads,
+            in: 1...1000,
+            """
+            The same for requests whose body is still arriving when they are sent. They are counted apart, so that slow uploads \
+            keep nobody from asking.
+            """
+        ),
+        .size(
+            "minimum_rate",
+            \.minimumRate,
+            in: 0...1 << 30,
+            """
+            Bytes a second. While requests wait for their turn, those that moved more slowly than this for ten seconds are \
+            ended: uploads with 408, responses by a reset. 0 ends none.
+            """
+        ),
     ]
 }
 

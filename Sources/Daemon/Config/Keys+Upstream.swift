@@ -119,6 +119,15 @@ extension UpstreamDraft: ConfigSection {
             in: .zero ... .forever,
             "How long past its freshness an answer may stand in when the upstream fails or limits."
         ),
+        .choice(
+            "back_off",
+            \.settings.backOff,
+            """
+            What a rate limit with Retry-After holds back until its time is over: resource, what the credential asks of the \
+            limited resource (X-RateLimit-Resource, RateLimit, else the path's first segment); credential, all that it asks \
+            for; never, nothing, not even after a failure.
+            """
+        ),
         .duration(
             "lag",
             \.settings.lag,

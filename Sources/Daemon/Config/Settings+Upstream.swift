@@ -35,6 +35,7 @@ extension Settings {
         var staleIfError: Duration = .forever
         /// How long a list may show older values than a write or a detail did.
         var lag: Duration = .seconds(30)
+        var backOff: BackOff = .resource
         var models: [ModelDeclaration] = []
         /// What 2xx answers hold and how they are cached.
         var routes: [Route] = []
@@ -45,6 +46,11 @@ extension Settings {
             "Authorization", "Cookie", "Private-Token", "X-Api-Key", "Stripe-Account", "?access_token",
         ]
         static let defaultContext = ["Accept", "Accept-Language", "*-Version", "Time-Zone"]
+
+        /// What a rate limit with `Retry-After` holds back.
+        enum BackOff: String, Sendable, CaseIterable {
+            case resource, credential, never
+        }
 
         enum Cookies: String, Sendable, CaseIterable {
             case drop, replay

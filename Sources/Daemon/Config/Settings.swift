@@ -65,8 +65,12 @@ struct Settings: Sendable, Equatable {
         var relayWindow = 1 << 20
         /// Head of an upstream's answer; 502 above.
         var upstreamHead = 256 << 10
-        /// Connections to one upstream at a time.
+        /// Requests of one client to one upstream at a time, uploads apart.
         var upstreamConnections = 256
+        /// Uploads of one client to one upstream at a time.
+        var upstreamUploads = 128
+        /// Bytes a second below which a request is ended while others wait for its place.
+        var minimumRate = 1 << 10
     }
 
     /// How long to wait for whom.

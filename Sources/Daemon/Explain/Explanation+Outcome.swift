@@ -39,6 +39,26 @@ extension Explanation.Outcome {
         reason: "If-Match and If-Unmodified-Since are the origin's to evaluate"
     )
 
+    /// A retrieval during a pause that the upstream has asked for.
+    ///
+    /// - Parameter stored: what is served meanwhile.
+    static func heldBack(
+        _ pause: UpstreamPause,
+        of demand: Demand,
+        stored: ReadyAnswer?,
+        seconds: Int64,
+        now: Int64
+    ) -> Explanation.Outcome {
+        guard let stored else {
+            return .init(.heldBack(pause, seconds: seconds, upstream: demand.upstream.name))
+        }
+        var outcome = Explanation.Outcome("answer", stored, .heldBack, demand, now: now)
+        outcome.reason =
+            "the upstream answered \(pause.status) with Retry-After, which holds for \(pause.scope.description); "
+            + "it is asked again in \(seconds) s"
+        return outcome
+    }
+
     /// What `Larder-Live` has told.
     static func events(isShown: Bool, isAsked: Bool) -> Explanation.Outcome {
         let shown = isShown ? "`cached` with what is stored" : ""

@@ -50,6 +50,17 @@ extension Proxy {
             explanation.upstream = .init(demand, stored: selected, variants: [], now: now)
             return explanation
         }
+        if case .ask = online, let pause = runningFlights.pauses.pause(for: demand, now: loop.now) {
+            let isServed = selected?.maySubstitute(at: now, for: demand) == true
+            explanation.online = .heldBack(
+                pause,
+                of: demand,
+                stored: isServed ? selected : nil,
+                seconds: pause.secondsLeft(at: loop.now),
+                now: now
+            )
+            return explanation
+        }
         if demand.isForOrigin {
             explanation.online = .forOrigin
             explanation.upstream = .init(demand.passed, stored: nil, variants: [], now: now)

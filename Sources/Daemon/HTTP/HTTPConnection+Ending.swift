@@ -79,6 +79,7 @@ extension HTTPConnection {
         switch ending {
         case .none: break
         case .close: close()
+        case .reset: resetWhenAcknowledged()
         case .linger:
             phase = .lingering
             ending = .none
@@ -105,6 +106,30 @@ extension HTTPConnection {
         if phase == .idle, input.isEmpty { finish(.close) }
     }
 
+    /// Cuts a response that cannot be completed: with a reset, once the client has what was written of it (law 8).
+    func breakOff() {
+        guard phase == .answering else { return abort() }
+        body?.fail(.disconnected)
+        body = nil
+        channel?.finished()
+        draining = channel
+        channel = nil
+        phase = .answered
+        // What the client still sends of its request is of no use to anybody.
+        ending = .reset
+    }
+
+    /// Resets once nothing is under way any more: a reset discards what the kernel has not delivered.
+    private func resetWhenAcknowledged() {
+        guard SocketCall.unacknowledged(descriptor) > 0 else { return abort() }
+        if resetTimer == nil {
+            deadline = host.loop.now + host.limits.writeStall.nanoseconds
+            // A cycle, broken by `close`.
+            resetTimer = EventTimer(loop: host.loop) { self.resetWhenAcknowledged() }
+        }
+        resetTimer?.schedule(after: .milliseconds(20))
+    }
+
     /// Cuts the connection with a reset.
     func abort() {
         guard phase != .closed else { return }
@@ -118,6 +143,7 @@ extension HTTPConnection {
         phase = .closed
         readWatch = nil
         writeWatch = nil
+        resetTimer = nil
         Glibc.close(descriptor)
         descriptor = -1
         deadline = .max
@@ -134,7 +160,7 @@ extension HTTPConnection {
 
     /// The deadline is over.
     func expired() {
-        if !queue.isEmpty { return abort() }
+        if !queue.isEmpty || ending == .reset { return abort() }
         switch phase {
         case .idle, .lingering: close()
         case .head: refuse(.headTimeout)

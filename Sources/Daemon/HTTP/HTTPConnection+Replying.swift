@@ -27,7 +27,7 @@ extension HTTPConnection {
         case .start(let status, let reason, let fields, let framing): begin(status, reason, fields, framing)
         case .write(let bytes): write(bytes)
         case .finish(let trailers): finishAnswer(trailers)
-        case .abort: abort()
+        case .abort: breakOff()
         case .drop: dropped()
         }
     }
@@ -65,7 +65,7 @@ extension HTTPConnection {
     }
 
     private func finishAnswer(_ trailers: Fields) {
-        if case .length(let rest) = bodyEnd, rest > 0 { return abort() }
+        if case .length(let rest) = bodyEnd, rest > 0 { return breakOff() }
         if bodyEnd == .chunked {
             var end = Array("0\r\n".utf8)
             for field in trailers.lines { ReplyHead.append(field, to: &end) }
@@ -82,7 +82,7 @@ extension HTTPConnection {
     }
 
     private func dropped() {
-        guard bodyEnd == nil else { return abort() }
+        guard bodyEnd == nil else { return breakOff() }
         host.notice(HTTPNotice(level: .error, message: "a reply was dropped without an answer", details: [:]))
         let problem = ProblemDocument(status: 500, detail: "Larder lost the answer to this request.")
         begin(500, nil, Fields([Field("Content-Type", ProblemDocument.mediaType)]), .length(problem.bytes.count))

@@ -55,7 +55,9 @@ final class HTTPConnection {
 
     /// What to do when the queue is empty.
     var ending = Ending.none
-    enum Ending { case none, close, linger }
+    enum Ending { case none, close, linger, reset }
+    /// Looks again whether the client has all that was sent before a reset.
+    var resetTimer: EventTimer?
 
     var readWatch: EventWatch?
     var writeWatch: EventWatch?
@@ -156,7 +158,9 @@ final class HTTPConnection {
                 worker.loop.enqueue { worker.assumeIsolated { $0.bodyIsWanted(on: id) } }
             }
         }
-        return Exchange(request: request.owned(body: body, connectionID: id), reply: Reply(channel))
+        var owned = request.owned(body: body, connectionID: id)
+        owned.peer = SocketAddress.peer(of: descriptor)
+        return Exchange(request: owned, reply: Reply(channel))
     }
 
     /// Whether the answer in the making is the last of this connection, as far as is known when it begins.

@@ -13,6 +13,8 @@ struct Request: Sendable {
     var body: RequestBody?
     /// Which connection it came on; unique within the process.
     var connectionID: UInt64
+    /// The address of the client without its port, or the user at the other end of a Unix socket; empty where nobody asked.
+    var peer: [UInt8] = []
 
     var isAbsoluteForm: Bool { form == .absolute }
 }

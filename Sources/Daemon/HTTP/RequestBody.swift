@@ -115,6 +115,9 @@ final class RequestBody: Sendable {
 
     // MARK: For the connection that fills it
 
+    /// Whether all of it has arrived.
+    var isComplete: Bool { state.withLock { $0.isComplete } }
+
     /// Whether somebody has asked for the body.
     var isWanted: Bool { state.withLock { $0.isWanted } }
 

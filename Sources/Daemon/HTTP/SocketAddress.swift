@@ -37,6 +37,27 @@ struct SocketAddress: Sendable {
         }
     }
 
+    /// Who is at the other end of a socket: the bytes of the address without its port, or of a Unix socket's user number.
+    static func peer(of descriptor: Int32) -> [UInt8] {
+        var address = sockaddr_storage()
+        var count = socklen_t(MemoryLayout<sockaddr_storage>.size)
+        return withUnsafeMutableBytes(of: &address) { bytes -> [UInt8] in
+            guard let start = bytes.baseAddress,
+                getpeername(descriptor, start.assumingMemoryBound(to: sockaddr.self), &count) == 0
+            else { return [] }
+            switch Int32(bytes.load(as: sa_family_t.self)) {
+            case AF_INET: return Array(bytes[4..<8])
+            case AF_INET6: return Array(bytes[8..<24])
+            default:
+                // `struct ucred`, which Glibc's module lacks: process, user and group.
+                var peer: (Int32, UInt32, UInt32) = (0, 0, 0)
+                count = socklen_t(MemoryLayout.size(ofValue: peer))
+                guard getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &peer, &count) == 0 else { return [] }
+                return withUnsafeBytes(of: peer.1) { Array($0) }
+            }
+        }
+    }
+
     var family: Int32 { Int32(storage.ss_family) }
 
     private var hasPort: Bool { family == AF_INET || family == AF_INET6 }

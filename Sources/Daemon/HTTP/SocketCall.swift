@@ -26,6 +26,12 @@ enum SocketCall {
         _ = shutdown(descriptor, Int32(SHUT_WR))
     }
 
+    /// Bytes that the socket has taken and the client's side has not acknowledged.
+    static func unacknowledged(_ descriptor: Int32) -> Int {
+        var count: Int32 = 0
+        return ioctl(descriptor, UInt(TIOCOUTQ), &count) == 0 ? Int(count) : 0
+    }
+
     /// Makes the next `close` a reset, which no client can take for a regular end.
     static func resetOnClose(_ descriptor: Int32) {
         var option = linger(l_onoff: 1, l_linger: 0)

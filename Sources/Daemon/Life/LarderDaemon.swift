@@ -67,7 +67,9 @@ final class LarderDaemon {
         limits.maxConnections = DescriptorLimit.connections(
             wanted: limits.maxConnections,
             within: descriptors,
-            upstreamConnections: settings.upstreams.count * settings.limits.upstreamConnections
+            upstreamConnections: settings.upstreams.count
+                * (UpstreamSlots.total(settings.limits.upstreamConnections)
+                    + UpstreamSlots.total(settings.limits.upstreamUploads))
         )
         if limits.maxConnections < settings.limits.connections {
             log.warning(

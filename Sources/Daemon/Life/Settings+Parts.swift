@@ -24,6 +24,8 @@ extension Settings {
         options.timeouts.stall = timeouts.stall
         options.maxHeadBytes = limits.upstreamHead
         options.maxConnectionsPerHost = limits.upstreamConnections
+        options.maxUploads = limits.upstreamUploads
+        options.minimumRate = limits.minimumRate
         options.caFile = upstream.caFile
         options.http2 = upstream.http2
         options.proxy =

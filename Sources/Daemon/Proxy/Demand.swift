@@ -141,12 +141,14 @@ extension Demand {
         let isRanged = fields.contains("range")
         // A range is one of the bytes as they are sent: in a coding they would be others than those that are stored.
         if isRanged { fields.append("Accept-Encoding", "identity") }
-        return UpstreamRequest(
+        var asked = UpstreamRequest(
             method: request.method,
             url: upstream.url(of: target),
             fields: fields,
             body: request.body,
             decodes: !isRanged
         )
+        asked.client = UpstreamSlots.Client(principal: key.principal, host: request.peer)
+        return asked
     }
 }

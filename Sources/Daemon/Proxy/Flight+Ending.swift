@@ -1,4 +1,3 @@
-import Mapping
 import Store
 
 /// How an answer ends: kept or not, whole or broken off.
@@ -67,15 +66,13 @@ extension Flight {
     }
 
     func keep(_ head: UpstreamHead) -> ReadyAnswer? {
-        guard let storing, buffer.isWhole else { return nil }
-        let body = buffer.joined()
-        if let part = storing.part { return flights.keep(part, storing, body: body, from: self) }
-        // libcurl takes compressed data that break off for complete; that their JSON does too gives it away.
-        if head.decodedFrom != nil, demand.upstream.isJSON(head.fields), JSONBody.isMalformed(body) {
+        guard let storing, buffer.isWhole, !isCut else {
             self.storing = nil
             flights.note(.malformed, of: head, in: self)
             return nil
         }
+        let body = buffer.joined()
+        if let part = storing.part { return flights.keep(part, storing, body: body, from: self) }
         let answer = Answer(
             key: demand.key,
             document: nil,

@@ -43,6 +43,8 @@ final class Flight: TransferDelegate {
     var buffer: BodyBuffer
     var storing: Storing?
     var isOver = false
+    /// Whether the body is known not to be whole, although its message came to its end.
+    var isCut = false
     /// The bytes of the body that count as held.
     var charge = 0
     /// Whether the head waits until what it says of an object holds everywhere.
@@ -243,7 +245,9 @@ final class Flight: TransferDelegate {
         isOver = true
         transfer = nil
         switch result {
-        case .success:
+        case .success(let summary):
+            // It reaches the clients as it came, and is not stored (law 8).
+            isCut = !summary.isCodingWhole
             finished()
             flights.ended(self, result: .answered(status: head?.status ?? 0))
         case .failure(let error):

@@ -9,12 +9,13 @@ extension Flights {
         let demand = relay.demand
         guard MethodFacts.isAnswerable(demand.request.method), let pause = pauses.pause(for: demand, now: loop.now)
         else { return false }
+        metrics.upstream(demand.upstream.name).heldBack.add()
         if let stored, stored.maySubstitute(at: now, for: demand) {
             serve(stored, to: [relay], as: { _ in .heldBack })
         } else {
             count(.error, for: relay)
             let seconds = pause.secondsLeft(at: loop.now)
-            let problem = ProblemDocument.heldBack(pause.status, seconds: seconds, upstream: demand.upstream.name)
+            let problem = ProblemDocument.heldBack(pause, seconds: seconds, upstream: demand.upstream.name)
             relay.reply.refuse(problem, nil)
         }
         return true
@@ -22,10 +23,14 @@ extension Flights {
 
     /// Takes note of how long an answer asks its upstream to be spared.
     func heedRetryAfter(of head: UpstreamHead, to demand: Demand) {
-        guard let seconds = pauses.note(head, for: demand, now: loop.now, wall: now) else { return }
+        guard let pause = pauses.note(head, for: demand, now: loop.now, wall: now) else { return }
+        metrics.upstream(demand.upstream.name).backOffs.add()
         log.info(
             "the upstream asks not to be asked for a while",
-            metadata: ["upstream": "\(demand.upstream.name)", "status": "\(head.status)", "seconds": "\(seconds)"]
+            metadata: [
+                "upstream": "\(demand.upstream.name)", "status": "\(head.status)",
+                "seconds": "\(pause.secondsLeft(at: loop.now))", "holds_for": "\(pause.scope.description)",
+            ]
         )
     }
 

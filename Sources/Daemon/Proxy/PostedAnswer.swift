@@ -1,5 +1,3 @@
-import Mapping
-
 /// The answer to a POST that is the new representation of its target (RFC 9110 §9.3.3): with explicit freshness and a
 /// `Content-Location` that equals the target URI, it answers later requests for it.
 struct PostedAnswer {
@@ -10,10 +8,8 @@ struct PostedAnswer {
     init?(_ outcome: WriteOutcome, of demand: Demand, requestTime: Int64, responseTime: Int64) {
         // Other statuses tell of the action; a later GET would not be answered with them.
         guard demand.request.method == "POST", outcome.error == nil, let head = outcome.head, head.status == 200,
-            let body = outcome.body, !head.isEventStream, Self.isOfTarget(head.fields, demand)
+            let body = outcome.body, !head.isEventStream, !head.isGarbled, Self.isOfTarget(head.fields, demand)
         else { return nil }
-        // Compressed data that break off come as complete, as they do to a GET (see `Flight`).
-        if head.decodedFrom != nil, demand.upstream.isJSON(head.fields), JSONBody.isMalformed(body) { return nil }
         let route = demand.overrides
         let policy = demand.policy(
             status: head.status,

@@ -21,10 +21,14 @@ extension ProblemDocument {
         upstream: String,
         isValidation: Bool = false
     ) -> ProblemDocument {
+        // Before any response, a request that was too slow is one whose client sent it too slowly.
+        let isTooSlow = if case .tooSlow = error { true } else { false }
         var problem = make(
-            error.isTimeout || isValidation ? 504 : 502,
+            isTooSlow ? 408 : error.isTimeout || isValidation ? 504 : 502,
             "upstream-failed",
-            error.isTimeout ? "The upstream did not answer in time" : "The upstream could not be asked",
+            isTooSlow
+                ? "The request's body came too slowly"
+                : error.isTimeout ? "The upstream did not answer in time" : "The upstream could not be asked",
             "Upstream \"\(upstream)\": \(error.message)"
         )
         problem.extra = [.init(name: "error", value: .string(error.label))]
@@ -32,13 +36,13 @@ extension ProblemDocument {
     }
 
     /// The upstream's own refusal, repeated without asking it again.
-    static func heldBack(_ status: Int, seconds: Int64, upstream: String) -> ProblemDocument {
+    static func heldBack(_ pause: UpstreamPause, seconds: Int64, upstream: String) -> ProblemDocument {
         var problem = make(
-            status,
+            pause.status,
             "retry-after",
             "The upstream has asked to be spared",
-            "Upstream \"\(upstream)\" answered \(status) with `Retry-After`; it is asked again in \(seconds) s. "
-                + "Nothing stored may be used meanwhile."
+            "Upstream \"\(upstream)\" answered \(pause.status) with `Retry-After`, which holds for "
+                + "\(pause.scope.description). It is asked again in \(seconds) s. Nothing stored may be used meanwhile."
         )
         problem.retryAfter = seconds
         return problem

@@ -246,7 +246,7 @@ actor Proxy {
         flights = Flights(
             loop: loop,
             settings: settings,
-            clients: upstreams.map { UpstreamClient(loop: loop, options: settings.options(for: $0.settings)) },
+            clients: upstreams.map { makeClient(for: $0) },
             cache: cache,
             metrics: metrics,
             outcomes: outcomes,
@@ -261,6 +261,21 @@ actor Proxy {
         )
         cache.watch.onChange { [self] in loop.enqueue { self.assumeIsolated { $0.liveDocuments.wake() } } }
         modes.onChange { [self] _ in loop.enqueue { self.assumeIsolated { $0.liveDocuments.lookAtAll() } } }
+    }
+
+    private func makeClient(for upstream: Upstream) -> UpstreamClient {
+        let client = UpstreamClient(loop: loop, options: settings.options(for: upstream.settings))
+        let (log, name) = (log, upstream.name)
+        client.crowdChanged = { change in
+            let key = change.kind == .upload ? "limits.upstream_uploads" : "limits.upstream_connections"
+            let metadata: Logger.Metadata = ["upstream": "\(name)", "\(key)": "\(change.limit)"]
+            if change.isCrowded {
+                log.warning("requests wait for their turn: too many are under way", metadata: metadata)
+            } else {
+                log.notice("requests wait no longer", metadata: metadata)
+            }
+        }
+        return client
     }
 
     /// Ends the streams that are open, lest those who wait for the end of answers wait for them; any thread.

@@ -4,8 +4,32 @@ import Store
 struct UpstreamPause: Sendable, Equatable {
     /// The refusal that brought it.
     let status: Int
+    /// What it holds for.
+    let scope: Scope
     /// When it is over, in ns of the loop's clock.
     let until: UInt64
+
+    /// Which requests a refusal concerns.
+    enum Scope: Sendable, Equatable {
+        /// All retrievals of the credential.
+        case credential
+        /// The credential's retrievals of a limited resource, by the upstream's name for it.
+        case resource(String)
+        /// The credential's retrievals below the first segment of the path.
+        case segment(String)
+        /// The one document that was asked for.
+        case document
+
+        /// The scope in words, after "holds for".
+        var description: String {
+            switch self {
+            case .credential: "everything that this credential asks for"
+            case .resource(let name): "the resource \"\(name)\""
+            case .segment(let name): "paths below /\(name)"
+            case .document: "this URL"
+            }
+        }
+    }
 
     /// The whole seconds that are left of it, at least one.
     func secondsLeft(at now: UInt64) -> Int64 {
@@ -13,11 +37,12 @@ struct UpstreamPause: Sendable, Equatable {
     }
 }
 
-/// What upstreams have asked to be spared, and until when.
+/// The pauses that upstreams have asked for.
 ///
-/// A rate limit (429, and a 403 that says so) is the credential's: it spares the upstream all retrievals of that principal. Any
-/// other failure speaks of the one document that was asked for, and spares the upstream requests for that one only. Writes are
-/// never held back: whether they are worth trying is for the client to say.
+/// A refusal by a rate limit (`RateLimitFields.isRefusal`) concerns all retrievals of that credential of the limited resource.
+/// The upstream names the resource in its responses; until it has done so for a path, the path's first segment stands for it. Any
+/// other failure concerns the one document that was asked for. Writes are never held back: whether they are worth trying
+/// is for the client to say.
 ///
 /// A value for one thread.
 struct UpstreamPauses {
@@ -35,47 +60,77 @@ struct UpstreamPauses {
         }
     }
 
-    private var credentials: [Credential: UpstreamPause] = [:]
+    private struct Place: Hashable {
+        let credential: Credential
+        /// Nil for everything that the credential asks for; a resource's name, or `/` and a first segment.
+        let resource: String?
+    }
+
+    private var places: [Place: UpstreamPause] = [:]
     private var documents: [Digest128: UpstreamPause] = [:]
+    private var resources = LimitedResources()
 
     /// A longer pause than this, in seconds, is cut: what an upstream meant for one client's bad hour must not last for days.
     static let longest: Int64 = 3_600
     private static let limit = 4_096
 
-    /// Takes note of an answer's head; the seconds that it asks for, if it does.
+    /// Takes note of a response's head; the pause that it asks for, if it does.
     ///
     /// - Parameters:
     ///   - now: in ns of the loop's clock.
     ///   - wall: in seconds since 1970.
     @discardableResult
-    mutating func note(_ head: UpstreamHead, for demand: Demand, now: UInt64, wall: Int64) -> Int64? {
+    mutating func note(_ head: UpstreamHead, for demand: Demand, now: UInt64, wall: Int64) -> UpstreamPause? {
+        let mode = demand.upstream.settings.backOff
+        guard mode != .never else { return nil }
+        let resource = RateLimitFields.resource(head.fields)
+        if let resource { resources.note(resource, of: demand) }
         guard demand.upstream.isFailure(status: head.status, fields: head.fields),
             let asked = RetryAfter.seconds(head.fields, now: wall), asked > 0
         else { return nil }
-        let seconds = min(asked, Self.longest)
-        let pause = UpstreamPause(status: head.status, until: now + UInt64(seconds) * 1_000_000_000)
-        if StatusFacts.isRateLimited(head.status, head.fields) {
-            Self.makeRoom(in: &credentials, now: now)
-            credentials[Credential(demand)] = pause
-        } else if MethodFacts.isAnswerable(demand.request.method) {
+        let isLimited = RateLimitFields.isRefusal(status: head.status, head.fields)
+        let scope: UpstreamPause.Scope =
+            switch (isLimited, mode, resource) {
+            case (false, _, _): .document
+            case (true, .credential, _): .credential
+            case (true, _, let resource?): .resource(resource)
+            case (true, _, nil): .segment(LimitedResources.segments(of: demand).first)
+            }
+        let until = now + UInt64(min(asked, Self.longest)) * 1_000_000_000
+        let pause = UpstreamPause(status: head.status, scope: scope, until: until)
+        switch scope {
+        case .document:
+            guard MethodFacts.isAnswerable(demand.request.method) else { return nil }
             Self.makeRoom(in: &documents, now: now)
             documents[demand.digest] = pause
+        case .credential: add(pause, for: demand, resource: nil, now: now)
+        case .resource(let name): add(pause, for: demand, resource: name, now: now)
+        case .segment(let name): add(pause, for: demand, resource: "/" + name, now: now)
         }
-        return seconds
+        return pause
+    }
+
+    private mutating func add(_ pause: UpstreamPause, for demand: Demand, resource: String?, now: UInt64) {
+        Self.makeRoom(in: &places, now: now)
+        places[Place(credential: Credential(demand), resource: resource)] = pause
     }
 
     /// The pause that holds back a retrieval; nil when it may go.
-    mutating func pause(for demand: Demand, now: UInt64) -> UpstreamPause? {
-        guard !credentials.isEmpty || !documents.isEmpty else { return nil }
+    func pause(for demand: Demand, now: UInt64) -> UpstreamPause? {
+        if places.isEmpty, documents.isEmpty { return nil }
+        if let pause = documents[demand.digest], pause.until > now { return pause }
+        if places.isEmpty { return nil }
         let credential = Credential(demand)
-        if let pause = credentials[credential] {
-            if pause.until > now { return pause }
-            credentials[credential] = nil
+        for resource in [nil, resources.resource(of: demand), "/" + LimitedResources.segments(of: demand).first] {
+            let place = Place(credential: credential, resource: resource)
+            if let pause = places[place], pause.until > now { return pause }
         }
-        guard let pause = documents[demand.digest] else { return nil }
-        if pause.until > now { return pause }
-        documents[demand.digest] = nil
         return nil
+    }
+
+    /// How many pauses an upstream has asked for that are not over.
+    func count(of upstream: Upstream, now: UInt64) -> Int {
+        places.count { $0.key.credential.upstream == upstream.index && $0.value.until > now }
     }
 
     private static func makeRoom<Key>(in pauses: inout [Key: UpstreamPause], now: UInt64) {
@@ -83,5 +138,58 @@ struct UpstreamPauses {
         pauses = pauses.filter { $0.value.until > now }
         // So many at once are no pauses but an attack; the upstream will say it again.
         if pauses.count >= limit { pauses = [:] }
+    }
+}
+
+/// Which limited resource a path belongs to, learned from the responses that named one.
+///
+/// A path is known by its first two segments, `search/code`. Where nothing was learned of those, the first one decides, if
+/// several paths below it were of one resource and none of another: GitHub counts `/search/code` and `/search/issues` apart,
+/// but all of `/repos` together.
+struct LimitedResources {
+    private struct Key: Hashable {
+        let upstream: Int
+        let path: String
+    }
+
+    private struct Common {
+        /// Nil where there are several.
+        var resource: String?
+        /// The path by which it was learned first.
+        let path: String
+        var isShared = false
+    }
+
+    private var exact: [Key: String] = [:]
+    private var byFirst: [Key: Common] = [:]
+    private static let limit = 4_096
+
+    mutating func note(_ resource: String, of demand: Demand) {
+        // What is forgotten is learned again.
+        if exact.count >= Self.limit { exact = [:] }
+        if byFirst.count >= Self.limit { byFirst = [:] }
+        let (first, both) = Self.segments(of: demand)
+        exact[Key(upstream: demand.upstream.index, path: both)] = resource
+        let key = Key(upstream: demand.upstream.index, path: first)
+        var common = byFirst[key] ?? Common(resource: resource, path: both)
+        if common.resource != resource { common.resource = nil }
+        if common.path != both { common.isShared = true }
+        byFirst[key] = common
+    }
+
+    func resource(of demand: Demand) -> String? {
+        let (first, both) = Self.segments(of: demand)
+        if let resource = exact[Key(upstream: demand.upstream.index, path: both)] { return resource }
+        guard let common = byFirst[Key(upstream: demand.upstream.index, path: first)], common.isShared else {
+            return nil
+        }
+        return common.resource
+    }
+
+    /// The first segment of a demand's path below the base path, and the first two.
+    static func segments(of demand: Demand) -> (first: String, both: String) {
+        let segments = demand.route.utf8.split(separator: UInt8(ascii: "/"), maxSplits: 2)
+        let first = segments.first.map { String(Substring($0)) } ?? ""
+        return (first, segments.count > 1 ? first + "/" + String(Substring(segments[1])) : first)
     }
 }

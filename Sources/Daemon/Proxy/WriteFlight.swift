@@ -82,7 +82,8 @@ final class WriteFlight: TransferDelegate {
         transfer = nil
         let error: UpstreamError? = if case .failure(let error) = result { error } else { nil }
         flights.ended(self, result: error.map { .failed($0) } ?? .answered(status: head?.status ?? 0))
-        let whole = body.isWhole && error == nil ? body.joined() : nil
+        let isWhole = if case .success(let summary) = result { summary.isCodingWhole } else { false }
+        let whole = body.isWhole && isWhole ? body.joined() : nil
         let outcome = WriteOutcome(
             head: head,
             // What is withheld as a whole is kept once.

@@ -17,6 +17,8 @@ struct AnswerHeadReader {
     private var statusLine: StatusLine?
     private var lines: [Field] = []
     private(set) var isFinished = false
+    /// The final head as it is passed on if the body turns out not to be in the coding that it names.
+    private(set) var garbled: UpstreamHead?
 
     /// - Parameters:
     ///   - limit: the most bytes that all heads and the trailers may have together.
@@ -103,16 +105,19 @@ struct AnswerHeadReader {
             passed.removeEncodedBodyFields()
             passed.append("Content-Length", "0")
         }
-        if decodedFrom != nil { passed.removeEncodedBodyFields() }
-        return .final(
-            UpstreamHead(
-                version: line.version,
-                status: line.status,
-                reason: line.reason,
-                fields: passed,
-                decodedFrom: decodedFrom
-            )
+        var head = UpstreamHead(
+            version: line.version,
+            status: line.status,
+            reason: line.reason,
+            fields: passed,
+            decodedFrom: decodedFrom
         )
+        guard decodedFrom != nil else { return .final(head) }
+        garbled = head
+        garbled?.decodedFrom = nil
+        garbled?.isGarbled = true
+        head.fields.removeEncodedBodyFields()
+        return .final(head)
     }
 }
 
@@ -149,19 +154,13 @@ extension Fields {
         return codings.count <= 1 && codings.allSatisfy { FieldSyntax.equalsIgnoringCase($0, "chunked".utf8) }
     }
 
-    /// The content codings of the body if all of them are known, as the field spells them; nil when there is none.
+    /// The content coding of the body if it has one, and it is known, as the field spells it.
+    ///
+    /// With several, one over the other, the body is the client's business; nobody does that.
     fileprivate func decodableCodings() -> String? {
         guard let codings = combined("content-encoding") else { return nil }
-        let names = codings.lowercased().split(separator: ",").map { $0.utf8.trimmingBlanks() }
-        let known = names.allSatisfy { Self.knownCodings.contains(String(decoding: $0, as: UTF8.self)) }
-        let isPlain = names.allSatisfy { $0.isEmpty || $0.elementsEqual("identity".utf8) }
-        return known && !isPlain ? codings : nil
+        return ContentDecoder.Coding(named: codings) == nil ? nil : codings
     }
-
-    /// Those that this libcurl takes off, in all their names.
-    private static let knownCodings: Set<String> = Set(
-        CurlLibrary.contentCodings.split(separator: ",").map { String($0.drop { $0 == " " }) }
-    ).union(["", "identity", "x-gzip"])
 
     /// Removes what is true of the encoded body only.
     fileprivate mutating func removeEncodedBodyFields() {

@@ -16,7 +16,6 @@ final class CurlMulti {
     private let loop: EventLoop
     private let handle: UnsafeMutableRawPointer
     private var watches: [curl_socket_t: EventWatch] = [:]
-    private let sockets = CurlSockets()
     private var timer: EventTimer!
 
     /// - Parameters:
@@ -31,8 +30,8 @@ final class CurlMulti {
             act(on: CURL_SOCKET_TIMEOUT, mask: 0)
         }
         let context = Unmanaged.passUnretained(self).toOpaque()
-        larder_multi_set_socket_callback(handle, CURLMOPT_SOCKETFUNCTION) { easy, socket, what, context, _ in
-            CurlMulti.from(context).interestChanged(easy, socket, what)
+        larder_multi_set_socket_callback(handle, CURLMOPT_SOCKETFUNCTION) { _, socket, what, context, _ in
+            CurlMulti.from(context).interestChanged(socket, what)
             return 0
         }
         larder_multi_set_pointer(handle, CURLMOPT_SOCKETDATA, context)
@@ -62,8 +61,7 @@ final class CurlMulti {
     ///
     /// Not to be called from inside. The caller keeps the transfer alive until it has completed or been removed.
     func add(_ transfer: CurlTransfer) -> Bool {
-        transfer.make(knownTo: sockets)
-        return entering { curl_multi_add_handle(handle, transfer.handle) == CURLM_OK }
+        entering { curl_multi_add_handle(handle, transfer.handle) == CURLM_OK }
     }
 
     /// Takes a transfer out, cutting its connection if it had not finished.
@@ -114,7 +112,7 @@ final class CurlMulti {
 
     // MARK: Callbacks of libcurl
 
-    private func interestChanged(_ easy: UnsafeMutableRawPointer?, _ socket: curl_socket_t, _ what: Int32) {
+    private func interestChanged(_ socket: curl_socket_t, _ what: Int32) {
         guard what != CURL_POLL_REMOVE else {
             watches[socket] = nil
             return
@@ -124,28 +122,10 @@ final class CurlMulti {
         if what & CURL_POLL_OUT != 0 { events.insert(.write) }
         // The old watch goes first: two events of one descriptor would add up.
         watches[socket] = nil
-        let transfer = CurlTransfer.of(easy)
-        watches[socket] = loop.watch(descriptor: socket, events: events) { [unowned self, weak transfer] ready in
-            if ready.contains(.read), let transfer { lookForFirstByte(of: transfer, on: socket) }
+        watches[socket] = loop.watch(descriptor: socket, events: events) { [unowned self] ready in
             let mask = (ready.contains(.read) ? CURL_CSELECT_IN : 0) | (ready.contains(.write) ? CURL_CSELECT_OUT : 0)
             act(on: socket, mask: mask)
         }
-    }
-
-    /// Tells a transfer of the first byte of its answer.
-    ///
-    /// libcurl tells of whole lines only, and repeats a request when a pooled connection ends within the first line:
-    /// without this look it could not be told from one that was dead before. libcurl may have read a part already, right
-    /// after sending, so what waits in the socket does not say it all; where there is no count it has to do.
-    private func lookForFirstByte(of transfer: CurlTransfer, on socket: curl_socket_t) {
-        guard transfer.owner.curlAwaitsFirstByte else { return }
-        let hasFirstByte =
-            if let facts = SocketFacts(socket), let before = sockets.facts(before: transfer, on: socket) {
-                facts.hasReceivedMore(than: before)
-            } else {
-                SocketFacts.hasBytes(socket)
-            }
-        if hasFirstByte { transfer.owner.curlFirstByteArrived() }
     }
 
     private func timerChanged(_ milliseconds: Int) {

@@ -36,7 +36,6 @@ struct CurlResult {
         case _ where text.hasPrefix("Too large response headers"): .headTooLarge
         // What is no HTTP at all looks like HTTP/0.9, which is not allowed.
         case CURLE_UNSUPPORTED_PROTOCOL, CURLE_WEIRD_SERVER_REPLY: .badAnswer(text)
-        case CURLE_BAD_CONTENT_ENCODING: .decoding(text)
         case CURLE_SEND_FAIL_REWIND, CURLE_ABORTED_BY_CALLBACK: .reset(afterBytes: 0)
         case CURLE_UPLOAD_FAILED, CURLE_READ_ERROR: .requestBodyFailed(text)
         case CURLE_HTTP2: .badAnswer(text)
@@ -46,13 +45,11 @@ struct CurlResult {
     }
 
     /// The failure while the answer's body was received.
-    func errorInBody(announced: Int?, received: Int, isDecoded: Bool) -> UpstreamError {
+    func errorInBody(announced: Int?, received: Int) -> UpstreamError {
         switch code {
         case CURLE_PARTIAL_FILE: .truncated(expected: announced, got: received)
-        case CURLE_BAD_CONTENT_ENCODING: .decoding(text)
-        // libcurl reports what brotli refuses as a failed write, and what does not fit its buffers as lack of memory.
-        case CURLE_WRITE_ERROR, CURLE_OUT_OF_MEMORY: isDecoded ? .decoding(text) : .badAnswer(text)
-        case CURLE_WEIRD_SERVER_REPLY: .badAnswer(text)
+        // What does not fit libcurl's buffers is reported as lack of memory.
+        case CURLE_WRITE_ERROR, CURLE_OUT_OF_MEMORY, CURLE_WEIRD_SERVER_REPLY: .badAnswer(text)
         case CURLE_RECV_ERROR where text.contains("chunk"): .badAnswer(text)
         case CURLE_UPLOAD_FAILED, CURLE_READ_ERROR: .requestBodyFailed(text)
         case CURLE_HTTP2, CURLE_HTTP2_STREAM: .reset(afterBytes: received)

@@ -22,9 +22,6 @@ extension CurlTransfer {
         try setFields(request, options: options, bodyLength: bodyLength)
         setConnection(request, options: options, timeouts: timeouts, bodyLength: bodyLength)
         set(CURLOPT_PIPEWAIT, waitsForMultiplexing)
-        if request.decodes {
-            set(CURLOPT_ACCEPT_ENCODING, CurlLibrary.contentCodings)
-        }
     }
 
     private func setTarget(_ request: UpstreamRequest) {
@@ -59,7 +56,10 @@ extension CurlTransfer {
         fields.remove("content-length")
         // Larder has read the client's expectation; libcurl would wait a second for an upstream that has none.
         fields.remove("expect")
-        if request.decodes { fields.remove("accept-encoding") }
+        if request.decodes {
+            fields.remove("accept-encoding")
+            fields.append("Accept-Encoding", ContentDecoder.codings)
+        }
         if let userAgent = options.userAgent, !fields.contains("user-agent") { fields.append("User-Agent", userAgent) }
         if bodyLength == nil, ["POST", "PUT", "PATCH"].contains(request.method) {
             // A server may want a length from methods that usually have a body (RFC 9110 §8.6).
@@ -96,7 +96,7 @@ extension CurlTransfer {
         set(CURLOPT_CONNECTTIMEOUT_MS, max(1, Int(timeouts.connect.nanoseconds / 1_000_000)))
         set(CURLOPT_HTTP_VERSION, options.http2 ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1)
         set(CURLOPT_SUPPRESS_CONNECT_HEADERS, true)
-        if !request.isIdempotent || bodyLength.map({ $0 ?? .max > RequestBodySender.keptLimit }) ?? false {
+        if !request.isSafe || bodyLength != nil {
             // libcurl also looks whether the connection has been closed meanwhile (UpstreamOptions.unsafeReuseAge).
             set(CURLOPT_MAXAGE_CONN, Int(options.unsafeReuseAge.seconds))
         }

@@ -26,30 +26,19 @@ final class CurlTransfer {
     protocol Owner: AnyObject {
         /// The request goes out now on a connection; false forbids it. Called again when libcurl wants to repeat it.
         func curlWillSend() -> Bool
-        /// Whether the request is out and its answer's head has not come.
-        var curlAwaitsHead: Bool { get }
-        /// The connection that the request went out on is given up; what became of the request there.
-        func curlLostConnection(_ fate: RequestFate)
-        /// Whether the first byte of an answer is awaited on a connection whose bytes are the answer's.
-        var curlAwaitsFirstByte: Bool { get }
-        /// That byte has arrived, before libcurl has read it.
-        func curlFirstByteArrived()
         /// A line of the answer's head with its line end, the empty last one included; false aborts.
         func curlReceived(headLine: UnsafeRawBufferPointer) -> Bool
-        /// A piece of the answer's body, content decoded if that was asked for.
+        /// A piece of the answer's body, still in its content coding.
         func curlReceived(body: UnsafeRawBufferPointer) -> Write
         /// Room for the next bytes of the request's body.
         func curlWantsBody(_ room: UnsafeMutableRawBufferPointer) -> Read
-        /// The request's body is wanted again from its first byte; false if that cannot be.
+        /// The request's body is wanted again from its first byte; false if some of it is gone.
         func curlRewinds() -> Bool
     }
 
     /// The owner keeps this object alive, not the other way round.
     unowned let owner: any Owner
     let handle: UnsafeMutableRawPointer
-
-    /// Where its connections are known; set when the transfer is put to work.
-    var sockets: CurlSockets?
 
     private let errorText = UnsafeMutablePointer<CChar>.allocate(capacity: Int(CURL_ERROR_SIZE))
     private var fieldList: UnsafeMutablePointer<curl_slist>?
@@ -105,13 +94,6 @@ final class CurlTransfer {
         larder_easy_set_list(handle, CURLOPT_HTTPHEADER, fieldList)
     }
 
-    /// Has the rest of the answer's body come as it is, whatever codings its head names.
-    ///
-    /// From within a callback too: libcurl looks when it gets a piece of the body.
-    func keepContentCodings() {
-        set(CURLOPT_HTTP_CONTENT_DECODING, false)
-    }
-
     private func setCallbacks() {
         let context = Unmanaged.passUnretained(self).toOpaque()
         larder_easy_set_pointer(handle, CURLOPT_PRIVATE, context)
@@ -137,19 +119,8 @@ final class CurlTransfer {
         }
         larder_easy_set_pointer(handle, CURLOPT_SEEKDATA, context)
 
-        larder_easy_set_prereq_callback(handle, CURLOPT_PREREQFUNCTION) {
-            context,
-            remote,
-            local,
-            remotePort,
-            localPort in
-            let name = CurlSockets.Name(
-                localAddress: local.map { String(cString: $0) } ?? "",
-                localPort: localPort,
-                remoteAddress: remote.map { String(cString: $0) } ?? "",
-                remotePort: remotePort
-            )
-            return CurlTransfer.from(context).willSend(on: name)
+        larder_easy_set_prereq_callback(handle, CURLOPT_PREREQFUNCTION) { context, _, _, _, _ in
+            CurlTransfer.from(context).willSend()
         }
         larder_easy_set_pointer(handle, CURLOPT_PREREQDATA, context)
     }
@@ -183,10 +154,8 @@ final class CurlTransfer {
         return owner.curlRewinds() ? CURL_SEEKFUNC_OK : CURL_SEEKFUNC_FAIL
     }
 
-    private func willSend(on name: CurlSockets.Name) -> Int32 {
-        guard owner.curlWillSend() else { return CURL_PREREQFUNC_ABORT }
-        sockets?.sends(self, on: name)
-        return CURL_PREREQFUNC_OK
+    private func willSend() -> Int32 {
+        owner.curlWillSend() ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT
     }
 
     private static func from(_ context: UnsafeMutableRawPointer?) -> CurlTransfer {

@@ -1,17 +1,12 @@
-/// Feeds a request's body to libcurl and remembers its beginning, in case it has to be sent again.
+/// Feeds a request's body to libcurl, once.
 ///
 /// The upstream loop only, but for the body itself, which is filled from elsewhere.
 struct RequestBodySender {
-    /// Up to here what was sent is kept, so that a small body survives the death of a pooled connection.
-    static let keptLimit = 64 << 10
-
     private let body: any UpstreamBody
-    private var kept: [UInt8] = []
     /// Bytes taken from the body so far.
-    private var taken = 0
-    /// Bytes given to libcurl since the beginning or the last rewinding.
-    private var given = 0
-    private var hasEnded = false
+    private(set) var taken = 0
+    /// Whether all of the body has been taken.
+    private(set) var hasEnded = false
 
     init(_ body: any UpstreamBody) {
         self.body = body
@@ -32,7 +27,6 @@ struct RequestBodySender {
         _ room: UnsafeMutableRawBufferPointer,
         available: @escaping @Sendable () -> Void
     ) -> Step {
-        if given < taken { return replay(into: room) }
         if hasEnded { return .end }
         let step = take(into: room)
         guard case .pending = step else { return step }
@@ -48,9 +42,7 @@ struct RequestBodySender {
                 return .failed("it is longer than declared")
             }
             room.copyBytes(from: bytes)
-            if taken + bytes.count <= Self.keptLimit { kept += bytes } else { kept = [] }
             taken += bytes.count
-            given = taken
             return .bytes(bytes.count)
         case .pending:
             return .pending
@@ -61,19 +53,5 @@ struct RequestBodySender {
         case .failed(let reason):
             return .failed(reason)
         }
-    }
-
-    private mutating func replay(into room: UnsafeMutableRawBufferPointer) -> Step {
-        let count = min(room.count, taken - given)
-        room.copyBytes(from: kept[given..<given + count])
-        given += count
-        return .bytes(count)
-    }
-
-    /// Goes back to the first byte; false when it is no longer there.
-    mutating func rewind() -> Bool {
-        guard taken <= Self.keptLimit else { return false }
-        given = 0
-        return true
     }
 }

@@ -14,10 +14,16 @@ final class Transfer {
     /// The wire bytes when the watchdog last looked: a body that decodes to nothing for long is progress too.
     private var watchedBytes = 0
     private var stallTimeout: Duration?
-    /// Whether the answer's content codings are taken off.
-    var decodes: Bool
-    /// The head of an answer that says it is coded, until its first decoded byte shows that it is.
+    /// Takes the response's content coding off; nil where it has none.
+    var decoder: ContentDecoder?
+    /// The head of a response that says it is coded, until its first decoded byte shows that it is.
     var withheldHead: UpstreamHead?
+    /// What has come of its body meanwhile.
+    var withheldBytes: [UInt8] = []
+    /// How much of the piece that libcurl will offer again has been decoded.
+    var decodedBytes = 0
+    /// What the delegate did not take yet of what has been decoded.
+    var untaken: [UInt8] = []
     /// Whether what comes as a body is none: of an answer that has no content.
     var dropsBody = false
 
@@ -28,7 +34,6 @@ final class Transfer {
         timeouts = request.timeouts ?? client.options.timeouts
         stallTimeout = timeouts.stall
         state = TransferState(now: client.loop.now)
-        decodes = request.decodes
         head = AnswerHeadReader(limit: client.options.maxHeadBytes, decodes: request.decodes)
     }
 
@@ -62,8 +67,6 @@ final class Transfer {
         let curl = CurlTransfer(owner: self)
         let sendsBody = request.body != nil && request.body?.declaredLength != 0 && request.method != "HEAD"
         if body == nil { body = sendsBody ? request.body.map(RequestBodySender.init) : nil }
-        var request = request
-        request.decodes = decodes
         try curl.prepare(
             request,
             options: client.options,
@@ -97,34 +100,6 @@ final class Transfer {
         watch()
     }
 
-    /// Whether the transfer, given up by libcurl, goes back to the beginning.
-    ///
-    /// libcurl repeats a request whose connection died while it read, but not one whose connection died while it sent the
-    /// request's body.
-    func startsAgain(after result: CurlResult) -> Bool {
-        guard
-            result.isLostConnection, let curl, curl.madeConnections == 0, !state.isCancelled, state.ownReason == nil,
-            head.isEmpty, state.phase == .sent, state.fate != nil,
-            state.mayRepeat(isIdempotent: request.isIdempotent), body?.rewind() ?? true,
-            state.startsAgain(now: client.loop.now)
-        else { return false }
-        self.curl = nil
-        return true
-    }
-
-    /// Whether the transfer, whose answer is not in the coding that it claims, asks for it again, to pass it on as it comes.
-    func asksAgainUndecoded(after result: CurlResult) -> Bool {
-        guard let curl, withheldHead != nil, case .decoding = error(of: result, curl), !state.isCancelled else {
-            return false
-        }
-        decodes = false
-        withheldHead = nil
-        head = AnswerHeadReader(limit: client.options.maxHeadBytes, decodes: false)
-        state.asksAgain(now: client.loop.now)
-        self.curl = nil
-        return true
-    }
-
     /// libcurl is done with the transfer.
     func ended(_ result: CurlResult) {
         guard let curl else { return }
@@ -138,7 +113,8 @@ final class Transfer {
                         bodyBytes: state.bodyBytes,
                         wireBytes: curl.receivedBytes,
                         reusedConnection: curl.madeConnections == 0,
-                        attempts: state.attempts
+                        attempts: state.attempts,
+                        isCodingWhole: decoder?.isAtEnd ?? true
                     )
                 )
             )
@@ -167,8 +143,15 @@ final class Transfer {
             if result.isSuccess { return nil }
             // The answer was whole before the connection broke under the rest of the request's body.
             if result.isLostConnection, curl.announcedBytes == received { return nil }
-            return result.errorInBody(announced: curl.announcedBytes, received: received, isDecoded: decodes)
+            return result.errorInBody(announced: curl.announcedBytes, received: received)
         }
+    }
+
+    /// Its pace in bytes a second; see `TransferState.pace`.
+    func pace(now: UInt64) -> Int? {
+        guard let curl, !state.isCancelled, state.ownReason == nil else { return nil }
+        let sent = body.flatMap { $0.hasEnded ? nil : $0.taken }
+        return state.pace(sent: sent, received: curl.receivedBytes, now: now)
     }
 
     // MARK: Time

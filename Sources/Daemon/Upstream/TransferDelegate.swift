@@ -28,6 +28,8 @@ struct TransferSummary: Sendable, Equatable {
     var wireBytes: Int
     /// Whether a connection from the pool served it.
     var reusedConnection: Bool
-    /// How often the request was sent; more than once only for an idempotent one on a connection that was found dead.
+    /// How often the request was sent; more than once only for a safe one whose pooled connection died.
     var attempts: Int
+    /// Whether the body's content coding came to its end, checksum included, and did not break off in a message that is whole.
+    var isCodingWhole = true
 }

@@ -21,12 +21,10 @@ struct TransferState {
     private(set) var isReceivingPaused = false
     /// The request's body has nothing for libcurl for now.
     private(set) var isSendingPaused = false
-    /// A byte of an answer has come, though perhaps no whole line.
-    private(set) var hasFirstByte = false
-    /// What became of the request on the connection that it last went out on, once that is gone.
-    private(set) var fate: RequestFate?
     /// When something last moved, or began to be waited for, in ns of the loop's clock.
     private(set) var lastProgress: UInt64
+    /// Since when, in ns of the loop's clock, and after how many bytes its pace is measured.
+    private var paceMark: (since: UInt64, bytes: Int) = (0, 0)
     /// Why we made libcurl stop, where libcurl only knows that a callback failed.
     private(set) var ownReason: UpstreamError?
     private(set) var isCancelled = false
@@ -37,71 +35,50 @@ struct TransferState {
 
     /// libcurl has a connection and wants to send; whether it may.
     ///
-    /// libcurl sends again by itself when a connection from the pool dies before a complete line of answer. That is
-    /// right only if the upstream cannot have received the request (`RequestFate`), and nothing of an answer had come.
+    /// libcurl 7.88 sends a request again by itself, up to five times, when no line of a response has come and the connection
+    /// was one from the pool, or HTTP/2 refused the stream or went away. It does so whatever the method, and cannot know
+    /// whether the upstream has carried the request out. So an unsafe request is sent once, and never again.
     ///
-    /// - Parameter hasAnswer: whether a line of an answer has come.
-    mutating func willSend(
-        isIdempotent: Bool,
-        isMultiplexed: Bool = false,
-        hasAnswer: Bool = false,
-        now: UInt64
-    ) -> Bool {
-        let isAllowed =
-            attempts == 0 || !hasAnswer && mayRepeat(isIdempotent: isIdempotent, isMultiplexed: isMultiplexed)
+    /// - Parameter hasAnswer: whether a line of a response has come.
+    mutating func willSend(isSafe: Bool, hasAnswer: Bool = false, now: UInt64) -> Bool {
+        let isAllowed = attempts == 0 || isSafe && !hasAnswer
         guard isAllowed, phase == .waiting || phase == .sent else {
             ownReason = ownReason ?? .reset(afterBytes: 0)
             return false
         }
         attempts += 1
         phase = .sent
-        fate = nil
+        paceMark = (now, 0)
         lastProgress = now
         return true
-    }
-
-    /// Whether a request that has been sent may be sent again.
-    ///
-    /// - Parameter isMultiplexed: whether it is a stream of HTTP/2. Of those libcurl knows which were not looked at, and
-    ///   repeats no others (RFC 9113 §8.7); of any other request something must be known.
-    func mayRepeat(isIdempotent: Bool, isMultiplexed: Bool = false) -> Bool {
-        guard !hasFirstByte else { return false }
-        return fate?.permitsRepeating(isIdempotent: isIdempotent) ?? (isMultiplexed && isIdempotent)
-    }
-
-    mutating func lostConnection(_ fate: RequestFate) {
-        self.fate = fate
-    }
-
-    /// The request goes back to the beginning, to be sent on a new connection; false when it has been tried too often.
-    mutating func startsAgain(now: UInt64) -> Bool {
-        guard phase == .sent, attempts < Self.maximumAttempts else { return false }
-        phase = .waiting
-        isSendingPaused = false
-        lastProgress = now
-        return true
-    }
-
-    /// The answer that has begun is of no use, and is asked for otherwise.
-    mutating func asksAgain(now: UInt64) {
-        phase = .waiting
-        // A request of its own, as it were.
-        attempts = 0
-        isReceivingPaused = false
-        hasFirstByte = false
-        lastProgress = now
-    }
-
-    private static let maximumAttempts = 3
-
-    mutating func firstByteArrived() {
-        hasFirstByte = true
     }
 
     mutating func headArrived(now: UInt64) {
         phase = .receiving
+        paceMark = (now, 0)
         lastProgress = now
     }
+
+    /// How many bytes a second have moved, once that can be said; nil while somebody is not to blame for it: while it waits
+    /// for a connection, or for the upstream to respond.
+    ///
+    /// - Parameters:
+    ///   - sent: bytes of the request's body so far; nil when all of it has been sent.
+    ///   - received: bytes of the response's body so far.
+    mutating func pace(sent: Int?, received: Int, now: UInt64) -> Int? {
+        let bytes: Int
+        switch (phase, sent) {
+        case (.sent, let sent?): bytes = sent
+        case (.receiving, _): bytes = received
+        case (.sent, nil), (.waiting, _), (.ended, _): return nil
+        }
+        guard now >= paceMark.since + Self.paceWindow else { return nil }
+        let pace = Double(bytes - paceMark.bytes) / (Double(now - paceMark.since) / 1_000_000_000)
+        paceMark = (now, bytes)
+        return Int(pace)
+    }
+
+    private static let paceWindow: UInt64 = 10_000_000_000
 
     /// Something moved that proves the other side alive.
     mutating func progressed(now: UInt64) {

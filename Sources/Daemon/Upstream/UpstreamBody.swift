@@ -3,6 +3,9 @@ protocol UpstreamBody: AnyObject, Sendable {
     /// The length that the client declared; nil when it comes in chunks.
     var declaredLength: Int? { get }
 
+    /// Whether all of it has arrived.
+    var isComplete: Bool { get }
+
     /// The next bytes, at most `max` of them.
     func take(max: Int) -> UpstreamBodyPart
 

@@ -5,12 +5,19 @@
 final class UpstreamClient {
     let loop: EventLoop
     let options: UpstreamOptions
+    /// Where bodies are decoded, piece by piece.
+    let decodingRoom = UnsafeMutableRawBufferPointer.allocate(byteCount: 32 << 10, alignment: 16)
 
     private let multi: CurlMulti
     /// What keeps transfers alive until their end.
     private(set) var active: [ObjectIdentifier: Transfer] = [:]
     private var waiting: [Errand] = []
     private var errandTimer: EventTimer!
+    private var slots: UpstreamSlots
+    /// Runs while requests have to wait for a slot.
+    private var slotTimer: EventTimer!
+    /// Called when requests begin to have to wait, and when none had to for some time.
+    var crowdChanged: ((UpstreamSlots.Change) -> Void)?
     /// Origins that have answered in HTTP/2, which a burst of requests had better share one connection to.
     private var http2Origins: Set<Substring> = []
 
@@ -25,15 +32,21 @@ final class UpstreamClient {
     init(loop: EventLoop, options: UpstreamOptions = UpstreamOptions()) {
         self.loop = loop
         self.options = options
+        slots = UpstreamSlots(exchanges: options.maxConnectionsPerHost, uploads: options.maxUploads)
+        let isLimited = options.maxConnectionsPerHost > 0 && options.maxUploads > 0
         multi = CurlMulti(
             loop: loop,
-            maxConnectionsPerHost: options.maxConnectionsPerHost,
+            maxConnectionsPerHost: isLimited
+                ? UpstreamSlots.total(options.maxConnectionsPerHost) + UpstreamSlots.total(options.maxUploads) : 0,
             maxIdleConnections: options.maxIdleConnections
         )
         errandTimer = EventTimer(loop: loop) { [unowned self] in doErrands() }
+        slotTimer = EventTimer(loop: loop, isRepeating: true) { [unowned self] in lookAtSlots() }
         multi.completed = { [unowned self] curl, result in completed(curl, result) }
         multi.worked = { [unowned self] in doErrands() }
     }
+
+    deinit { decodingRoom.deallocate() }
 
     // MARK: For the user
 
@@ -43,12 +56,45 @@ final class UpstreamClient {
         loop.proveOwnership()
         let transfer = Transfer(client: self, request: request, delegate: delegate)
         active[ObjectIdentifier(transfer)] = transfer
-        if multi.isInside {
+        let (kind, client) = (request.slotKind, request.client)
+        let (isFree, change) = slots.enter(ObjectIdentifier(transfer), kind, of: client, now: loop.now)
+        if let change { crowdChanged?(change) }
+        if !isFree {
+            transfer.watch()
+            if !slotTimer.isScheduled { slotTimer.schedule(after: .seconds(1)) }
+        } else if multi.isInside {
             later(.add(transfer))
         } else {
             add(transfer)
         }
         return transfer
+    }
+
+    // MARK: Slots
+
+    /// A transfer is over: its slot goes to the next one.
+    private func release(_ transfer: Transfer) -> Bool {
+        guard active.removeValue(forKey: ObjectIdentifier(transfer)) != nil else { return false }
+        for next in slots.leave(ObjectIdentifier(transfer)) {
+            if let transfer = active[next] { later(.add(transfer)) }
+        }
+        return true
+    }
+
+    /// Ends the slowest of those that hold a slot which others wait for, as many as wait.
+    private func lookAtSlots() {
+        for (holders, waiting) in slots.contested {
+            let slow = holders.compactMap { id -> (transfer: Transfer, pace: Int)? in
+                guard let transfer = active[id], let pace = transfer.pace(now: loop.now) else { return nil }
+                return pace < options.minimumRate ? (transfer, pace) : nil
+            }
+            for (transfer, pace) in slow.sorted(by: { $0.pace < $1.pace }).prefix(waiting) {
+                transfer.state.stop(because: .tooSlow(bytesPerSecond: pace))
+                later(.stop(transfer, .tooSlow(bytesPerSecond: pace)))
+            }
+        }
+        for change in slots.tick(now: loop.now) { crowdChanged?(change) }
+        if !slots.isCrowded { slotTimer.cancel() }
     }
 
     // MARK: For transfers
@@ -74,9 +120,6 @@ final class UpstreamClient {
             http2Origins.remove(request.origin)
         }
     }
-
-    /// Whether an origin's last answer came in HTTP/2.
-    func speaksHTTP2(to origin: Substring) -> Bool { http2Origins.contains(origin) }
 
     // MARK: Errands
 
@@ -108,17 +151,14 @@ final class UpstreamClient {
     }
 
     private func drop(_ transfer: Transfer, _ error: UpstreamError) {
-        guard active.removeValue(forKey: ObjectIdentifier(transfer)) != nil else { return }
+        guard release(transfer) else { return }
         if let curl = transfer.handle { multi.remove(curl) }
         transfer.end(.failure(error))
     }
 
     private func completed(_ curl: CurlTransfer, _ result: CurlResult) {
         guard let transfer = curl.owner as? Transfer else { return }
-        if transfer.startsAgain(after: result) || transfer.asksAgainUndecoded(after: result) {
-            return later(.add(transfer))
-        }
-        active[ObjectIdentifier(transfer)] = nil
+        _ = release(transfer)
         transfer.ended(result)
     }
 }

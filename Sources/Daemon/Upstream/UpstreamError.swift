@@ -24,6 +24,8 @@ enum UpstreamError: Error, Sendable, Equatable {
     case decoding(String)
 
     // Ours.
+    /// It moved so slowly that it was ended for others, who waited for its slot.
+    case tooSlow(bytesPerSecond: Int)
     case requestBodyFailed(String)
     case cancelled
 }
@@ -47,6 +49,7 @@ extension UpstreamError {
         case .headTooLarge: "head_too_large"
         case .decoding: "decoding"
         case .requestBodyFailed: "request_body_failed"
+        case .tooSlow: "too_slow"
         case .cancelled: "cancelled"
         }
     }
@@ -89,6 +92,9 @@ extension UpstreamError: CustomStringConvertible {
         case .headTooLarge: "the upstream's answer has more header fields than allowed"
         case .decoding(let reason): "the upstream's answer could not be decompressed: \(reason)"
         case .requestBodyFailed(let reason): "the request's body did not arrive whole: \(reason)"
+        case .tooSlow(let pace):
+            "it was ended because it moved only \(pace) bytes a second while other requests waited for its place "
+                + "(`limits.minimum_rate`)"
         case .cancelled: "the request was given up"
         }
     }

@@ -9,16 +9,21 @@ struct UpstreamOptions: Sendable {
     /// The file with the certificates of trusted authorities (PEM); the system's if nil.
     var caFile: String?
     var proxy = ProxyChoice.environment
-    /// Further requests to a host wait for one of this many connections; 0 for no limit.
+    /// Requests of one client under way at a time, uploads apart, and so connections over HTTP/1.1; further ones wait; 0 for no
+    /// limit.
     var maxConnectionsPerHost = 256
+    /// Uploads of one client under way at a time, on connections besides; further ones wait; 0 for no limit.
+    var maxUploads = 128
+    /// Bytes a second: what moves more slowly is ended while others wait for its slot.
+    var minimumRate = 1 << 10
     /// How many idle connections, of all hosts, are kept for reuse.
     var maxIdleConnections = 64
-    /// How long a connection may have been idle to carry a request that is not idempotent, or whose body is too large to be
-    /// kept for a second time, in whole seconds.
+    /// How long a connection may have been idle to carry an unsafe request, or one with a body, in whole seconds; libcurl
+    /// rounds the idle time down, so that 1 s means less than two.
     ///
-    /// Such a request cannot be repeated if the server closes the connection at this very moment, which servers do to
+    /// Such a request is not repeated if the server closes the connection at this very moment, which servers do to
     /// connections that have been idle for some time; a fresh connection is made instead.
-    var unsafeReuseAge: Duration = .seconds(2)
+    var unsafeReuseAge: Duration = .seconds(1)
     /// Whether HTTP/2 is offered over TLS.
     var http2 = true
 

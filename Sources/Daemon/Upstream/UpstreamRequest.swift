@@ -14,6 +14,11 @@ struct UpstreamRequest: Sendable {
     ///
     /// With false the request's own `Accept-Encoding` goes upstream and the body is passed on as it comes: for ranges.
     var decodes = true
+    /// Whose request it is, for a fair share of what is limited.
+    var client = UpstreamSlots.Client()
+
+    /// The slots that it takes one of.
+    var slotKind: UpstreamSlots.Kind { body.map { $0.isComplete ? .exchange : .upload } ?? .exchange }
 
     init(
         method: String,
@@ -33,14 +38,10 @@ struct UpstreamRequest: Sendable {
         self.decodes = decodes
     }
 
-    /// Whether sending the request twice does what sending it once does (RFC 9110 §9.2.2).
+    /// Whether the request changes nothing at the upstream, so that it may be sent twice (RFC 9110 §9.2.1).
     ///
-    /// Of methods that Larder does not know it is not assumed.
-    var isIdempotent: Bool {
-        ["GET", "HEAD", "PUT", "DELETE", "OPTIONS", "TRACE"].contains(method)
-    }
-
-    var isSecure: Bool { url.lowercased().hasPrefix("https:") }
+    /// A method that Larder does not know is unsafe.
+    var isSafe: Bool { MethodFacts.isSafe(method) }
 
     /// Scheme and authority of the URL, by which connections are shared.
     var origin: Substring {

@@ -82,23 +82,91 @@ import Testing
         )
     }
 
-    @Test func `a rate limit holds back all retrievals of the principal, another failure those of its document`() throws
-    {
-        let upstream = try ProxyFixture.upstream()
-        let (x, y) = (ProxyFixture.demand("GET", "/x", of: upstream), ProxyFixture.demand("GET", "/y", of: upstream))
-        for status in [429, 403] {
-            var pauses = UpstreamPauses()
-            pauses.note(head(status, [("Retry-After", "10")]), for: x, now: 0, wall: 1_000)
-            let held = [x, y].map { pauses.pause(for: $0, now: 1)?.status }
-            #expect(held == [status, status])
-            let later = [x, y].map { pauses.pause(for: $0, now: 10 * Self.second)?.status }
-            #expect(later == [nil, nil])
+    /// Which of these paths are held back after a refusal of the first one, in the order of the paths.
+    private func held(
+        _ paths: [String],
+        after status: Int,
+        _ fields: [(String, String)],
+        learned: [(path: String, resource: String)] = [],
+        backOff: Settings.Upstream.BackOff = .resource
+    ) throws -> [Bool] {
+        let upstream = try ProxyFixture.upstream { $0.backOff = backOff }
+        let demands = paths.map { ProxyFixture.demand("GET", $0, of: upstream) }
+        var pauses = UpstreamPauses()
+        for (path, resource) in learned {
+            let head = head(200, [("X-RateLimit-Resource", resource), ("X-RateLimit-Remaining", "9")])
+            pauses.note(head, for: ProxyFixture.demand("GET", path, of: upstream), now: 0, wall: 1_000)
         }
-        for status in [500, 503, 504] {
-            var pauses = UpstreamPauses()
-            pauses.note(head(status, [("Retry-After", "10")]), for: x, now: 0, wall: 1_000)
-            let held = [x, y].map { pauses.pause(for: $0, now: 1)?.status }
-            #expect(held == [status, nil])
+        pauses.note(head(status, [("Retry-After", "10")] + fields), for: demands[0], now: 0, wall: 1_000)
+        let later = demands.map { pauses.pause(for: $0, now: 10 * Self.second) }
+        #expect(later == demands.map { _ in nil })
+        return demands.map { pauses.pause(for: $0, now: 1) != nil }
+    }
+
+    private static let search = [
+        "/search/code?q=1", "/search/code?q=2", "/search/issues", "/repos/a/b", "/repos/c", "/x",
+    ]
+
+    @Test func `a rate limit without a name holds back what is below the path's first segment`() throws {
+        for (status, fields) in [
+            (429, []), (403, [("X-RateLimit-Remaining", "0")]), (403, [("X-RateLimit-Limit", "60")]),
+            (403, [("RateLimit", "limit=10, remaining=0, reset=5")]), (403, [("RateLimit-Remaining", "0")]),
+        ] as [(Int, [(String, String)])] {
+            #expect(try held(Self.search, after: status, fields) == [true, true, true, false, false, false])
+        }
+    }
+
+    @Test func `a rate limit of a named resource holds back what was learned to belong to it`() throws {
+        let learned = [
+            ("/search/code", "code_search"), ("/search/issues", "search"), ("/repos/a", "core"), ("/repos/z", "core"),
+        ]
+        let named = [("X-RateLimit-Resource", "code_search")]
+        #expect(
+            try held(Self.search, after: 403, named + [("X-RateLimit-Remaining", "5")], learned: learned)
+                == [true, true, false, false, false, false]
+        )
+        // Before anything was learned, the path that was refused is all that is known.
+        #expect(try held(Self.search, after: 429, named) == [true, true, false, false, false, false])
+        let core = ["/repos/a/b", "/repos/a", "/repos/new", "/search/code", "/search/other", "/x"]
+        #expect(
+            try held(core, after: 429, [("X-RateLimit-Resource", "core")], learned: learned)
+                == [true, true, true, false, false, false]
+        )
+        // The policy that is used up is the one that counts.
+        let policies = [("RateLimit", #""daily";r=100;t=9, "core";r=0;t=5"#)]
+        #expect(try held(core, after: 403, policies, learned: learned) == [true, true, true, false, false, false])
+    }
+
+    @Test func `a refusal that is no rate limit holds back its document, as another failure does`() throws {
+        for status in [403, 500, 503, 504] {
+            #expect(try held(Self.search, after: status, []) == [true, false, false, false, false, false])
+        }
+        for status in [200, 401, 404, 501] {
+            #expect(try held(Self.search, after: status, []) == Self.search.map { _ in false })
+        }
+    }
+
+    @Test func `back_off says how far a rate limit reaches`() throws {
+        let named = [("X-RateLimit-Resource", "code_search")]
+        #expect(try held(Self.search, after: 429, named, backOff: .credential) == Self.search.map { _ in true })
+        #expect(
+            try held(Self.search, after: 503, [], backOff: .credential) == [true, false, false, false, false, false]
+        )
+        for status in [429, 503] {
+            #expect(try held(Self.search, after: status, named, backOff: .never) == Self.search.map { _ in false })
+        }
+    }
+
+    @Test func `what was learned of resources, and the pauses, have a bound`() throws {
+        let upstream = try ProxyFixture.upstream()
+        var pauses = UpstreamPauses()
+        for number in 0..<10_000 {
+            let demand = ProxyFixture.demand("GET", "/\(number)/x", of: upstream)
+            let fields = [("Retry-After", "10"), ("X-RateLimit-Resource", "\(number)")]
+            pauses.note(head(429, fields), for: demand, now: 0, wall: 0)
+            let pause = pauses.pause(for: demand, now: 1)
+            #expect(pause?.scope == .resource("\(number)"))
+            #expect(pauses.count(of: upstream, now: 1) <= 4_096)
         }
     }
 
@@ -117,7 +185,7 @@ import Testing
         let demand = ProxyFixture.demand(of: try ProxyFixture.upstream())
         var pauses = UpstreamPauses()
         let noted = pauses.note(head(status, [("Retry-After", value)]), for: demand, now: 0, wall: 1_000)
-        #expect(noted == seconds)
+        #expect(noted?.secondsLeft(at: 0) == seconds)
         let pause = pauses.pause(for: demand, now: 0)
         #expect(pause?.secondsLeft(at: 0) == seconds)
     }

@@ -57,5 +57,6 @@ final class TestBody: UpstreamBody {
     func add(_ bytes: [UInt8]) { change { $0.bytes += bytes } }
     func end() { change { $0.hasEnded = true } }
     func fail(_ reason: String) { change { $0.failure = reason } }
+    var isComplete: Bool { state.withLock { $0.hasEnded } }
     var taken: Int { state.withLock { $0.taken } }
 }

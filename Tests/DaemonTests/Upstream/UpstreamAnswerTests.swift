@@ -41,7 +41,7 @@ import Testing
         _ = await bench.get(server.url + "/", Fields([Field("Host", "api.example"), Field("X-Empty", "")]))
         #expect(
             server.heads == [
-                "GET / HTTP/1.1\r\nHost: api.example\r\nAccept-Encoding: \(CurlLibrary.contentCodings)\r\nX-Empty:\r\n\r\n"
+                "GET / HTTP/1.1\r\nHost: api.example\r\nX-Empty:\r\nAccept-Encoding: \(ContentDecoder.codings)\r\n\r\n"
             ]
         )
         var undecoded = UpstreamRequest(

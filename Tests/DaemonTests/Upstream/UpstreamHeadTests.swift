@@ -82,51 +82,21 @@ import Testing
         }
     }
 
-    @Test func `a request is sent twice only if the upstream cannot have it, and none that got a byte`() {
-        for (fate, isIdempotent, mayRepeat) in [
-            (nil, true, false), (nil, false, false), (.received, true, false), (.received, false, false),
-            (.notReceived, true, true), (.notReceived, false, true), (.unknown, true, true), (.unknown, false, false),
-        ] as [(RequestFate?, Bool, Bool)] {
+    @Test func `an unsafe request is sent once, a safe one again as long as nothing has come`() {
+        for method in ["GET", "HEAD", "OPTIONS", "TRACE", "POST", "PUT", "PATCH", "DELETE", "PROPFIND", "LARDER"] {
+            let isSafe = ["GET", "HEAD", "OPTIONS", "TRACE"].contains(method)
+            let request = UpstreamRequest(method: method, url: "http://a/")
+            #expect(request.isSafe == isSafe)
             var state = TransferState(now: 0)
-            let isSent = state.willSend(isIdempotent: isIdempotent, now: 1)
+            let isSent = state.willSend(isSafe: request.isSafe, now: 1)
             #expect(isSent)
-            if let fate { state.lostConnection(fate) }
-            let isSentAgain = state.willSend(isIdempotent: isIdempotent, now: 2)
-            #expect(isSentAgain == mayRepeat, "\(String(describing: fate)) \(isIdempotent)")
-            #expect(state.attempts == (mayRepeat ? 2 : 1))
-            if !mayRepeat { #expect(state.ownReason == .reset(afterBytes: 0)) }
-            state.firstByteArrived()
-            let isSentOnceMore = state.willSend(isIdempotent: isIdempotent, now: 3)
-            #expect(!isSentOnceMore)
+            let isSentAgain = state.willSend(isSafe: request.isSafe, now: 2)
+            #expect(isSentAgain == isSafe, "\(method)")
+            #expect(state.attempts == (isSafe ? 2 : 1))
+            #expect(state.ownReason == (isSafe ? nil : .reset(afterBytes: 0)))
+            let isSentAfterLine = state.willSend(isSafe: request.isSafe, hasAnswer: true, now: 3)
+            #expect(!isSentAfterLine)
         }
-        for isIdempotent in [true, false] {
-            var multiplexed = TransferState(now: 0)
-            _ = multiplexed.willSend(isIdempotent: isIdempotent, isMultiplexed: true, now: 1)
-            let isSentAgain = multiplexed.willSend(isIdempotent: isIdempotent, isMultiplexed: true, now: 2)
-            #expect(isSentAgain == isIdempotent)
-        }
-        var answered = TransferState(now: 0)
-        _ = answered.willSend(isIdempotent: true, isMultiplexed: true, now: 1)
-        let isRepeated = answered.willSend(isIdempotent: true, isMultiplexed: true, hasAnswer: true, now: 2)
-        #expect(!isRepeated)
-    }
-
-    @Test func `what the kernel has seen acknowledged tells what became of a request`() {
-        let idle = SocketFacts(acknowledged: 100, unacknowledged: 10, received: 500, state: 1)
-        func later(_ acknowledged: UInt64, _ received: UInt64, _ state: UInt8) -> SocketFacts {
-            SocketFacts(acknowledged: acknowledged, unacknowledged: 0, received: received, state: state)
-        }
-        // What was still under way when the connection became idle is not the request.
-        #expect(later(110, 501, 8).fate(since: idle) == .notReceived)
-        #expect(later(150, 501, 8).fate(since: idle) == .received)
-        // A FIN and, in answer to what was sent after it, a reset.
-        #expect(later(100, 501, 7).fate(since: idle) == .notReceived)
-        #expect(!later(100, 501, 7).hasReceivedMore(than: idle))
-        #expect(later(150, 501, 7).hasReceivedMore(than: idle))
-        #expect(later(100, 500, 7).fate(since: idle) == .unknown)
-        #expect(later(150, 500, 7).fate(since: idle) == .received)
-        #expect(!later(150, 501, 8).hasReceivedMore(than: idle))
-        #expect(later(150, 502, 8).hasReceivedMore(than: idle))
     }
 
     @Test func `the deadline belongs to the phase, and none runs while somebody else is waited for`() {
@@ -138,7 +108,7 @@ import Testing
         )
         var state = TransferState(now: 0)
         #expect(state.deadline(timeouts)?.error == .queueTimeout)
-        _ = state.willSend(isIdempotent: false, now: 10)
+        _ = state.willSend(isSafe: false, now: 10)
         #expect(state.deadline(timeouts)?.at == 4_000_000_010)
         state.sendingPaused()
         #expect(state.deadline(timeouts) == nil)

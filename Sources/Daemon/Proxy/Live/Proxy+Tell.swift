@@ -79,9 +79,12 @@ extension Proxy {
         switch outcome {
         case .failed(let problem, _): return problem
         case .served(_, .heldBack, _, _):
-            let pause = runningFlights.pauses.pause(for: document.demand, now: loop.now)
+            // It may have ended this very moment.
+            let pause =
+                runningFlights.pauses.pause(for: document.demand, now: loop.now)
+                ?? UpstreamPause(status: 503, scope: .document, until: loop.now)
             let upstream = document.demand.upstream.name
-            return .heldBack(pause?.status ?? 503, seconds: pause?.secondsLeft(at: loop.now) ?? 1, upstream: upstream)
+            return .heldBack(pause, seconds: pause.secondsLeft(at: loop.now), upstream: upstream)
         case .served, .answered: return nil
         }
     }

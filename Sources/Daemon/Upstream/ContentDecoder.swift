@@ -1,0 +1,200 @@
+import CCompression
+
+/// Takes a content coding off a body while it arrives (RFC 9110 §8.4.1).
+///
+/// libcurl could, but takes a coded body that breaks off for a whole one, and a gzip file of several members (RFC 1952 §2.2) for a
+/// broken one. For one thread.
+final class ContentDecoder {
+    /// The body is not in its coding.
+    struct Malformed: Error {
+        let reason: String
+    }
+
+    /// The codings that are taken off, as a value for `Accept-Encoding`.
+    static let codings = "gzip, deflate, br, zstd"
+
+    private let algorithm: any Algorithm
+    private var hasInput = false
+
+    enum Coding {
+        case gzip, deflate, brotli, zstandard
+
+        /// The one coding that a `Content-Encoding` names besides `identity`; nil where it names none, several or an unknown one.
+        init?(named field: String) {
+            let names = field.lowercased().split { $0 == "," || $0 == " " || $0 == "\t" }.filter { $0 != "identity" }
+            switch names {
+            case ["gzip"], ["x-gzip"]: self = .gzip
+            case ["deflate"]: self = .deflate
+            case ["br"]: self = .brotli
+            case ["zstd"]: self = .zstandard
+            default: return nil
+            }
+        }
+    }
+
+    init(_ coding: Coding) {
+        algorithm =
+            switch coding {
+            case .gzip: Inflater(.gzip)
+            case .deflate: Inflater(.deflate)
+            case .brotli: BrotliDecoder()
+            case .zstandard: ZstandardDecoder()
+            }
+    }
+
+    /// Decodes into the room, from the front of the input, which is shortened by what was used.
+    ///
+    /// - Returns: the bytes written; 0 when more input is needed.
+    func decode(_ input: inout UnsafeRawBufferPointer, into room: UnsafeMutableRawBufferPointer) throws(Malformed)
+        -> Int
+    {
+        if !input.isEmpty { hasInput = true }
+        return try algorithm.decode(&input, into: room)
+    }
+
+    /// Whether what came so far is a whole coded body, checksums included; no byte at all is one, too.
+    var isAtEnd: Bool { !hasInput || algorithm.isAtEnd }
+}
+
+/// What a library does of it.
+private protocol Algorithm: AnyObject {
+    func decode(
+        _ input: inout UnsafeRawBufferPointer,
+        into room: UnsafeMutableRawBufferPointer
+    ) throws(ContentDecoder.Malformed) -> Int
+    var isAtEnd: Bool { get }
+}
+
+/// gzip, and deflate with or without zlib's frame, which servers disagree about.
+private final class Inflater: Algorithm {
+    enum Format { case gzip, deflate }
+
+    private let format: Format
+    private let stream = UnsafeMutablePointer<z_stream>.allocate(capacity: 1)
+    private var isReady = false
+    private(set) var isAtEnd = false
+
+    init(_ format: Format) {
+        self.format = format
+        stream.initialize(to: z_stream())
+    }
+
+    deinit {
+        if isReady { inflateEnd(stream) }
+        stream.deallocate()
+    }
+
+    func decode(
+        _ input: inout UnsafeRawBufferPointer,
+        into room: UnsafeMutableRawBufferPointer
+    ) throws(ContentDecoder.Malformed) -> Int {
+        while true {
+            if isAtEnd {
+                guard let next = input.first else { return 0 }
+                // Another member may follow (RFC 1952 §2.2).
+                guard format == .gzip, next == 0x1F else {
+                    throw ContentDecoder.Malformed(reason: "bytes follow its end")
+                }
+                inflateReset(stream)
+                isAtEnd = false
+            }
+            if !isReady {
+                guard let first = input.first else { return 0 }
+                // A zlib frame begins with 8 in the lower half of its first byte (RFC 1950 §2.2), deflate itself never does.
+                let windowBits = format == .gzip ? 31 : first & 0x0F == 8 ? 15 : -15
+                guard larder_inflate_init(stream, Int32(windowBits)) == Z_OK else {
+                    preconditionFailure("out of memory for zlib")
+                }
+                isReady = true
+            }
+            stream.pointee.next_in = UnsafeMutablePointer(
+                mutating: input.baseAddress?.assumingMemoryBound(to: UInt8.self)
+            )
+            stream.pointee.avail_in = uInt(input.count)
+            stream.pointee.next_out = room.baseAddress?.assumingMemoryBound(to: UInt8.self)
+            stream.pointee.avail_out = uInt(room.count)
+            let status = inflate(stream, Z_NO_FLUSH)
+            input = UnsafeRawBufferPointer(rebasing: input.suffix(Int(stream.pointee.avail_in)))
+            let written = room.count - Int(stream.pointee.avail_out)
+            switch status {
+            case Z_STREAM_END: isAtEnd = true
+            case Z_OK, Z_BUF_ERROR: break
+            default:
+                throw ContentDecoder.Malformed(
+                    reason: stream.pointee.msg.map { String(cString: $0) } ?? "not compressed"
+                )
+            }
+            // A member may be empty, and another one follow.
+            if written > 0 || input.isEmpty || status == Z_BUF_ERROR { return written }
+        }
+    }
+}
+
+private final class BrotliDecoder: Algorithm {
+    private let state: OpaquePointer
+    private(set) var isAtEnd = false
+
+    init() {
+        guard let state = BrotliDecoderCreateInstance(nil, nil, nil) else {
+            preconditionFailure("out of memory for brotli")
+        }
+        self.state = state
+    }
+
+    deinit { BrotliDecoderDestroyInstance(state) }
+
+    func decode(
+        _ input: inout UnsafeRawBufferPointer,
+        into room: UnsafeMutableRawBufferPointer
+    ) throws(ContentDecoder.Malformed) -> Int {
+        if isAtEnd {
+            guard input.isEmpty else { throw ContentDecoder.Malformed(reason: "bytes follow its end") }
+            return 0
+        }
+        var (leftIn, leftOut) = (input.count, room.count)
+        var nextIn = input.baseAddress?.assumingMemoryBound(to: UInt8.self)
+        var nextOut = room.baseAddress?.assumingMemoryBound(to: UInt8.self)
+        let result = BrotliDecoderDecompressStream(state, &leftIn, &nextIn, &leftOut, &nextOut, nil)
+        input = UnsafeRawBufferPointer(rebasing: input.suffix(leftIn))
+        if result == BROTLI_DECODER_RESULT_ERROR {
+            let text = BrotliDecoderErrorString(BrotliDecoderGetErrorCode(state)).map { String(cString: $0) }
+            throw ContentDecoder.Malformed(reason: text ?? "not compressed")
+        }
+        if result == BROTLI_DECODER_RESULT_SUCCESS { isAtEnd = true }
+        return room.count - leftOut
+    }
+}
+
+private final class ZstandardDecoder: Algorithm {
+    private let context: OpaquePointer
+    private(set) var isAtEnd = false
+
+    init() {
+        guard let context = ZSTD_createDCtx() else { preconditionFailure("out of memory for zstd") }
+        self.context = context
+        // 8 MiB, which is what a client has to take of this coding (RFC 9659 §3).
+        ZSTD_DCtx_setParameter(context, ZSTD_d_windowLogMax, 23)
+    }
+
+    deinit { ZSTD_freeDCtx(context) }
+
+    func decode(
+        _ input: inout UnsafeRawBufferPointer,
+        into room: UnsafeMutableRawBufferPointer
+    ) throws(ContentDecoder.Malformed) -> Int {
+        var source = ZSTD_inBuffer(src: input.baseAddress, size: input.count, pos: 0)
+        var target = ZSTD_outBuffer(dst: room.baseAddress, size: room.count, pos: 0)
+        repeat {
+            let before = source.pos
+            let rest = ZSTD_decompressStream(context, &target, &source)
+            guard ZSTD_isError(rest) == 0 else {
+                throw ContentDecoder.Malformed(reason: String(cString: ZSTD_getErrorName(rest)))
+            }
+            // Nothing may be left to flush for the end of a frame; another one may follow (RFC 8878 §3.1). Without
+            // input the library speaks of the frame that it expects next.
+            if source.pos > before || target.pos > 0 { isAtEnd = rest == 0 }
+        } while target.pos == 0 && source.pos < source.size
+        input = UnsafeRawBufferPointer(rebasing: input.suffix(source.size - source.pos))
+        return target.pos
+    }
+}
