@@ -9,6 +9,8 @@ extension Store {
     ///
     /// What was asked for before the clean and arrives after it is not stored. Others are served and stored meanwhile.
     public func clean(_ filter: CleanFilter, dryRun: Bool = false) async throws(StoreError) -> CleanResult {
+        var filter = filter
+        filter.upstream = core.upstream(labelled: filter.upstream)
         if dryRun {
             var preview = CleanPreview(core: core, filter: filter)
             return CleanResult(removed: try await preview.run(), erasure: .notAsked)
@@ -18,16 +20,29 @@ extension Store {
     }
 
     /// A page of objects, in the order of their ids.
+    ///
+    /// As in all listings, an upstream of today's configuration goes by its name, in the query and in the rows; any other by
+    /// its name and URL.
     public func objects(_ query: ObjectQuery) async throws(StoreError) -> Page<ObjectRow> {
         let models = core.models
-        return try await core.read { [hasher] in
+        var query = query
+        query.upstream = core.upstream(labelled: query.upstream)
+        var page = try await core.read { [hasher, query] in
             try Inventory(database: $0, hasher: hasher).objects(query, models: models)
         }
+        for index in page.rows.indices { page.rows[index].upstream = core.label(ofUpstream: page.rows[index].upstream) }
+        return page
     }
 
     /// A page of documents, in the order of their ids.
     public func documents(_ query: DocumentQuery) async throws(StoreError) -> Page<DocumentRow> {
-        try await core.read { [hasher] in try Inventory(database: $0, hasher: hasher).documents(query) }
+        var query = query
+        query.upstream = core.upstream(labelled: query.upstream)
+        var page = try await core.read { [hasher, query] in
+            try Inventory(database: $0, hasher: hasher).documents(query)
+        }
+        for index in page.rows.indices { page.rows[index].upstream = core.label(ofUpstream: page.rows[index].upstream) }
+        return page
     }
 
     /// A page of warnings, the latest first.

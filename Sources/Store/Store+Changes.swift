@@ -15,12 +15,16 @@ extension Store {
     /// - Parameter values: whether each object's newest known members are wanted, as they are now.
     public func changes(after start: Int64, limit: Int, values: Bool = false) async throws(StoreError) -> ChangePage? {
         let models = core.models
-        let page = try await core.read { database in
+        let found = try await core.read { database in
             var reader = ChangeReader(database, models: models)
             return try reader.page(after: start, limit: max(limit, 1), values: values)
         }
+        guard var page = found else { return nil }
+        for index in page.changes.indices {
+            page.changes[index].upstream = core.label(ofUpstream: page.changes[index].upstream)
+        }
         // The writer may have committed what it has not told yet; what is handed out must be known again.
-        if let page { core.publicNumbers.advance(to: page.end) }
+        core.publicNumbers.advance(to: page.end)
         return page
     }
 }

@@ -32,7 +32,8 @@ extension Store {
                 let read = try await core.scan { database, _ in
                     try ShowingReader(database, models: models).document(id, showing: object)
                 }
-                if let read {
+                if var read {
+                    read.row.upstream = core.label(ofUpstream: read.row.upstream)
                     page.rows.append(read)
                     if read.appearance != .newest { composed += read.row.bytes }
                 }

@@ -71,6 +71,14 @@ final class StoreCore: Sendable {
         return compiled
     }
 
+    /// What people call an upstream: its name, if it is one of today's configuration; else the name with the URL.
+    func label(ofUpstream key: String) -> String { models[key] == nil ? key : UpstreamKey.name(of: key) }
+
+    /// The upstream that people call so.
+    func upstream(labelled label: String?) -> String? {
+        label.map { label in models.keys.first { UpstreamKey.name(of: $0) == label } ?? label }
+    }
+
     var models: [String: UpstreamModels] {
         get { shared.withLock(\.models) }
         set { shared.withLock { $0.models = newValue } }

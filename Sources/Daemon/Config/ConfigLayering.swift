@@ -8,11 +8,16 @@ indirect enum ConfigLayering: Sendable {
     case members([String: ConfigLayering], others: ConfigLayering = .value)
     /// Rule by rule, and there key by key. Two rules are the same when they speak of the same answers.
     case rules
+    /// Words with a sign change what the other says; all else takes its place.
+    case changes
 
     /// The whole file.
     static let file = ConfigLayering.members(
         mapping.merging([
-            "upstreams": .members([:], others: .members(mapping)),
+            "upstreams": .members(
+                [:],
+                others: .members(mapping.merging(["principal": .changes]) { first, _ in first })
+            ),
             "store": .members([:]), "memory": .members([:]), "limits": .members([:]), "timeouts": .members([:]),
             "log": .members([:]),
         ]) { first, _ in first }
@@ -33,7 +38,15 @@ indirect enum ConfigLayering: Sendable {
         case .value: upper
         case .members(let named, let others): Self.lay(upper, over: lower, named, others, removes: removes)
         case .rules: Self.layRules(upper, over: lower)
+        case .changes: Self.layChanges(upper, over: lower)
         }
+    }
+
+    private static func layChanges(_ upper: Node, over lower: Node?) -> Node {
+        guard case .sequence(let words) = upper.asList, case .sequence(let base)? = lower?.asList, !words.isEmpty,
+            words.allSatisfy({ ["+", "-"].contains($0.scalar?.string.first) })
+        else { return upper }
+        return .sequence(Node.Sequence(Array(base) + Array(words), words.tag, words.style, words.mark))
     }
 
     private static func lay(
@@ -91,6 +104,14 @@ indirect enum ConfigLayering: Sendable {
             }
         }
         return .sequence(Node.Sequence(result, rules.tag, rules.style, rules.mark))
+    }
+}
+
+extension Node {
+    /// A single value as a list of one.
+    fileprivate var asList: Node {
+        guard case .scalar = self else { return self }
+        return .sequence(Node.Sequence([self], Tag(.implicit), .flow, mark))
     }
 }
 

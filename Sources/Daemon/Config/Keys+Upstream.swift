@@ -39,15 +39,23 @@ extension UpstreamDraft: ConfigSection {
             "Addresses of its own, in the forms of \"listen\" above."
         ),
         .credential,
-        .texts(
+        ConfigKey(
             "principal",
-            \.settings.principal,
+            .list(.text),
+            fallback: ConfigText.list(Settings.Upstream.defaultPrincipal),
             """
-            Header fields, and query parameters written ?name, that say whose data an answer is. Nobody is shown what \
-            was fetched with other values of them; the values themselves are never stored.
-            """,
-            check: { $0.hasPrefix("?") ? ($0.count > 1 ? nil : "names no query parameter") : FieldName.complaint($0) }
-        ),
+            What says whose data a response is: "auto" is every header field and query parameter whose name looks like a \
+            credential or an identity. "+NAME" adds a field, "+?NAME" a query parameter, "-NAME" takes one away that is none. \
+            "all" lets every field count that is not known to be harmless. Plain names replace all that. Nobody is shown \
+            what was fetched with other values; the values themselves are never stored. See docs/http.md.
+            """
+        ) { node, draft, reader in
+            guard let words = reader.checkedTexts(node, PrincipalWords.complaint) else { return }
+            if let contradiction = PrincipalWords.contradiction(in: words) {
+                return reader.errorHere(node.place, contradiction)
+            }
+            draft.settings.principal = words
+        },
         .texts(
             "context",
             \.settings.context,

@@ -10,7 +10,7 @@ extension Settings {
         /// Addresses of its own; empty when it is served at the daemon's.
         var listen: [Address] = []
         var credential: Credential?
-        /// Header fields, and query parameters as `?name`, that say whose data an answer is.
+        /// What says whose data is asked for, as `PrincipalWords`.
         var principal = Self.defaultPrincipal
         /// Header fields that choose the representation; `*-Version` is a pattern.
         var context = Self.defaultContext
@@ -42,9 +42,7 @@ extension Settings {
         /// What all other answers hold.
         var errors: [Route] = []
 
-        static let defaultPrincipal = [
-            "Authorization", "Cookie", "Private-Token", "X-Api-Key", "Stripe-Account", "?access_token",
-        ]
+        static let defaultPrincipal = [PrincipalWords.auto]
         static let defaultContext = ["Accept", "Accept-Language", "*-Version", "Time-Zone"]
 
         /// What a rate limit with `Retry-After` holds back.

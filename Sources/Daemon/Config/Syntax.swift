@@ -24,6 +24,41 @@ enum FieldName {
     }
 }
 
+/// The words of `principal:`: names of fields, and of query parameters with a `?` before them, that replace what counts by
+/// itself; or `+NAME` and `-NAME`, which change it.
+enum PrincipalWords {
+    /// What is recognised by its name.
+    static let auto = "auto"
+    /// Every field that is not known to be harmless.
+    static let all = "all"
+
+    static func isBase(_ word: String) -> Bool { word.lowercased() == auto || word.lowercased() == all }
+
+    /// The name in a word, without its sign.
+    static func name(of word: String) -> String { isSigned(word) ? String(word.dropFirst()) : word }
+
+    private static func isSigned(_ word: String) -> Bool { word.hasPrefix("+") || word.hasPrefix("-") }
+
+    /// Whether a list says all that counts.
+    static func replaces(_ words: [String]) -> Bool { !words.contains { isBase($0) || isSigned($0) } }
+
+    /// What is wrong with a word; nil for nothing.
+    static func complaint(_ word: String) -> String? {
+        let name = name(of: word)
+        if name.hasPrefix("?") { return name.count > 1 ? nil : "names no query parameter" }
+        return FieldName.complaint(name)
+    }
+
+    /// What is wrong with the words together; nil for nothing.
+    static func contradiction(in words: [String]) -> String? {
+        guard !replaces(words), let plain = words.first(where: { !isBase($0) && !isSigned($0) }) else { return nil }
+        return """
+            "\(plain)" beside words with a sign leaves open what counts; write "+\(plain)" to add it to what is recognised, \
+            or plain names only, which replace that
+            """
+    }
+}
+
 /// The name of a query parameter, for `key: { ignore: [] }`.
 enum ParameterName {
     /// What is wrong with a name or a pattern of names; nil for nothing.

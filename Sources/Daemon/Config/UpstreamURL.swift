@@ -43,6 +43,13 @@ struct UpstreamURL: Sendable, Hashable, CustomStringConvertible {
     /// Scheme, host, and port where it is not the scheme's own.
     var origin: String { "\(scheme)://\(authority)" }
 
+    /// The same in the one spelling of all that mean the same origin and base path: without the scheme's own port.
+    var canonical: String {
+        var url = self
+        if url.port == (scheme == "https" ? 443 : 80) { url.port = nil }
+        return url.description
+    }
+
     /// What goes into `Host`.
     var authority: String {
         let host = host.contains(":") ? "[\(host)]" : host

@@ -10,7 +10,9 @@ struct KeyFacts {
     let contextFields: [String]
     let context: [String]
     let principalFields: [String]
-    let principal: [String]
+    let principal: [(name: String, reason: String)]
+    /// Fields that tell clients apart only where a response is private or must be revalidated.
+    let otherFields: [String]
     let rules: [Settings.Route]
 
     init(_ imagined: ImaginedRequest) {
@@ -21,7 +23,8 @@ struct KeyFacts {
         contextFields = upstream.settings.context
         context = arrival.context.split(separator: "\n").map(String.init)
         principalFields = upstream.settings.principal
-        principal = upstream.credentialNames(in: imagined.request)
+        principal = upstream.credentials(in: imagined.request)
+        otherFields = upstream.otherFields(in: imagined.request)
         // The one that speaks of caching, and the one that speaks of a good answer's body, which may be another.
         let matches = [nil, 200].compactMap { status in
             upstream.rules.route(method: "GET", path: arrival.route, status: status)?.index
@@ -33,7 +36,9 @@ struct KeyFacts {
     var document: JSONText {
         [
             "upstream": .string(upstream), "sent": .string(sent), "key": .string(key),
-            "principal": ["fields": Self.list(principalFields), "given": Self.list(principal)],
+            "principal": ["fields": Self.list(principalFields), "given": Self.list(principal.map(\.name))],
+            "counted": .array(principal.map { ["name": .string($0.name), "why": .string($0.reason)] }),
+            "others": Self.list(otherFields),
             "context": ["fields": Self.list(contextFields), "given": Self.list(context)],
             "rules": .array(
                 rules.map { route in
@@ -49,10 +54,13 @@ struct KeyFacts {
 
     /// A line for each part.
     var text: String {
-        let principals = principal.isEmpty ? "anonymous" : principal.joined(separator: ", ")
+        let principals =
+            principal.isEmpty ? "anonymous" : principal.map { "\($0.name) (\($0.reason))" }.joined(separator: ", ")
         var lines = [
             "upstream   \(upstream)", "sent       \(sent)", "key        \(key)",
             "principal  \(principals)  (of \(principalFields.joined(separator: ", ")))",
+            "others     \(otherFields.isEmpty ? "none" : otherFields.joined(separator: ", "))"
+                + "  (count where a response is private or must be revalidated)",
             "context    \(context.isEmpty ? "none" : context.joined(separator: ", "))"
                 + "  (of \(contextFields.joined(separator: ", ")), and what Vary names)",
         ]

@@ -10,7 +10,13 @@ extension Proxy {
         let (principal, label) = try await principals.find(arrival.credentials, of: arrival.upstream)
         // Nobody's id: a principal that is not known has nothing.
         let request = arrival.live == nil ? imagined.request : imagined.request.plain
-        let demand = Demand(request, arrival, principal: principal ?? -1, hasher: cache.store.hasher)
+        let demand = Demand(
+            request,
+            arrival,
+            principal: principal ?? -1,
+            otherFields: principals.otherFields(of: arrival),
+            hasher: cache.store.hasher
+        )
         let now = now
         let (variants, selected) = try await cache.survey(demand, now: now)
         let mode = modes.current
@@ -114,7 +120,7 @@ extension Proxy {
         guard !MethodFacts.isSafe(method) else {
             return .init(action: "pass", cacheStatus: forwarded, reason: "\(method) is neither looked up nor stored")
         }
-        let paths = demand.suspects.map { demand.upstream.principal.redacted(url: $0) }.joined(separator: ", ")
+        let paths = demand.suspects.joined(separator: ", ")
         return .init(
             action: "write",
             cacheStatus: forwarded,
@@ -157,7 +163,11 @@ extension Explanation.Asked {
             sent: upstream.url(of: upstream.principal.redacted(url: demand.target)),
             key: demand.key.url,
             route: match.map { Explanation.Route(upstream.settings.routes[$0.index]) },
-            principal: .init(label: label, isKnown: isKnown, fields: upstream.credentialNames(in: demand.request)),
+            principal: .init(
+                label: label,
+                isKnown: isKnown,
+                fields: upstream.credentials(in: demand.request).map(\.name)
+            ),
             context: arrival.context.split(separator: "\n").map(String.init),
             view: demand.view == .raw ? "raw" : "wire"
         )
@@ -258,13 +268,28 @@ extension Explanation.NotStored {
 }
 
 extension Upstream {
-    /// The names of the fields and query parameters of a request that say whose data it asks for.
-    func credentialNames(in request: Request) -> [String] {
-        let query = Upstream.query(ofURL: request.target).map { Array($0.utf8) }
-        let own = settings.credential.map { ["credential (\($0.header))"] } ?? []
-        return own + principal.fieldNames.filter { request.fields.contains(named: $0) }
-            + principal.parameterNames.map { "?\($0)" }.filter {
-                PrincipalFields([$0]).canonical(query: query, fields: Fields()) != nil
-            }
+    /// The names of the fields and parameters of a request that say whose data it asks for, and why they do.
+    func credentials(in request: Request) -> [(name: String, reason: String)] {
+        var found: [(name: String, reason: String)] = []
+        if let credential = settings.credential { found.append(("credential (\(credential.header))", "Larder's own")) }
+        func add(_ name: String, _ reason: PrincipalFields.Reason?) {
+            if let reason, !found.contains(where: { $0.name == name }) { found.append((name, "\(reason)")) }
+        }
+        for line in request.fields.lines { add(line.lowercasedName, principal.reason(forField: line.name)) }
+        let target = Array(request.target.utf8)
+        for parameter in URLParameters(target) {
+            let name = FieldSyntax.lowercased(TargetNormaliser.unescaped(target[parameter.name]))
+            add("?" + String(decoding: name, as: UTF8.self), principal.reason(forParameter: target[parameter.name]))
+        }
+        return found
+    }
+
+    /// The names of its `OtherFields`.
+    func otherFields(in request: Request) -> [String] {
+        var names: [String] = []
+        for line in request.fields.withoutHopByHop().lines where role(of: line) == .other {
+            if !names.contains(line.lowercasedName) { names.append(line.lowercasedName) }
+        }
+        return names
     }
 }

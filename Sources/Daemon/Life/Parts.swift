@@ -26,7 +26,7 @@ final class Parts: Sendable {
         upstreams = compiled
         guard let path = settings.store.path else { preconditionFailure("the command line names a store") }
         try StoreFolder.prepare(forStoreAt: path)
-        let models = Dictionary(uniqueKeysWithValues: compiled.map { ($0.name, $0.rules.models) })
+        let models = Dictionary(uniqueKeysWithValues: compiled.map { ($0.storeKey, $0.rules.models) })
         var configuration = settings.storeConfiguration(path: path, models: models)
         configuration.notify = { log.warning("\($0)") }
         let (store, notices) = try Store.open(configuration)

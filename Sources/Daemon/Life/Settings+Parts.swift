@@ -47,9 +47,14 @@ extension Settings {
             models: models
         )
         configuration.changes = Int64(store.changes)
-        for upstream in upstreams { configuration.lags[upstream.name] = upstream.lag.seconds * 1_000_000 }
+        for upstream in upstreams { configuration.lags[upstream.storeKey] = upstream.lag.seconds * 1_000_000 }
         return configuration
     }
+}
+
+extension Settings.Upstream {
+    /// How the store names it.
+    var storeKey: String { UpstreamKey.make(name: name, url: url.canonical) }
 }
 
 extension ListenAddress {

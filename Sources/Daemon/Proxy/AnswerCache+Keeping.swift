@@ -13,6 +13,7 @@ extension AnswerCache {
     /// - Parameters:
     ///   - sent: when its request was sent, on the store's clock.
     ///   - age: the answer's `Age` in µs: it speaks of a time that much before it was asked for.
+    ///   - isSecret: whether nothing of it may reach the disk: it is kept in memory, and only where it tells of no objects.
     ///   - isAwaited: whether somebody waits for the commit, which then waits for no company.
     ///   - done: called once, on the writer's thread, when what it tells holds everywhere, or never will.
     /// - Returns: whether it tells of objects; if not, `done` is not called.
@@ -23,6 +24,7 @@ extension AnswerCache {
         age: Int64,
         reading: Reading,
         overtakenAt: Int64?,
+        isSecret: Bool = false,
         isAwaited: Bool = false,
         done: @escaping @Sendable () -> Void = {}
     ) -> Bool {
@@ -35,8 +37,15 @@ extension AnswerCache {
         }
         let rule = ready.isJSON && size > 0 ? reading.rule : nil
         let tells = rule != nil
+        guard !isSecret else {
+            memory.removeVariant(of: ready, at: ready.residence.digest)
+            if !tells { memory.insert(ready, at: ready.residence.digest) }
+            store.remove(at: ready.key)
+            return false
+        }
         // What a write has overtaken may be older than what the store has in its place by now: its commit tells.
-        let isHidden = tells || overtakenAt != nil || unsettled.mayBeNewer(than: sent - age, of: ready.upstream.name)
+        let isHidden =
+            tells || overtakenAt != nil || unsettled.mayBeNewer(than: sent - age, of: ready.upstream.storeKey)
         commits.begin(ready, sent: sent, tells: tells, isHidden: isHidden)
         if isHidden {
             memory.removeVariant(of: ready, at: ready.residence.digest)
@@ -108,7 +117,7 @@ extension AnswerCache {
             case .hidden where ready.isClean:
                 memory.insert(ready, at: digest)
                 // After it was put there: a write that cannot be taken in empties memory once it has said so.
-                if unsettled.mayBeNewer(than: start, of: ready.upstream.name) { memory.remove(ready, at: digest) }
+                if unsettled.mayBeNewer(than: start, of: ready.upstream.storeKey) { memory.remove(ready, at: digest) }
             case .hidden, .superseded, .refuted: memory.discard(ready)
             }
         case .failure(.closed):

@@ -4,21 +4,24 @@ import Store
 extension AnswerCache {
     /// What is stored under a demand's key for requests with other selecting fields, the newest first.
     ///
-    /// Bounded by the limits of memory and store; no body is read.
+    /// Bounded by the limits of memory and store; no body is read. What is for requests alone that agree in their
+    /// `OtherFields` is none of them for others: a tag may not tell two clients' data apart.
     func variants(besides demand: Demand) async throws(StoreError) -> [Variant] {
         let fields = demand.request.fields
         var known: Set<[UInt8]> = []
         var variants: [Variant] = []
         for ready in memory.answers(at: demand.digest) ?? [] where ready.key == demand.key {
             let selection = ready.answer.selection
-            guard !selection.matches(fields), known.insert(selection.bytes).inserted else { continue }
+            guard !selection.matches(fields), selection.agrees(with: fields), known.insert(selection.bytes).inserted
+            else { continue }
             let isAskable = ready.isClean && ready.answer.form == .received
             let validators = Preconditions.Stored(fields: ready.answer.fields, policy: ready.answer.policy)
             variants.append(Variant(selection: selection.bytes, validators: isAskable ? validators : nil))
         }
         for stored in try await store.variants(at: demand.key) {
             guard let selection = VarySelection(bytes: stored.variant), !selection.matches(fields),
-                known.insert(stored.variant).inserted, let policy = AnswerPolicy(bytes: stored.policy)
+                selection.agrees(with: fields), known.insert(stored.variant).inserted,
+                let policy = AnswerPolicy(bytes: stored.policy)
             else { continue }
             let validators = Preconditions.Stored(fields: StoredHead.decode(stored.head), policy: policy)
             variants.append(Variant(selection: stored.variant, validators: stored.isSuspicious ? nil : validators))

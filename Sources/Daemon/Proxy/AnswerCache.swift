@@ -72,7 +72,7 @@ final class AnswerCache: Sendable {
             if let renewal = renewed.withLock({ $0[document.id] }) {
                 (answer.fields, answer.policy) = (StoredHead.decode(renewal.head), renewal.policy)
             }
-            if unsettled.mayBeNewer(than: document.start, of: demand.upstream.name) {
+            if unsettled.mayBeNewer(than: document.start, of: demand.upstream.storeKey) {
                 // Composed, it is neither what was received nor what is known.
                 guard answer.form != .composed else { continue }
                 answer.form = .outdated

@@ -12,6 +12,8 @@ struct Arrival: Sendable {
     let context: String
     /// The text that `PrincipalKey` makes a principal of; nil for an anonymous request.
     let credentials: [UInt8]?
+    /// The lines that `OtherFields` makes a digest of; empty for none.
+    let otherFields: [UInt8]
     /// The digest by which the hit path asks for the principal; nil where it will not.
     let quickDigest: Digest128?
     let view: View
@@ -38,7 +40,8 @@ extension Arrival {
         else { throw ArrivalError(problem: .badTarget("It is not UTF-8; write such bytes as percent-escapes.")) }
         self.target = target
         keyURL = key
-        route = String(decoding: normalised.routePath, as: UTF8.self)
+        // What routes capture is stored.
+        route = String(decoding: upstream.principal.redacted(target: normalised.routePath), as: UTF8.self)
 
         var fields = request.owned().fields
         live = try LiveMode(request, fields, parameters: parameters)
@@ -49,8 +52,10 @@ extension Arrival {
         }
         guard !Via.isLoop(fields) else { throw ArrivalError(problem: .loop) }
         // What `Connection` names does not go upstream, and selects nothing there (RFC 9110 §7.6.1).
-        context = upstream.context.canonical(fields.withoutHopByHop())
-        let own = upstream.principal.canonical(query: query, fields: fields)
+        let forwarded = fields.withoutHopByHop()
+        context = upstream.context.canonical(forwarded)
+        otherFields = OtherFields.lines(of: forwarded, upstream)
+        let own = upstream.principal.canonical(target: normalised.key, fields: fields)
         if let credential = upstream.settings.credential {
             guard !fields.lines.contains(where: { $0.isNamed(credential.header.lowercased()) }) else {
                 throw ArrivalError(problem: .credentialRefused(upstream: upstream.name))

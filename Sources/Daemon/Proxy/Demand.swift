@@ -31,15 +31,28 @@ struct Demand: Sendable {
     /// Why the upstream is asked, as `Cache-Status` says it; settled by the decision.
     private(set) var reason = CacheStatus.Forward.uriMiss
 
-    init(_ request: Request, _ arrival: Arrival, principal: PrincipalID, hasher: KeyHasher) {
+    /// - Parameter otherFields: the digest of the arrival's, see `OtherFields`; nil for none.
+    init(
+        _ request: Request,
+        _ arrival: Arrival,
+        principal: PrincipalID,
+        otherFields: Digest128?,
+        hasher: KeyHasher
+    ) {
         self.request = request
         // Hop-by-hop fields are not sent upstream, so they must not select a variant.
         self.request.fields = request.fields.withoutHopByHop()
+        self.request.fields.remove(named: OtherFields.name)
+        if let otherFields {
+            self.request.fields.lines.append(
+                Field(name: Array(OtherFields.name.utf8), value: OtherFields.text(otherFields))
+            )
+        }
         upstream = arrival.upstream
         target = arrival.target
         route = arrival.route
         key = DocumentKey(
-            upstream: arrival.upstream.name,
+            upstream: arrival.upstream.storeKey,
             principal: principal,
             context: arrival.context,
             url: arrival.keyURL

@@ -37,6 +37,7 @@ extension Flights {
             age: age,
             reading: reading,
             overtakenAt: flight.overtakenAt,
+            isSecret: demand.isRepeated(in: answer.body, answer.fields),
             isAwaited: isAwaited
         ) { flights.enqueue { $0.told(number) } }
         if tells { withhold(ready, flight) }

@@ -90,6 +90,13 @@ extension Flights {
             fields: posted.answer.fields
         )
         // A write's answer is as new as its completion (law 3).
-        cache.keep(ready, sent: cache.now, age: 0, reading: reading, overtakenAt: nil)
+        cache.keep(
+            ready,
+            sent: cache.now,
+            age: 0,
+            reading: reading,
+            overtakenAt: nil,
+            isSecret: demand.isRepeated(in: posted.answer.body, posted.answer.fields)
+        )
     }
 }

@@ -50,8 +50,9 @@ struct HitForMiss {
     /// Only the numbers of paths are known here: with patterns, all of the upstream is forgotten.
     mutating func forget(_ invalidation: Invalidation) {
         guard count > 0 else { return }
-        let places = Set(invalidation.paths.map { Place(upstream: invalidation.upstream.name, path: $0[...]) })
-        let all = invalidation.patterns.isEmpty ? nil : Place(upstream: invalidation.upstream.name, path: "").upstream
+        let places = Set(invalidation.paths.map { Place(upstream: invalidation.upstream.storeKey, path: $0[...]) })
+        let all =
+            invalidation.patterns.isEmpty ? nil : Place(upstream: invalidation.upstream.storeKey, path: "").upstream
         func isKept(_ entry: (key: Digest128, value: Place)) -> Bool {
             !places.contains(entry.value) && entry.value.upstream != all
         }

@@ -114,7 +114,7 @@ final class PendingCommits: Sendable {
             var shown: [ReadyAnswer] = []
             for digest in Array(state.entries.keys) {
                 state.change(at: digest) { entry in
-                    guard entry.tells, !entry.isDoubted, entry.sent <= time, entry.ready.upstream.name == upstream
+                    guard entry.tells, !entry.isDoubted, entry.sent <= time, entry.ready.upstream.storeKey == upstream
                     else { return }
                     entry.isDoubted = true
                     if entry.visibility == .shown { shown.append(entry.ready) }

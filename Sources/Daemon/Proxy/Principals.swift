@@ -8,6 +8,8 @@ import Synchronization
 final class Principals: Sendable {
     private let key: PrincipalKey
     private let store: Store
+    /// Digests fields that may hold a credential which nobody recognised: its secret is not in the store.
+    let fieldHasher: KeyHasher
     private let known = Mutex(Known())
     /// Enough for every token of a busy CI; beyond, all are looked up anew.
     private static let limit = 16_384
@@ -21,6 +23,18 @@ final class Principals: Sendable {
     init(key: PrincipalKey, store: Store) {
         self.key = key
         self.store = store
+        fieldHasher = key.digest(of: Array(OtherFields.name.utf8)).withUnsafeBytes { secret in
+            KeyHasher(
+                secret: (
+                    secret.loadUnaligned(as: UInt64.self), secret.loadUnaligned(fromByteOffset: 8, as: UInt64.self)
+                )
+            )
+        }
+    }
+
+    /// The digest of a request's fields that are neither in the key nor known to be harmless; nil for none.
+    func otherFields(of arrival: Arrival) -> Digest128? {
+        arrival.otherFields.isEmpty ? nil : fieldHasher.digest(arrival.otherFields)
     }
 
     /// The principal behind these credentials if this process has met it; nil otherwise.
@@ -47,7 +61,7 @@ final class Principals: Sendable {
         guard let credentials else { return Store.anonymous }
         if let quick, let principal = recognise(quick) { return principal }
         let forgettings = known.withLock(\.forgettings)
-        let principal = try await store.principal(key.digest(of: upstream.nameBytes + [0] + credentials))
+        let principal = try await store.principal(key.digest(of: upstream.storeKeyBytes + [0] + credentials))
         if let quick {
             known.withLock { known in
                 guard known.forgettings == forgettings else { return }
@@ -66,14 +80,14 @@ final class Principals: Sendable {
         of upstream: Upstream
     ) async throws(StoreError) -> (id: PrincipalID?, label: String) {
         guard let credentials else { return (Store.anonymous, Store.label(ofPrincipal: [])) }
-        let digest = key.digest(of: upstream.nameBytes + [0] + credentials)
+        let digest = key.digest(of: upstream.storeKeyBytes + [0] + credentials)
         return (try await store.existingPrincipal(digest), Store.label(ofPrincipal: digest))
     }
 
     /// A digest of a request's field lines that is good within this process.
     static func quickDigest(_ lines: [UInt8], _ upstream: Upstream, _ hasher: KeyHasher) -> Digest128 {
         lines.withUnsafeBytes { lines in
-            upstream.nameBytes.withUnsafeBytes { name in
+            upstream.storeKeyBytes.withUnsafeBytes { name in
                 hasher.digest(
                     upstream: name,
                     principal: -1,

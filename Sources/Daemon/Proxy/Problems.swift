@@ -121,7 +121,12 @@ extension ProblemDocument {
     }
 
     static func noUpstream(path: String) -> ProblemDocument {
-        make(404, "no-upstream", "No upstream here", "No upstream is configured for the path \(path).")
+        make(
+            404,
+            "no-upstream",
+            "No upstream here",
+            "No upstream is configured for the path \(PrincipalFields().redacted(url: path))."
+        )
     }
 
     static func badTarget(_ reason: String) -> ProblemDocument {

@@ -14,9 +14,9 @@ extension Proxy {
         )
         unsettledCount += 1
         let number = unsettledCount
-        cache.unsettled.begin(number, upstream: upstream.name, time: write.time)
-        cache.doubtUnread(of: upstream.name, sentUntil: write.time)
-        cache.memory.removeAll { $0.key.upstream == upstream.name }
+        cache.unsettled.begin(number, upstream: upstream.storeKey, time: write.time)
+        cache.doubtUnread(of: upstream.storeKey, sentUntil: write.time)
+        cache.memory.removeAll { $0.key.upstream == upstream.storeKey }
         runningFlights.distrust(upstream)
         // What its answer tells is kept until then, within the bound of all bodies.
         _ = runningFlights.hold(write.observation?.body.count ?? 0)

@@ -16,7 +16,7 @@ extension Proxy {
         do {
             let further = demand.upstream.invalidated(by: demand, status: nil)
             suspect = try await cache.store.markSuspect(
-                upstream: demand.upstream.name,
+                upstream: demand.upstream.storeKey,
                 urls: demand.suspects + further.paths,
                 object: demand.upstream.bound(demand),
                 patterns: further.patterns
@@ -67,11 +67,11 @@ extension Proxy {
 
     /// Forgets the target of a condition that names a tag of Larder's own, so that the next GET brings the upstream's.
     func expire(_ demand: Demand) async {
-        let path = TargetNormaliser.keyPath(of: demand.target)
+        let path = demand.upstream.keyPath(of: demand.target)
         let invalidation = Invalidation([path], of: demand.upstream)
         forget(invalidation, at: cache.now)
         do {
-            try await cache.store.invalidate([InvalidationTarget(upstream: demand.upstream.name, path: path)])
+            try await cache.store.invalidate([InvalidationTarget(upstream: demand.upstream.storeKey, path: path)])
         } catch {
             log.error("an invalidation could not be stored", metadata: ["error": "\(error)"])
         }
@@ -81,7 +81,7 @@ extension Proxy {
 
     /// Has nothing believed any more that was invalidated at a time, wherever it is or comes from.
     func forget(_ invalidation: Invalidation, at time: Int64) {
-        let (upstream, patterns) = (invalidation.upstream.name, invalidation.patterns)
+        let (upstream, patterns) = (invalidation.upstream.storeKey, invalidation.patterns)
         invalidations += 1
         for number in settlingWrites.keys { settlingWrites[number]?.noteForgotten(invalidation) }
         for path in invalidation.paths { cache.memory.remove(upstream: upstream, path: path) }

@@ -74,6 +74,7 @@ actor Proxy {
     /// Answers one request.
     func serve(_ exchange: Exchange, _ arrival: Arrival) async {
         let hasher = cache.store.hasher
+        let otherFields = principals.otherFields(of: arrival)
         do {
             let principal = try await principals.identify(
                 arrival.credentials,
@@ -81,7 +82,7 @@ actor Proxy {
                 of: arrival.upstream
             )
             let request = exchange.request.asking(arrival.live)
-            let demand = Demand(request, arrival, principal: principal, hasher: hasher)
+            let demand = Demand(request, arrival, principal: principal, otherFields: otherFields, hasher: hasher)
             if case .over = arrival.live {
                 exchange.reply.endEvents(demand)
             } else if case .on(let number) = arrival.live {
@@ -98,7 +99,13 @@ actor Proxy {
         } catch {
             log.error("a principal could not be stored", metadata: ["error": "\(error)"])
             // Whose data it is cannot be noted: it is fetched for this request alone.
-            let demand = Demand(exchange.request, arrival, principal: Store.anonymous, hasher: hasher)
+            let demand = Demand(
+                exchange.request,
+                arrival,
+                principal: Store.anonymous,
+                otherFields: otherFields,
+                hasher: hasher
+            )
             guard MethodFacts.isSafe(demand.request.method), arrival.live == nil else {
                 return refuse(.storeFailed(error), exchange.reply)
             }

@@ -85,6 +85,7 @@ final class ProxyHandler: HTTPHandler {
             guard
                 answer.key.principal == principal, answer.isClean,
                 answer.isGood(for: request),
+                !answer.isForAgreeing || answer.otherFields == scratch.otherFieldsDigest(proxy.principals.fieldHasher),
                 case .fresh(let age, let timeToLive) = answer.policy.reuse(at: now, for: directives)
             else { continue }
             respond(answer, age: age, timeToLive: timeToLive, to: request, connection)

@@ -29,6 +29,11 @@ final class ReadyAnswer: MemoryResident {
     /// The body as it is served.
     let body: [UInt8]
     let preconditions: Preconditions.Stored
+    /// Whether it is for requests alone that agree in their `OtherFields`, and the digest of these; nil for none.
+    let isForAgreeing: Bool
+    let otherFields: Digest128?
+    /// What else it varies by.
+    private let hitSelection: VarySelection
     /// Whether the body is JSON, for requests that ask for no other.
     let isJSON: Bool
     /// Of an answer that was made of another one, for a view or an address: the flags of that one.
@@ -65,6 +70,10 @@ final class ReadyAnswer: MemoryResident {
         let detail = Departure.detail(answer.form == .composed ? "composed" : nil, departure)
         hitDetail = detail.map { Array("; detail=\($0)".utf8) } ?? []
         isJSON = upstream.isJSON(answer.fields)
+        let agreed = answer.selection.lines.first { $0.name == OtherFields.name }
+        isForAgreeing = agreed != nil
+        otherFields = agreed?.value.map { OtherFields.digest($0) ?? Digest128(low: 0, high: 0) }
+        hitSelection = answer.selection.without(OtherFields.name)
 
         let rendering = Rendering(answer, upstream: upstream, base: base, view: view)
         body = rendering.body
@@ -146,11 +155,12 @@ final class ReadyAnswer: MemoryResident {
         demand.view != .wire || base.map { $0 != demand.base } ?? false
     }
 
-    /// Whether the variant and the address are those of a request on the hit path, whose key has been found equal.
+    /// Whether the variant and the address are those of a request on the hit path, whose key has been found equal; `otherFields`
+    /// is the caller's to compare.
     func isGood(for request: borrowing RequestHead) -> Bool {
         if let base, !base.isNamed(request.authority) { return false }
         if !isJSON, request.asksForJSONOnly { return false }
-        return answer.selection.matches(request)
+        return hitSelection.matches(request)
     }
 
     /// Whether a request's conditions say that its client has this answer already.

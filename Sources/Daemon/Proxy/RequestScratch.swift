@@ -4,6 +4,8 @@ import Store
 struct RequestScratch {
     private var credentials: [UInt8] = []
     private var contextLines: [UInt8] = []
+    private var otherLines: [UInt8] = []
+    private let roles = FieldRoleCache()
     private var url: [UInt8] = []
     /// The canonical contexts of field lines met before: there are few, and they are sorted and normalised once.
     private var contexts: [Digest128: [UInt8]] = [:]
@@ -18,12 +20,12 @@ struct RequestScratch {
 
     /// Finds the credentials and the context of a request; false where its key takes more than putting bytes together.
     mutating func read(_ request: borrowing RequestHead, _ upstream: Upstream) -> Bool {
-        guard TargetNormaliser.isPlain(request.path) else { return false }
-        if let query = request.query {
-            if query.contains(0x25) || upstream.principal.mayHaveParameter(in: query) { return false }
-        }
+        // A semicolon may begin a parameter of the path.
+        guard TargetNormaliser.isPlain(request.path), !request.path.contains(0x3B) else { return false }
+        if let query = request.query, !isPlain(query: query, upstream) { return false }
         credentials.removeAll(keepingCapacity: true)
         contextLines.removeAll(keepingCapacity: true)
+        otherLines.removeAll(keepingCapacity: true)
         if let credential = upstream.settings.credential {
             // All requests are the credential's; one that brings its own is refused elsewhere.
             credentials.append(0x01)
@@ -34,23 +36,46 @@ struct RequestScratch {
         }
         for index in 0..<request.fieldCount {
             let field = request.field(at: index)
-            if upstream.principal.has(field: field.name) { Self.append(field, to: &credentials) }
-            if upstream.context.isRelevant(field.name, field.value) { Self.append(field, to: &contextLines) }
+            let role = roles.role(of: field, upstream)
+            if role.isEmpty { continue }
+            if role.contains(.principal) { OtherFields.append(field.name, field.value, to: &credentials) }
+            if role.contains(.context), upstream.context.isRelevant(field.name, field.value) {
+                OtherFields.append(field.name, field.value, to: &contextLines)
+            }
+            if role.contains(.other) { OtherFields.append(field.name, field.value, to: &otherLines) }
         }
         // Two lines are one list, in which one that counts as none alone may count.
         return request.count(of: .accept) <= 1
     }
 
-    private static func append(_ field: FieldView, to lines: inout [UInt8]) {
-        for byte in field.name { lines.append(asciiLowercased(byte)) }
-        lines.append(0x3A)
-        lines.append(contentsOf: field.value)
-        lines.append(0x0A)
+    /// Whether a query has neither an escape nor a parameter that says whose data is asked for.
+    private func isPlain(query: UnsafeRawBufferPointer, _ upstream: Upstream) -> Bool {
+        var start = 0
+        var isName = true
+        for index in 0...query.count {
+            let byte = index < query.count ? query[index] : 0x26
+            guard byte == 0x26 || byte == 0x3B || byte == 0x3D else {
+                if byte == 0x25 { return false }
+                continue
+            }
+            if isName, index > start {
+                let name = UnsafeRawBufferPointer(rebasing: query[start..<index])
+                if !roles.role(of: name, .parameter, upstream).isEmpty { return false }
+            }
+            isName = byte != 0x3D
+            start = index + 1
+        }
+        return true
     }
 
     /// A digest of the credentials that is good within this process; nil for an anonymous request.
     func credentialsDigest(_ upstream: Upstream, _ hasher: KeyHasher) -> Digest128? {
         credentials.isEmpty ? nil : Principals.quickDigest(credentials, upstream, hasher)
+    }
+
+    /// The digest of the fields that are neither in the key nor known to be harmless; nil for none.
+    func otherFieldsDigest(_ hasher: KeyHasher) -> Digest128? {
+        otherLines.isEmpty ? nil : hasher.digest(otherLines)
     }
 
     /// The digest of the request's key.
@@ -83,7 +108,7 @@ struct RequestScratch {
         _ url: UnsafeRawBufferPointer,
         _ hasher: KeyHasher
     ) -> Digest128 {
-        upstream.nameBytes.withUnsafeBytes { name in
+        upstream.storeKeyBytes.withUnsafeBytes { name in
             context.withUnsafeBytes { context in
                 hasher.digest(upstream: name, principal: principal, context: context, url: url)
             }
@@ -92,7 +117,7 @@ struct RequestScratch {
 
     /// The URL under a route that may have a word on its query: worked out once for each target.
     private mutating func findURL(_ request: borrowing RequestHead, _ upstream: Upstream, _ hasher: KeyHasher) {
-        let target = upstream.nameBytes.withUnsafeBytes { name in
+        let target = upstream.storeKeyBytes.withUnsafeBytes { name in
             hasher.digest(
                 upstream: name,
                 principal: -2,

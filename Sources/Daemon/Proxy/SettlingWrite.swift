@@ -9,7 +9,7 @@ struct SettlingWrite {
 
     init(_ demand: Demand) {
         upstream = demand.upstream.name
-        path = TargetNormaliser.keyPath(of: demand.target)
+        path = demand.upstream.keyPath(of: demand.target)
     }
 
     /// Its own settling forgets the target twice, before the commit and behind it.

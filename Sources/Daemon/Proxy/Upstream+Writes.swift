@@ -38,7 +38,7 @@ extension Upstream {
             if let path = pattern.onlyPath {
                 paths += [base + path] + (path == "/" ? [] : ["\(base)\(path)/"])
             } else {
-                patterns.append(InvalidationPattern(upstream: name, base: base, pattern: pattern))
+                patterns.append(InvalidationPattern(upstream: storeKey, base: base, pattern: pattern))
             }
         }
         return (paths, patterns)

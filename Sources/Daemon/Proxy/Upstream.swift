@@ -14,8 +14,10 @@ final class Upstream: Sendable {
     let cors: CORS
     let policySettings: CachePolicySettings
     let mapper: DocumentMapper
-    /// Its name as bytes, for digests.
-    let nameBytes: [UInt8]
+    /// How the store names it, so that nothing of another origin is ever taken for its own.
+    let storeKey: String
+    /// The same as bytes, for digests.
+    let storeKeyBytes: [UInt8]
     /// Whether any route says something about caching.
     private let hasOverrides: Bool
     /// Whether any route takes some spellings of a query for one; where none does, the hit path need not look.
@@ -24,12 +26,14 @@ final class Upstream: Sendable {
     private let keyRules: [KeyRules?]
     /// Links as they lead to the upstream; where they shall lead instead is the request's to say.
     private let links: LinkRewriter
-    /// Fields that select no variant, because something else in the key does: the principal's and the context's.
+    /// Fields that select no variant, because the upstream is not sent them.
     private let ignoredInVary: Set<String>
     /// The fields by which Larder itself chooses what it sends, for `Vary`.
     let variesBy: [String]
     /// Whether `Larder-View` goes upstream, where it means something if the upstream is a Larder: nothing here maps anything.
     let passesView: Bool
+    /// The roles of the known request fields, by their raw values.
+    let knownRoles: [FieldRole]
 
     var name: String { settings.name }
 
@@ -42,7 +46,8 @@ final class Upstream: Sendable {
         context = ContextFields(settings.context)
         cors = CORS(origins: settings.cors)
         mapper = DocumentMapper(models: rules.models)
-        nameBytes = Array(settings.name.utf8)
+        storeKey = settings.storeKey
+        storeKeyBytes = Array(storeKey.utf8)
         keyRules = settings.routes.map { KeyRules($0.overrides.key) }
         hasKeyRules = keyRules.contains { $0 != nil }
         hasOverrides = settings.routes.contains { $0.overrides != Settings.Overrides() }
@@ -50,11 +55,12 @@ final class Upstream: Sendable {
         let passesView = (settings.routes + settings.errors).allSatisfy { $0.body == nil }
         self.passesView = passesView
         // What Larder answers is decoded, whatever codings a client takes; what does not go upstream selects nothing there.
-        var ignored = Set(principal.fieldNames).union(["accept-encoding", "larder-live"])
+        var ignored: Set = ["accept-encoding", "larder-live"]
         if settings.origin != .pass { ignored.insert("origin") }
         if !passesView { ignored.insert("larder-view") }
         ignoredInVary = ignored
         variesBy = ["Larder-View", "Larder-Live"] + (settings.cors.isEmpty ? [] : ["Origin"])
+        knownRoles = FieldRole.known(principal, context)
         var policy = CachePolicySettings()
         policy.isShared = settings.shared
         policy.addsCredential = settings.credential != nil
@@ -86,6 +92,14 @@ final class Upstream: Sendable {
             return url
         }
         return rules.applied(to: url)
+    }
+
+    /// The path, without query, by which the responses to a target at the upstream are stored.
+    func keyPath(of target: String) -> String {
+        let path = TargetNormaliser.keyPath(of: target)
+        // Only a parameter of the path can hold anything to hide.
+        guard path.utf8.contains(0x3B) else { return path }
+        return String(decoding: principal.redacted(target: Array(path.utf8)), as: UTF8.self)
     }
 
     /// The same for a path and query as they go upstream.
@@ -154,21 +168,27 @@ final class Upstream: Sendable {
         }
     }
 
-    /// The variant that an answer's `Vary` makes of its request; nil where no request will ever match.
+    /// The variant that a response is for its request; nil where no request will ever match.
     ///
-    /// In the shared reading an answer that varies by `Authorization` is for one credential after all, which may not be noted
-    /// down to compare others with (law 4): none matches. That there was none can be noted.
+    /// What `Vary` names selects, but for what the key has already (the principal's fields) and what the upstream is not sent
+    /// (Larder decodes, whatever codings a client takes). A credential that is not in the key, as `Authorization` in the shared
+    /// reading, may not be noted down to compare others with (law 4): no request matches. That there was none can be noted.
     func selection(_ policy: ResponsePolicy, route: Settings.Overrides, request: Fields) -> VarySelection? {
         // `Vary: *` says that nothing selects it; a route that forces it says that nothing needs to.
         let isForced = route.cache == .force && StatusFacts.takesRouteLifetime(Int(policy.answer.status))
-        if isForced, policy.vary == .any { return VarySelection.none }
+        var selecting: [String]
+        switch policy.vary {
+        case .any where isForced: selecting = []
+        case .any: return nil
+        case .fields(let names): selecting = names
+        }
         let ignored = ignoredInVary.union(route.vary.ignore.map { $0.lowercased() })
-        if settings.shared, case .fields(let names) = policy.vary, names.contains("authorization"),
-            !ignored.contains("authorization"), request.contains("authorization")
-        {
+        selecting.removeAll { ignored.contains($0) || principal.reason(forField: $0.utf8) != nil }
+        guard !selecting.contains(where: { principal.isSecret(field: $0.utf8) && request.contains(named: $0) }) else {
             return nil
         }
-        return VarySelection(policy.vary, ignoring: ignored, request: request)
+        if policy.isForAgreeing { selecting.append(OtherFields.name) }
+        return VarySelection(.fields(selecting.sorted()), request: request)
     }
 
     /// Whether an answer is an error that something older may stand in for.

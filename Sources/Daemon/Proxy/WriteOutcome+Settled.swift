@@ -15,10 +15,10 @@ extension WriteOutcome {
     ) -> SettledWrite {
         let (upstream, key) = (demand.upstream, demand.key)
         var write = SettledWrite(
-            upstream: upstream.name,
+            upstream: upstream.storeKey,
             principal: key.principal,
             context: key.context,
-            path: TargetNormaliser.keyPath(of: demand.target),
+            path: upstream.keyPath(of: demand.target),
             time: end,
             effect: effect,
             bound: upstream.bound(demand),
@@ -31,18 +31,18 @@ extension WriteOutcome {
             // How a deletion shows in lists is the models' to say.
             let collections = effect == .deleted ? self.collections(of: demand) : []
             let paths = invalidated(by: demand).filter { !collections.contains($0) } + further.paths
-            write.targets = paths.map { InvalidationTarget(upstream: upstream.name, path: $0) }
-            write.collections = collections.map { InvalidationTarget(upstream: upstream.name, path: $0) }
+            write.targets = paths.map { InvalidationTarget(upstream: upstream.storeKey, path: $0) }
+            write.collections = collections.map { InvalidationTarget(upstream: upstream.storeKey, path: $0) }
             write.patterns = further.patterns
         } else {
             // What is stored at its URL is as good as deleted, whether or not it shows an object.
             write.targets = [
-                InvalidationTarget(upstream: upstream.name, path: TargetNormaliser.keyPath(of: demand.target))
+                InvalidationTarget(upstream: upstream.storeKey, path: upstream.keyPath(of: demand.target))
             ]
         }
         if let (rule, body, surroundings) = observed(by: demand) {
             write.observation = ReceivedObservation(
-                upstream: upstream.name,
+                upstream: upstream.storeKey,
                 principal: key.principal,
                 context: key.context,
                 body: body,

@@ -52,7 +52,7 @@ struct WriteOutcome: Sendable {
         if !tellsState || observed(by: demand) == nil { targets += collections(of: demand) }
         var paths: [String] = []
         for target in targets {
-            let path = TargetNormaliser.keyPath(of: target)
+            let path = demand.upstream.keyPath(of: target)
             if !paths.contains(path) { paths.append(path) }
         }
         return paths
@@ -61,7 +61,7 @@ struct WriteOutcome: Sendable {
     /// The paths of what lists the target.
     func collections(of demand: Demand) -> [String] {
         Self.parent(of: demand.target, base: demand.upstream.settings.url.basePath)
-            .map { [TargetNormaliser.keyPath(of: $0)] } ?? []
+            .map { [demand.upstream.keyPath(of: $0)] } ?? []
     }
 
     /// The path above, which lists what is below it; nil at the base path.
@@ -78,9 +78,18 @@ struct WriteOutcome: Sendable {
         guard let head, let body, !body.isEmpty, (200..<300).contains(head.status), head.status != 202 else {
             return nil
         }
-        guard demand.upstream.isJSON(head.fields), demand.mayBeTold(head.fields) else { return nil }
+        guard demand.upstream.isJSON(head.fields), demand.mayBeTold(head.fields), !isForAgreeing(head, demand),
+            !demand.isRepeated(in: body)
+        else { return nil }
         let reading = demand.upstream.reading(demand, status: head.status, fields: head.fields)
         return reading.rule.map { ($0, body, reading.surroundings(url: demand.key.url, fields: head.fields)) }
+    }
+
+    /// Whether the response is for requests alone that agree in `OtherFields` which this one has: then no other's may show
+    /// what it tells.
+    private func isForAgreeing(_ head: UpstreamHead, _ demand: Demand) -> Bool {
+        demand.request.fields.contains(named: OtherFields.name)
+            && demand.policy(status: head.status, fields: head.fields, requestTime: 0, responseTime: 0).isForAgreeing
     }
 
     // MARK: The rest of the answer

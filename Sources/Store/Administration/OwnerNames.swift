@@ -27,7 +27,9 @@ public struct OwnerNames: Sendable, Equatable {
 extension Store {
     /// Whose data the store has.
     public func ownerNames() async throws(StoreError) -> OwnerNames {
-        try await core.read { try OwnerNames($0) }
+        var names = try await core.read { try OwnerNames($0) }
+        names.upstreams = names.upstreams.map { core.label(ofUpstream: $0) }.sorted()
+        return names
     }
 
     /// Whether some principal has this label.

@@ -9,9 +9,26 @@ public typealias DocumentID = Int64
 /// The id of a set of URLs that a write under way may change.
 public typealias SuspectID = Int64
 
+/// How the store names an upstream: by its name in the configuration and its URL.
+///
+/// Data of another origin, or of another base path, is never taken for this upstream's, and is found again when the
+/// configuration goes back. Wherever the store takes or returns an upstream, it means this text; only listings, filters and
+/// the journal have names for people, see `Store.objects`.
+public enum UpstreamKey {
+    /// The text for an upstream.
+    ///
+    /// - Parameters:
+    ///   - name: as in the configuration; without a space.
+    ///   - url: its origin and base path in one spelling.
+    public static func make(name: String, url: String) -> String { "\(name) \(url)" }
+
+    /// The name alone.
+    static func name(of key: String) -> String { String(key.prefix { $0 != " " }) }
+}
+
 /// What a document answers: which request, of whom, in which representation.
 public struct DocumentKey: Hashable, Sendable {
-    /// The upstream's name in the configuration.
+    /// The upstream, as `UpstreamKey` names it.
     public var upstream: String
     /// Whose data it is.
     public var principal: PrincipalID

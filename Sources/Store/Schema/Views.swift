@@ -14,7 +14,7 @@ struct Views {
         definitions = all.compactMap { entry in
             let model = entry.declaration.name
             let isAmbiguous = (count[model.lowercased()] ?? 0) > 1
-            let name = isAmbiguous ? "\(entry.upstream)_\(model)" : model
+            let name = isAmbiguous ? "\(UpstreamKey.name(of: entry.upstream))_\(model)" : model
             guard taken.insert(name.lowercased()).inserted else { return nil }
             let sql = Self.definition(of: entry.declaration, named: name, upstream: entry.upstream, in: entry.models)
             return (name, sql)
@@ -41,7 +41,7 @@ struct Views {
     ) -> String {
         let columns = models.columns(of: model.name)
         let identities = columns.count { $0.role == .identity }
-        var lines = ["u.text AS upstream", "p.label AS principal", "x.text AS context"]
+        var lines = ["\(SQLText.literal(UpstreamKey.name(of: upstream))) AS upstream", "p.label AS principal", "x.text AS context"]
         for column in columns {
             // The row's identity is an integer wherever references to it are, so that the two can be joined.
             let expression =

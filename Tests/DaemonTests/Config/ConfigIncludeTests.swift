@@ -54,6 +54,27 @@ struct ConfigIncludeTests {
         return try folder.read().checked().settings.upstreams[0]
     }
 
+    @Test(arguments: [
+        ("[+A, -B]", "[-A, +?c]", ["+A", "-B", "-A", "+?c"]), ("[+A]", "+B", ["+A", "+B"]), ("[+A]", "[B]", ["B"]),
+        ("[+A]", "[all]", ["all"]), ("[A]", "[+B]", ["A", "+B"]), ("[+A]", "[]", []),
+    ])
+    func `words with a sign add up with those of an included file, all else takes their place`(
+        _ lower: String,
+        _ upper: String,
+        _ words: [String]
+    ) throws {
+        let folder = try Folder([
+            "main.yaml": "include: [base.yaml]\nupstreams: { api: { principal: \(upper) } }",
+            "base.yaml": "upstreams: { api: { url: \"https://a\", principal: \(lower) } }",
+        ])
+        let file = folder.read()
+        guard words != ["A", "+B"] else {
+            #expect(folder.complaints().contains { $0.contains("leaves open what counts") })
+            return
+        }
+        #expect(try file.checked().settings.upstreams[0].principal == words)
+    }
+
     private func model(_ name: String, in upstream: Settings.Upstream) throws -> ModelDeclaration {
         try #require(upstream.models.first { $0.name == name })
     }

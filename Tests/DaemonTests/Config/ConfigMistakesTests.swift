@@ -197,6 +197,12 @@ struct ConfigMistakesTests {
         ),
         ("principal: ['a b']", "4:17: upstreams.a.principal: \"a b\" is no header field's name"),
         ("principal: ['?']", "4:17: upstreams.a.principal: \"?\" names no query parameter"),
+        ("principal: ['+?']", "4:17: upstreams.a.principal: \"+?\" names no query parameter"),
+        ("principal: ['-']", "4:17: upstreams.a.principal: \"-\" is no header field's name"),
+        (
+            "principal: [-Cookie, X-Key]",
+            "4:16: upstreams.a.principal: \"X-Key\" beside words with a sign leaves open what counts; write \"+X-Key\" to add it to what is recognised, or plain names only, which replace that"
+        ),
         (
             "context: ['*']",
             "4:15: upstreams.a.context: \"*\" is no header field's name, nor one with a \"*\" at its beginning or end such as \"*-Version\""

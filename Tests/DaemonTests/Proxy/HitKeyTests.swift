@@ -69,7 +69,15 @@ import Testing
             let quick = scratch.credentialsDigest(upstream, ProxyFixture.hasher)
             let digest = scratch.digest(parser.head, upstream, principal: 7, ProxyFixture.hasher)
             guard let arrival = try? Arrival(parser.head, upstream, quickDigest: quick) else { return nil }
-            let demand = Demand(parser.head.owned(), arrival, principal: 7, hasher: ProxyFixture.hasher)
+            let others = arrival.otherFields.isEmpty ? nil : ProxyFixture.hasher.digest(arrival.otherFields)
+            #expect(scratch.otherFieldsDigest(ProxyFixture.hasher) == others, "\(text)")
+            let demand = Demand(
+                parser.head.owned(),
+                arrival,
+                principal: 7,
+                otherFields: others,
+                hasher: ProxyFixture.hasher
+            )
             #expect(digest == demand.digest, "\(text)")
             return Names(quick: quick, digest: digest, credentials: arrival.credentials, key: demand.key)
         }

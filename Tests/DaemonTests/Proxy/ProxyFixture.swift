@@ -39,12 +39,13 @@ enum ProxyFixture {
             keyURL: url,
             context: "",
             credentials: nil,
+            otherFields: [],
             quickDigest: nil,
             view: .wire,
             live: nil,
             base: LinkBase(authority: "localhost:8787")
         )
-        return Demand(request, arrival, principal: 1, hasher: hasher)
+        return Demand(request, arrival, principal: 1, otherFields: nil, hasher: hasher)
     }
 
     /// An answer that arrived at second 1000 with these fields.

@@ -1,128 +1,183 @@
-/// The request fields and query parameters that say whose data is asked for (law 4).
+/// The request fields and parameters that say whose data is asked for (law 4).
 ///
-/// In the shared reading (`shared: true`) `Authorization` is none of them: there an answer to a request with one is stored
+/// Which these are, their names say (`NameMeaning`), and the configuration: it adds names and takes some away, has every field
+/// count that is not known to be harmless, or lists all that count.
+///
+/// In the shared reading (`shared: true`) `Authorization` is none of them: there a response to a request with one is stored
 /// only if the upstream itself says that it is for all (`public`, `must-revalidate`, `s-maxage`: RFC 9111 §3.5), and then it
 /// is, whatever `Authorization` the next request has. Other credentials divide principals in both readings.
 struct PrincipalFields: Sendable, Equatable {
-    /// Lower-case names of fields, in configured order.
-    let fieldNames: [String]
-    /// Lower-case names of query parameters, without the `?`.
-    let parameterNames: [String]
-    private let fieldBytes: [[UInt8]]
-    private let parameterBytes: [[UInt8]]
-    /// Lower-case names of the fields that are credentials, whether they divide principals or not: none is ever stored.
-    private let secretNames: [String]
+    /// What counts besides the names that the configuration gives.
+    private enum Base: Sendable { case recognised, all, nothing }
+
+    private let base: Base
+    /// Lower-case names that count, and that do not, whatever they look like; parameters with a `?` before them.
+    private let included: Set<String>
+    private let excluded: Set<String>
+    private let isShared: Bool
 
     /// - Parameters:
-    ///   - names: of fields, and of query parameters with a `?` before them. Case does not matter.
+    ///   - words: as in the configuration (`PrincipalWords`). Case does not matter.
     ///   - isShared: whether RFC 9111 is read as a shared cache reads it.
-    init(_ names: [String] = Settings.Upstream.defaultPrincipal, isShared: Bool = false) {
-        secretNames = names.filter { !$0.hasPrefix("?") }.map { $0.lowercased() } + (isShared ? ["authorization"] : [])
-        fieldNames = secretNames.filter { !isShared || $0 != "authorization" }
-        parameterNames = names.filter { $0.hasPrefix("?") }.map { $0.dropFirst().lowercased() }
-        fieldBytes = fieldNames.map { Array($0.utf8) }
-        parameterBytes = parameterNames.map { Array($0.utf8) }
-    }
-
-    /// Whether a field of this name, in any case, says whose data is asked for.
-    @inline(__always)
-    func has(field name: UnsafeRawBufferPointer) -> Bool {
-        for field in fieldBytes where FieldSyntax.equalsIgnoringCase(name, field) { return true }
-        return false
-    }
-
-    /// Whether a query may hold one of the parameters; true also where an escape hides the name.
-    ///
-    /// For the hit path; the exact answer is `canonical`'s.
-    func mayHaveParameter(in query: UnsafeRawBufferPointer) -> Bool {
-        if parameterBytes.isEmpty { return false }
-        var start = 0
-        while start < query.count {
-            var end = start
-            while end < query.count, query[end] != 0x26, query[end] != 0x3D {
-                if query[end] == 0x25 { return true }
-                end += 1
+    init(_ words: [String] = Settings.Upstream.defaultPrincipal, isShared: Bool = false) {
+        var (included, excluded): (Set<String>, Set<String>) = ([], [])
+        for word in words.map({ $0.lowercased() }) where !PrincipalWords.isBase(word) {
+            let name = PrincipalWords.name(of: word)
+            if word.hasPrefix("-") {
+                included.remove(name)
+                excluded.insert(name)
+            } else {
+                excluded.remove(name)
+                included.insert(name)
             }
-            let name = UnsafeRawBufferPointer(rebasing: query[start..<end])
-            for parameter in parameterBytes where FieldSyntax.equalsIgnoringCase(name, parameter) { return true }
-            while end < query.count, query[end] != 0x26 { end += 1 }
-            start = end + 1
         }
-        return false
+        self.included = included
+        self.excluded = excluded
+        self.isShared = isShared
+        base =
+            words.contains { $0.lowercased() == PrincipalWords.all }
+            ? .all : PrincipalWords.replaces(words) ? .nothing : .recognised
     }
+
+    // MARK: What counts
+
+    /// Why a field says whose data is asked for; nil for one that does not.
+    func reason(forField name: some Collection<UInt8>) -> Reason? {
+        if isShared || !excluded.isEmpty || !included.isEmpty {
+            let lowercased = String(decoding: FieldSyntax.lowercased(name), as: UTF8.self)
+            if isShared, lowercased == "authorization" { return nil }
+            if excluded.contains(lowercased) { return nil }
+            if included.contains(lowercased) { return .configured }
+        }
+        switch (base, NameMeaning.ofField(name)) {
+        case (.nothing, _), (_, .harmless), (.recognised, .unknown): return nil
+        case (_, .credential(let word)): return .credential(word)
+        case (_, .identity(let word)): return .identity(word)
+        case (.all, .unknown): return .notKnownHarmless
+        }
+    }
+
+    /// The same for a query or matrix parameter, whose name may be escaped.
+    ///
+    /// One that does not count is a part of the URL like any other.
+    func reason(forParameter name: some Collection<UInt8>) -> Reason? {
+        let plain = TargetNormaliser.unescaped(Array(name)[...])
+        let lowercased = "?" + String(decoding: FieldSyntax.lowercased(plain), as: UTF8.self)
+        if excluded.contains(lowercased) { return nil }
+        if included.contains(lowercased) { return .configured }
+        if base != .nothing, case .credential(let word) = NameMeaning.ofParameter(plain) { return .credential(word) }
+        return nil
+    }
+
+    /// Why something says whose data is asked for.
+    enum Reason: Sendable, Equatable, CustomStringConvertible {
+        case configured
+        case credential(String)
+        case identity(String)
+        case notKnownHarmless
+
+        var description: String {
+            switch self {
+            case .configured: "named by principal:"
+            case .credential(let word): "\"\(word)\" names a credential"
+            case .identity(let word): "\"\(word)\" says on whose behalf"
+            case .notKnownHarmless: "principal: all, and not known to be harmless"
+            }
+        }
+    }
+
+    /// Whether a field is known to say nothing of whose data is asked for, and so never tells two clients apart.
+    func isHarmless(field name: some Collection<UInt8>) -> Bool {
+        let lowercased = String(decoding: FieldSyntax.lowercased(name), as: UTF8.self)
+        if isShared, lowercased == "authorization" { return true }
+        return excluded.contains(lowercased) || NameMeaning.ofField(name) == .harmless
+    }
+
+    /// Whether the values of a request field may not be noted down.
+    func isSecret(field name: some Collection<UInt8>) -> Bool {
+        switch NameMeaning.ofField(name) {
+        case .credential: true
+        // It says who, which anybody may know.
+        case .identity: false
+        case .unknown, .harmless: included.contains(String(decoding: FieldSyntax.lowercased(name), as: UTF8.self))
+        }
+    }
+
+    // MARK: The principal
 
     /// A text that is equal for requests of the same principal, and for those alone; nil for a request without any of the
     /// fields and parameters, which is anonymous.
     ///
     /// It holds credentials: it goes into `PrincipalKey.digest(of:)` and nowhere else. Each part is written with its length,
     /// so that no choice of values can look like another.
-    /// - Parameter lines: all lines of the field of this lower-case name, in order.
-    func canonical(query: [UInt8]?, lines: (String) -> [[UInt8]]) -> [UInt8]? {
+    /// - Parameter target: path and query.
+    func canonical(target: [UInt8], fields: Fields) -> [UInt8]? {
         var text: [UInt8] = []
-        for name in fieldNames {
-            for value in lines(name) {
-                Self.append(name, value, to: &text)
-            }
+        let counted = fields.lines.filter { reason(forField: $0.name) != nil }.map { ($0.lowercasedName, $0.value) }
+        // In the order of their names; lines of one name in that of their arrival.
+        for (_, line) in counted.enumerated().sorted(by: { ($0.element.0, $0.offset) < ($1.element.0, $1.offset) }) {
+            Self.append(line.0, line.1, to: &text)
         }
-        if let query, !parameterBytes.isEmpty {
-            for parameter in query.split(separator: 0x26) {
-                guard let index = parameterIndex(of: parameter) else { continue }
-                let value = parameter.firstIndex(of: 0x3D).map { Array(parameter[($0 + 1)...]) } ?? []
-                Self.append("?" + parameterNames[index], value, to: &text)
-            }
+        for parameter in URLParameters(target) where reason(forParameter: target[parameter.name]) != nil {
+            let name = FieldSyntax.lowercased(TargetNormaliser.unescaped(target[parameter.name]))
+            Self.append("?" + String(decoding: name, as: UTF8.self), Array(target[parameter.value ?? 0..<0]), to: &text)
         }
         return text.isEmpty ? nil : text
-    }
-
-    func canonical(query: [UInt8]?, fields: Fields) -> [UInt8]? {
-        canonical(query: query) { name in fields.lines.filter { $0.isNamed(name) }.map(\.value) }
     }
 
     private static func append(_ name: String, _ value: [UInt8], to text: inout [UInt8]) {
         text += "\(name.utf8.count):\(name)\(value.count):".utf8
         text += value
     }
-
-    /// Which of the configured parameters this `name=value` is; its name may be escaped.
-    private func parameterIndex(of parameter: ArraySlice<UInt8>) -> Int? {
-        let name = FieldSyntax.lowercased(TargetNormaliser.unescaped(parameter.prefix { $0 != 0x3D }))
-        return parameterBytes.firstIndex(of: name)
-    }
 }
+
+// MARK: What is stored and logged
 
 extension PrincipalFields {
     private static let mark = Array("REDACTED".utf8)
 
-    /// The target with the values of the principal's query parameters replaced: what is stored and logged.
+    /// The target with the values of the principal's parameters replaced: what is stored and logged.
     ///
     /// Two targets that become equal by it belong to different principals, whose documents are kept apart anyway.
     func redacted(target: [UInt8]) -> [UInt8] {
-        guard !parameterBytes.isEmpty, let mark = target.firstIndex(of: 0x3F) else { return target }
-        let parts = target[(mark + 1)...].split(separator: 0x26, omittingEmptySubsequences: false)
-        guard parts.contains(where: { parameterIndex(of: $0) != nil }) else { return target }
-        let redacted = parts.map { part -> [UInt8] in
-            guard parameterIndex(of: part) != nil, let equals = part.firstIndex(of: 0x3D) else { return Array(part) }
-            return Array(part[...equals]) + Self.mark
+        var (result, end): ([UInt8], Int) = ([], 0)
+        for parameter in URLParameters(target) {
+            guard let value = parameter.value, reason(forParameter: target[parameter.name]) != nil else { continue }
+            result += target[end..<value.lowerBound]
+            result += Self.mark
+            end = value.upperBound
         }
-        return Array(target[...mark]) + Array(redacted.joined(separator: [0x26]))
+        return end == 0 ? target : result + target[end...]
+    }
+
+    /// The same for a URL that somebody else wrote, whose user name and password go as well.
+    func redacted(reference: [UInt8]) -> [UInt8] {
+        let redacted = redacted(target: reference)
+        guard let slashes = redacted.firstRange(of: [0x2F, 0x2F]),
+            redacted[..<slashes.lowerBound].allSatisfy({ $0 == 0x3A || ($0 | 0x20) &- 0x61 < 26 || $0 == 0x2B })
+        else { return redacted }
+        let authority = redacted[slashes.upperBound...].prefix { $0 != 0x2F && $0 != 0x3F && $0 != 0x23 }
+        guard let at = authority.lastIndex(of: 0x40) else { return redacted }
+        return redacted[..<slashes.upperBound] + Self.mark + redacted[at...]
     }
 
     func redacted(url: String) -> String {
-        String(decoding: redacted(target: Array(url.utf8)), as: UTF8.self)
+        String(decoding: redacted(reference: Array(url.utf8)), as: UTF8.self)
     }
 
-    /// The fields with the values of the principal's own, of proxy credentials and of new cookies replaced, and with the
-    /// parameters in URLs that fields carry (`Location`, `Link`, `Content-Location`, `Referer`) redacted.
+    /// A response's fields with the values of credentials and of new cookies replaced, and with the URLs in them redacted
+    /// (`Location`, `Link`, `Content-Location`, `Referer`, `Refresh`).
     func redacted(_ fields: Fields) -> Fields {
         Fields(
             fields.lines.map { line in
                 let name = line.lowercasedName
-                if secretNames.contains(name) || name == "proxy-authorization" || name == "set-cookie" {
+                let isSecret = included.contains(name) || NameMeaning.isSecretItself(line.name)
+                if isSecret && !excluded.contains(name) || name == "proxy-authorization" || name == "set-cookie" {
                     return Field(name: line.name, value: Self.mark)
                 }
                 switch name {
-                case "location", "content-location", "referer":
-                    return Field(name: line.name, value: redacted(target: line.value))
+                case "location", "content-location", "referer", "refresh":
+                    return Field(name: line.name, value: redacted(reference: line.value))
                 case "link": return Field(name: line.name, value: redacted(link: line.value))
                 default: return line
                 }
@@ -136,9 +191,64 @@ extension PrincipalFields {
         var rest = value[...]
         while let open = rest.firstIndex(of: 0x3C), let close = rest[open...].firstIndex(of: 0x3E) {
             result += rest[...open]
-            result += redacted(target: Array(rest[(open + 1)..<close]))
+            result += redacted(reference: Array(rest[(open + 1)..<close]))
             rest = rest[close...]
         }
         return result + rest
+    }
+}
+
+/// The parameters of a URL, wherever one may stand: behind `;` in the path, in the query, where `;` divides as `&` does, and
+/// in the fragment.
+struct URLParameters: Sequence, IteratorProtocol {
+    struct Parameter {
+        var name: Range<Int>
+        /// What follows the `=`; nil without one.
+        var value: Range<Int>?
+    }
+
+    private let url: [UInt8]
+    private var position = 0
+    private var part = Part.path
+
+    private enum Part { case path, query, fragment }
+
+    init(_ url: [UInt8]) {
+        self.url = url
+    }
+
+    mutating func next() -> Parameter? {
+        while position < url.count {
+            let begins = isBeginning(url[position])
+            position += 1
+            guard begins else { continue }
+            let start = position
+            var end = start
+            while end < url.count, !isEnd(url[end]) { end += 1 }
+            position = end
+            guard end > start else { continue }
+            let equals = url[start..<end].firstIndex(of: 0x3D)
+            return Parameter(name: start..<(equals ?? end), value: equals.map { ($0 + 1)..<end })
+        }
+        return nil
+    }
+
+    /// Whether a parameter begins behind this byte.
+    private mutating func isBeginning(_ byte: UInt8) -> Bool {
+        switch (byte, part) {
+        case (0x23, .path), (0x23, .query): part = .fragment
+        case (0x3F, .path): part = .query
+        case (0x3B, _), (0x26, .query), (0x26, .fragment): break
+        default: return false
+        }
+        return true
+    }
+
+    private func isEnd(_ byte: UInt8) -> Bool {
+        switch part {
+        case .path: byte == 0x3B || byte == 0x2F || byte == 0x3F || byte == 0x23
+        case .query: byte == 0x26 || byte == 0x3B || byte == 0x23
+        case .fragment: byte == 0x26 || byte == 0x3B
+        }
     }
 }

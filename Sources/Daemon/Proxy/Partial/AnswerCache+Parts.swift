@@ -21,7 +21,7 @@ extension AnswerCache {
         let digest = partsDigest(of: demand)
         guard !commits.contains(digest) else { return partsInMemory(demand) }
         let found = documents.compactMap { document -> ReadyAnswer? in
-            guard !unsettled.mayBeNewer(than: document.start, of: demand.upstream.name) else { return nil }
+            guard !unsettled.mayBeNewer(than: document.start, of: demand.upstream.storeKey) else { return nil }
             guard let answer = Answer(document), KnownParts(fields: answer.fields, body: answer.body) != nil else {
                 store.remove(document.id)
                 return nil

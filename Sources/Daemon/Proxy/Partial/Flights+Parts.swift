@@ -80,7 +80,14 @@ extension Flights {
         guard !flight.storesNothing else { return ready }
         let age = max(0, policy.ageValue) * 1_000_000
         let reading = Reading(rule: nil, kind: .detail, bound: [:])
-        cache.keep(ready, sent: flight.start, age: age, reading: reading, overtakenAt: flight.overtakenAt)
+        cache.keep(
+            ready,
+            sent: flight.start,
+            age: age,
+            reading: reading,
+            overtakenAt: flight.overtakenAt,
+            isSecret: demand.isRepeated(in: body, storing.fields)
+        )
         return ready
     }
 

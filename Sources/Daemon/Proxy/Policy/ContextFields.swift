@@ -48,7 +48,7 @@ struct ContextFields: Sendable, Equatable {
         matchers = names.map { Matcher($0) }
     }
 
-    /// Whether a field bears on the context at all; the hit path asks this of every field before anything else.
+    /// Whether a field bears on the context at all; the hit path asks this of every field that may.
     ///
     /// An `Accept` that takes any JSON counts as none.
     @inline(__always)

@@ -5,6 +5,14 @@ struct FreshnessLifetime: Sendable, Equatable {
     /// The value of `Last-Modified`, where it is a date; the latest of several.
     var lastModified: Int64?
 
+    /// Whether the upstream says that it is stale from the start.
+    var isOverOnArrival: Bool {
+        switch source {
+        case .none, .heuristic, .route, .negative: false
+        case .maxAge, .sMaxAge, .expires, .targeted: seconds <= 0
+        }
+    }
+
     /// The first that is there counts: `s-maxage` (shared reading), `max-age`, `Expires`, the heuristic.
     ///
     /// A directive that is there but cannot be read is not passed over: it is 0. Several `Expires` lines count as the

@@ -76,6 +76,8 @@ struct ResponsePolicy: Sendable, Equatable {
     /// `answer.applying(route)` is what decides.
     var answer: AnswerPolicy
     var vary: VaryField
+    /// Whether it is private, or must be revalidated: then it is for requests alone that agree in their `OtherFields`.
+    var isForAgreeing: Bool
     /// Lower-case names of fields to leave out when the answer is used again without validation (`no-cache="…"`).
     var fieldsNotReused: [[UInt8]]
     /// Lower-case names of fields to leave out of what is stored (`private="…"`, shared reading only).
@@ -133,6 +135,9 @@ struct ResponsePolicy: Sendable, Equatable {
         if dateField == nil { answer.flags.insert(.dateAssumed) }
         self.answer = answer
         vary = VaryField(fields)
+        isForAgreeing =
+            directives.isPrivate || !directives.privateFields.isEmpty || directives.noCache || directives.mustRevalidate
+            || directives.proxyRevalidate || lifetime.isOverOnArrival
         fieldsNotReused = directives.noCacheFields
         fieldsNotStored = settings.isShared ? directives.privateFields : []
         storability = .yes

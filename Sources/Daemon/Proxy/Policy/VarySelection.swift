@@ -36,6 +36,16 @@ struct VarySelection: Sendable, Equatable {
         self.init(vary, ignoring: ignored) { name in request.combinedBytes(name) }
     }
 
+    /// Whether a request has the same `OtherFields`, if the selection speaks of them at all.
+    func agrees(with request: Fields) -> Bool {
+        lines.allSatisfy { $0.name != OtherFields.name || $0.value == request.combinedBytes(OtherFields.name) }
+    }
+
+    /// The same without one of its fields.
+    func without(_ name: String) -> VarySelection {
+        VarySelection(lines: lines.filter { $0.name != name })
+    }
+
     /// Whether a new request selects the same answer.
     /// - Parameter value: as for the initialiser.
     func matches(_ value: (String) -> [UInt8]?) -> Bool {

@@ -1,0 +1,153 @@
+import Glibc
+import Store
+
+/// What a request field, or a query parameter, means for the key of a response; empty where it means nothing.
+struct FieldRole: OptionSet, Sendable {
+    let rawValue: UInt8
+
+    /// It says whose data is asked for.
+    static let principal = FieldRole(rawValue: 1)
+    /// It may choose the representation.
+    static let context = FieldRole(rawValue: 2)
+    /// It is not known to be harmless, and not in the key: see `OtherFields`.
+    static let other = FieldRole(rawValue: 4)
+}
+
+extension FieldRole {
+    /// The role of a request field.
+    ///
+    /// It allocates: the hit path asks `FieldRoleCache`.
+    init(of name: UnsafeRawBufferPointer, _ principal: PrincipalFields, _ context: ContextFields) {
+        self = []
+        if context.matchers.contains(where: { $0.matches(name) }) { insert(.context) }
+        if principal.reason(forField: name) != nil {
+            insert(.principal)
+        } else if isEmpty, !principal.isHarmless(field: name) {
+            insert(.other)
+        }
+    }
+
+    /// The roles of the known fields, by their raw values.
+    static func known(_ principal: PrincipalFields, _ context: ContextFields) -> [FieldRole] {
+        KnownField.allCases.map { field in
+            let name = UnsafeRawBufferPointer(start: field.name.utf8Start, count: field.name.utf8CodeUnitCount)
+            return FieldRole(of: name, principal, context)
+        }
+    }
+}
+
+extension Upstream {
+    /// The role of a request field; for anything but the hit path.
+    func role(of field: Field) -> FieldRole { field.name.withUnsafeBytes { FieldRole(of: $0, principal, context) } }
+}
+
+/// The roles of names that a worker has met, so that each is worked out once.
+///
+/// A look-up neither allocates nor locks. Names are compared whole: clients choose them, and must not choose two that fall
+/// together. Long names are worked out each time.
+final class FieldRoleCache {
+    private static let slotCount = 512
+    /// Tag, count, role, and the name.
+    private static let slotSize = 64
+    private static let headSize = 4
+    private let slots: UnsafeMutableRawPointer
+
+    /// What a name is of.
+    enum Kind: UInt8 { case field = 1, parameter = 2 }
+
+    init() {
+        slots = .allocate(byteCount: Self.slotCount * Self.slotSize, alignment: 8)
+        slots.initializeMemory(as: UInt8.self, repeating: 0, count: Self.slotCount * Self.slotSize)
+    }
+
+    deinit { slots.deallocate() }
+
+    /// The role of a request field.
+    @inline(__always)
+    func role(of field: FieldView, _ upstream: Upstream) -> FieldRole {
+        if let known = field.known { return upstream.knownRoles[Int(known.rawValue)] }
+        return role(of: field.name, .field, upstream)
+    }
+
+    /// The role of a field that is not a known one, or of a query parameter.
+    func role(of name: UnsafeRawBufferPointer, _ kind: Kind, _ upstream: Upstream) -> FieldRole {
+        guard name.count <= Self.slotSize - Self.headSize, upstream.index < 256, let start = name.baseAddress else {
+            return Self.role(of: name, kind, upstream)
+        }
+        let slot = slots + Self.place(name, kind, upstream) * Self.slotSize
+        let head = slot.assumingMemoryBound(to: UInt8.self)
+        if head[0] == kind.rawValue, head[1] == UInt8(name.count), head[2] == UInt8(upstream.index),
+            memcmp(slot + Self.headSize, start, name.count) == 0
+        {
+            return FieldRole(rawValue: head[3])
+        }
+        let role = Self.role(of: name, kind, upstream)
+        (head[0], head[1], head[2], head[3]) = (kind.rawValue, UInt8(name.count), UInt8(upstream.index), role.rawValue)
+        memcpy(slot + Self.headSize, start, name.count)
+        return role
+    }
+
+    private static func role(of name: UnsafeRawBufferPointer, _ kind: Kind, _ upstream: Upstream) -> FieldRole {
+        switch kind {
+        case .field: FieldRole(of: name, upstream.principal, upstream.context)
+        case .parameter: upstream.principal.reason(forParameter: name) != nil ? .principal : []
+        }
+    }
+
+    @inline(__always)
+    private static func place(_ name: UnsafeRawBufferPointer, _ kind: Kind, _ upstream: Upstream) -> Int {
+        var hash = UInt64(kind.rawValue) << 32 | UInt64(upstream.index) << 16 | UInt64(name.count)
+        var offset = 0
+        while offset + 8 <= name.count {
+            hash = (hash ^ name.loadUnaligned(fromByteOffset: offset, as: UInt64.self)) &* 0x9E37_79B9_7F4A_7C15
+            hash ^= hash >> 29
+            offset += 8
+        }
+        while offset < name.count {
+            hash = (hash ^ UInt64(name[offset])) &* 0x9E37_79B9_7F4A_7C15
+            offset += 1
+        }
+        return Int(hash >> 40) & (slotCount - 1)
+    }
+}
+
+/// The fields of a request that are neither in the key nor known to be harmless, as one digest.
+///
+/// A response that its upstream marks `private`, or that must be revalidated, is for requests alone that agree in them: it is
+/// stored and shared as if `Vary` named them all. The digest stands in the request as a field of Larder's own, which never
+/// goes upstream; it is made under a secret outside of the store, since one of them may be a credential that nobody
+/// recognised.
+enum OtherFields {
+    /// The field's name, in lower case.
+    static let name = "larder-other-fields"
+
+    /// The lines of those fields, in the order of their arrival.
+    static func lines(of fields: Fields, _ upstream: Upstream) -> [UInt8] {
+        var lines: [UInt8] = []
+        for line in fields.lines where upstream.role(of: line) == .other {
+            line.name.withUnsafeBytes { name in
+                line.value.withUnsafeBytes { value in append(name, value, to: &lines) }
+            }
+        }
+        return lines
+    }
+
+    static func append(_ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, to lines: inout [UInt8]) {
+        for byte in name { lines.append(asciiLowercased(byte)) }
+        lines.append(0x3A)
+        lines.append(contentsOf: value)
+        lines.append(0x0A)
+    }
+
+    /// The digest as the field has it.
+    static func text(_ digest: Digest128) -> [UInt8] {
+        Array("\(String(digest.high, radix: 16))-\(String(digest.low, radix: 16))".utf8)
+    }
+
+    /// Reads what `text` gave; nil for anything else.
+    static func digest(_ text: [UInt8]) -> Digest128? {
+        let halves = String(decoding: text, as: UTF8.self).split(separator: "-").map { UInt64($0, radix: 16) }
+        guard halves.count == 2, let high = halves[0], let low = halves[1] else { return nil }
+        return Digest128(low: low, high: high)
+    }
+}

@@ -1,0 +1,227 @@
+import Synchronization
+
+/// What the name of a request field or query parameter says of its value.
+///
+/// The table is documented in docs/http.md; whoever changes the one changes the other.
+enum NameMeaning: Sendable, Equatable {
+    /// It is known to say nothing of whose data is asked for.
+    case harmless
+    /// Nothing is known of it.
+    case unknown
+    /// It says on whose behalf the request is made, and is no secret: a user, an account, a tenant.
+    case identity(word: String)
+    /// It carries a credential.
+    case credential(word: String)
+
+    /// The meaning of a request field's name, in any case.
+    static func ofField(_ name: some Collection<UInt8>) -> NameMeaning {
+        remembered([0x3A] + name) {
+            let whole = String(decoding: FieldSyntax.lowercased(name), as: UTF8.self)
+            if let word = Names.identities[whole] { return .identity(word: word) }
+            if let word = Names.credentials[whole] { return .credential(word: word) }
+            if Names.harmless.contains(whole) || Names.neverSent.contains(where: { whole.hasPrefix($0) }) {
+                return .harmless
+            }
+            let found = find(in: Array(name), isField: true)
+            if found == .unknown, Names.harmlessPrefixes.contains(where: { whole.hasPrefix($0) }) { return .harmless }
+            return found
+        }
+    }
+
+    /// The meaning of a query parameter's name, its escapes decoded.
+    ///
+    /// Harmless is none: what is no credential is a part of the URL.
+    static func ofParameter(_ name: some Collection<UInt8>) -> NameMeaning {
+        remembered([0x3F] + name) {
+            let found = find(in: Array(name), isField: false)
+            return if case .credential(let word) = found { .credential(word: word) } else { .unknown }
+        }
+    }
+
+    /// The meanings of names met before; any thread.
+    private static let known = Mutex<[[UInt8]: NameMeaning]>([:])
+    /// Names are the clients' to choose.
+    private static let (knownLimit, longest) = (4_096, 64)
+
+    /// Every miss asks for each of its fields, and to read a name takes microseconds.
+    private static func remembered(_ key: [UInt8], _ read: () -> NameMeaning) -> NameMeaning {
+        if let meaning = known.withLock({ $0[key] }) { return meaning }
+        let meaning = read()
+        if key.count <= longest {
+            known.withLock { known in
+                if known.count >= knownLimit { known.removeAll() }
+                known[key] = meaning
+            }
+        }
+        return meaning
+    }
+
+    /// Whether what has this name is a credential itself, as its last word says, and no fact about one.
+    ///
+    /// `X-OAuth-Scopes` and `X-Auth-Email` are none, and a signature is there to be verified.
+    static func isSecretItself(_ name: some Collection<UInt8>) -> Bool {
+        if Names.credentials[String(decoding: FieldSyntax.lowercased(name), as: UTF8.self)] != nil { return true }
+        return [Words.separated(Array(name)), Words.divided(Array(name))].contains { words in
+            guard let last = words.last, !Names.signatures.contains(last),
+                case .credential = meaning(of: last, after: words.dropLast().last, before: nil)
+            else { return false }
+            return true
+        }
+    }
+
+    /// Reads the words of a name: those between separators, run together, and those that capitals divide.
+    private static func find(in name: [UInt8], isField: Bool) -> NameMeaning {
+        let (whole, divided) = (Words.separated(name), Words.divided(name))
+        let spellings = whole == divided ? [whole] : [whole, divided]
+        var result = NameMeaning.unknown
+        for words in spellings {
+            for (index, word) in words.enumerated() {
+                switch meaning(
+                    of: word,
+                    after: index > 0 ? words[index - 1] : nil,
+                    before: words.dropFirst(index + 1).first
+                ) {
+                case .credential(let word): return .credential(word: word)
+                case .identity(let word) where isField: result = .identity(word: word)
+                case .harmless where result == .unknown: result = .harmless
+                default: break
+                }
+            }
+        }
+        return result
+    }
+
+    private static func meaning(of word: String, after previous: String?, before next: String?) -> NameMeaning {
+        // Of what `page_token` and `Idempotency-Key` are, the word before tells.
+        if word == "token" || word == "key" {
+            let markers = word == "token" ? Names.tokenMarkers : Names.keyMarkers
+            return previous.map { markers.contains($0) } == true ? .harmless : .credential(word: word)
+        }
+        if Names.credentialWords.contains(word) { return .credential(word: word) }
+        if word == "user", next == "agent" { return .harmless }
+        if Names.identityWords.contains(word) { return .identity(word: word) }
+        if Names.harmlessWords.contains(word) { return .harmless }
+        if word == "id", let previous, Names.harmlessIDs.contains(previous) { return .harmless }
+        for ending in Names.credentialEndings where word.count > ending.count && word.hasSuffix(ending) {
+            let rest = word.dropLast(ending.count)
+            // English has many words that end with "key".
+            if ending == "key", !Names.ownersOfKeys.contains(where: { rest.hasSuffix($0) }) { continue }
+            if ending == "token", Names.tokenMarkers.contains(where: { rest.hasSuffix($0) }) { return .harmless }
+            return .credential(word: ending)
+        }
+        return .unknown
+    }
+}
+
+/// The words of a name, in lower case.
+private enum Words {
+    /// Those between what is neither letter nor digit.
+    static func separated(_ name: [UInt8]) -> [String] {
+        name.split { !isLetter($0) && !isDigit($0) }.map { String(decoding: FieldSyntax.lowercased($0), as: UTF8.self) }
+    }
+
+    /// The same, divided further before a capital that begins a word, and between letters and digits.
+    static func divided(_ name: [UInt8]) -> [String] {
+        var words: [[UInt8]] = [[]]
+        for (index, byte) in name.enumerated() {
+            let previous = index > 0 ? name[index - 1] : 0
+            let next = index + 1 < name.count ? name[index + 1] : 0
+            let begins =
+                isUpper(byte) && (isLower(previous) || isUpper(previous) && isLower(next))
+                || isDigit(byte) != isDigit(previous)
+            if begins || !isLetter(byte) && !isDigit(byte) { words.append([]) }
+            if isLetter(byte) { words[words.count - 1].append(asciiLowercased(byte)) }
+        }
+        return words.filter { !$0.isEmpty }.map { String(decoding: $0, as: UTF8.self) }
+    }
+
+    private static func isLetter(_ byte: UInt8) -> Bool { (byte | 0x20) &- 0x61 < 26 }
+    private static func isUpper(_ byte: UInt8) -> Bool { byte &- 0x41 < 26 }
+    private static func isLower(_ byte: UInt8) -> Bool { byte &- 0x61 < 26 }
+    private static func isDigit(_ byte: UInt8) -> Bool { byte &- 0x30 < 10 }
+}
+
+/// The table of names and words, in lower case.
+private enum Names {
+    /// Words that make a name a credential's, besides `key` and `token`.
+    static let credentialWords: Set<String> = [
+        "secret", "secrets", "auth", "oauth", "authorization", "authentication", "session", "sessionid", "sessid",
+        "signature", "sig", "sign", "hmac", "password", "passwd", "pwd", "passphrase", "passcode", "credential",
+        "credentials", "cookie", "jwt", "bearer", "otp", "totp", "assertion", "apikey", "impersonate", "impersonation",
+    ]
+
+    /// The same at the end of words that are run together, as in `accesstoken`.
+    static let credentialEndings = [
+        "token", "secret", "password", "passwd", "signature", "credential", "credentials", "session", "sessionid",
+        "sessid", "auth", "apikey", "key",
+    ]
+
+    /// What stands before `key` in such words where it is a credential.
+    static let ownersOfKeys = [
+        "api", "access", "auth", "private", "secret", "subscription", "app", "application", "client", "user", "account",
+        "license", "licence", "service", "security", "server", "master", "admin", "write", "read", "shared", "deploy",
+        "project", "signing", "session", "consumer", "developer", "dev", "integration", "rest", "public", "pass",
+    ]
+
+    /// Words of request fields that say on whose behalf they are sent.
+    static let identityWords: Set<String> = [
+        "user", "username", "userid", "account", "accountid", "tenant", "tenantid", "sudo", "role", "behalf", "org",
+        "orgid", "organization", "organisation", "workspace", "cert", "certificate", "clientcert",
+    ]
+
+    /// Words before `token` that make it a place in a list, or a guard against forged requests.
+    static let tokenMarkers: Set<String> = [
+        "page", "next", "previous", "prev", "continuation", "continue", "cursor", "pagination", "sync", "resume",
+        "skip",
+        "delta", "csrf", "xsrf", "middleware",
+    ]
+
+    /// Words before `key` that make it the name of something.
+    static let keyMarkers: Set<String> = [
+        "idempotency", "idempotence", "cache", "surrogate", "sort", "order", "partition", "primary", "foreign", "start",
+        "end",
+    ]
+
+    /// Words for what proves that a message is genuine.
+    static let signatures: Set<String> = ["signature", "sig", "sign", "hmac"]
+
+    /// Words of fields that trace and measure.
+    static let harmlessWords: Set<String> = [
+        "trace", "tracing", "traceid", "traceparent", "tracestate", "span", "spanid", "correlation", "correlationid",
+        "requestid", "telemetry", "timestamp", "retry", "useragent", "csrf", "xsrf", "idempotency",
+    ]
+
+    /// Words before `id` that make it the name of one request.
+    static let harmlessIDs: Set<String> = [
+        "request", "invocation", "transaction", "message", "attempt", "event", "call",
+    ]
+
+    /// Fields that are credentials, which their words do not tell.
+    static let credentials: [String: String] = [
+        "x-jfrog-art-api": "x-jfrog-art-api", "x-honeycomb-team": "x-honeycomb-team",
+    ]
+
+    /// Fields that say on whose behalf, which their words do not tell.
+    static let identities: [String: String] = ["x-scope-orgid": "x-scope-orgid"]
+
+    /// Fields that say nothing of whose data is asked for: of the connection, of the representation, of the client's
+    /// program, of one request.
+    static let harmless: Set<String> = [
+        "host", "connection", "keep-alive", "proxy-connection", "proxy-authorization", "te", "trailer",
+        "transfer-encoding", "upgrade", "expect", "via", "date", "forwarded", "origin", "referer", "user-agent",
+        "cache-control", "pragma", "range", "prefer", "priority", "dnt", "save-data", "dpop", "sec-websocket-key",
+        "upgrade-insecure-requests", "x-requested-with", "x-atlassian-token", "purpose", "x-purpose", "x-moz",
+        "device-memory", "dpr", "downlink", "ect", "rtt", "viewport-width", "width", "time-zone", "x-method-override",
+        "x-http-method", "baggage", "b3", "newrelic", "x-goog-api-client", "x-stripe-client-telemetry", "x-amz-date",
+        "x-amz-content-sha256", "amz-sdk-request", "x-request-start", "x-queue-start",
+    ]
+
+    /// How fields begin that never go upstream.
+    static let neverSent = ["x-forwarded-", "x-http-method-", "larder-", "sec-fetch-", "access-control-request-"]
+
+    /// How fields begin that say nothing unless their words say something.
+    static let harmlessPrefixes = [
+        "accept", "content-", "if-", "sec-", "x-b3-", "ot-tracer-", "x-datadog-", "x-newrelic-", "x-instana-",
+        "x-stainless-",
+    ]
+}

@@ -1,0 +1,248 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// Credentials by any name: nobody sees what was fetched with another one, and none is stored.
+@Suite(.scripts) struct CredentialTests {
+    /// How twenty-odd APIs are told who asks; `@` stands for the secret.
+    static let ways: [(api: String, fields: [(String, String)], query: String)] = [
+        ("OpenStack", [("X-Auth-Token", "@")], ""),
+        ("Azure OpenAI", [("api-key", "@")], ""),
+        ("Azure API Management", [("Ocp-Apim-Subscription-Key", "@")], ""),
+        ("Shopify", [("X-Shopify-Access-Token", "@")], ""),
+        ("GitLab, CI job", [("JOB-TOKEN", "@")], ""),
+        ("GitLab, deployment", [("Deploy-Token", "@")], ""),
+        ("GitLab, in the query", [], "?private_token=@"),
+        ("GitLab, on behalf", [("Sudo", "@"), ("Private-Token", "of-the-administrator")], ""),
+        ("Vault", [("X-Vault-Token", "@")], ""),
+        ("Google", [("X-Goog-Api-Key", "@")], ""),
+        ("Google Maps", [], "?key=@"),
+        ("Supabase", [("apikey", "@")], ""),
+        ("Binance", [("X-MBX-APIKEY", "@")], ""),
+        ("Cloudflare", [("X-Auth-Email", "me@example.org"), ("X-Auth-Key", "@")], ""),
+        ("Datadog", [("DD-API-KEY", "@"), ("DD-APPLICATION-KEY", "app")], ""),
+        ("Redmine", [("X-Redmine-API-Key", "@")], ""),
+        ("Redmine, on behalf", [("X-Redmine-Switch-User", "@"), ("X-Redmine-API-Key", "admin")], ""),
+        ("Pivotal Tracker", [("X-TrackerToken", "@")], ""),
+        ("Figma", [("x-figma-token", "@")], ""),
+        ("Algolia", [("X-Algolia-API-Key", "@"), ("X-Algolia-Application-Id", "A")], ""),
+        ("Stripe Connect", [("Stripe-Account", "@"), ("Authorization", "Bearer sk_test_platform")], ""),
+        ("Grafana Mimir", [("X-Scope-OrgID", "@")], ""),
+        ("Kubernetes", [("Impersonate-User", "@"), ("Authorization", "Bearer of-the-administrator")], ""),
+        ("Consul", [("X-Consul-Token", "@")], ""),
+        ("Jira", [("Cookie", "JSESSIONID=@")], ""),
+        ("a servlet's", [], ";jsessionid=@"),
+        ("NewsAPI", [], "?q=x&apiKey=@"),
+        ("Trello", [], "?key=app&token=@"),
+        ("an escaped name", [], "?%61ccess_token=@"),
+        ("semicolons", [], "?a=1;api_key=@"),
+        ("Basic", [("authorization", "Basic @")], ""),
+    ]
+
+    private static func request(_ way: Int, _ secret: String) -> (target: String, fields: FieldLines) {
+        var fields = FieldLines()
+        for (name, value) in ways[way].fields { fields.append(name, value.replacing("@", with: secret)) }
+        return ("/me\(ways[way].query.replacing("@", with: secret))", fields)
+    }
+
+    @Test(arguments: ways.indices)
+    func `who brings another credential is given another response, and is known again`(_ way: Int) throws {
+        let origin = try Origin { .json("\"\($0.number)\"", Fresh.hour) }
+        let larder = try Larder(origin)
+        let (one, other) = (Self.request(way, "secret-of-ada-1815"), Self.request(way, "secret-of-bob-1936"))
+        let first = try larder.get(one.target, one.fields)
+        let second = try larder.get(other.target, other.fields)
+        #expect(!second.isHit && first.text != second.text, "\(Self.ways[way].api)")
+        for _ in 0..<2 {
+            #expect(try larder.get(one.target, one.fields).text == first.text, "\(Self.ways[way].api)")
+            #expect(try larder.get(other.target, other.fields).text == second.text, "\(Self.ways[way].api)")
+        }
+        #expect(try larder.get("/me").text != first.text)
+        #expect(origin.count() == 3)
+    }
+
+    /// Secrets in all places at once, looked for in every byte that Larder keeps or tells.
+    @Test func `no secret reaches a file, the log, a list or a message`() throws {
+        let canary = "cAnArY-7f3a91"
+        let origin = try Origin { request in
+            switch request.path {
+            case "/broken": return .reset
+            case "/echo": return .json(#"{"next":"\#(request.target)"}"#, Fresh.hour)
+            case "/echo-field":
+                return .json("{}", Fresh.hour + ["X-Debug": "asked with \(request["X-Auth-Token"] ?? "")"])
+            case "/users/9": return .json(#"{"id":9,"login":"\#(request["X-Auth-Token"] ?? "")"}"#, Fresh.hour)
+            default:
+                let links =
+                    "<http://u:\(canary)-user@127.0.0.1/x?page=2&token=\(canary)-query>; rel=next"
+                return .json(
+                    #"[{"id":1,"login":"ada"}]"#,
+                    Fresh.hour + [
+                        "Link": links, "X-Auth-Token": "\(canary)-field", "Vary": "X-Auth-Token, X-Unheard-Of",
+                        "Location":
+                            "http://u:\(canary)-user@127.0.0.1/;session=\(canary)-matrix#access_token=\(canary)-fragment",
+                        "Set-Cookie": "s=\(canary)-cookie", "ETag": "\"1\"",
+                    ]
+                )
+            }
+        }
+        let larder = try Larder(origin, config: Configs.blog(origin, top: ["log: { level: debug }"]))
+        let fields: FieldLines = [
+            "X-Auth-Token": "\(canary)-field", "Authorization": "Basic dTpjQW5BclktN2YzYTkxLWJhc2lj",
+            "Cookie": "id=\(canary)-cookie", "X-Vault-Token": "\(canary)-vault",
+        ]
+        let queries = ["", "?private_token=\(canary)-query&api_key=\(canary)-query", "?a;key=\(canary)-query"]
+        for path in ["/users", "/users;jsessionid=\(canary)-matrix", "/broken", "/echo", "/echo-field", "/users/9"] {
+            for query in queries {
+                _ = try larder.get(path + query, fields)
+                _ = try larder.get(path + query, ["X-Auth-Token": "\(canary)-field"])
+            }
+        }
+        for path in ["/users/1", "/users/1;token=\(canary)-matrix", "/broken?token=\(canary)-query"] {
+            _ = try larder.request("PATCH", path, fields, body: "{}")
+        }
+        #expect(try larder.waitForQuiet())
+        var said: [String] = []
+        for path in ["/documents", "/warnings", "/metrics", "/objects/User", "/count"] {
+            said.append(try larder.admin("GET", path).text)
+        }
+        let url = "/users;session=\(canary)-matrix?private_token=\(canary)-query"
+        said.append(try larder.command("explain", url, "-H", "X-Auth-Token: \(canary)-field").output)
+        said.append(try larder.admin("GET", "/nowhere?token=\(canary)-query").text)
+        let key = try ChildProcess.run(
+            Larder.binary,
+            ["key", "--config", larder.folder.file("larder.yaml"), url, "-H", "X-Auth-Token: \(canary)-field"]
+        )
+        said.append(key)
+        #expect(key.contains("x-auth-token (\"token\" names a credential)") && key.contains("?session"))
+        larder.terminate()
+        said.append(larder.log)
+        for name in larder.folder.names where name != "larder.yaml" {
+            let bytes = larder.folder.bytes(name)
+            #expect(!bytes.contains(canary), "\(name): \(bytes.around(canary))")
+            #expect(!bytes.contains("dTpjQW5BclktN2YzYTkxLWJhc2lj"), "\(name)")
+        }
+        for text in said { #expect(!text.contains(canary), "\(Array(text.utf8).around(canary))") }
+    }
+
+    // MARK: What may not reach a second client
+
+    static let restrictions = [
+        "private", "private, max-age=60", "no-cache", "max-age=60, must-revalidate", "max-age=0",
+    ]
+
+    @Test(arguments: restrictions)
+    func `what is private or must be revalidated is for clients alone that agree in all fields`(_ control: String)
+        throws
+    {
+        let origin = try Origin { request in
+            // A tag that tells nobody apart, as those of some servers do.
+            guard request["If-None-Match"] == nil else { return .notModified(["ETag": "\"same\""]) }
+            return .json("\"\(request["X-Unheard-Of"] ?? "nobody")\"", ["Cache-Control": control, "ETag": "\"same\""])
+        }
+        let larder = try Larder(origin)
+        for name in ["ada", "bob", "ada", "bob"] {
+            #expect(try larder.get("/x", ["X-Unheard-Of": name]).text == "\"\(name)\"")
+        }
+        #expect(try larder.get("/x").text == "\"nobody\"")
+        #expect(try larder.waitForDocuments(3))
+        try larder.restart()
+        for name in ["bob", "ada"] { #expect(try larder.get("/x", ["X-Unheard-Of": name]).text == "\"\(name)\"") }
+        #expect(try larder.get("/x").text == "\"nobody\"")
+    }
+
+    @Test(arguments: restrictions)
+    func `who waits for a response that is private is not handed another's`(_ control: String) throws {
+        let gate = Gate()
+        let origin = try Origin { request in
+            Answer.json("\"\(request["X-Unheard-Of"] ?? "nobody")\"", ["Cache-Control": control]).after(gate)
+        }
+        let larder = try Larder.patient(origin)
+        let names = (0..<12).map { ["ada", "bob", "cyd"][$0 % 3] }
+        let answers = Background { try together(12) { try larder.get("/x", ["X-Unheard-Of": names[$0]]).text } }
+        #expect(try larder.waitForFollowers(11))
+        gate.open()
+        for (number, text) in try answers.value().enumerated() { #expect(text == "\"\(names[number])\"") }
+    }
+
+    @Test func `objects of a private response stay with clients that agree in all fields`() throws {
+        let origin = try Origin { request in
+            let name = request["X-Unheard-Of"] ?? "nobody"
+            let user = #"{"id":1,"login":"ada","name":"\#(name)"}"#
+            return .json(request.path == "/users" ? "[\(user)]" : user, ["Cache-Control": "private, max-age=3600"])
+        }
+        let larder = try Larder(config: Configs.blog(origin))
+        #expect(try larder.get("/users", ["X-Unheard-Of": "one"]).text.contains("one"))
+        #expect(try larder.get("/users/1", ["X-Unheard-Of": "two"]).text.contains("two"))
+        #expect(try larder.get("/users", ["X-Unheard-Of": "one"]).text.contains("one"))
+        #expect(origin.count() == 2)
+    }
+
+    // MARK: What splits no cache
+
+    @Test func `fields that usual clients change with each request split no cache`() throws {
+        let origin = try Origin { _ in .json("{}", ["Cache-Control": "private, max-age=3600"]) }
+        let larder = try Larder(origin)
+        func get(_ number: Int) throws -> Response {
+            try larder.get(
+                "/x?page_token=p&sort_key=k&max_tokens=9",
+                [
+                    "Authorization": "Bearer sk_test_1", "Idempotency-Key": "\(number)", "X-Request-Id": "r\(number)",
+                    "traceparent": "00-\(number)", "tracestate": "a=\(number)", "baggage": "n=\(number)",
+                    "sentry-trace": "\(number)", "X-B3-TraceId": "\(number)", "X-Amzn-Trace-Id": "Root=\(number)",
+                    "X-Datadog-Trace-Id": "\(number)", "X-Correlation-ID": "\(number)", "User-Agent": "a/\(number)",
+                    "X-Stripe-Client-User-Agent": #"{"n":\#(number)}"#, "X-Stripe-Client-Telemetry": "\(number)",
+                    "Date": "\(number)", "X-CSRF-Token": "\(number)", "X-CSRFToken": "\(number)", "DPoP": "\(number)",
+                    "X-Stainless-Retry-Count": "\(number)", "Referer": "/\(number)", "Priority": "u=\(number)",
+                    "x-ms-client-request-id": "\(number)", "Sec-CH-UA": "\(number)", "Request-Id": "\(number)",
+                ]
+            )
+        }
+        #expect(try !get(1).isHit)
+        #expect(try get(2).isHit)
+        #expect(try get(3).isHit)
+    }
+
+    @Test func `what the config adds counts, what it takes away does not, and a plain list replaces`() throws {
+        func hits(_ words: String, _ name: String, _ control: String = "max-age=3600") throws -> Bool {
+            let origin = try Origin { _ in .json("{}", ["Cache-Control": control]) }
+            let larder = try Larder(config: Configs.plain(origin, upstream: ["principal: \(words)"]))
+            _ = try larder.get("/x", [name: "one-value"])
+            return try larder.get("/x", [name: "another-value"]).isHit
+        }
+        #expect(try hits("[auto]", "X-Unheard-Of"))
+        #expect(try !hits("[+X-Unheard-Of]", "X-Unheard-Of"))
+        #expect(try !hits("[+X-Unheard-Of]", "Api-Key"))
+        #expect(try hits("[-Api-Key]", "Api-Key", "private, max-age=3600"))
+        #expect(try !hits("[all]", "X-Unheard-Of"))
+        #expect(try hits("[all]", "X-Request-Id"))
+        #expect(try hits("[all, -X-Unheard-Of]", "X-Unheard-Of", "private, max-age=3600"))
+        #expect(try hits("[Authorization]", "Api-Key"))
+        #expect(try !hits("[Authorization]", "Api-Key", "private, max-age=3600"))
+        #expect(try !hits("[Authorization]", "authorization"))
+        #expect(try hits("[]", "Authorization"))
+    }
+
+    @Test func `a credential that is not in the key is no variant that could be noted down`() throws {
+        let origin = try Origin { .json("\"\($0["Cookie"] ?? "none")\"", Fresh.hour + ["Vary": "Cookie"]) }
+        let larder = try Larder(config: Configs.plain(origin, upstream: ["principal: [-Cookie]"]))
+        _ = try larder.get("/x", ["Cookie": "hidden-cookie"])
+        #expect(try !larder.get("/x", ["Cookie": "hidden-cookie"]).isHit)
+        #expect(try larder.get("/x").text == "\"none\"")
+        #expect(try larder.get("/x").isHit)
+        #expect(try larder.waitForDocuments(1))
+        larder.terminate()
+        #expect(!larder.storeBytes.contains("hidden-cookie"))
+    }
+}
+
+extension [UInt8] {
+    /// What stands around a text, for the reader of a failure.
+    fileprivate func around(_ text: String) -> String {
+        firstRange(of: Array(text.utf8)).map { range in
+            String(
+                decoding: self[Swift.max(0, range.lowerBound - 60)..<Swift.min(count, range.upperBound + 20)],
+                as: UTF8.self
+            )
+        } ?? ""
+    }
+}
