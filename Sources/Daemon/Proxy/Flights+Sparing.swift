@@ -22,7 +22,7 @@ extension Flights {
 
     /// Takes note of how long an answer asks its upstream to be spared.
     func heedRetryAfter(of head: UpstreamHead, to demand: Demand) {
-        guard let seconds = pauses.note(head, for: demand, now: loop.now, wall: now) else { return }
+        guard let seconds = pauses.note(head, for: demand, now: loop.now, wall: wall) else { return }
         log.info(
             "the upstream asks not to be asked for a while",
             metadata: ["upstream": "\(demand.upstream.name)", "status": "\(head.status)", "seconds": "\(seconds)"]

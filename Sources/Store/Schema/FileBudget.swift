@@ -1,4 +1,5 @@
 import GRDB
+import GRDBSQLite
 import Glibc
 
 /// How the bound on the store's bytes is shared out between the database file and its WAL.
@@ -34,6 +35,9 @@ struct FileBudget: Sendable {
     /// What each connection is told; readers have nothing to be told.
     func configure(_ database: Database) throws {
         guard !database.configuration.readonly else { return }
+        // Counts when the file is created, or rewritten.
+        var reserved = PageChecksums.reserved
+        sqlite3_file_control(database.sqliteConnection, "main", SQLITE_FCNTL_RESERVE_BYTES, &reserved)
         // The first two count only while the file is empty.
         try database.execute(
             sql: """
