@@ -217,6 +217,8 @@ actor Proxy {
             var variants: [Variant] = []
             do {
                 variants = try await cache.variants(besides: demand)
+            } catch .corrupt {
+                // The store has said it once.
             } catch {
                 log.error("variants could not be read", metadata: ["url": "\(demand.key.url)", "error": "\(error)"])
             }

@@ -194,6 +194,11 @@ final class Writer {
     }
 
     private func fail(_ batch: ArraySlice<Job>, _ error: StoreError) {
+        if case .corrupt(let reason) = core.noted(error), !isMended {
+            if damage == nil { damage = FoundDamage(reason: reason, session: session) }
+            damage?.unfinished += batch
+            return
+        }
         core.updateStatistics {
             $0.failures += 1
             $0.trouble = error.description
