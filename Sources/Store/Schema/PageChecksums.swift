@@ -202,7 +202,9 @@ enum PageChecksums {
         }
     }
 
-    /// The checksum of a page without its last bytes; never 0. A page in another's place has another one.
+    /// The checksum of a page without its last bytes; never 0.
+    ///
+    /// A page in another's place has another one.
     private static func checksum(_ page: UnsafeRawPointer, _ count: Int32, at offset: Int64) -> UInt64 {
         var sum = UInt64(bitPattern: offset) ^ 0x9e37_79b9_7f4a_7c15
         var place = 0

@@ -1,7 +1,9 @@
 import GRDB
 
 extension Schema {
-    /// The user version of a file whose pages have checksums: "chk8". Its header says it a second time, apart from the number
+    /// The user version of a file whose pages have checksums: "chk8".
+    ///
+    /// Its header says it a second time, apart from the number
     /// of bytes that they take, so that neither can be damaged unnoticed.
     static let checksummed: Int64 = 0x6368_6b38
 

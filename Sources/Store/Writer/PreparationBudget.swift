@@ -19,9 +19,9 @@ final class PreparationBudget: Sendable {
         limit = bytes
     }
 
-    /// Takes room for what has just been taken apart; blocks until there is some. One alone always fits.
+    /// Takes room for what has just been taken apart; blocks until there is some.
     ///
-    /// For one thread at a time.
+    /// One alone always fits. For one thread at a time.
     func enter(_ bytes: Int) {
         let semaphore = state.withLock { state -> DispatchSemaphore? in
             guard state.used > 0, state.used + bytes > limit else {
