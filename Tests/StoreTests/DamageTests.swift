@@ -55,14 +55,14 @@ import Testing
         await bench.store.close()
         var random = SeededGenerator(seed: seed)
         var bytes = folder.bytes("larder.db")
-        for _ in 0..<[1, 3, 10, 40][Int(random.below(4))] {
-            let place = Int(random.below(UInt64(bytes.count)))
+        for _ in 0..<[1, 3, 10, 40][random.below(4)] {
+            let place = random.below(bytes.count)
             if random.once(in: 3) {
                 // A sector that was never written.
                 let start = place / 512 * 512
                 for index in start..<min(start + 512, bytes.count) { bytes[index] = 0 }
             } else {
-                bytes[place] ^= UInt8(1 << random.below(8))
+                bytes[place] ^= UInt8(1) << random.below(8)
             }
         }
         try Data(bytes).write(to: URL(fileURLWithPath: folder.file()))

@@ -1,5 +1,4 @@
 import GRDB
-import GRDBSQLite
 import Glibc
 
 /// How the bound on the store's bytes is shared out between the database file and its WAL.
@@ -36,8 +35,7 @@ struct FileBudget: Sendable {
     func configure(_ database: Database) throws {
         guard !database.configuration.readonly else { return }
         // Counts when the file is created, or rewritten.
-        var reserved = PageChecksums.reserved
-        sqlite3_file_control(database.sqliteConnection, "main", SQLITE_FCNTL_RESERVE_BYTES, &reserved)
+        PageChecksums.reserve(in: database)
         // The first two count only while the file is empty.
         try database.execute(
             sql: """

@@ -220,6 +220,21 @@ enum PageChecksums {
         return sum == 0 ? 1 : sum
     }
 
+    /// Has a file that is created, or written anew, keep the end of each page free.
+    static func reserve(in database: Database) {
+        var count = reserved
+        sqlite3_file_control(database.sqliteConnection, "main", SQLITE_FCNTL_RESERVE_BYTES, &count)
+    }
+
+    /// Whether the header in a file says that the end of each page is kept free.
+    static func areReserved(in path: String) -> Bool {
+        let descriptor = Glibc.open(path, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { return false }
+        defer { Glibc.close(descriptor) }
+        var count: UInt8 = 0
+        return pread(descriptor, &count, 1, 20) == 1 && count == UInt8(reserved)
+    }
+
     // MARK: What another program has copied
 
     private static let unsealed = Mutex<Set<String>>([])

@@ -7,21 +7,40 @@ extension Schema {
     /// of bytes that they take, so that neither can be damaged unnoticed.
     static let checksummed: Int64 = 0x6368_6b38
 
-    /// Gives a file's pages checksums, if they have none: an older Larder's is written anew, which takes as long as copying it.
+    /// Whether a file's pages have checksums.
+    static func hasChecksums(_ database: Database) throws -> Bool {
+        try Query(database, "PRAGMA user_version").first(read: { $0.integer(0) }) == checksummed
+    }
+
+    /// Notes that a file's pages have checksums, if its header says that there is room for them.
+    static func noteChecksums(in database: Database, path: String) throws {
+        guard PageChecksums.areReserved(in: path) else { return }
+        try database.execute(sql: "PRAGMA user_version = \(checksummed)")
+    }
+
+    /// Gives checksums to the pages of an older Larder's file: it is written anew, which takes as long as copying it.
     ///
-    /// Where there is no room for that the file stays as it is, and the next opening tries again.
-    static func addChecksums(to database: Database, isNew: Bool) throws {
-        guard try Query(database, "PRAGMA user_version").first(read: { $0.integer(0) }) != checksummed else { return }
-        if !isNew {
+    /// Nobody else may have it open. Where that fails, for want of room or since another program reads it, the file stays as it
+    /// is, and the next opening tries again.
+    static func addChecksums(toFileAt path: String, budget: FileBudget) throws {
+        var settings = Configuration()
+        settings.label = "larder-checksums"
+        settings.busyMode = .timeout(2)
+        settings.prepareDatabase { try budget.configure($0) }
+        let queue = try DatabaseQueue(path: path, configuration: settings)
+        defer { try? queue.close() }
+        try queue.writeWithoutTransaction { database in
             do {
-                try database.execute(sql: "VACUUM")
+                // Once more: to name the size of a page, as `configure` does, takes it back.
+                PageChecksums.reserve(in: database)
+                // In WAL mode pages of both kinds would lie beside each other.
+                try database.execute(sql: "PRAGMA journal_mode = DELETE; VACUUM")
+                try noteChecksums(in: database, path: path)
             } catch let error as DatabaseError
-                where error.resultCode == .SQLITE_FULL || error.resultCode == .SQLITE_IOERR
+                where [.SQLITE_FULL, .SQLITE_IOERR, .SQLITE_BUSY, .SQLITE_LOCKED].contains(error.resultCode)
             {
-                guard error.extendedResultCode.rawValue != PageChecksums.mismatch else { throw error }
                 return
             }
         }
-        try database.execute(sql: "PRAGMA user_version = \(checksummed)")
     }
 }

@@ -59,11 +59,12 @@ struct StoreFile: Sendable {
         do {
             try checkHeader(path)
             let wasLeft = access(path + "-wal", F_OK) == 0
-            let wasClosed = try PageChecksums.believingUnsealed(at: path) {
+            let (wasClosed, hasChecksums) = try PageChecksums.believingUnsealed(at: path) {
                 try checkIdentity(path, models: configuration.models)
             }
             // Then another program was the last to close it, and has copied the WAL into it.
             if !wasClosed, !wasLeft { try PageChecksums.seal(path) }
+            if !hasChecksums { try Schema.addChecksums(toFileAt: path, budget: budget) }
             var settings = GRDB.Configuration()
             settings.label = "larder"
             settings.foreignKeysEnabled = false
@@ -101,7 +102,7 @@ struct StoreFile: Sendable {
         try pool.writeWithoutTransaction { database in
             let tables = try Query(database, "SELECT count(*) FROM sqlite_schema").first { $0.integer(0) } ?? 0
             try checkContent(database, path: path, isNew: tables == 0, budget: budget)
-            try Schema.addChecksums(to: database, isNew: tables == 0)
+            if tables == 0 { try Schema.noteChecksums(in: database, path: path) }
         }
         try Schema.migrator.migrate(pool)
         try pool.writeWithoutTransaction { database in
@@ -122,10 +123,12 @@ struct StoreFile: Sendable {
     /// Refuses a file that is another program's or a later Larder's, or whose objects are newer than the models, and leaves it as it is: to open it for writing is to
     /// change it.
     ///
-    /// - Returns: whether a daemon has closed it.
-    private static func checkIdentity(_ path: String, models: [String: Models]) throws -> Bool {
+    /// - Returns: whether a daemon has closed it, and whether its pages have checksums.
+    private static func checkIdentity(_ path: String, models: [String: Models]) throws -> (
+        wasClosed: Bool, hasChecksums: Bool
+    ) {
         var status = stat()
-        guard stat(path, &status) == 0, status.st_size > 0 else { return true }
+        guard stat(path, &status) == 0, status.st_size > 0 else { return (true, true) }
         var settings = GRDB.Configuration()
         settings.readonly = true
         settings.label = "larder-check"
@@ -147,7 +150,8 @@ struct StoreFile: Sendable {
                 )
             }
             try ModelVersions(path: path, models: models).check(in: database)
-            return try tables == 0 || Meta.closed.integer(in: database) == 1
+            let wasClosed = try tables == 0 || Meta.closed.integer(in: database) == 1
+            return (wasClosed, try Schema.hasChecksums(database))
         }
     }
 
