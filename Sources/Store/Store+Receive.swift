@@ -45,14 +45,15 @@ extension Store {
         // The store itself: it must not end before what it was given has reached the writer.
         ingest.async { [self] in
             let core = core
-            let finish: @Sendable (Result<Receipt, StoreError>) -> Void = { result in
+            let finish: @Sendable (Result<Receipt, StoreError>, _ weight: Int) -> Void = { result, weight in
+                core.preparations.leave(weight)
                 // What is given up is counted as what still waits.
                 if case .failure(.closed) = result {} else { core.waiting.leave(document, place: handover.place) }
                 // Whoever sees the queue empty finds everybody told.
                 done(result)
                 core.admission.leave(bytes: document.body.count)
             }
-            guard !core.isGivenUp else { return finish(.failure(.closed)) }
+            guard !core.isGivenUp else { return finish(.failure(.closed), 0) }
             let preparation = Preparation(
                 body: document.body,
                 rule: document.rule,
@@ -73,6 +74,8 @@ extension Store {
                         upstream: document.key.upstream
                     )
             )
+            let weight = preparation.weight
+            core.preparations.enter(weight)
             core.post(
                 urgency,
                 bytes: document.body.count + document.head.count + document.policy.count,
@@ -87,7 +90,7 @@ extension Store {
                     )
                     return receipt
                 },
-                done: finish
+                done: { finish($0, weight) }
             )
         }
     }

@@ -67,6 +67,13 @@ final class PublicNumbers: Sendable {
         var openings = try read(in: database)
         let earliest = openings.last.map { max($0.base + distance, wall - sequence) } ?? wall
         openings.append(Opening(start: sequence, base: earliest + .random(in: 0..<chance)))
+        try write(openings, in: database)
+    }
+
+    /// Writes what `begin` had written, into a file that has lost it.
+    func write(in database: Database) throws { try Self.write(openings, in: database) }
+
+    private static func write(_ openings: [Opening], in database: Database) throws {
         var writer = VariableWriter()
         for opening in openings.suffix(openingLimit) {
             writer.append(UInt64(bitPattern: opening.start))

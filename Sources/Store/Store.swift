@@ -38,6 +38,17 @@ public final class Store: Sendable {
     /// Blocks; takes the same short time whatever the store holds.
     public static func open(_ configuration: StoreConfiguration) throws(StoreError) -> (Store, [StoreNotice]) {
         let file = try StoreFile.open(configuration)
+        do {
+            return try open(file, configuration)
+        } catch .corrupt(let reason) {
+            return try open(file.replaced(because: reason, configuration), configuration)
+        }
+    }
+
+    private static func open(
+        _ file: StoreFile,
+        _ configuration: StoreConfiguration
+    ) throws(StoreError) -> (Store, [StoreNotice]) {
         let core = StoreCore(file, configuration)
         var notices = file.notices
         var numbers = file.numbers
@@ -48,6 +59,7 @@ public final class Store: Sendable {
             let (settled, migrated, models) = try core.pool.writeWithoutTransaction { database in
                 let session = WriteSession(database, of: core, numbers: numbers, journal: journal)
                 let ((settled, migrated), _) = try session.transaction(durable: true) {
+                    try session.clock.stored.write(in: database)
                     try session.beginJournal()
                     try session.adoptOrphans()
                     try views.install(in: database, hasher: core.hasher)

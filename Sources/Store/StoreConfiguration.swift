@@ -12,6 +12,8 @@ public struct StoreConfiguration: Sendable {
     public var queueLimit: Int
     /// How many bytes of bodies may wait to be written.
     public var queueBytes: Int
+    /// How many objects are taken out of one body; one that contains more is stored as it came.
+    public var objectLimit = 50_000
     /// How many connections read at once.
     public var readers: Int
     /// For how long after a write or a detail answer lists do not count, in microseconds.

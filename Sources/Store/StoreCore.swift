@@ -9,9 +9,14 @@ final class StoreCore: Sendable {
     let budget: FileBudget
     let clock: StoreClock
     let hasher: KeyHasher
+    let secret: (UInt64, UInt64)
+    private let hasFoundDamage = Atomic(false)
     private let lag: Int64
     private let lags: [String: Int64]
+    private let objectLimit: Int
     let batchDelay: Int64
+    /// What bodies take in memory between being taken apart and their commit.
+    let preparations: PreparationBudget
     let unusedPrincipals: Int64
     let changeLimit: Int64
     /// Tells the operator of what the store does by itself; any thread.
@@ -48,10 +53,13 @@ final class StoreCore: Sendable {
         pool = file.pool
         lock = file.lock
         budget = file.budget
-        clock = StoreClock(source: configuration.time, persisted: file.clock)
+        clock = StoreClock(source: configuration.time, stored: file.time)
+        secret = file.secret
         hasher = KeyHasher(secret: file.secret)
         lag = configuration.lag
         lags = configuration.lags
+        objectLimit = configuration.objectLimit
+        preparations = PreparationBudget(bytes: configuration.queueBytes)
         let delay = configuration.batchDelay.components
         batchDelay = delay.seconds * 1_000_000 + delay.attoseconds / 1_000_000_000_000
         unusedPrincipals = configuration.unusedPrincipals
@@ -67,7 +75,9 @@ final class StoreCore: Sendable {
     /// The models with the tools that work by them, each upstream's by its own lag.
     func compiled(_ models: [String: Models]) -> [String: UpstreamModels] {
         var compiled: [String: UpstreamModels] = [:]
-        for (upstream, models) in models { compiled[upstream] = UpstreamModels(models, lag: lags[upstream] ?? lag) }
+        for (upstream, models) in models {
+            compiled[upstream] = UpstreamModels(models, lag: lags[upstream] ?? lag, objectLimit: objectLimit)
+        }
         return compiled
     }
 
@@ -209,8 +219,22 @@ final class StoreCore: Sendable {
         do {
             return try await pool.read(work)
         } catch {
-            throw StoreError(error)
+            throw noted(StoreError(error))
         }
+    }
+
+    /// Counts an error that says that the file is damaged, and tells the operator of the first.
+    func noted(_ error: StoreError) -> StoreError {
+        guard case .corrupt(let reason) = error else { return error }
+        updateStatistics { $0.damaged += 1 }
+        if !hasFoundDamage.exchange(true, ordering: .relaxed) { notify(.damaged(reason: reason)) }
+        return error
+    }
+
+    /// The file is whole again.
+    func mended(_ reason: String) {
+        hasFoundDamage.store(false, ordering: .relaxed)
+        notify(.damagedFileEmptied(reason: reason))
     }
 
     /// How long a slice of a search may hold its snapshot.
@@ -226,7 +250,7 @@ final class StoreCore: Sendable {
             (continuation: CheckedContinuation<Result<Value, StoreError>, Never>) in
             scans.async { [pool] in
                 let result = Result { try pool.read { try work($0, .now + Self.scanSlice) } }
-                continuation.resume(returning: result.mapError { StoreError($0) })
+                continuation.resume(returning: result.mapError { self.noted(StoreError($0)) })
             }
         }
         return try result.get()

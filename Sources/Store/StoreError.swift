@@ -77,6 +77,12 @@ public enum StoreNotice: Sendable, Equatable, CustomStringConvertible {
     /// Members that may have been stored are declared secret since; all that came from the upstream is erased.
     case secretsErased(upstream: String)
 
+    /// Something in the file is damaged; what lies there counts as not stored.
+    case damaged(reason: String)
+
+    /// What was to be written met the damage, so that the file was emptied.
+    case damagedFileEmptied(reason: String)
+
     /// What has become secret could not be erased yet; it is tried again.
     case secretsNotErased(reason: String)
 
@@ -85,6 +91,10 @@ public enum StoreNotice: Sendable, Equatable, CustomStringConvertible {
         switch self {
         case .corruptFileSetAside(let path, let reason):
             "the store was damaged (\(reason)); it was set aside as \(path), and an empty one was started"
+        case .damaged(let reason):
+            "the store is damaged (\(reason)); what lies there counts as not stored, and is asked for again"
+        case .damagedFileEmptied(let reason):
+            "the store is damaged (\(reason)) where something was to be written; it was emptied, and fills again"
         case .suspectsSettled(let documents):
             "writes were under way when the store was last left; \(documents) answers they may have changed were dropped"
         case .modelMigrated(let upstream, let model, let from, let to):

@@ -43,6 +43,47 @@ import Testing
         }
     }
 
+    private static let hour: Int64 = 3_600_000_000
+    private static let wall: Int64 = 1_700_000_000_000_000
+
+    private func source(wall: Int64, elapsed: Int64, boot: Int64) -> TimeSource {
+        TimeSource(wall: { wall }, elapsed: { elapsed }, boot: boot)
+    }
+
+    /// A store's clock that has run for an hour, while the wall clock was set by so much.
+    private func stored(wallSetBy change: Int64) -> StoredTime {
+        var stored = StoreClock(source: source(wall: Self.wall, elapsed: 0, boot: 7), stored: StoredTime()).stored
+        stored.clock = Self.wall + Self.hour
+        stored.wallLead = change
+        return stored
+    }
+
+    @Test(arguments: [0, -hour * 2, hour * 24])
+    func `a store that was closed for a day is a day older, however the wall clock was set before`(change: Int64) {
+        let stored = stored(wallSetBy: change)
+        let now = Self.wall + Self.hour + change + 24 * Self.hour
+        let clock = StoreClock(source: source(wall: now, elapsed: 5, boot: 8), stored: stored)
+        #expect(clock.now() >= stored.clock + 24 * Self.hour)
+        #expect(clock.agesKnownSince == 0)
+    }
+
+    @Test func `within one boot the time that a store was closed is known, whatever the wall clock says`() {
+        let stored = stored(wallSetBy: 0)
+        let back = source(wall: Self.wall - 10 * Self.hour, elapsed: 3 * Self.hour, boot: 7)
+        let clock = StoreClock(source: back, stored: stored)
+        #expect(clock.now() == Self.wall + 3 * Self.hour)
+        #expect(clock.agesKnownSince == 0)
+    }
+
+    @Test func `what is older than a time that nobody can tell is of unknown age, from then on`() {
+        let stored = stored(wallSetBy: 0)
+        let clock = StoreClock(source: source(wall: Self.wall - Self.hour, elapsed: 5, boot: 8), stored: stored)
+        #expect(clock.now() > stored.clock)
+        #expect(clock.agesKnownSince > stored.clock)
+        let later = source(wall: Self.wall, elapsed: Self.hour, boot: 8)
+        #expect(StoreClock(source: later, stored: clock.stored).agesKnownSince == clock.agesKnownSince)
+    }
+
     @Test func `threads that ask at once are given different times`() async {
         let machine = WildTime()
         let clock = StoreClock(source: machine.source, persisted: 0)

@@ -212,6 +212,7 @@ struct StoreFigures: Sendable, Equatable {
     var memoryBytes = 0
     /// Documents that had to make room, on disk and in memory, since the start.
     var evictions: UInt64 = 0
+    var damaged: UInt64 = 0
     /// Answers that wait to be written.
     var ingestQueue = 0
     var warnings: UInt64 = 0

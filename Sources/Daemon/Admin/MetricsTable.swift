@@ -213,6 +213,12 @@ extension Metric {
             samples: { value($0.store.evictions) }
         ),
         Metric(
+            name: "larder_store_damaged_total",
+            kind: .counter,
+            sentence: "How often something in the store's file was found damaged.",
+            samples: { value($0.store.damaged) }
+        ),
+        Metric(
             name: "larder_ingest_queue",
             kind: .gauge,
             sentence: "Answers that wait to be written to the store.",

@@ -132,6 +132,15 @@ extension Settings.Limits: ConfigSection {
             in: 1 << 10...1 << 30,
             "The body of an answer after decompression. Longer ones are passed on, but not stored."
         ),
+        .integer(
+            "objects",
+            \.objects,
+            in: 100...10_000_000,
+            """
+            Objects in one response. One that contains more is stored as it came and shares none of its objects; any write \
+            to its upstream removes it. Each object takes about a kilobyte of memory until it is stored.
+            """
+        ),
         .size(
             "relay_window",
             \.relayWindow,

@@ -61,6 +61,8 @@ struct Settings: Sendable, Equatable {
         var connections = 4096
         /// Decoded body of an answer that may be stored; longer ones are passed on only.
         var document = 16 << 20
+        /// Objects that are taken out of one response; one that contains more is stored as it came.
+        var objects = 50_000
         /// How far a client may fall behind the answer it shares before it is cut off.
         var relayWindow = 1 << 20
         /// Head of an upstream's answer; 502 above.

@@ -25,15 +25,19 @@ extension Explanation.Freshness {
     }
 
     private static func age(_ policy: AnswerPolicy, now: Int64) -> [Explanation.Term] {
-        let apparent = max(0, policy.responseTime - policy.date)
         let delay = max(0, policy.responseTime - policy.requestTime)
+        let corrected = max(0, policy.ageValue) + delay
+        // Of arrival and `Date` the wall clock's difference is kept only where it is the greater of the two.
+        let apparent =
+            policy.initialAge > corrected
+            ? policy.initialAge : min(max(0, policy.responseTime - policy.date), corrected)
         let date = policy.flags.contains(.dateAssumed) ? "it had no valid Date" : "time of arrival minus Date"
         let field = policy.ageValue < 0 ? "no Age" : "Age: \(policy.ageValue)"
         return [
             .init(name: "apparent age", seconds: apparent, source: date),
             .init(
                 name: "corrected age",
-                seconds: max(0, policy.ageValue) + delay,
+                seconds: corrected,
                 source: "\(field), plus \(delay) s from request to answer"
             ),
             .init(name: "initial age", seconds: policy.initialAge, source: "the greater of the two"),

@@ -21,6 +21,7 @@ extension Parts: AdminContext {
         figures.bytes = Int(count.bytes)
         figures.memoryEntries = memory.answers
         figures.memoryBytes = memory.bytes
+        figures.damaged = UInt64(statistics.damaged)
         figures.evictions = UInt64(statistics.evicted) + UInt64(memory.evictions)
         figures.ingestQueue = statistics.queued
         return figures

@@ -47,6 +47,7 @@ extension Settings {
             models: models
         )
         configuration.changes = Int64(store.changes)
+        configuration.objectLimit = limits.objects
         for upstream in upstreams { configuration.lags[upstream.storeKey] = upstream.lag.seconds * 1_000_000 }
         return configuration
     }

@@ -44,11 +44,14 @@ final class AnswerCache: Sendable {
     /// The store's clock, in µs.
     var now: Int64 { store.clock.now() }
 
+    /// The store's clock in seconds; ages are counted by it.
+    var seconds: Int64 { store.clock.seconds }
+
     // MARK: Looking up
 
     /// The preferred ready answer in memory for a demand, dirty or not; nil where memory knows none.
     ///
-    /// - Parameter now: in seconds since 1970.
+    /// - Parameter now: in seconds of the store's clock.
     func inMemory(_ demand: Demand, now: Int64) -> ReadyAnswer? {
         memory.answers(at: demand.digest)?
             .filter { $0.answers(demand) }
@@ -72,6 +75,7 @@ final class AnswerCache: Sendable {
             if let renewal = renewed.withLock({ $0[document.id] }) {
                 (answer.fields, answer.policy) = (StoredHead.decode(renewal.head), renewal.policy)
             }
+            answer.policy = answer.policy.aged(at: now, knownSince: store.clock.agesKnownSince / 1_000_000)
             if unsettled.mayBeNewer(than: document.start, of: demand.upstream.storeKey) {
                 // Composed, it is neither what was received nor what is known.
                 guard answer.form != .composed else { continue }

@@ -5,14 +5,24 @@ extension Demand {
 
     /// What an answer to it says of its own use, and the configuration of it.
     ///
-    /// Times are in seconds since 1970.
-    func policy(status: Int, fields: Fields, requestTime: Int64, responseTime: Int64) -> ResponsePolicy {
+    /// - Parameters:
+    ///   - requestTime: when the request was sent, and `responseTime` when the head of its response came, in seconds of the
+    ///     store's clock.
+    ///   - wall: the latter in seconds of the wall clock, with which `Date` is compared.
+    func policy(
+        status: Int,
+        fields: Fields,
+        requestTime: Int64,
+        responseTime: Int64,
+        wall: Int64
+    ) -> ResponsePolicy {
         ResponsePolicy(
             request: facts,
             status: status,
             fields: fields,
             requestTime: requestTime,
             responseTime: responseTime,
+            wall: wall,
             settings: upstream.policySettings,
             route: overrides
         )

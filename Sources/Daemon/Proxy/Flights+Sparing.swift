@@ -23,7 +23,7 @@ extension Flights {
 
     /// Takes note of how long an answer asks its upstream to be spared.
     func heedRetryAfter(of head: UpstreamHead, to demand: Demand) {
-        guard let pause = pauses.note(head, for: demand, now: loop.now, wall: now) else { return }
+        guard let pause = pauses.note(head, for: demand, now: loop.now, wall: wall) else { return }
         metrics.upstream(demand.upstream.name).backOffs.add()
         log.info(
             "the upstream asks not to be asked for a while",

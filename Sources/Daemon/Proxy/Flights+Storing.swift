@@ -39,7 +39,7 @@ extension Flights {
         )
         // Parts of a body that is served otherwise than it came would not fit the whole.
         if part != nil, isServedTransformed(head, in: flight) { throw .part }
-        let dated = StoredFields.dated(fields, at: now)
+        let dated = StoredFields.dated(fields, at: wall)
         return Flight.Storing(policy: policy.answer, fields: dated, selection: selection, part: part)
     }
 
@@ -54,7 +54,8 @@ extension Flights {
             status: head.status,
             fields: head.fields,
             requestTime: flight.requestTime,
-            responseTime: now
+            responseTime: now,
+            wall: wall
         )
     }
 

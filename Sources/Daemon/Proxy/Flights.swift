@@ -58,8 +58,11 @@ final class Flights {
         hitForMiss = HitForMiss(now: loop.now)
     }
 
-    /// Seconds since 1970.
-    var now: Int64 { Int64(loop.wallSeconds) }
+    /// Seconds of the store's clock, by which ages are counted.
+    var now: Int64 { cache.seconds }
+
+    /// Seconds of the wall clock, with which dates in messages are compared.
+    var wall: Int64 { Int64(loop.wallSeconds) }
 
     // MARK: Asking
 

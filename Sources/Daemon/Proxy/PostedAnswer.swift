@@ -4,8 +4,10 @@ struct PostedAnswer {
     let answer: Answer
 
     /// - Parameters:
-    ///   - requestTime: when the request was sent, and `responseTime` when its answer had come, in seconds since 1970.
-    init?(_ outcome: WriteOutcome, of demand: Demand, requestTime: Int64, responseTime: Int64) {
+    ///   - requestTime: when the request was sent, and `responseTime` when its response had come, in seconds of the store's
+    ///     clock.
+    ///   - wall: the latter in seconds of the wall clock.
+    init?(_ outcome: WriteOutcome, of demand: Demand, requestTime: Int64, responseTime: Int64, wall: Int64) {
         // Other statuses tell of the action; a later GET would not be answered with them.
         guard demand.request.method == "POST", outcome.error == nil, let head = outcome.head, head.status == 200,
             let body = outcome.body, !head.isEventStream, !head.isGarbled, Self.isOfTarget(head.fields, demand)
@@ -15,7 +17,8 @@ struct PostedAnswer {
             status: head.status,
             fields: head.fields,
             requestTime: requestTime,
-            responseTime: responseTime
+            responseTime: responseTime,
+            wall: wall
         )
         guard policy.storability == .yes,
             let selection = demand.upstream.selection(policy, route: route, request: demand.request.fields)
@@ -29,7 +32,7 @@ struct PostedAnswer {
             key: demand.key,
             document: nil,
             status: head.status,
-            fields: StoredFields.dated(fields, at: responseTime),
+            fields: StoredFields.dated(fields, at: wall),
             body: body,
             policy: policy.answer,
             selection: selection,

@@ -55,6 +55,8 @@ extension Proxy {
         var finding = DiskFinding()
         do {
             finding = try await cache.onDisk(demand)
+        } catch .corrupt {
+            // The store has said it once; what lies in a damaged place counts as not stored.
         } catch {
             log.error("a document could not be read", metadata: ["url": "\(demand.key.url)", "error": "\(error)"])
         }

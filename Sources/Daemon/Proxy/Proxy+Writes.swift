@@ -30,14 +30,20 @@ extension Proxy {
         let (start, requestTime) = (cache.now, now)
         let flight = runningFlights.write(demand.asking(because: .method), reply)
         let outcome = await withCheckedContinuation { flight.complete($0) }
-        let responseTime = now
+        let (responseTime, wall) = (now, wall)
         writeCount += 1
         let number = writeCount
         settlingWrites[number] = SettlingWrite(demand)
         await settle(outcome, of: demand, suspect: suspect, since: start)
         // Unless another write invalidated the target meanwhile, which may have been the later one.
         if settlingWrites.removeValue(forKey: number)?.isAlone == true,
-            let posted = PostedAnswer(outcome, of: demand, requestTime: requestTime, responseTime: responseTime)
+            let posted = PostedAnswer(
+                outcome,
+                of: demand,
+                requestTime: requestTime,
+                responseTime: responseTime,
+                wall: wall
+            )
         {
             runningFlights.keep(posted, of: demand)
         }

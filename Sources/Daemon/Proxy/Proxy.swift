@@ -215,6 +215,8 @@ actor Proxy {
             var variants: [Variant] = []
             do {
                 variants = try await cache.variants(besides: demand)
+            } catch .corrupt {
+                // The store has said it once.
             } catch {
                 log.error("variants could not be read", metadata: ["url": "\(demand.key.url)", "error": "\(error)"])
             }
@@ -300,5 +302,9 @@ actor Proxy {
         return flights
     }
 
-    var now: Int64 { Int64(loop.wallSeconds) }
+    /// Seconds of the store's clock, by which ages are counted.
+    var now: Int64 { cache.seconds }
+
+    /// Seconds of the wall clock, with which dates in messages are compared.
+    var wall: Int64 { Int64(loop.wallSeconds) }
 }

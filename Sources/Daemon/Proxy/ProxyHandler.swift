@@ -13,6 +13,7 @@ final class ProxyHandler: HTTPHandler {
     private let metrics: WorkerMetrics
     private var scratch = RequestScratch()
     private var variable = SmallBuffer(capacity: 512)
+    private var reading: (tick: UInt64, seconds: Int64) = (0, 0)
 
     /// The site behind each entrance, and the one that was used last.
     private var sites: [ObjectIdentifier: Site] = [:]
@@ -80,7 +81,7 @@ final class ProxyHandler: HTTPHandler {
         guard let principal = proxy.principals.recognise(credentials) else { return false }
         let digest = scratch.digest(request, upstream, principal: principal, cache.store.hasher)
         guard let answers = cache.memory.answers(at: digest) else { return false }
-        let now = Int64(loop.wallSeconds)
+        let now = seconds()
         for answer in answers {
             guard
                 answer.key.principal == principal, answer.isClean,
@@ -88,16 +89,23 @@ final class ProxyHandler: HTTPHandler {
                 !answer.isForAgreeing || answer.otherFields == scratch.otherFieldsDigest(proxy.principals.fieldHasher),
                 case .fresh(let age, let timeToLive) = answer.policy.reuse(at: now, for: directives)
             else { continue }
-            respond(answer, age: age, timeToLive: timeToLive, to: request, connection)
+            respond(answer, age: age, timeToLive: timeToLive, now: now, to: request, connection)
             return true
         }
         return false
+    }
+
+    /// Seconds of the store's clock, read anew when the loop's coarse clock has moved.
+    private func seconds() -> Int64 {
+        if reading.tick != loop.now { reading = (loop.now, cache.seconds) }
+        return reading.seconds
     }
 
     private func respond(
         _ answer: ReadyAnswer,
         age: Int64,
         timeToLive: Int64,
+        now: Int64,
         to request: borrowing RequestHead,
         _ connection: HTTPConnection
     ) {
@@ -111,7 +119,7 @@ final class ProxyHandler: HTTPHandler {
         variable.append("\r\n\r\n")
         answer.answer.form == .composed ? metrics.composed.add() : metrics.hits.add()
         let isConditional = request.has(.ifNoneMatch) || request.has(.ifModifiedSince)
-        if isConditional, answer.isNotModified(request, now: Int64(loop.wallSeconds)) {
+        if isConditional, answer.isNotModified(request, now: now) {
             connection.respond(head: answer.notModifiedHead, variable: variable, body: [], headOnly: true)
         } else {
             connection.respond(head: answer.head, variable: variable, body: answer.body)

@@ -8,7 +8,7 @@ extension Flights {
     /// One that speaks of none of them, or of what a write or a cleaning has removed meanwhile, helps nobody: the whole is
     /// asked for.
     func notModified(_ head: UpstreamHead, _ flight: Flight, for relays: [Relay]) {
-        guard !flight.storesNothing, let selected = flight.validation.selected(by: head.fields, now: now) else {
+        guard !flight.storesNothing, let selected = flight.validation.selected(by: head.fields, now: wall) else {
             return askAgain(relays, stored: flight.stored, insteadOf: flight)
         }
         switch selected {
@@ -111,6 +111,7 @@ extension Flights {
             request: demand.facts,
             requestTime: flight.requestTime,
             responseTime: now,
+            wall: wall,
             settings: demand.upstream.policySettings,
             route: demand.overrides,
             replaysCookies: demand.upstream.settings.cookies == .replay

@@ -66,6 +66,8 @@ struct BodyWalk {
     /// The values of parents that identities ask for, looked up once.
     var lookedUp: [Lookup: Identity.Reading] = [:]
     let hasEnvelope: Bool
+    /// How many objects are taken out of one body at most.
+    private let objectLimit: Int
 
     init(
         _ body: [UInt8],
@@ -73,8 +75,10 @@ struct BodyWalk {
         plan: BodyPlan,
         models: Models,
         tree: PathTree.View,
-        context: MappingContext
+        context: MappingContext,
+        objectLimit: Int
     ) {
+        self.objectLimit = objectLimit
         self.body = body
         self.text = text
         self.models = models
@@ -134,6 +138,7 @@ struct BodyWalk {
         let index = concrete(declared, at: start, depth: depth)
         let model = models.compiled[index]
         let slot = found.count
+        guard slot < objectLimit else { return JSONScanner.Failure.tooManyObjects }
         let firstCapture = captures.count
         found.append(Found(start: start, model: index, parent: parent, place: place))
         for _ in 0..<model.captureCount { captures.append(Capture()) }

@@ -1,10 +1,15 @@
 /// Takes bodies apart into objects (law 5: every byte has one owner, the innermost declared model with an identity).
 public struct Normaliser: Sendable {
     private let models: Models
+    private let objectLimit: Int
 
     /// A normaliser for the models of one upstream.
-    public init(models: Models) {
+    ///
+    /// - Parameter objectLimit: a body with more objects than this is not taken apart: each takes about a kilobyte of memory
+    ///   until it is stored, however few bytes it has.
+    public init(models: Models, objectLimit: Int = .max) {
         self.models = models
+        self.objectLimit = objectLimit
     }
 
     /// Takes one body apart.
@@ -22,9 +27,17 @@ public struct Normaliser: Sendable {
         }
         return body.withUnsafeBufferPointer { text in
             models.tree.withView { tree in
-                var walk = BodyWalk(body, text, plan: plan, models: models, tree: tree, context: context)
+                var walk = BodyWalk(
+                    body,
+                    text,
+                    plan: plan,
+                    models: models,
+                    tree: tree,
+                    context: context,
+                    objectLimit: objectLimit
+                )
                 let end = walk.walk(plan)
-                guard end >= 0 else { return .opaque(Self.failure(end, in: text)) }
+                guard end >= 0 else { return .opaque(failure(end, in: text)) }
                 let warnings = walk.notes.notes.map { MappingWarning($0, in: text) }
                 guard walk.secrets.isEmpty else {
                     return .objects(withoutSecrets(body, walk.secrets, rule, context, warnings: warnings))
@@ -67,12 +80,17 @@ public struct Normaliser: Sendable {
         return MappingWarning(.envelopeMissing, "The envelope's key path is not one.", model: rule.model)
     }
 
-    private static func failure(_ failure: Int, in text: UnsafeBufferPointer<UInt8>) -> MappingWarning? {
+    private func failure(_ failure: Int, in text: UnsafeBufferPointer<UInt8>) -> MappingWarning? {
         switch failure {
         case JSONScanner.Failure.tooDeep:
             return MappingWarning(.tooDeep, "The body is nested deeper than \(JSONScanner.maximumDepth) levels.")
         case JSONScanner.Failure.reserved:
             return MappingWarning(.reservedText, "A string of the body begins with \\u0001, which is reserved.")
+        case JSONScanner.Failure.tooManyObjects:
+            return MappingWarning(
+                .tooManyObjects,
+                "The body contains more than \(objectLimit) objects (limits: objects). It is stored whole, and none of its objects."
+            )
         default:
             // An empty body is regular: 204, HEAD.
             guard text.contains(where: { $0 > 0x20 }) else { return nil }

@@ -12,6 +12,8 @@ struct JSONScanner {
         static let tooDeep = -2
         /// A string begins in the spelling reserved for references (see `Reference`).
         static let reserved = -3
+        /// A body holds more objects of declared models than are taken apart.
+        static let tooManyObjects = -4
     }
 
     /// How deep arrays and objects may be nested.

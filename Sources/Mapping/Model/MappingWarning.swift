@@ -10,6 +10,8 @@ public struct MappingWarning: Sendable, Equatable {
         case tooDeep = "too-deep"
         /// The body contains a string in the spelling reserved for references.
         case reservedText = "reserved-text"
+        /// The body contains more objects than are taken out of one; it is stored as it came.
+        case tooManyObjects = "too-many-objects"
         /// The body is a string, a number or a boolean where the rule expects objects.
         case notAnObject = "not-an-object"
         /// The key path of the envelope leads nowhere.

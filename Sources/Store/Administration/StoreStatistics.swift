@@ -10,6 +10,8 @@ public struct StoreStatistics: Sendable, Equatable {
     public var commits: Int64 = 0
     /// Batches that failed since opening.
     public var failures: Int64 = 0
+    /// How often something in the file was found damaged since opening.
+    public var damaged: Int64 = 0
     /// Documents evicted since opening.
     public var evicted: Int64 = 0
     /// What went wrong last; nil once a commit has succeeded again.

@@ -260,9 +260,14 @@ public protocol ChangeListener: Sendable {
     func documentsRemoved(_ keys: [Digest128])
     /// Principals of whom nothing is kept were forgotten: an id that was given before may be nobody's.
     func principalsForgotten()
+    /// The file was damaged: nothing that was stored is there any more, and its objects' numbers are nobody's.
+    func storeEmptied()
 }
 
 extension ChangeListener {
     /// Most know no principals.
     public func principalsForgotten() {}
+
+    /// Those who hold nothing that was stored need not know.
+    public func storeEmptied() {}
 }

@@ -269,4 +269,9 @@ extension MemoryTier: ChangeListener {
     public func documentsRemoved(_ digests: [Digest128]) {
         for digest in digests { remove(digest) }
     }
+
+    /// Removes everything; called on the writer's thread.
+    public func storeEmptied() {
+        removeAll()
+    }
 }

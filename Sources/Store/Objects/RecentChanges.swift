@@ -26,6 +26,14 @@ final class RecentChanges: Sendable {
         }
     }
 
+    /// Everything may have changed up to a sequence.
+    func forgetAll(at sequence: Int64) {
+        state.withLock { state in
+            state.forgotten = max(state.forgotten, sequence)
+            state.last.removeAll()
+        }
+    }
+
     func mayHaveChanged(_ objects: [ObjectID], since sequence: Int64) -> Bool {
         state.withLock { state in
             if sequence < state.forgotten { return true }

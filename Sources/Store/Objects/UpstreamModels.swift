@@ -10,10 +10,10 @@ struct UpstreamModels: Sendable {
     /// Knows which members do not move between some routes.
     var composer: Composer
 
-    init(_ models: Models, lag: Int64) {
+    init(_ models: Models, lag: Int64, objectLimit: Int) {
         self.models = models
         self.lag = lag
-        normaliser = Normaliser(models: models)
+        normaliser = Normaliser(models: models, objectLimit: objectLimit)
         mapper = DocumentMapper(models: models)
         composer = Composer(models: models, lag: lag)
     }

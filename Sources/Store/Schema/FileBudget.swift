@@ -34,6 +34,8 @@ struct FileBudget: Sendable {
     /// What each connection is told; readers have nothing to be told.
     func configure(_ database: Database) throws {
         guard !database.configuration.readonly else { return }
+        // Counts when the file is created, or rewritten.
+        PageChecksums.reserve(in: database)
         // The first two count only while the file is empty.
         try database.execute(
             sql: """

@@ -11,8 +11,8 @@ enum Meta: String {
     case journal
     /// The highest number that an object was ever given, as of the last removal of one.
     case object
-    /// The highest time that was ever committed.
-    case clock
+    /// The highest time that was ever committed, and the rest of `StoredTime`.
+    case clock, wallLead, clockOffset, boot, agesKnownSince
     /// 1 after an orderly shutdown.
     case closed
     /// Digest of the views' definitions.

@@ -177,6 +177,7 @@ extension StoreError {
             switch code & 0xff {
             case SQLITE_FULL: .full(message)
             case SQLITE_CORRUPT, SQLITE_NOTADB: .corrupt(message)
+            case _ where code == PageChecksums.mismatch: .corrupt("a page of the file has changed since it was written")
             default: .sqlite(code: code, message: message)
             }
     }

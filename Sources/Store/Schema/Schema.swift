@@ -20,6 +20,7 @@ enum Schema {
         migrator.registerMigration("0008", migrate: addKeyed)
         migrator.registerMigration("0009", migrate: addSpilled)
         migrator.registerMigration("0010") { try $0.execute(sql: marks) }
+        migrator.registerMigration("0011 undivided", migrate: addUndivided)
         return migrator
     }
 

@@ -8,8 +8,7 @@ struct StoreFile: Sendable {
     let lock: StoreLock
     let budget: FileBudget
     let secret: (UInt64, UInt64)
-    /// The highest time that was ever committed.
-    let clock: Int64
+    let time: StoredTime
     let changed: Int64
     let numbers: WriteSession.Numbers
     let publicNumbers: PublicNumbers
@@ -24,10 +23,25 @@ struct StoreFile: Sendable {
         do {
             return try open(configuration, lock: lock, notices: [])
         } catch .corrupt(let reason) {
-            let aside = try setAside(configuration.path, at: configuration.time.wall() / 1_000_000)
-            let notice = StoreNotice.corruptFileSetAside(path: aside, reason: reason)
-            return try open(configuration, lock: lock, notices: [notice])
+            return try openAnew(configuration, lock: lock, because: reason)
         }
+    }
+
+    /// The file that takes this one's place, in which damage was found only after it was opened.
+    func replaced(because reason: String, _ configuration: StoreConfiguration) throws(StoreError) -> StoreFile {
+        // Whatever keeps it from being closed orderly: nothing of it is used any more.
+        try? pool.close()
+        return try Self.openAnew(configuration, lock: lock, because: reason)
+    }
+
+    private static func openAnew(
+        _ configuration: StoreConfiguration,
+        lock: StoreLock,
+        because reason: String
+    ) throws(StoreError) -> StoreFile {
+        let aside = try setAside(configuration.path, at: configuration.time.wall() / 1_000_000)
+        let notice = StoreNotice.corruptFileSetAside(path: aside, reason: reason)
+        return try open(configuration, lock: lock, notices: [notice])
     }
 
     private static func open(
@@ -41,9 +55,16 @@ struct StoreFile: Sendable {
             maximum: configuration.maximumFileBytes,
             pageSize: Int64(configuration.pageSize)
         )
+        PageChecksums.install
         do {
             try checkHeader(path)
-            try checkIdentity(path, models: configuration.models)
+            let wasLeft = access(path + "-wal", F_OK) == 0
+            let (wasClosed, hasChecksums) = try PageChecksums.believingUnsealed(at: path) {
+                try checkIdentity(path, models: configuration.models)
+            }
+            // Then another program was the last to close it, and has copied the WAL into it.
+            if !wasClosed, !wasLeft { try PageChecksums.seal(path) }
+            if !hasChecksums { try Schema.addChecksums(toFileAt: path, budget: budget) }
             var settings = GRDB.Configuration()
             settings.label = "larder"
             settings.foreignKeysEnabled = false
@@ -63,7 +84,7 @@ struct StoreFile: Sendable {
                     lock: lock,
                     budget: budget,
                     secret: (UInt64(bitPattern: low), UInt64(bitPattern: high)),
-                    clock: try Meta.clock.integer(in: database) ?? 0,
+                    time: try StoredTime(in: database),
                     changed: try Meta.changed.integer(in: database) ?? 0,
                     numbers: try numbers(in: database),
                     publicNumbers: try PublicNumbers(in: database),
@@ -81,6 +102,7 @@ struct StoreFile: Sendable {
         try pool.writeWithoutTransaction { database in
             let tables = try Query(database, "SELECT count(*) FROM sqlite_schema").first { $0.integer(0) } ?? 0
             try checkContent(database, path: path, isNew: tables == 0, budget: budget)
+            if tables == 0 { try Schema.noteChecksums(in: database, path: path) }
         }
         try Schema.migrator.migrate(pool)
         try pool.writeWithoutTransaction { database in
@@ -100,15 +122,19 @@ struct StoreFile: Sendable {
 
     /// Refuses a file that is another program's or a later Larder's, or whose objects are newer than the models, and leaves it as it is: to open it for writing is to
     /// change it.
-    private static func checkIdentity(_ path: String, models: [String: Models]) throws {
+    ///
+    /// - Returns: whether a daemon has closed it, and whether its pages have checksums.
+    private static func checkIdentity(_ path: String, models: [String: Models]) throws -> (
+        wasClosed: Bool, hasChecksums: Bool
+    ) {
         var status = stat()
-        guard stat(path, &status) == 0, status.st_size > 0 else { return }
+        guard stat(path, &status) == 0, status.st_size > 0 else { return (true, true) }
         var settings = GRDB.Configuration()
         settings.readonly = true
         settings.label = "larder-check"
         let queue = try DatabaseQueue(path: path, configuration: settings)
         defer { try? queue.close() }
-        try queue.read { database in
+        return try queue.read { database in
             let migrator = Schema.migrator
             let tables = try Query(database, "SELECT count(*) FROM sqlite_schema").first { $0.integer(0) } ?? 0
             let application = try Query(database, "PRAGMA application_id").first { $0.integer(0) }
@@ -124,6 +150,8 @@ struct StoreFile: Sendable {
                 )
             }
             try ModelVersions(path: path, models: models).check(in: database)
+            let wasClosed = try tables == 0 || Meta.closed.integer(in: database) == 1
+            return (wasClosed, try Schema.hasChecksums(database))
         }
     }
 

@@ -42,5 +42,15 @@ struct Preparation: Sendable {
         if isExamined { warnings.removeAll(where: \.kind.isOfMappedView) }
     }
 
-    private static let unread: Set<MappingWarning.Kind> = [.notJSON, .tooDeep, .reservedText]
+    private static let unread: Set<MappingWarning.Kind> = [.notJSON, .tooDeep, .reservedText, .tooManyObjects]
+
+    /// Whether the body contains objects that were not taken out of it, so that no change of them is ever seen in it.
+    var isUndivided: Bool { decomposed == nil && warnings.contains { $0.kind == .tooManyObjects } }
+
+    /// About how many bytes of memory it takes, besides the body itself, until it is committed.
+    var weight: Int {
+        guard let decomposed else { return 0 }
+        // Measured: an occurrence with its name, its payload, its keys, and what the writer makes of it.
+        return decomposed.occurrences.count * 1024 + decomposed.skeleton.count
+    }
 }

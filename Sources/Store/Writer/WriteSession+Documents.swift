@@ -81,6 +81,7 @@ extension WriteSession {
             keyed.isEmpty ? .null : .blob(StoredBody.encode(keyed))
         )
         try query("INSERT INTO _used VALUES (?, ?)").run(.integer(id), .integer(seconds))
+        if preparation.isUndivided { try noteUndivided(id, of: document.key.upstream) }
         // Before the commit: a look-up must not miss a document that is there.
         presence.insert([digest.low])
         outcome.inserted.append(digest)
@@ -102,6 +103,7 @@ extension WriteSession {
         if !isForgotten { try note(source: "GET \(found.url)", of: found.observation) }
         try query("DELETE FROM _bodies WHERE document = ?").run(.integer(id))
         try query("DELETE FROM _used WHERE document = ?").run(.integer(id))
+        try query("DELETE FROM _undivided WHERE document = ?").run(.integer(id))
         try query("DELETE FROM _documents WHERE id = ?").run(.integer(id))
         let digest = hasher.digest(
             DocumentKey(

@@ -34,7 +34,7 @@ extension WriteSession {
         if verdict != .kept, let written = barriers.write(before: document, to: place) {
             try mark(rootOf: preparation, writtenBy: written, of: key)
         }
-        if verdict == .dropped { return receipt }
+        if verdict == .dropped || isOvertakenUndivided(document, preparation) { return receipt }
 
         receipt.sequence = nextSequence()
         let scope = try self.scope(

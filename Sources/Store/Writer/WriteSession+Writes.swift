@@ -43,6 +43,7 @@ extension WriteSession {
             further.append(InvalidationTarget(upstream: write.upstream, path: created))
         }
         for target in write.targets + further { try invalidate(target) }
+        if write.effect != .absent { try invalidateUndivided(by: write) }
         note(write, to: subjects)
         if let suspect = write.suspect { try settle(suspect) }
         settlement.removed = further.map(\.path)

@@ -74,6 +74,8 @@ final class WriteSession {
     var numbers: Numbers
     var barriers = Barriers()
     var recentMarks = RecentMarks()
+    /// When a write to each upstream was answered last.
+    var lastWrites: [String: Int64] = [:]
     var journal: Journal
     var names: NameTable
     /// Values that came and went again.
@@ -81,6 +83,8 @@ final class WriteSession {
     /// How many rows `_told` has, about; nil: not counted yet.
     var told: Int64?
     private var queries = QueryCache()
+    /// What the file says of the wall clock's lead.
+    private var wallLead: Int64?
 
     // The batch.
     var outcome = Outcome()
@@ -102,6 +106,7 @@ final class WriteSession {
         self.numbers = numbers
         self.journal = journal
         names = NameTable()
+        wallLead = core.clock.wallLead
     }
 
     /// A statement of the writing connection, prepared once; its text has to be a literal.
@@ -156,6 +161,7 @@ final class WriteSession {
         try flushObservations()
         try Meta.sequence.set(numbers.sequence, in: database)
         try Meta.clock.set(clock.now(), in: database)
+        try flushWallLead()
         if hasRemovedObjects { try Meta.object.set(numbers.object, in: database) }
         hasRemovedObjects = false
         if outcome.isChange { try Meta.changed.set(numbers.sequence, in: database) }
@@ -163,6 +169,14 @@ final class WriteSession {
         recordOrder.removeAll(keepingCapacity: true)
         recordIDs.removeAll(keepingCapacity: true)
         observations.removeAll(keepingCapacity: true)
+    }
+
+    /// Notes by how much the wall clock is ahead of the store's, where somebody has set it.
+    private func flushWallLead() throws {
+        let lead = clock.wallLead
+        if let wallLead, abs(lead &- wallLead) < 1_000_000 { return }
+        try Meta.wallLead.set(lead, in: database)
+        wallLead = lead
     }
 
     /// Takes keys that no document has any more out of memory; where the file cannot be read they stay, which costs a look.
@@ -180,6 +194,7 @@ final class WriteSession {
         recordOrder.removeAll()
         recordIDs.removeAll()
         observations.removeAll()
+        wallLead = nil
         endJournal(committed: false)
         names.forget()
     }

@@ -14,6 +14,10 @@ final class Writer {
     private let core: StoreCore
     private let session: WriteSession
     private var keeper: FileKeeper
+    /// What it has met; nothing more is done then.
+    private var damage: FoundDamage?
+    /// Whether what is done now was begun before the file was emptied: met again, the damage is in the work.
+    private var isMended = false
 
     private init(core: StoreCore, session: WriteSession) {
         self.core = core
@@ -24,11 +28,23 @@ final class Writer {
     /// Starts the thread; it ends when the mailbox is finished, and closes the file then.
     static func start(_ core: StoreCore, numbers: WriteSession.Numbers, journal: Journal) {
         let thread = Thread {
-            core.pool.writeWithoutTransaction { database in
-                let session = WriteSession(database, of: core, numbers: numbers, journal: journal)
-                session.isGivenUp = { core.isGivenUp }
-                Writer(core: core, session: session).run()
-            }
+            var (numbers, journal) = (numbers, journal)
+            var damage: FoundDamage?
+            repeat {
+                damage = core.pool.writeWithoutTransaction { database in
+                    let session = WriteSession(database, of: core, numbers: numbers, journal: journal)
+                    session.isGivenUp = { core.isGivenUp }
+                    let writer = Writer(core: core, session: session)
+                    if let damage { writer.goOn(after: damage) }
+                    return writer.run()
+                }
+                if let damage {
+                    numbers = damage.session.numbers
+                    journal = Journal(limit: core.changeLimit)
+                    // Not from within an access to the pool: it is given up for the empty file.
+                    damage.mend(core)
+                }
+            } while damage != nil
             // The pool cannot be closed from within an access to it.
             core.endAllReading()
             try? core.pool.close()
@@ -41,37 +57,59 @@ final class Writer {
         thread.start()
     }
 
-    private func run() {
-        while let jobs = core.mailbox.take(delay: core.batchDelay, idle: keeper.patience) {
+    /// Works until the mailbox is finished, or until it meets damage, which it returns with the jobs that were not done.
+    private func run() -> FoundDamage? {
+        while damage == nil, let jobs = core.mailbox.take(delay: core.batchDelay, idle: keeper.patience) {
             if jobs.isEmpty {
                 keeper.idle(session)
-                continue
+            } else {
+                work(on: jobs)
             }
-            var batch: [Job] = []
-            var bytes = 0
-            for job in jobs {
-                if job.isAlone || bytes + job.bytes > core.budget.batch || batch.count >= 512 {
-                    commit(batch)
-                    batch = []
-                    bytes = 0
-                    // A write upstream waits for these, and the queue may be long.
-                    commit(core.mailbox.takeExpress())
-                }
-                if job.isAlone {
-                    runAlone(job)
-                } else {
-                    batch.append(job)
-                    bytes += job.bytes
-                }
-            }
-            commit(batch)
         }
-        keeper.close(session)
+        if damage == nil { keeper.close(session) }
+        return damage
+    }
+
+    /// Does what was left undone when the damage was found.
+    private func goOn(after damage: FoundDamage) {
+        // What these say is of the upstream, not of the file.
+        session.barriers = damage.session.barriers
+        session.recentMarks = damage.session.recentMarks
+        session.lastWrites = damage.session.lastWrites
+        isMended = true
+        _ = try? session.transaction { try session.beginJournal() }
+        work(on: damage.unfinished)
+        isMended = false
+    }
+
+    private func work(on jobs: [Job]) {
+        var batch: [Job] = []
+        var bytes = 0
+        for job in jobs {
+            if job.isAlone || bytes + job.bytes > core.budget.batch || batch.count >= 512 {
+                commit(batch)
+                batch = []
+                bytes = 0
+                // A write upstream waits for these, and the queue may be long.
+                commit(core.mailbox.takeExpress())
+            }
+            if job.isAlone {
+                runAlone(job)
+            } else {
+                batch.append(job)
+                bytes += job.bytes
+            }
+        }
+        commit(batch)
     }
 
     private func commit(_ batch: [Job]) {
         var rest = batch[...]
         while !rest.isEmpty {
+            guard damage == nil else {
+                damage?.unfinished += rest
+                return
+            }
             if core.isGivenUp { rest = withoutDispensable(rest)[...] }
             guard !rest.isEmpty else { return }
             rest = rest.dropFirst(commitFirst(of: rest))
@@ -156,6 +194,11 @@ final class Writer {
     }
 
     private func fail(_ batch: ArraySlice<Job>, _ error: StoreError) {
+        if case .corrupt(let reason) = core.noted(error), !isMended {
+            if damage == nil { damage = FoundDamage(reason: reason, session: session) }
+            damage?.unfinished += batch
+            return
+        }
         core.updateStatistics {
             $0.failures += 1
             $0.trouble = error.description
@@ -164,6 +207,10 @@ final class Writer {
     }
 
     private func runAlone(_ job: Job) {
+        guard damage == nil else {
+            damage?.unfinished.append(job)
+            return
+        }
         do {
             try job.work(session)()
         } catch {

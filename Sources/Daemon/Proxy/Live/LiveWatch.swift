@@ -137,4 +137,8 @@ struct ChangeListeners: ChangeListener {
     func principalsForgotten() {
         for listener in all { listener.principalsForgotten() }
     }
+
+    func storeEmptied() {
+        for listener in all { listener.storeEmptied() }
+    }
 }

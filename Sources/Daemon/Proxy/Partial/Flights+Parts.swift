@@ -107,7 +107,8 @@ extension Flights {
             status: isWhole ? 200 : 206,
             fields: aged,
             requestTime: flight.requestTime,
-            responseTime: storing.policy.responseTime
+            responseTime: storing.policy.responseTime,
+            wall: storing.policy.responseTime - now + wall
         )
         return policy.storability == .yes ? policy.answer : nil
     }

@@ -1,6 +1,6 @@
 /// All that deciding on the reuse of one stored answer needs: a flat value of integers, kept with it in memory and store.
 ///
-/// It holds the upstream's word; `applying(_:)` lays a route's configuration over it. Times are Unix seconds, spans are
+/// It holds the upstream's word; `applying(_:)` lays a route's configuration over it. Times are seconds since 1970, spans are
 /// seconds, and -1 means absent.
 struct AnswerPolicy: Sendable, Equatable {
     /// Where the lifetime comes from.
@@ -36,7 +36,9 @@ struct AnswerPolicy: Sendable, Equatable {
     }
 
     var status: Int64 = 200
-    /// When the request was sent and when the head of its answer came.
+    /// When the request was sent and when the head of its answer came, on the store's clock.
+    ///
+    /// The wall clock may be set back or ahead at any time; no age is taken from it.
     var requestTime: Int64
     var responseTime: Int64
     /// The value of `Date`.
@@ -58,10 +60,21 @@ struct AnswerPolicy: Sendable, Equatable {
         self.date = date
     }
 
-    /// The age at `now`; never less than on arrival, should the clock have been set back.
+    /// The age at `now` of the store's clock; never less than on arrival, whatever thread read the clock first.
     @inline(__always)
     func age(at now: Int64) -> Int64 {
         initialAge &+ max(0, now &- responseTime)
+    }
+
+    /// The policy as read from disk: of unknown age where the store's clock cannot tell how long ago the response came.
+    ///
+    /// - Parameter moment: what came before it is of unknown age (`StoreClock`).
+    func aged(at now: Int64, knownSince moment: Int64) -> AnswerPolicy {
+        // A time to come is of a store that took its times from the wall clock, which was set back since.
+        guard responseTime < moment || responseTime > now + 1 else { return self }
+        var policy = self
+        policy.initialAge = DeltaSeconds.maximum
+        return policy
     }
 
     /// What is left of the lifetime at `now`; negative once stale.
@@ -71,11 +84,9 @@ struct AnswerPolicy: Sendable, Equatable {
     }
 
     /// `corrected_initial_age` (RFC 9111 §4.2.3).
-    static func initialAge(requestTime: Int64, responseTime: Int64, date: Int64, ageValue: Int64) -> Int64 {
-        let apparentAge = max(0, responseTime - date)
-        let responseDelay = max(0, responseTime - requestTime)
-        let correctedAge = max(0, ageValue) + responseDelay
-        return min(max(apparentAge, correctedAge), DeltaSeconds.maximum)
+    static func initialAge(responseDelay: Int64, apparentAge: Int64, ageValue: Int64) -> Int64 {
+        let correctedAge = max(0, ageValue) + max(0, responseDelay)
+        return min(max(0, apparentAge, correctedAge), DeltaSeconds.maximum)
     }
 
     /// The policy as a route's configuration has it.

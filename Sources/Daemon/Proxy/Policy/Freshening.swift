@@ -68,6 +68,7 @@ enum Freshening {
         request: RequestFacts,
         requestTime: Int64,
         responseTime: Int64,
+        wall: Int64? = nil,
         settings: CachePolicySettings,
         route: Settings.Overrides = Settings.Overrides(),
         replaysCookies: Bool = false
@@ -81,12 +82,13 @@ enum Freshening {
             fields: aged,
             requestTime: requestTime,
             responseTime: responseTime,
+            wall: wall,
             settings: settings,
             route: route
         )
         let named = policy.fieldsNotStored + policy.fieldsNotReused
         return Renewed(
-            fields: StoredFields.dated(StoredFields.reusable(fields, leavingOut: named), at: responseTime),
+            fields: StoredFields.dated(StoredFields.reusable(fields, leavingOut: named), at: wall ?? responseTime),
             withheld: update.lines.filter { line in
                 named.contains { FieldSyntax.equalsIgnoringCase(line.name, $0) }
             },

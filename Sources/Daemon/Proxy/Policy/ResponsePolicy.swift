@@ -89,41 +89,44 @@ struct ResponsePolicy: Sendable, Equatable {
     /// 304. Whether a 5xx may take the place of what is stored is the caller's to say: it never does.
     ///
     /// - Parameters:
-    ///   - requestTime: when the request was sent, `responseTime` when the head of its answer came; Unix seconds.
+    ///   - requestTime: when the request was sent, `responseTime` when the head of its answer came; seconds of the store's
+    ///     clock, which alone says what time has passed.
+    ///   - wall: the latter in seconds of the wall clock, which alone can be compared with `Date`; nil: the two clocks agree.
     init(
         request: RequestFacts,
         status: Int,
         fields: Fields,
         requestTime: Int64,
         responseTime: Int64,
+        wall: Int64? = nil,
         settings: CachePolicySettings,
         route: Settings.Overrides = Settings.Overrides()
     ) {
         let targeted = TargetedDirectives.find(in: fields, targets: settings.targets)
         let directives = targeted?.directives ?? ResponseDirectives(lines: fields.all("cache-control"))
-        let dateField = HTTPDate.earliest(of: fields.all("date"), now: responseTime)
+        let wall = wall ?? responseTime
+        let dateField = HTTPDate.earliest(of: fields.all("date"), now: wall)
         let age = AgeField.parse(fields) ?? -1
         let lifetime = FreshnessLifetime(
             status: status,
             directives: directives,
             isTargeted: targeted != nil,
             fields: fields,
-            date: dateField ?? responseTime,
-            now: responseTime,
+            date: dateField ?? wall,
+            now: wall,
             settings: settings
         )
 
         var answer = AnswerPolicy(
             requestTime: requestTime,
             responseTime: responseTime,
-            date: dateField ?? responseTime
+            date: dateField ?? wall
         )
         answer.status = Int64(status)
         answer.ageValue = age
         answer.initialAge = AnswerPolicy.initialAge(
-            requestTime: requestTime,
-            responseTime: responseTime,
-            date: answer.date,
+            responseDelay: responseTime - requestTime,
+            apparentAge: wall - answer.date,
             ageValue: age
         )
         answer.lastModified = lifetime.lastModified ?? -1

@@ -1,0 +1,280 @@
+import GRDB
+import GRDBSQLite
+import Glibc
+import Synchronization
+
+/// A checksum at the end of each page of the database file: made when the page is written, compared when it is read.
+///
+/// So no byte that changed on the disk is taken for what was stored, whatever table it belongs to. SQLite reads and writes
+/// through this layer over its own VFS; a page that does not fit its checksum is `SQLITE_IOERR_DATA`. The WAL is not covered:
+/// its frames have checksums of their own, which SQLite compares when it opens a WAL that was left behind.
+///
+/// In memory the checksum is zero, and so it is in the WAL. A page with a checksum of zero in the file was therefore copied
+/// there out of the WAL by another program, which is the last to close a store whose daemon was killed. It is not believed
+/// until `seal` has found that this is what happened.
+enum PageChecksums {
+    /// How many bytes at the end of a page they take; SQLite keeps them free.
+    static let reserved: Int32 = 8
+
+    /// How SQLite reports a page that does not fit its checksum.
+    static let mismatch = SQLITE_IOERR | 32 << 8
+
+    // A macro that Swift does not import.
+    private static let shortRead = SQLITE_IOERR | 2 << 8
+
+    /// Puts the layer between SQLite and the files; once per process, before the first one is opened.
+    static let install: Void = {
+        guard let system = sqlite3_vfs_find(nil) else { preconditionFailure("SQLite has no VFS") }
+        let layer = UnsafeMutablePointer<sqlite3_vfs>.allocate(capacity: 1)
+        layer.initialize(to: system.pointee)
+        layer.pointee.zName = UnsafePointer(strdup("larder"))
+        layer.pointee.pNext = nil
+        layer.pointee.szOsFile = Int32(File.size) + system.pointee.szOsFile
+        layer.pointee.xOpen = { _, name, file, flags, outFlags in open(name, file, flags, outFlags) }
+        // Everything else is about names of files, which are the same; the system's functions ask for the system's VFS.
+        layer.pointee.pAppData = system.pointee.pAppData
+        below = system
+        sqlite3_vfs_register(layer, 1)
+    }()
+
+    // Written once by `install`, before anything is opened.
+    nonisolated(unsafe) private static var below: UnsafeMutablePointer<sqlite3_vfs>!
+
+    /// An open database file: what SQLite sees of it, what is known of its pages, and behind that the system's own.
+    private struct File {
+        var base = sqlite3_file()
+        /// Bytes of a page; 0 while the file has no checksums, or its header has not been read.
+        var pageSize: Int32 = 0
+        /// Whether pages with a checksum of zero are believed.
+        var takesUnsealed = false
+        /// Whether nothing is compared: all of it is about to be replaced.
+        var isUnread = false
+
+        static var size: Int { (MemoryLayout<File>.size + 15) & ~15 }
+    }
+
+    private typealias Handle = UnsafeMutablePointer<sqlite3_file>
+
+    private static func file(_ handle: Handle) -> UnsafeMutablePointer<File> {
+        UnsafeMutableRawPointer(handle).assumingMemoryBound(to: File.self)
+    }
+
+    private static func system(_ handle: Handle?) -> Handle {
+        (UnsafeMutableRawPointer(handle!) + File.size).assumingMemoryBound(to: sqlite3_file.self)
+    }
+
+    private static func open(
+        _ name: UnsafePointer<CChar>?,
+        _ handle: Handle?,
+        _ flags: Int32,
+        _ outFlags: UnsafeMutablePointer<Int32>?
+    ) -> Int32 {
+        guard let handle else { return SQLITE_CANTOPEN }
+        guard flags & SQLITE_OPEN_MAIN_DB != 0 else {
+            return below.pointee.xOpen(below, name, handle, flags, outFlags)
+        }
+        file(handle).initialize(to: File())
+        let code = below.pointee.xOpen(below, name, system(handle), flags, outFlags)
+        guard code == SQLITE_OK else { return code }
+        file(handle).pointee.takesUnsealed =
+            name.map { unsealed.withLock { [path = String(cString: $0)] in $0.contains(path) } } ?? false
+        handle.pointee.pMethods = UnsafePointer(methods)
+        return code
+    }
+
+    // Immutable once made.
+    nonisolated(unsafe) private static let methods: UnsafeMutablePointer<sqlite3_io_methods> = {
+        let methods = UnsafeMutablePointer<sqlite3_io_methods>.allocate(capacity: 1)
+        methods.initialize(to: sqlite3_io_methods())
+        // Without the third version's mapping of the file into memory, which would go past the comparison.
+        methods.pointee.iVersion = 2
+        methods.pointee.xClose = { system($0).pointee.pMethods.pointee.xClose(system($0)) }
+        methods.pointee.xRead = { read($0!, $1!, $2, $3) }
+        methods.pointee.xWrite = { write($0!, $1!, $2, $3) }
+        methods.pointee.xTruncate = { system($0).pointee.pMethods.pointee.xTruncate(system($0), $1) }
+        methods.pointee.xSync = { system($0).pointee.pMethods.pointee.xSync(system($0), $1) }
+        methods.pointee.xFileSize = { system($0).pointee.pMethods.pointee.xFileSize(system($0), $1) }
+        methods.pointee.xLock = { system($0).pointee.pMethods.pointee.xLock(system($0), $1) }
+        methods.pointee.xUnlock = { system($0).pointee.pMethods.pointee.xUnlock(system($0), $1) }
+        methods.pointee.xCheckReservedLock = {
+            system($0).pointee.pMethods.pointee.xCheckReservedLock(system($0), $1)
+        }
+        methods.pointee.xFileControl = { handle, operation, argument in
+            guard operation == comparing else {
+                return system(handle).pointee.pMethods.pointee.xFileControl(system(handle), operation, argument)
+            }
+            file(handle!).pointee.isUnread = argument!.load(as: Int32.self) == 0
+            return SQLITE_OK
+        }
+        methods.pointee.xSectorSize = { system($0).pointee.pMethods.pointee.xSectorSize(system($0)) }
+        methods.pointee.xDeviceCharacteristics = {
+            system($0).pointee.pMethods.pointee.xDeviceCharacteristics(system($0))
+        }
+        methods.pointee.xShmMap = { system($0).pointee.pMethods.pointee.xShmMap(system($0), $1, $2, $3, $4) }
+        methods.pointee.xShmLock = { system($0).pointee.pMethods.pointee.xShmLock(system($0), $1, $2, $3) }
+        methods.pointee.xShmBarrier = { system($0).pointee.pMethods.pointee.xShmBarrier(system($0)) }
+        methods.pointee.xShmUnmap = { system($0).pointee.pMethods.pointee.xShmUnmap(system($0), $1) }
+        return methods
+    }()
+
+    // The number of a file control of our own; SQLite leaves those from 100 on to VFSs.
+    private static let comparing: Int32 = 0x4c72
+
+    /// Has a connection read pages without comparing their checksums, for as long as all of them are replaced.
+    static func withoutComparing<Result>(in database: Database, _ work: () throws -> Result) rethrows -> Result {
+        func compare(_ isCompared: Int32) {
+            var isCompared = isCompared
+            sqlite3_file_control(database.sqliteConnection, "main", comparing, &isCompared)
+        }
+        compare(0)
+        defer { compare(1) }
+        return try work()
+    }
+
+    // MARK: Pages
+
+    private static func read(_ handle: Handle, _ buffer: UnsafeMutableRawPointer, _ count: Int32, _ offset: Int64)
+        -> Int32
+    {
+        let system = system(handle)
+        let pageSize = file(handle).pointee.pageSize
+        guard !file(handle).pointee.isUnread else {
+            return system.pointee.pMethods.pointee.xRead(system, buffer, count, offset)
+        }
+        if pageSize > 0, count != pageSize, count > 100 {
+            // A part of a page, such as SQLite reads of long values: it is right if the page is.
+            let start = offset / Int64(pageSize) * Int64(pageSize)
+            guard offset - start + Int64(count) <= Int64(pageSize) else { return mismatch }
+            return withUnsafeTemporaryAllocation(byteCount: Int(pageSize), alignment: 8) { page in
+                let code = read(handle, page.baseAddress!, pageSize, start)
+                if code == SQLITE_OK {
+                    buffer.copyMemory(from: page.baseAddress! + Int(offset - start), byteCount: Int(count))
+                }
+                return code
+            }
+        }
+        let code = system.pointee.pMethods.pointee.xRead(system, buffer, count, offset)
+        if offset == 0, count >= 100, code == SQLITE_OK { readHeader(buffer, of: handle) }
+        guard count == file(handle).pointee.pageSize else { return code }
+        // SQLite takes what is missing for zeros.
+        guard code != shortRead else { return mismatch }
+        guard code == SQLITE_OK else { return code }
+        let trailer = buffer + Int(count - reserved)
+        let kept = UInt64(littleEndian: trailer.loadUnaligned(as: UInt64.self))
+        guard kept == checksum(buffer, count, at: offset) || kept == 0 && file(handle).pointee.takesUnsealed else {
+            return mismatch
+        }
+        trailer.storeBytes(of: 0, as: UInt64.self)
+        return code
+    }
+
+    private static func write(_ handle: Handle, _ buffer: UnsafeRawPointer, _ count: Int32, _ offset: Int64) -> Int32 {
+        let system = system(handle)
+        if offset == 0, count >= 100 { readHeader(buffer, of: handle) }
+        guard count == file(handle).pointee.pageSize else {
+            return system.pointee.pMethods.pointee.xWrite(system, buffer, count, offset)
+        }
+        // Into a copy: what SQLite goes on with has a checksum of zero.
+        return withUnsafeTemporaryAllocation(byteCount: Int(count), alignment: 8) { page in
+            page.copyMemory(from: UnsafeRawBufferPointer(start: buffer, count: Int(count)))
+            let sum = checksum(buffer, count, at: offset).littleEndian
+            (page.baseAddress! + Int(count - reserved)).storeBytes(of: sum, as: UInt64.self)
+            return system.pointee.pMethods.pointee.xWrite(system, page.baseAddress, count, offset)
+        }
+    }
+
+    /// Takes over whether pages have checksums; two places of the header say so, since one of them may be damaged.
+    private static func readHeader(_ header: UnsafeRawPointer, of handle: Handle) {
+        file(handle).pointee.pageSize = Header(UnsafeRawBufferPointer(start: header, count: 100))?.pageSize ?? 0
+    }
+
+    /// What a database file's first bytes say of its pages; nil: they have no checksums.
+    private struct Header {
+        let pageSize: Int32
+
+        init?(_ bytes: UnsafeRawBufferPointer) {
+            func number(_ range: Range<Int>) -> Int32 { bytes[range].reduce(0) { $0 << 8 | Int32($1) } }
+            guard bytes.starts(with: Array("SQLite format 3\0".utf8)),
+                bytes[20] == UInt8(reserved) || Int64(number(60..<64)) == Schema.checksummed
+            else { return nil }
+            let size = number(16..<18)
+            pageSize = size == 1 ? 65536 : size
+        }
+    }
+
+    /// The checksum of a page without its last bytes; never 0.
+    ///
+    /// A page in another's place has another one.
+    private static func checksum(_ page: UnsafeRawPointer, _ count: Int32, at offset: Int64) -> UInt64 {
+        var sum = UInt64(bitPattern: offset) ^ 0x9e37_79b9_7f4a_7c15
+        var place = 0
+        let end = Int(count - reserved)
+        while place < end {
+            // Each step is reversible: a word that differs alone makes another sum, always.
+            sum =
+                (sum ^ UInt64(littleEndian: page.loadUnaligned(fromByteOffset: place, as: UInt64.self)))
+                &* 0x9fb2_1c65_1e98_df25
+            sum ^= sum >> 32
+            place += 8
+        }
+        return sum == 0 ? 1 : sum
+    }
+
+    /// Has a file that is created, or written anew, keep the end of each page free.
+    static func reserve(in database: Database) {
+        var count = reserved
+        sqlite3_file_control(database.sqliteConnection, "main", SQLITE_FCNTL_RESERVE_BYTES, &count)
+    }
+
+    /// Whether the header in a file says that the end of each page is kept free.
+    static func areReserved(in path: String) -> Bool {
+        let descriptor = Glibc.open(path, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { return false }
+        defer { Glibc.close(descriptor) }
+        var count: UInt8 = 0
+        return pread(descriptor, &count, 1, 20) == 1 && count == UInt8(reserved)
+    }
+
+    // MARK: What another program has copied
+
+    private static let unsealed = Mutex<Set<String>>([])
+
+    /// Opens a file so that pages without a checksum are believed.
+    static func believingUnsealed<Result>(at path: String, _ work: () throws -> Result) rethrows -> Result {
+        // SQLite opens files by their real names.
+        let name = realpath(path, nil).map { name in
+            defer { free(name) }
+            return String(cString: name)
+        }
+        guard let name else { return try work() }
+        _ = unsealed.withLock { $0.insert(name) }
+        defer { _ = unsealed.withLock { $0.remove(name) } }
+        return try work()
+    }
+
+    /// Gives checksums to pages that have none; costs a look at each page.
+    ///
+    /// Only for a file that another program has closed in our place. Nobody may have it open.
+    static func seal(_ path: String) throws(StoreError) {
+        let descriptor = Glibc.open(path, O_RDWR | O_CLOEXEC)
+        guard descriptor >= 0 else { return }
+        defer { Glibc.close(descriptor) }
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 65536, alignment: 8)
+        defer { buffer.deallocate() }
+        guard pread(descriptor, buffer.baseAddress, 100, 0) == 100,
+            let pageSize = Header(UnsafeRawBufferPointer(rebasing: buffer[..<100]))?.pageSize, pageSize >= 512
+        else { return }
+        let trailer = Int(pageSize - reserved)
+        var offset: Int64 = 0
+        while pread(descriptor, buffer.baseAddress, Int(pageSize), Int(offset)) == Int(pageSize) {
+            if buffer.loadUnaligned(fromByteOffset: trailer, as: UInt64.self) == 0 {
+                var sum = checksum(buffer.baseAddress!, pageSize, at: offset).littleEndian
+                guard pwrite(descriptor, &sum, 8, Int(offset) + trailer) == 8 else {
+                    throw .cannotOpen(path: path, reason: String(cString: strerror(errno)))
+                }
+            }
+            offset += Int64(pageSize)
+        }
+        guard fsync(descriptor) == 0 else { throw .cannotOpen(path: path, reason: String(cString: strerror(errno))) }
+    }
+}

@@ -1,0 +1,72 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// Machines whose wall clock is set while the daemon runs, or while it does not.
+@Suite(.scripts) struct WallClockTests {
+    /// A wall clock that is wrong by as many seconds as a file says; elapsed time is left alone.
+    private static let library = """
+        #define _GNU_SOURCE
+        #include <fcntl.h>
+        #include <stdlib.h>
+        #include <sys/syscall.h>
+        #include <time.h>
+        #include <unistd.h>
+        int clock_gettime(clockid_t clock, struct timespec *time) {
+            int result = syscall(SYS_clock_gettime, clock, time);
+            if (clock != CLOCK_REALTIME && clock != CLOCK_REALTIME_COARSE) return result;
+            int file = open(getenv("WALL_CLOCK_FILE"), O_RDONLY | O_CLOEXEC);
+            if (file < 0) return result;
+            char text[32] = {0};
+            if (read(file, text, sizeof text - 1) > 0) time->tv_sec += atol(text);
+            close(file);
+            return result;
+        }
+        """
+
+    private static let day = 86_400
+
+    private static func larder(_ origin: Origin, _ folder: TemporaryFolder) throws -> Larder {
+        let source = try folder.write(library, to: "wall.c")
+        let compiler = try ChildProcess("clang", ["-shared", "-fPIC", "-o", folder.file("wall.so"), source])
+        try #require(compiler.waitForEnd() == .exited(0), "\(compiler.errors)")
+        return try Larder(
+            arguments: ["--upstream", origin.url],
+            folder: folder,
+            environment: ["LD_PRELOAD": folder.file("wall.so"), "WALL_CLOCK_FILE": folder.file("seconds")]
+        )
+    }
+
+    private static func set(_ folder: TemporaryFolder, to seconds: Int) throws {
+        try folder.write("\(seconds)", to: "seconds")
+    }
+
+    @Test(arguments: [false, true])
+    func `what was stored while the wall clock was ahead is stale in time, set back or restarted`(isRestarted: Bool)
+        throws
+    {
+        let folder = TemporaryFolder()
+        // Without a Date of the upstream's, which would tell that the clock is wrong.
+        let origin = try Origin { _ in .json("{}", ["Cache-Control": "max-age=2"]) }
+        try Self.set(folder, to: Self.day)
+        let larder = try Self.larder(origin, folder)
+        _ = try larder.get("/x")
+        try Self.set(folder, to: 0)
+        if isRestarted { try larder.restart() }
+        #expect(try eventually { try !larder.get("/x").isHit })
+        #expect(origin.requests.count == 2)
+    }
+
+    @Test func `a clock that was ahead when the store was closed leaves no later response stale on arrival`() throws {
+        let folder = TemporaryFolder()
+        let origin = try Origin { _ in .json("{}", Fresh.hour) }
+        try Self.set(folder, to: Self.day)
+        let larder = try Self.larder(origin, folder)
+        _ = try larder.get("/x")
+        larder.terminate()
+        try Self.set(folder, to: 0)
+        try larder.start()
+        _ = try larder.get("/y")
+        #expect(try larder.get("/y").isHit)
+    }
+}

@@ -1,0 +1,64 @@
+import Mapping
+import Store
+import TestSupport
+import Testing
+
+/// Responses that contain more objects than are taken out of one.
+@Suite struct UndividedTests {
+    private static func list(_ count: Int) -> String {
+        "[" + (0..<count).map { #"{"id":\#($0),"title":"t\#($0)"}"# }.joined(separator: ",") + "]"
+    }
+
+    private func bench() throws -> Bench { try Bench { $0.objectLimit = 10 } }
+
+    private func write(to path: String, at time: Int64) -> SettledWrite {
+        SettledWrite(upstream: "github", principal: Store.anonymous, context: "", path: path, time: time)
+    }
+
+    @Test func `up to the limit objects are taken out, above it the response is stored as it came`() async throws {
+        let bench = try bench()
+        let known = try await bench.receive("/issues?all", Self.list(10), issues)
+        #expect(known.objects.count == 10 && known.warnings.isEmpty)
+        let larger = try await bench.receive("/issues?more", Self.list(11), issues)
+        #expect(larger.objects.isEmpty && larger.document != nil)
+        #expect(larger.warnings.map(\.kind) == [.tooManyObjects])
+        #expect(try await bench.body("/issues?more") == Self.list(11))
+        #expect(try await bench.store.count().objects == 10)
+    }
+
+    @Test func `any write to its upstream removes it, and what was asked for before is not stored`() async throws {
+        let bench = try bench()
+        let late = bench.answer("/issues?late", Self.list(11), issues)
+        try await bench.receive("/issues?more", Self.list(11), issues)
+        try await bench.receive("/issues?few", Self.list(3), issues)
+        bench.time.advance(1_000_000)
+        try await bench.store.settle(write(to: "/elsewhere", at: bench.store.clock.now()))
+        #expect(try await bench.body("/issues?more") == nil)
+        #expect(try await bench.body("/issues?few") == Self.list(3))
+        #expect(try await bench.store.receive(late).document == nil)
+        #expect(try await bench.body("/issues?late") == nil)
+        try await bench.receive("/issues?later", Self.list(11), issues)
+        #expect(try await bench.body("/issues?later") == Self.list(11))
+    }
+
+    @Test func `a write that was under way when the daemon ended removes it, too`() async throws {
+        let bench = try bench()
+        try await bench.receive("/issues?more", Self.list(11), issues)
+        _ = try await bench.store.markSuspect(upstream: "github", urls: ["/elsewhere"])
+        await bench.store.close()
+        let again = try Bench(folder: bench.folder, time: bench.time) { $0.objectLimit = 10 }
+        #expect(try await again.body("/issues?more") == nil)
+    }
+
+    @Test func `objects keyed by name and objects without an identity count`() async throws {
+        let bench = try bench()
+        let keyed = "{" + (0..<11).map { #""k\#($0)":{"id":\#($0)}"# }.joined(separator: ",") + "}"
+        let nameless = "[" + (0..<11).map { _ in "{}" }.joined(separator: ",") + "]"
+        for (url, body) in [("/a", keyed), ("/b", nameless)] {
+            let rule = url == "/a" ? BodyRule(model: "Issue", shape: .keyed) : issues
+            let receipt = try await bench.receive(url, body, rule)
+            #expect(receipt.warnings.map(\.kind) == [.tooManyObjects])
+            #expect(try await bench.body(url) == body)
+        }
+    }
+}
