@@ -44,6 +44,7 @@ extension Settings {
             readers: store.readers,
             models: models
         )
+        configuration.group = store.group
         configuration.changes = Int64(store.changes)
         for upstream in upstreams { configuration.lags[upstream.name] = upstream.lag.seconds * 1_000_000 }
         return configuration
