@@ -37,10 +37,12 @@ struct DiskReserve: Sendable {
     }
 
     /// Whether the disk has so much room besides that one need not be back here in a moment.
-    var hasMargin: Bool {
+    ///
+    /// - Parameter bytes: what is to be written at once.
+    func hasMargin(for bytes: Int64 = 0) -> Bool {
         var status = statvfs()
         guard fstatvfs(file, &status) == 0 else { return true }
-        return Int64(status.f_bavail) * Int64(status.f_frsize) >= budget.reserve
+        return Int64(status.f_bavail) * Int64(status.f_frsize) >= budget.reserve + 2 * bytes
     }
 
     private func allocate(_ descriptor: Int32, from start: Int64, _ count: Int64) -> Int32? {

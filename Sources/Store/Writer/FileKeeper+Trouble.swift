@@ -19,14 +19,17 @@ struct DiskState {
 /// was not used for longest; and the WAL keeps the blocks it has. Operators hear of it when it begins and when it ends.
 extension FileKeeper {
     /// After a batch that the disk or the bound has had no room for: makes some.
-    mutating func failed(_ session: WriteSession, _ error: StoreError) {
+    ///
+    /// - Parameter bytes: about how much was to be added.
+    mutating func failed(_ session: WriteSession, _ error: StoreError, adding bytes: Int = 0) {
         switch error {
         case .unwritable(let message):
             // SQLite says only that it failed.
             let code = session.database.sqliteConnection.map { sqlite3_system_errno($0) } ?? 0
             begin(code == 0 ? message : Self.message(code), session)
-        case .full where session.disk.trouble == nil && !isAtBound(session): begin(Self.message(ENOSPC), session)
-        case .full: break
+        case .full:
+            // It may be the store's own bound, which is nothing out of the ordinary.
+            if !core.reserve.hasMargin(for: Int64(bytes)), !isAtBound(session) { begin(Self.message(ENOSPC), session) }
         default: return
         }
         evict(session, down: low(session))
@@ -54,7 +57,7 @@ extension FileKeeper {
     private mutating func lookForRoom(_ session: WriteSession) {
         guard session.disk.nextLook <= .now else { return }
         session.disk.nextLook = .now + Self.pause
-        guard core.reserve.keep() == nil, core.reserve.hasMargin else { return }
+        guard core.reserve.keep() == nil, core.reserve.hasMargin() else { return }
         // A limit of the process or a failing disk shows in writing only.
         guard (try? session.transaction {}) != nil else { return }
         try? core.budget.configure(session.database)

@@ -97,7 +97,7 @@ final class Writer {
         do throws(StoreError) {
             done = try attempt(batch)
         } catch .full {
-            keeper.failed(session, .full(""))
+            keeper.failed(session, .full(""), adding: batch.reduce(0) { $0 + $1.bytes })
             // One that is too large for the room there is must not take the others with it.
             for job in batch { retry(job) }
         } catch .closed where core.isGivenUp {
