@@ -7,15 +7,20 @@ extension Store {
 
     /// Removes what a filter means, durably; a dry run only counts it.
     ///
-    /// What was asked for before the clean and arrives after it is not stored. Others are served and stored meanwhile.
-    public func clean(_ filter: CleanFilter, dryRun: Bool = false) async throws(StoreError) -> CleanResult {
+    /// What was asked for before the clean and arrives after it is not stored. Others are served and stored meanwhile. Where
+    /// the progress says so it stops after a slice; what is gone stays gone, and all that is left is consistent.
+    public func clean(
+        _ filter: CleanFilter,
+        dryRun: Bool = false,
+        progress: @escaping CleanProgress = { _ in true }
+    ) async throws(StoreError) -> CleanResult {
         var filter = filter
         filter.upstream = core.upstream(labelled: filter.upstream)
         if dryRun {
-            var preview = CleanPreview(core: core, filter: filter)
-            return CleanResult(removed: try await preview.run(), erasure: .notAsked)
+            var preview = CleanPreview(core: core, filter: filter, progress: progress)
+            return try await preview.run()
         }
-        var cleaner = Cleaner(core: core, filter: filter)
+        var cleaner = Cleaner(core: core, filter: filter, progress: progress)
         return try await cleaner.run()
     }
 

@@ -56,21 +56,23 @@ public final class Store: Sendable {
         do {
             let views = Views(models: configuration.models)
             let versions = ModelVersions(path: configuration.path, models: configuration.models)
-            let (settled, migrated, models) = try core.pool.writeWithoutTransaction { database in
-                let session = WriteSession(database, of: core, numbers: numbers, journal: journal)
-                let ((settled, migrated), _) = try session.transaction(durable: true) {
-                    try session.clock.stored.write(in: database)
-                    try session.beginJournal()
-                    try session.adoptOrphans()
-                    try views.install(in: database, hasher: core.hasher)
-                    try session.restoreSeparations()
-                    // In an empty file there is nothing to erase.
-                    if numbers.observation == 0 { try SecretErasure.record(core.models, in: database) }
-                    return (try session.settleAllSuspects(), try versions.record(in: database))
+            let (settled, migrated, models) = try core.reserve.used {
+                try core.pool.writeWithoutTransaction { database in
+                    let session = WriteSession(database, of: core, numbers: numbers, journal: journal)
+                    let ((settled, migrated), _) = try session.transaction(durable: true) {
+                        try session.clock.stored.write(in: database)
+                        try session.beginJournal()
+                        try session.adoptOrphans()
+                        try views.install(in: database, hasher: core.hasher)
+                        try session.restoreSeparations()
+                        // In an empty file there is nothing to erase.
+                        if numbers.observation == 0 { try SecretErasure.record(core.models, in: database) }
+                        return (try session.settleAllSuspects(), try versions.record(in: database))
+                    }
+                    numbers = session.numbers
+                    journal = session.journal
+                    return (settled, migrated, session.models)
                 }
-                numbers = session.numbers
-                journal = session.journal
-                return (settled, migrated, session.models)
             }
             core.models = models
             notices += migrated
@@ -91,6 +93,11 @@ public final class Store: Sendable {
     /// Says who is to be told of commits; at most one.
     public func setListener(_ listener: any ChangeListener) {
         core.listener = listener
+    }
+
+    /// Says to whoever finds the store locked where this process can be asked.
+    public func announce(admin: String) {
+        core.announce(admin: admin)
     }
 
     // MARK: Memory

@@ -26,6 +26,8 @@ public struct StoreConfiguration: Sendable {
     public var time: TimeSource
     /// Size of a database page in bytes; counts for new files only.
     public var pageSize: Int
+    /// The group that may read the files; nil: their owner alone, or whom the folder lets in.
+    public var group: String?
     /// How many principals may come before those of whom nothing is kept are forgotten.
     public var unusedPrincipals: Int64 = 4096
     /// How many changes of objects the journal keeps; 0: there is none.

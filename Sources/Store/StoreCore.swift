@@ -40,6 +40,7 @@ final class StoreCore: Sendable {
     /// Searches through the whole store go one slice at a time, so that they never take all readers.
     private let scans = DispatchQueue(label: "larder.scan", qos: .utility)
     private let lock: StoreLock
+    let reserve: DiskReserve
     private let shared: Mutex<Shared>
 
     private struct Shared {
@@ -52,6 +53,7 @@ final class StoreCore: Sendable {
     init(_ file: StoreFile, _ configuration: StoreConfiguration) {
         pool = file.pool
         lock = file.lock
+        reserve = DiskReserve(budget: file.budget, file: file.lock.file)
         budget = file.budget
         clock = StoreClock(source: configuration.time, stored: file.time)
         secret = file.secret
@@ -260,6 +262,14 @@ final class StoreCore: Sendable {
     func giveUp() {
         closing.store(true, ordering: .relaxed)
     }
+
+    /// Says to whoever finds the store locked where its owner can be asked.
+    func announce(admin: String) {
+        lock.announce(admin: admin)
+    }
+
+    /// Whether the store's path still leads to the file that is open.
+    var isFileInPlace: Bool { lock.isInPlace }
 
     func releaseLock() {
         lock.release()

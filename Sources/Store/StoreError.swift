@@ -1,15 +1,21 @@
 /// Why the store could not do what it was asked.
 public enum StoreError: Error, Sendable, Equatable {
     /// Another process has the store open.
-    case locked(path: String, pid: Int32?)
+    ///
+    /// `admin` is where that one can be asked.
+    case locked(path: String, pid: Int32?, admin: String? = nil)
     /// A newer Larder wrote the file.
     case newerSchema(path: String, found: String, known: String)
     /// Objects in the file were stored under a newer version of a model than the configuration declares.
     case newerModel(path: String, upstream: String, model: String, found: Int, declared: Int)
     /// The file or its folder cannot be opened or created.
     case cannotOpen(path: String, reason: String)
-    /// The disk, or the store's own bound, has no room left.
+    /// The files cannot be given to the group that is to read them.
+    case group(path: String, name: String, reason: String)
+    /// The store's own bound has no room left, or the disk on opening.
     case full(String)
+    /// The disk takes no writes: it is full, read-only or failing. `StoreNotice` says once when that begins and ends.
+    case unwritable(String)
     /// The file is damaged.
     case corrupt(String)
     /// Too much is waiting to be written.
@@ -26,7 +32,9 @@ public enum StoreError: Error, Sendable, Equatable {
         case .newerSchema: "newer_schema"
         case .newerModel: "newer_model"
         case .cannotOpen: "cannot_open"
+        case .group: "group"
         case .full: "full"
+        case .unwritable: "unwritable"
         case .corrupt: "corrupt"
         case .queueFull: "queue_full"
         case .closed: "closed"
@@ -39,8 +47,9 @@ extension StoreError: CustomStringConvertible {
     /// What happened and what can be done, for the person who runs the daemon.
     public var description: String {
         switch self {
-        case .locked(let path, let pid):
+        case .locked(let path, let pid, let admin):
             "the store \(path) is in use by " + (pid.map { "process \($0)" } ?? "another process")
+                + (admin.map { " (admin side: \($0))" } ?? "")
                 + "; stop that one, or give this one another file with --store"
         case .newerSchema(let path, let found, let known):
             "the store \(path) was written by a newer Larder (schema \(found), this one knows \(known)); "
@@ -51,8 +60,12 @@ extension StoreError: CustomStringConvertible {
                 + "raise the model's version again, or give this one another file with --store"
         case .cannotOpen(let path, let reason):
             "the store \(path) cannot be opened: \(reason)"
+        case .group(let path, let name, let reason):
+            "the store \(path) cannot be given to the group \"\(name)\" (store.group): \(reason)"
         case .full(let reason):
             "the store has no room: \(reason)"
+        case .unwritable(let reason):
+            "nothing can be written to the store: \(reason)"
         case .corrupt(let reason):
             "the store is damaged: \(reason)"
         case .queueFull:
@@ -86,6 +99,18 @@ public enum StoreNotice: Sendable, Equatable, CustomStringConvertible {
     /// What has become secret could not be erased yet; it is tried again.
     case secretsNotErased(reason: String)
 
+    /// The disk is full, read-only or failing: the store does not grow, and may not be able to write at all.
+    case writesFail(reason: String)
+
+    /// The disk is well again.
+    case writesWork
+
+    /// The store's file was moved, removed or replaced while it is in use.
+    case fileMoved(path: String)
+
+    /// Whether it says that something is well again.
+    public var isRelief: Bool { self == .writesWork }
+
     /// The notice as a sentence.
     public var description: String {
         switch self {
@@ -104,6 +129,14 @@ public enum StoreNotice: Sendable, Equatable, CustomStringConvertible {
             "members of upstream \(upstream) are declared secret since its answers were stored; these are erased"
         case .secretsNotErased(let reason):
             "what is declared secret and was stored before could not be erased, and is tried again: \(reason)"
+        case .writesFail(let reason):
+            "the disk has no room for the store, or fails (\(reason)): the store does not grow; what is stored is served, and a "
+                + "response for which there is no room is passed on and not stored"
+        case .writesWork:
+            "the disk has room for the store again"
+        case .fileMoved(let path):
+            "the file of the store \(path) was moved, removed or replaced while it is in use: what is stored now is lost "
+                + "when Larder stops; restart it"
         }
     }
 }

@@ -58,6 +58,33 @@ import Testing
         }
     }
 
+    @Test func `the command says what goes, and what else nothing shows any more`() throws {
+        let (_, larder) = try Self.filled()
+        let dry = try larder.command("clean", "--model", "User", "--id", "2", "--dry-run")
+        #expect(dry.output.hasPrefix("would remove 1 object (1 User), 1 document, "), "\(dry.output)\(dry.errors)")
+        #expect(try larder.documents() == 4)
+        let done = try larder.command("clean", "--model", "User", "--id", "2", "--json")
+        let answer = try #require(try JSONSerialization.jsonObject(with: Data(done.output.utf8)) as? [String: Any])
+        #expect(answer["documents"] as? Int == 1 && answer["objects"] as? Int == 1)
+        #expect(answer["models"] as? [String: Int] == ["User": 1] && answer["unshown"] as? Int == 0)
+        let all = try larder.command("clean", "--all")
+        #expect(
+            all.end == .exited(0) && all.output.hasPrefix("removed 2 objects (1 Post, 1 User), 3 documents"),
+            "\(all.output)"
+        )
+        #expect(try larder.command("clean", "--model", "Ghost").end == .exited(1))
+    }
+
+    @Test func `as events it ends with what was removed`() throws {
+        let (_, larder) = try Self.filled()
+        let answer = try larder.admin("POST", "/clean", ["Accept": "text/event-stream"], body: #"{"all":true}"#)
+        #expect(answer.status == 200)
+        #expect(answer.text.contains("event: done\ndata: {\"objects\":3,\"documents\":4,"), "\(answer.text)")
+        #expect(try larder.documents() == 0)
+        let bad = try larder.admin("POST", "/clean", ["Accept": "text/event-stream"], body: #"{"modell":"x"}"#)
+        #expect(bad.status == 400)
+    }
+
     @Test func `it stays gone after a restart`() throws {
         let (origin, larder) = try Self.filled()
         _ = try Self.clean(larder, #"{"model":"User"}"#)

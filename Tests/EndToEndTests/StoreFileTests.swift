@@ -27,6 +27,44 @@ import Testing
         #expect(try larder.get("/users").isHit)
     }
 
+    private func refusal(_ origin: Origin, store: String, _ more: [String] = []) throws -> String {
+        let second = try ChildProcess(
+            Larder.binary,
+            ["serve", "--upstream", origin.url, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--store", store]
+                + more,
+            environment: Larder.environment
+        )
+        #expect(second.waitForEnd() == .exited(1))
+        #expect(!second.errors.contains("listening"))
+        return second.errors
+    }
+
+    @Test func `a second daemon finds out by whatever name it knows the store`() throws {
+        let (origin, larder) = try AdminTests.blog()
+        let other = TemporaryFolder()
+        #expect(symlink(larder.folder.file("larder.db"), other.file("link.db")) == 0)
+        #expect(link(larder.folder.file("larder.db"), other.file("hard.db")) == 0)
+        let linked = try refusal(origin, store: other.file("link.db"))
+        #expect(
+            linked.contains("process \(larder.process.pid)") && linked.contains("127.0.0.1:\(larder.adminPort)"),
+            "\(linked)"
+        )
+        let hard = try refusal(origin, store: other.file("hard.db"))
+        #expect(hard.contains("process \(larder.process.pid)"), "\(hard)")
+        #expect(try larder.get("/users").isHit)
+        #expect(try larder.sql("PRAGMA integrity_check") == ["ok"])
+    }
+
+    @Test func `what cannot be a store or its key is refused in a sentence`() throws {
+        let (origin, folder) = (try Origin { _ in .empty(204) }, TemporaryFolder())
+        #expect(mkfifo(folder.file("pipe"), 0o600) == 0)
+        #expect(try refusal(origin, store: folder.file("pipe")).contains("it is a named pipe"))
+        #expect(try refusal(origin, store: folder.path).contains("it is a folder"))
+        try folder.write("short", to: "principal.key")
+        let key = try refusal(origin, store: folder.file("larder.db"))
+        #expect(key.contains("has 5 bytes where 32 are wanted") && !key.contains("PrincipalKeyError"), "\(key)")
+    }
+
     @Test func `a file that is no store is set aside and reported`() throws {
         let folder = TemporaryFolder()
         try folder.write(String(repeating: "this is no database. ", count: 1000), to: "larder.db")

@@ -52,10 +52,53 @@ struct CleanTests {
         let result = try await bench.store.clean(CleanFilter(model: "User", identity: "3"))
         #expect(result.removed.documents == preview.removed.documents)
         #expect(result.removed.objects == preview.removed.objects)
-        #expect(result.removed.models == ["Issue": 43, "User": 1])
+        #expect(result.removed.models == ["User": 1])
+        // The issues that these documents showed stay known, though nothing shows them any more.
+        #expect(preview.unshown == 43 && result.unshown == 43)
+        #expect(try await bench.store.count().models == ["Issue": 300, "User": 6])
         #expect(!holds("marker-three", bench.folder))
         #expect(try await bench.store.count().documents == 302 - 44)
         await bench.store.close()
+    }
+
+    @Test func `one object of a list goes with the list, and the others of it stay known`() async throws {
+        let bench = try Bench()
+        let list = (1...500).map { #"{"id":\#($0),"title":"title-\#($0)"}"# }.joined(separator: ",")
+        try await bench.receive("/issues", "[\(list)]", issues)
+        try await bench.receive("/issues/7", #"{"id":7,"title":"title-7"}"#, issue)
+        let filter = CleanFilter(model: "Issue", identity: "5")
+        let preview = try await bench.store.clean(filter, dryRun: true)
+        let result = try await bench.store.clean(filter)
+        for outcome in [preview, result] {
+            #expect(outcome.removed.documents == 1 && outcome.removed.models == ["Issue": 1])
+            #expect(outcome.unshown == 498)
+        }
+        #expect(!holds("title-5\"", bench.folder))
+        #expect(try await bench.body("/issues") == nil)
+        #expect(try await bench.body("/issues/7") == #"{"id":7,"title":"title-7"}"#)
+        #expect(try await bench.store.count().models == ["Issue": 499])
+        #expect(try await bench.store.clean(.all).removed.models == ["Issue": 499])
+        #expect(!holds("title-", bench.folder))
+        await bench.store.close()
+    }
+
+    @Test func `a clean stops where its caller does not want to go on, and leaves what is consistent`() async throws {
+        let bench = try await filled()
+        let result = try await bench.store.clean(.all) { $0.documents == 0 }
+        #expect(result.isStopped)
+        #expect(result.removed.documents > 0 && result.removed.documents < 302)
+        #expect(try await bench.store.count().documents == 302 - result.removed.documents)
+        for document in try await bench.store.documents(DocumentQuery(limit: 1000)).rows {
+            #expect(try await bench.store.received(document.id) != nil)
+        }
+        // A second one does the rest; two at a time do no harm.
+        async let one = bench.store.clean(.all)
+        async let other = bench.store.clean(.all)
+        let rest = try await one.removed.documents + other.removed.documents
+        #expect(rest == 302 - result.removed.documents)
+        #expect(try await bench.store.count().objects == 0)
+        await bench.store.close()
+        #expect(sqlite(bench.folder.file(), "PRAGMA integrity_check") == "ok")
     }
 
     @Test func `filters by URL, upstream, principal and age`() async throws {

@@ -7,7 +7,10 @@ package final class TemporaryFolder: Sendable {
     package init() {
         var template = Array("\(NSTemporaryDirectory())/larder-XXXXXX".utf8CString)
         guard mkdtemp(&template) != nil else { fatalError("no temporary folder: \(String(cString: strerror(errno)))") }
-        path = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        // As a program spells it that looks where it really is.
+        guard let real = realpath(template, nil) else { fatalError("no temporary folder: \(errno)") }
+        defer { free(real) }
+        path = String(cString: real)
     }
 
     deinit { try? FileManager.default.removeItem(atPath: path) }

@@ -23,7 +23,11 @@ protocol AdminContext: Sendable {
     /// Removes what a filter means from the store and from memory, and keeps fetches that have begun from bringing it back.
     ///
     /// A dry run only counts.
-    func clean(_ filter: CleanFilter, dryRun: Bool) async throws(StoreError) -> CleanResult
+    func clean(
+        _ filter: CleanFilter,
+        dryRun: Bool,
+        progress: @escaping CleanProgress
+    ) async throws(StoreError) -> CleanResult
 
     /// What is known of a URL, and what a request for it would get; changes nothing.
     func explain(_ question: ExplainQuestion) async throws(Problem) -> Explanation

@@ -151,11 +151,12 @@ extension AdminRoute {
         AdminRoute(
             method: "POST",
             path: "/clean",
-            sentence: "Removes what matches every condition given, for good; answers what was removed.",
+            sentence:
+                "Removes what matches every condition given, for good, and says what it removed; with Accept: text/event-stream, as events: progress, then done or error. It stops when a reader of events leaves.",
             query: CleanRequest.parameters,
             body: CleanRequest.parameters,
             answer: { request, context throws(Problem) in
-                try await CleanRequest(request).perform(in: context)
+                try await CleanRequest(request).response(to: request, in: context)
             }
         ),
         AdminRoute(

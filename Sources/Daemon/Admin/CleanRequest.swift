@@ -98,20 +98,52 @@ extension CleanRequest {
 }
 
 extension CleanRequest {
-    /// Does what was asked for and tells what it removed.
-    func perform(in context: any AdminContext) async throws(Problem) -> AdminResponse {
+    /// Does what was asked for, and gives the response: what it removed, or events on the way there.
+    func response(to request: AdminRequest, in context: any AdminContext) async throws(Problem) -> AdminResponse {
+        let filters = try await filters(in: context)
+        guard request.fields.combined("accept")?.lowercased().contains(EventStreamText.mediaType) == true else {
+            return .json(try await perform(filters, in: context) { _ in true })
+        }
+        var response = AdminResponse(fields: Fields([Field("Content-Type", EventStreamText.mediaType)]))
+        response.stream = { reply, fields in
+            reply.start(status: 200, fields: fields, framing: .chunked)
+            let events = CleanEvents(reply)
+            Task {
+                do throws(Problem) {
+                    events.end("done", try await perform(filters, in: context) { events.tell($0) }.bytes)
+                } catch {
+                    events.end("error", error.document.bytes)
+                }
+            }
+        }
+        return response
+    }
+
+    /// Does what was asked for; gives what it removed.
+    private func perform(
+        _ filters: [CleanFilter],
+        in context: any AdminContext,
+        progress: @escaping CleanProgress
+    ) async throws(Problem) -> JSONText {
         var total: CleanResult?
-        for filter in try await filters(in: context) {
-            let result = try await asked { () throws(StoreError) in try await context.clean(filter, dryRun: isDryRun) }
+        for filter in filters {
+            let before = total?.removed
+            let result = try await asked { () throws(StoreError) in
+                try await context.clean(filter, dryRun: isDryRun) { count in
+                    progress(before.map { $0.adding(count) } ?? count)
+                }
+            }
             total = total?.adding(result) ?? result
+            if result.isStopped { break }
         }
         var members = total?.removed.members ?? []
+        members.append(("unshown", .integer(total?.unshown ?? 0)))
         if isDryRun {
             members.append(("dry_run", true))
         } else {
             members.append(("erased", total?.erasure == .pending ? "pending" : "done"))
         }
-        return .json(.object(members))
+        return .object(members)
     }
 
     /// The store's filters that together mean this request.
@@ -181,11 +213,21 @@ extension CleanResult {
     /// The two as one; its bytes are gone only if both's are.
     fileprivate func adding(_ other: CleanResult) -> CleanResult {
         var sum = self
-        sum.removed.objects += other.removed.objects
-        sum.removed.documents += other.removed.documents
-        sum.removed.bytes += other.removed.bytes
-        sum.removed.models.merge(other.removed.models, uniquingKeysWith: +)
+        sum.removed = removed.adding(other.removed)
+        sum.unshown += other.unshown
+        sum.isStopped = sum.isStopped || other.isStopped
         if erasure != .pending { sum.erasure = other.erasure }
+        return sum
+    }
+}
+
+extension StoreCount {
+    fileprivate func adding(_ other: StoreCount) -> StoreCount {
+        var sum = self
+        sum.objects += other.objects
+        sum.documents += other.documents
+        sum.bytes += other.bytes
+        sum.models.merge(other.models, uniquingKeysWith: +)
         return sum
     }
 }

@@ -4,20 +4,24 @@ extension AdminClient {
     /// Listens to a stream of events, blocking, until the connection ends or breaks; gives the number to come back with.
     ///
     /// - Parameters:
+    ///   - body: what is asked for, as JSON; makes the request a POST.
     ///   - lastID: the number to go on after; empty: what the target says.
     ///   - each: is given each event as it comes.
     func listen(
         _ target: String,
+        body: [UInt8]? = nil,
         after lastID: String = "",
         each: (ReceivedEvent) -> Void
     ) throws(AdminClientError) -> String {
         signal(SIGPIPE, SIG_IGN)
         let socket = try connected()
         defer { close(socket) }
-        var head = "GET \(target) HTTP/1.1\r\nHost: \(host)\r\nAccept: text/event-stream\r\nConnection: close\r\n"
+        let method = body == nil ? "GET" : "POST"
+        var head = "\(method) \(target) HTTP/1.1\r\nHost: \(host)\r\nAccept: text/event-stream\r\nConnection: close\r\n"
         if let token { head += "Authorization: Bearer \(token)\r\n" }
         if !lastID.isEmpty { head += "Last-Event-ID: \(lastID)\r\n" }
-        try write(Array((head + "\r\n").utf8), to: socket)
+        if let body { head += "Content-Type: application/json\r\nContent-Length: \(body.count)\r\n" }
+        try write(Array((head + "\r\n").utf8) + (body ?? []), to: socket)
         var received = try readHead(from: socket)
         guard received.status == 200 else {
             // A refusal is short, and ends with the connection.

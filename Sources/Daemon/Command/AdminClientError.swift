@@ -23,6 +23,13 @@ struct AdminClientError: Error, Equatable, CustomStringConvertible {
         }
     }
 
+    /// The daemon gave up in the middle, as a problem document says.
+    init(problem: [UInt8]) {
+        let problem = try? JSONDecoder().decode(ProblemDocument.self, from: Data(problem))
+        let words = [problem?.title, problem?.detail].compactMap(\.self)
+        self.init(words.isEmpty ? "the daemon gave up" : words.joined(separator: ": "))
+    }
+
     /// The daemon refused.
     init(refusal answer: AdminClient.Answer, hadToken: Bool) {
         let problem = try? JSONDecoder().decode(ProblemDocument.self, from: Data(answer.body))

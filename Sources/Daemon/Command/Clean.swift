@@ -1,4 +1,5 @@
 import ArgumentParser
+import Glibc
 
 /// `larder clean`: throws things away, for good.
 struct Clean: ParsableCommand {
@@ -13,7 +14,11 @@ struct Clean: ParsableCommand {
               larder clean --route 'repos/*/*/issues'
               larder clean --all
 
-            What was removed does not come back by itself: not after a restart, nor from a request that was under way.
+            What was removed does not come back by itself: not after a restart, nor from a request that was under way. Other \
+            objects that the documents showed stay known when a model is cleaned; without --model, those that nothing else \
+            shows go with the documents.
+
+            On a terminal it says what would go, and asks. Ctrl-C stops a clean; what is gone by then stays gone.
             """
     )
 
@@ -41,6 +46,9 @@ struct Clean: ParsableCommand {
     @Flag(help: "Only say what would be removed.")
     var dryRun = false
 
+    @Flag(name: .shortAndLong, help: "Do not ask.")
+    var yes = false
+
     @OptionGroup var options: AdminOptions
 
     func validate() throws {
@@ -62,11 +70,15 @@ struct Clean: ParsableCommand {
     }
 
     func run() throws {
-        try options.present(CountAnswer.self, try options.ask("POST", "/clean", body: request())) { answer in
-            let what = [
-                HumanText.count(answer.objects, "object"), HumanText.count(answer.documents, "document"),
-                HumanText.bytes(answer.bytes),
-            ].joined(separator: ", ")
+        if !dryRun, !yes, !options.json, Terminal.isInteractive {
+            let preview = try options.decode(CountAnswer.self, try perform(dryRun: true))
+            guard Terminal.isConfirmed("This removes \(Self.text(preview)). Go on?") else {
+                Terminal.complain("nothing was removed")
+                throw ExitCode.failed
+            }
+        }
+        try options.present(CountAnswer.self, try perform(dryRun: dryRun)) { answer in
+            let what = Self.text(answer)
             if dryRun { return "would remove \(what)" }
             return answer.erased == "pending"
                 ? "removed \(what); another program reads the store, its bytes go when that program is done"
@@ -74,8 +86,52 @@ struct Clean: ParsableCommand {
         }
     }
 
+    /// Has the daemon do it; gives what it says at the end, and shows a person how far it is.
+    private func perform(dryRun: Bool) throws -> [UInt8] {
+        let (isShown, options) = (!options.json && isatty(2) == 1, options)
+        let body = try request(dryRun: dryRun)
+        return try options.orFail { () throws(AdminClientError) in
+            let client = try options.client()
+            var result: [UInt8]?
+            var failure: AdminClientError?
+            defer { if isShown { Terminal.progress("") } }
+            _ = try client.listen("/clean", body: body.bytes) { event in
+                switch event.name {
+                case "done": result = Array(event.data.utf8)
+                case "error": failure = AdminClientError(problem: Array(event.data.utf8))
+                case "progress" where isShown:
+                    guard let count = try? options.decode(CountAnswer.self, Array(event.data.utf8)) else { return }
+                    Terminal.progress("\(dryRun ? "found" : "removed") \(Self.text(count)) so far")
+                default: break
+                }
+            }
+            if let failure { throw failure }
+            guard let result else {
+                throw AdminClientError(
+                    dryRun
+                        ? "the connection to \(client.address) ended before all was counted"
+                        : "the connection to \(client.address) ended before all was removed; the rest is still there"
+                )
+            }
+            return result
+        }
+    }
+
+    private static func text(_ count: CountAnswer) -> String {
+        let models = count.models.sorted { ($1.value, $0.key) < ($0.value, $1.key) }.map { "\($0.value) \($0.key)" }
+        let what = [
+            HumanText.count(count.objects, "object") + (models.isEmpty ? "" : " (\(models.joined(separator: ", ")))"),
+            HumanText.count(count.documents, "document"), HumanText.bytes(count.bytes),
+        ].joined(separator: ", ")
+        guard let unshown = count.unshown, unshown > 0 else { return what }
+        return
+            "\(what); \(HumanText.count(unshown, "other object")) \(unshown == 1 ? "stays" : "stay") known, with no document to show "
+            + (unshown == 1 ? "it" : "them")
+    }
+
     /// The body of the request.
-    func request() throws -> JSONText {
+    func request(dryRun: Bool? = nil) throws -> JSONText {
+        let dryRun = dryRun ?? self.dryRun
         var members: [(name: String, value: JSONText)] = []
         if all { members.append(("all", true)) }
         for (name, value) in [

@@ -7,6 +7,8 @@ struct CountAnswer: Decodable {
     var bytes: Int
     var models: [String: Int]
     var erased: String?
+    /// Other objects, which nothing shows any more after a clean.
+    var unshown: Int?
 
     /// Totals, then a line per model.
     var text: String {

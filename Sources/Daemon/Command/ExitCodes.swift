@@ -19,6 +19,18 @@ enum Terminal {
     /// A line about what happened.
     static func complain(_ text: String) { write(Array(text.utf8) + [UInt8(ascii: "\n")], to: 2) }
 
+    /// A line about how far something is, in the place of the one before; empty: none any more.
+    static func progress(_ text: String) { write(Array("\r\u{1B}[K\(text)".utf8), to: 2) }
+
+    /// Whether a person sits there who can be asked, and sees what is written about what happens.
+    static var isInteractive: Bool { isatty(0) == 1 && isatty(2) == 1 }
+
+    /// Asks a question that only a clear yes answers with yes.
+    static func isConfirmed(_ question: String) -> Bool {
+        write(Array("\(question) [y/N] ".utf8), to: 2)
+        return ["y", "yes"].contains((readLine() ?? "").trimmingPrefix { $0 == " " }.lowercased())
+    }
+
     /// Whether nobody reads what is written any more.
     static var isClosed: Bool {
         var output = pollfd(fd: 1, events: 0, revents: 0)

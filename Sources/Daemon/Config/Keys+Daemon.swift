@@ -73,6 +73,15 @@ extension Settings.Store: ConfigSection {
             ~/.cache/larder. admin.token is kept beside it.
             """
         ),
+        .text(
+            "group",
+            \.group,
+            example: "larder",
+            """
+            The group that may read the file, which then has mode 0640. Without it a store in a folder that others may enter \
+            has mode 0600.
+            """
+        ),
         .size(
             "maximum_size",
             \.maximumSize,

@@ -27,6 +27,8 @@ struct Settings: Sendable, Equatable {
     struct Store: Sendable, Equatable {
         /// The file; nil is `Defaults.storePath`.
         var path: String?
+        /// The group that may read the file; nil: nobody but its owner, or whom the folder lets in.
+        var group: String?
         /// Bytes the file may take; least recently used documents go first.
         var maximumSize = 1 << 30
         /// How long a batch of answers may wait for company before it is committed.

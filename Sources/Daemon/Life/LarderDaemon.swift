@@ -98,10 +98,11 @@ final class LarderDaemon {
         for socket in dataSockets {
             tell("listening on", try data.listen(on: .inherited(descriptor: socket.descriptor)))
         }
-        for socket in adminSockets {
-            tell("admin on", try admin.listen(on: .inherited(descriptor: socket.descriptor)))
-        }
-        if adminSockets.isEmpty { tell("admin on", try admin.listen(on: ListenAddress(settings.admin))) }
+        var admins: [BoundAddress] = []
+        for socket in adminSockets { admins += try admin.listen(on: .inherited(descriptor: socket.descriptor)) }
+        if adminSockets.isEmpty { admins += try admin.listen(on: ListenAddress(settings.admin)) }
+        tell("admin on", admins)
+        if let first = admins.first { parts.store.announce(admin: "\(first)") }
         let own = settings.upstreams.flatMap(\.listen)
         let shared = dataSockets.isEmpty && settings.upstreams.contains { $0.listen.isEmpty } ? settings.listen : []
         for address in shared + own {

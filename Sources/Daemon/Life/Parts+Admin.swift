@@ -41,7 +41,11 @@ extension Parts: AdminContext {
         }
     }
 
-    func clean(_ filter: CleanFilter, dryRun: Bool) async throws(StoreError) -> CleanResult {
-        try await proxy.clean(filter, dryRun: dryRun)
+    func clean(
+        _ filter: CleanFilter,
+        dryRun: Bool,
+        progress: @escaping CleanProgress
+    ) async throws(StoreError) -> CleanResult {
+        try await proxy.clean(filter, dryRun: dryRun, progress: progress)
     }
 }

@@ -28,7 +28,7 @@ final class Parts: Sendable {
         try StoreFolder.prepare(forStoreAt: path)
         let models = Dictionary(uniqueKeysWithValues: compiled.map { ($0.storeKey, $0.rules.models) })
         var configuration = settings.storeConfiguration(path: path, models: models)
-        configuration.notify = { log.warning("\($0)") }
+        configuration.notify = { log.log(level: $0.isRelief ? .notice : .warning, "\($0)") }
         let (store, notices) = try Store.open(configuration)
         for notice in notices { log.warning("\(notice)") }
         self.store = store

@@ -46,6 +46,7 @@ extension Settings {
             readers: store.readers,
             models: models
         )
+        configuration.group = store.group
         configuration.changes = Int64(store.changes)
         configuration.objectLimit = limits.objects
         for upstream in upstreams { configuration.lags[upstream.storeKey] = upstream.lag.seconds * 1_000_000 }

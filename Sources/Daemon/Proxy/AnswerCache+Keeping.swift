@@ -124,7 +124,11 @@ extension AnswerCache {
             // Given up at the end of the daemon, which says how many there were.
             memory.remove(ready, at: digest)
         case .failure(let error):
-            log.error("an answer could not be stored", metadata: ["error": "\(error)", "url": "\(ready.key.url)"])
+            log.log(
+                level: error.logLevel,
+                "an answer could not be stored",
+                metadata: ["error": "\(error)", "url": "\(ready.key.url)"]
+            )
             // Without its objects in the store it would not follow their changes.
             if tells { memory.remove(ready, at: digest) }
         }

@@ -172,7 +172,7 @@ final class AnswerCache: Sendable {
         let age = max(0, policy.ageValue) * 1_000_000
         let end = now - age
         Task { [self] in
-            do {
+            do throws(StoreError) {
                 let outcome = try await store.refresh(
                     document,
                     head: head,
@@ -188,7 +188,11 @@ final class AnswerCache: Sendable {
                 }
                 watch.documentChanged(digest)
             } catch {
-                log.error("a renewal could not be stored", metadata: ["error": "\(error)", "url": "\(ready.key.url)"])
+                log.log(
+                    level: error.logLevel,
+                    "a renewal could not be stored",
+                    metadata: ["error": "\(error)", "url": "\(ready.key.url)"]
+                )
             }
         }
     }

@@ -25,7 +25,7 @@ extension Flights {
                 do {
                     try await cache.note(absence)
                 } catch {
-                    log.error("an absence could not be stored", metadata: ["error": "\(error)"])
+                    log.log(level: error.logLevel, "an absence could not be stored", metadata: ["error": "\(error)"])
                 }
             },
             then: work

@@ -1,3 +1,4 @@
+import Logging
 import Store
 
 /// The proxy's own answers when there is none to give (RFC 9457). This file alone knows which failure has which status.
@@ -224,4 +225,13 @@ extension ProblemDocument {
         "Larder asks itself",
         "The request has passed through Larder too often; the upstream's URL seems to lead back here."
     )
+}
+
+extension StoreError {
+    /// How loud a failure is logged for which a client does not suffer.
+    ///
+    /// The store itself says once that nothing can be written: each response that is not stored need not say it again.
+    var logLevel: Logger.Level {
+        if case .unwritable = self { .debug } else { .error }
+    }
 }

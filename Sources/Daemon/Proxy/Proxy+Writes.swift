@@ -23,7 +23,11 @@ extension Proxy {
             )
         } catch {
             // A write that could not be accounted for might be read over by an old answer: better not to send it.
-            log.error("a write could not be recorded", metadata: ["url": "\(demand.key.url)", "error": "\(error)"])
+            log.log(
+                level: error.logLevel,
+                "a write could not be recorded",
+                metadata: ["url": "\(demand.key.url)", "error": "\(error)"]
+            )
             return refuse(.storeFailed(error), reply)
         }
         outcomes.count(.bypass)
@@ -79,7 +83,7 @@ extension Proxy {
         do {
             try await cache.store.invalidate([InvalidationTarget(upstream: demand.upstream.storeKey, path: path)])
         } catch {
-            log.error("an invalidation could not be stored", metadata: ["error": "\(error)"])
+            log.log(level: error.logLevel, "an invalidation could not be stored", metadata: ["error": "\(error)"])
         }
         forget(invalidation, at: cache.now)
         liveDocuments.settled()

@@ -97,7 +97,7 @@ actor Proxy {
                 await write(demand, exchange.reply)
             }
         } catch {
-            log.error("a principal could not be stored", metadata: ["error": "\(error)"])
+            log.log(level: error.logLevel, "a principal could not be stored", metadata: ["error": "\(error)"])
             // Whose data it is cannot be noted: it is fetched for this request alone.
             let demand = Demand(
                 exchange.request,
@@ -235,8 +235,12 @@ actor Proxy {
     // MARK: Administration
 
     /// Removes what a filter names, durably, and everywhere.
-    func clean(_ filter: CleanFilter, dryRun: Bool) async throws(StoreError) -> CleanResult {
-        guard !dryRun else { return try await cache.store.clean(filter, dryRun: true) }
+    func clean(
+        _ filter: CleanFilter,
+        dryRun: Bool,
+        progress: @escaping CleanProgress
+    ) async throws(StoreError) -> CleanResult {
+        guard !dryRun else { return try await cache.store.clean(filter, dryRun: true, progress: progress) }
         invalidations += 1
         settlingWrites.removeAll()
         runningFlights.cleaned()
@@ -244,7 +248,7 @@ actor Proxy {
         defer { liveDocuments.settled() }
         await cache.store.flush()
         cache.memory.removeAll()
-        let result = try await cache.store.clean(filter, dryRun: false)
+        let result = try await cache.store.clean(filter, progress: progress)
         invalidations += 1
         cache.memory.removeAll()
         return result

@@ -68,7 +68,14 @@ public struct CleanResult: Sendable, Equatable {
     public var removed: StoreCount
     /// Whether the bytes are gone.
     public var erasure: Erasure
+    /// Other objects that no document shows any more, or would; they stay known until there is no room for them.
+    public var unshown = 0
+    /// Whether it was stopped before its end.
+    public var isStopped = false
 }
+
+/// Told how far a clean has come, after each slice of it; says whether it is to go on.
+public typealias CleanProgress = @Sendable (StoreCount) -> Bool
 
 /// Which objects to list.
 public struct ObjectQuery: Sendable {

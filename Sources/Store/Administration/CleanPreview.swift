@@ -4,20 +4,24 @@ import GRDB
 struct CleanPreview {
     private let core: StoreCore
     private let filter: CleanFilter
+    private let progress: CleanProgress
+    private var unshown = 0
+    private var isStopped = false
     private var count = StoreCount(objects: 0, documents: 0, bytes: 0, models: [:])
     /// In how many places that would go each object is shown.
     private var unpinned: [ObjectID: Int64] = [:]
 
-    init(core: StoreCore, filter: CleanFilter) {
+    init(core: StoreCore, filter: CleanFilter, progress: @escaping CleanProgress) {
         self.core = core
         self.filter = filter
+        self.progress = progress
     }
 
-    /// The count; its bytes are those of bodies and versions, without what the file needs around them.
-    mutating func run() async throws(StoreError) -> StoreCount {
+    /// Counts; the bytes are those of bodies and versions, without what the file needs around them.
+    mutating func run() async throws(StoreError) -> CleanResult {
         let (core, filter, now) = (core, filter, core.clock.now())
         var (position, isAtEnd) = (Int64(0), false)
-        while !isAtEnd {
+        while !isAtEnd, goesOn() {
             let start = position
             let (slice, bytes, places) = try await core.scan { database, deadline in
                 let selection = try CleanSelection(filter, in: database, now: now, of: core)
@@ -36,7 +40,7 @@ struct CleanPreview {
             (position, isAtEnd) = (slice.position, slice.isAtEnd)
         }
         (position, isAtEnd) = (0, false)
-        while !isAtEnd {
+        while !isAtEnd, goesOn() {
             let start = position
             let slice = try await core.scan { database, deadline in
                 try CleanSelection(filter, in: database, now: now, of: core)
@@ -46,19 +50,29 @@ struct CleanPreview {
             (position, isAtEnd) = (slice.position, slice.isAtEnd)
         }
         try await addObjects()
-        return count
+        return CleanResult(removed: count, erasure: .notAsked, unshown: unshown, isStopped: isStopped)
+    }
+
+    private mutating func goesOn() -> Bool {
+        isStopped = isStopped || !progress(count)
+        return !isStopped
     }
 
     private mutating func addObjects() async throws(StoreError) {
+        let (filter, now) = (filter, core.clock.now())
         var rest = Array(unpinned)[...]
-        while !rest.isEmpty {
+        while !rest.isEmpty, goesOn() {
             let slice = Array(rest.prefix(1024))
             rest = rest.dropFirst(1024)
-            let gone = try await core.scan { database, _ in
-                var gone = StoreCount(objects: 0, documents: 0, bytes: 0, models: [:])
-                for (id, places) in slice { try Self.add(id, unpinned: places, to: &gone, in: database) }
-                return gone
+            let (gone, left) = try await core.scan { [core] database, _ in
+                var (gone, left) = (StoreCount(objects: 0, documents: 0, bytes: 0, models: [:]), 0)
+                let selection = try CleanSelection(filter, in: database, now: now, of: core)
+                for (id, places) in slice {
+                    try Self.add(id, unpinned: places, to: &gone, unshown: &left, selection)
+                }
+                return (gone, left)
             }
+            unshown += left
             count.objects += gone.objects
             count.bytes += gone.bytes
             count.models.merge(gone.models, uniquingKeysWith: +)
@@ -76,13 +90,15 @@ struct CleanPreview {
         ).first(.integer(document)) { $0.integer(0) } ?? 0
     }
 
-    /// An object goes if all the places that show it do.
+    /// An object goes if all the places that show it do, and it is meant itself.
     private static func add(
         _ object: ObjectID,
         unpinned: Int64,
         to count: inout StoreCount,
-        in database: Database
+        unshown: inout Int,
+        _ selection: CleanSelection
     ) throws {
+        let database = selection.database
         let found = try Query(
             database,
             """
@@ -91,6 +107,10 @@ struct CleanPreview {
             """
         ).first(.integer(object)) { (entries: try ObjectRecord.decode($0.bytes(0)), model: $0.string(1)) }
         guard let found, found.entries.reduce(0, { $0 + $1.uses }) <= unpinned else { return }
+        guard try selection.means(object) else {
+            unshown += 1
+            return
+        }
         count.objects += 1
         count.models[found.model, default: 0] += 1
         for version in Set(found.entries.map(\.version)) {

@@ -119,17 +119,22 @@ struct CleanSelection {
             if let seen = isMeant[pin.object] {
                 known = seen
             } else {
-                known =
-                    try Query(database, "SELECT collection, identity FROM _objects WHERE id = ?")
-                    .first(.integer(pin.object)) { row in
-                        collections.contains(row.integer(0))
-                            && (identity == nil || Identity(row, column: 1) == identity)
-                    } == true && isOfModel(pin.object)
+                known = try means(pin.object)
                 isMeant[pin.object] = known
             }
             if known { return true }
         }
         return false
+    }
+
+    /// Whether an object is meant itself; for a filter that names no model, every object of what goes is.
+    func means(_ object: ObjectID) throws -> Bool {
+        guard filter.model != nil else { return true }
+        let isOfCollection = try Query(database, "SELECT collection, identity FROM _objects WHERE id = ?")
+            .first(.integer(object)) { row in
+                collections.contains(row.integer(0)) && (identity == nil || Identity(row, column: 1) == identity)
+            }
+        return try isOfCollection == true && isOfModel(object)
     }
 
     /// How many rows are looked at between two looks at the clock.

@@ -3,18 +3,31 @@ import Mapping
 
 /// Removes what a filter means: documents, their objects, and the bytes of both.
 ///
+/// Of a model, or of one object of it, these go with the documents that show them; other objects that those documents showed
+/// stay known, whether or not anything shows them still. Without a model what the documents alone showed goes with them.
+///
 /// What was asked for before is kept out from the beginning on. What is meant is looked for by a reader, slice by slice;
 /// each slice is removed by the writer in a transaction that the WAL can hold, and others have their turn in between. After
-/// each of them all that is left is consistent. A process that dies in the middle leaves a part cleaned, and its caller
-/// without an answer.
+/// each of them all that is left is consistent. A process that dies in the middle, or a caller who does not want to go on,
+/// leaves a part cleaned.
 struct Cleaner {
     private let core: StoreCore
     private let filter: CleanFilter
+    private let progress: CleanProgress
     private var removed = StoreCount(objects: 0, documents: 0, bytes: 0, models: [:])
+    private var unshown = 0
+    private var isStopped = false
 
-    init(core: StoreCore, filter: CleanFilter) {
+    init(core: StoreCore, filter: CleanFilter, progress: @escaping CleanProgress = { _ in true }) {
         self.core = core
         self.filter = filter
+        self.progress = progress
+    }
+
+    /// Tells how far it is; whether it is to go on.
+    private mutating func goesOn() -> Bool {
+        isStopped = isStopped || !progress(removed)
+        return !isStopped
     }
 
     mutating func run() async throws(StoreError) -> CleanResult {
@@ -32,7 +45,7 @@ struct Cleaner {
             return (time, session.numbers.document)
         }
         var (position, isAtEnd) = (Int64(0), false)
-        while !isAtEnd {
+        while !isAtEnd, goesOn() {
             let start = position
             let slice = try await core.scan { database, deadline in
                 try CleanSelection(filter, in: database, now: time, of: core).documents(
@@ -45,7 +58,7 @@ struct Cleaner {
             (position, isAtEnd) = (slice.position, slice.isAtEnd)
         }
         (position, isAtEnd) = (0, false)
-        while !isAtEnd {
+        while !isAtEnd, goesOn() {
             let start = position
             let slice = try await core.scan { database, deadline in
                 try CleanSelection(filter, in: database, now: time, of: core)
@@ -54,7 +67,13 @@ struct Cleaner {
             try await remove(orphans: slice.found, askedAt: time)
             (position, isAtEnd) = (slice.position, slice.isAtEnd)
         }
-        return CleanResult(removed: removed, erasure: try await erase() ? .erased : .pending)
+        let isErased = isStopped ? false : try await erase()
+        return CleanResult(
+            removed: removed,
+            erasure: isErased ? .erased : .pending,
+            unshown: unshown,
+            isStopped: isStopped
+        )
     }
 
     // MARK: Slices
@@ -62,13 +81,14 @@ struct Cleaner {
     private mutating func remove(documents: [DocumentID], askedAt time: Int64) async throws(StoreError) {
         try await remove(documents) { [core, filter] session in
             let selection = try CleanSelection(filter, in: session.database, now: time, of: core)
-            var (count, touched) = (0, Set<ObjectID>())
+            var (count, touched, unshown) = (0, Set<ObjectID>(), Set<ObjectID>())
             for document in documents where try selection.isMeant(document) {
-                guard let objects = try Self.erase(document, in: session) else { continue }
+                guard let objects = try Self.erase(document, meantBy: selection, in: session) else { continue }
                 count += 1
-                touched.formUnion(objects)
+                touched.formUnion(objects.meant)
+                unshown.formUnion(objects.unshown)
             }
-            return (count, touched)
+            return (count, touched, unshown.count)
         }
     }
 
@@ -77,23 +97,23 @@ struct Cleaner {
             let selection = try CleanSelection(filter, in: session.database, now: time, of: core)
             let meant = try orphans.filter { try selection.isOrphan($0, knownBefore: time) }
             for id in meant { try session.forget(id) }
-            return (0, Set(meant))
+            return (0, Set(meant), 0)
         }
     }
 
     /// Has the writer remove a slice, and counts what went: documents, and those objects of which nothing is left.
     private mutating func remove(
         _ slice: [Int64],
-        _ work: @escaping @Sendable (WriteSession) throws -> (documents: Int, touched: Set<ObjectID>)
+        _ work: @escaping @Sendable (WriteSession) throws -> (documents: Int, touched: Set<ObjectID>, unshown: Int)
     ) async throws(StoreError) {
         guard !slice.isEmpty else { return }
-        let gone = try await core.write(.prompt) { session in
+        let (gone, left) = try await core.write(.prompt) { session in
             // What others have in the same batch is not this one's.
             try session.flush()
             let before = try FileBudget.used(in: session.database)
             session.journal.isErasing = true
             defer { session.journal.isErasing = false }
-            let (documents, touched) = try work(session)
+            let (documents, touched, unshown) = try work(session)
             var gone = StoreCount(objects: 0, documents: documents, bytes: 0, models: [:])
             for id in touched {
                 guard let record = session.records[id], record.isEmpty else { continue }
@@ -103,22 +123,31 @@ struct Cleaner {
             }
             try session.flush()
             gone.bytes = before - (try FileBudget.used(in: session.database))
-            return gone
+            return (gone, unshown)
         }
+        unshown += left
         removed.documents += gone.documents
         removed.objects += gone.objects
         removed.bytes = max(removed.bytes + gone.bytes, 0)
         removed.models.merge(gone.models, uniquingKeysWith: +)
     }
 
-    /// Removes a document and what its answer alone had to tell; returns the objects it showed, nil when it is gone.
-    private static func erase(_ document: DocumentID, in session: WriteSession) throws -> Set<ObjectID>? {
+    /// Removes a document, and of the objects it showed that are meant what its response alone contained.
+    ///
+    /// - Returns: these, and the others that nothing shows any more; nil when the document is gone already.
+    private static func erase(
+        _ document: DocumentID,
+        meantBy selection: CleanSelection,
+        in session: WriteSession
+    ) throws -> (meant: Set<ObjectID>, unshown: Set<ObjectID>)? {
         let observation = try Query(session.database, "SELECT observation FROM _documents WHERE id = ?")
             .first(.integer(document)) { $0.integer(0) }
         guard let observation else { return nil }
         let objects = Set(try StoredBody.pins(of: document, in: session.database).map(\.object))
+        let meant = try objects.filter(selection.means)
         try session.remove(document, isForgotten: true)
-        for id in objects {
+        let unshown = try objects.subtracting(meant).filter { try session.record($0)?.isPinned == false }
+        for id in meant {
             guard let record = try session.record(id) else { continue }
             guard record.isPinned else {
                 try session.forget(id)
@@ -133,7 +162,7 @@ struct Cleaner {
             // again.
             try session.apply(.unobserved(known.kind == .write ? known.end : known.start), to: record)
         }
-        return objects
+        return (meant, unshown)
     }
 
     // MARK: Bytes
@@ -141,16 +170,17 @@ struct Cleaner {
     /// Gives the pages that are free now back, and empties the WAL; false where a foreign reader keeps it.
     ///
     /// SQLite overwrites what it frees (secure_delete); what is left of it is in the WAL.
-    private func erase() async throws(StoreError) -> Bool {
+    private mutating func erase() async throws(StoreError) -> Bool {
         let core = core
         try await core.write(.durable) { _ in }
         var isMore = true
         while isMore {
+            _ = goesOn()
             isMore = try await core.write(.prompt, alone: true) { try FileKeeper(core: core).giveSomeBack($0) }
         }
         for _ in 0..<Self.attempts {
             let isErased = try await core.write(.prompt, alone: true) {
-                FileKeeper(core: core).emptyWAL($0, patience: Self.patience)
+                FileKeeper(core: core).emptyWAL($0, patience: Self.patience, erasing: true)
             }
             if isErased { return true }
         }

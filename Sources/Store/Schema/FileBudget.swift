@@ -12,10 +12,10 @@ struct FileBudget: Sendable {
     var wal: Int64 { min(maximum / 4, 16 << 20) }
     /// The bound on the database file; SQLite itself refuses to grow past it.
     var database: Int64 { max(maximum - wal, 64 * pageSize) }
-    /// Above this, documents are evicted.
-    var high: Int64 { database / 100 * 92 }
-    /// Down to this they are.
-    var low: Int64 { database / 100 * 85 }
+    /// What the disk is asked for ahead, behind each of the two files (`DiskReserve`); within the bound.
+    ///
+    /// As much as the WAL keeps when it begins anew.
+    var reserve: Int64 { wal / 2 }
     /// How much one batch may add before it is committed.
     var batch: Int { Int(min(wal / 4, 1 << 20)) }
 
@@ -43,7 +43,7 @@ struct FileBudget: Sendable {
                 PRAGMA auto_vacuum = INCREMENTAL;
                 PRAGMA secure_delete = ON;
                 PRAGMA temp_store = MEMORY;
-                PRAGMA journal_size_limit = \(wal / 2);
+                PRAGMA journal_size_limit = \(reserve);
                 PRAGMA wal_autocheckpoint = \(max(wal / 4 / pageSize, 16));
                 """
         )
@@ -53,6 +53,15 @@ struct FileBudget: Sendable {
     func limit(_ database: Database) throws {
         let actual = try Int64.fetchOne(database, sql: "PRAGMA page_size") ?? pageSize
         try database.execute(sql: "PRAGMA max_page_count = \(self.database / actual)")
+    }
+
+    /// Tells the writing connection that the file must not grow, and the WAL hardly; gives the file's size.
+    func freeze(_ database: Database) throws -> Int64 {
+        let pages = try Query(database, "PRAGMA page_count").first { $0.integer(0) } ?? 0
+        let size = try Query(database, "PRAGMA page_size").first { $0.integer(0) } ?? pageSize
+        try database.execute(sql: "PRAGMA max_page_count = \(pages)")
+        try database.execute(sql: "PRAGMA wal_autocheckpoint = \(max(reserve / 4 / size, 16))")
+        return pages * size
     }
 
     /// Bytes in use in the file, free pages not counted.

@@ -167,8 +167,9 @@ struct QueryRow {
 extension StoreError {
     /// Whether nothing can be written to the file, whatever it is: it is locked, or not for us to write.
     var isOfTheFile: Bool {
+        if case .unwritable = self { return true }
         guard case .sqlite(let code, _) = self else { return false }
-        return [SQLITE_BUSY, SQLITE_LOCKED, SQLITE_READONLY, SQLITE_CANTOPEN].contains(code & 0xff)
+        return [SQLITE_BUSY, SQLITE_LOCKED, SQLITE_CANTOPEN].contains(code & 0xff)
     }
 
     /// What an SQLite result code means to the store's callers.
@@ -176,10 +177,26 @@ extension StoreError {
         self =
             switch code & 0xff {
             case SQLITE_FULL: .full(message)
+            case SQLITE_READONLY: .unwritable(message)
+            case SQLITE_IOERR where Self.isOfWriting(code): .unwritable(message)
             case SQLITE_CORRUPT, SQLITE_NOTADB: .corrupt(message)
             case _ where code == PageChecksums.mismatch: .corrupt("a page of the file has changed since it was written")
             default: .sqlite(code: code, message: message)
             }
+    }
+
+    /// Whether the disk is to blame: it is full, read-only or failing.
+    var isOfDisk: Bool {
+        switch self {
+        case .full, .unwritable: true
+        default: false
+        }
+    }
+
+    /// Whether an extended code of `SQLITE_IOERR` says that a file could not be written, rather than read.
+    private static func isOfWriting(_ code: Int32) -> Bool {
+        // Write, flush, flush of the folder, cut, delete; size and opening of the WAL's index.
+        [3, 4, 5, 6, 10, 18, 19].contains(code >> 8)
     }
 
     /// Translates whatever came out of GRDB.

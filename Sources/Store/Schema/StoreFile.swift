@@ -1,4 +1,5 @@
 import GRDB
+import GRDBSQLite
 import Glibc
 import Mapping
 
@@ -19,29 +20,70 @@ struct StoreFile: Sendable {
 
     /// Opens the file, or creates it; a damaged one is set aside, and a new one created.
     static func open(_ configuration: StoreConfiguration) throws(StoreError) -> StoreFile {
+        var configuration = configuration
+        configuration.path = try StorePath.resolve(configuration.path)
+        let access = try StoreAccess(path: configuration.path, group: configuration.group)
         let lock = try StoreLock(store: configuration.path)
+        access.narrow()
         do {
-            return try open(configuration, lock: lock, notices: [])
+            return try ready(openDespiteFullDisk(configuration, lock: lock, notices: []), access)
         } catch .corrupt(let reason) {
-            return try openAnew(configuration, lock: lock, because: reason)
+            return try openAnew(configuration, access, lock: lock, because: reason)
         }
+    }
+
+    /// The file once others may read it, and the room for a full disk is held.
+    private static func ready(_ file: StoreFile, _ access: StoreAccess) throws(StoreError) -> StoreFile {
+        try access.widen()
+        // Before anybody else takes it; whether it is there the writer sees.
+        _ = DiskReserve(budget: file.budget, file: file.lock.file).keep()
+        file.lock.label()
+        return file
+    }
+
+    /// Opens the file; where the disk has no room for that, in what was held for it.
+    private static func openDespiteFullDisk(
+        _ configuration: StoreConfiguration,
+        lock: StoreLock,
+        notices: [StoreNotice]
+    ) throws(StoreError) -> StoreFile {
+        let reserve = DiskReserve(budget: budget(of: configuration), file: lock.file)
+        do {
+            return try reserve.used { try open(configuration, lock: lock, notices: notices) }
+        } catch {
+            throw StoreError(error)
+        }
+    }
+
+    private static func budget(of configuration: StoreConfiguration) -> FileBudget {
+        FileBudget(
+            path: configuration.path,
+            maximum: configuration.maximumFileBytes,
+            pageSize: Int64(configuration.pageSize)
+        )
     }
 
     /// The file that takes this one's place, in which damage was found only after it was opened.
     func replaced(because reason: String, _ configuration: StoreConfiguration) throws(StoreError) -> StoreFile {
         // Whatever keeps it from being closed orderly: nothing of it is used any more.
         try? pool.close()
-        return try Self.openAnew(configuration, lock: lock, because: reason)
+        var configuration = configuration
+        configuration.path = try StorePath.resolve(configuration.path)
+        let access = try StoreAccess(path: configuration.path, group: configuration.group)
+        return try Self.openAnew(configuration, access, lock: lock, because: reason)
     }
 
     private static func openAnew(
         _ configuration: StoreConfiguration,
+        _ access: StoreAccess,
         lock: StoreLock,
         because reason: String
     ) throws(StoreError) -> StoreFile {
         let aside = try setAside(configuration.path, at: configuration.time.wall() / 1_000_000)
         let notice = StoreNotice.corruptFileSetAside(path: aside, reason: reason)
-        return try open(configuration, lock: lock, notices: [notice])
+        let renewed = try lock.renewed()
+        access.narrow()
+        return try ready(open(configuration, lock: renewed, notices: [notice]), access)
     }
 
     private static func open(
@@ -50,14 +92,10 @@ struct StoreFile: Sendable {
         notices: [StoreNotice]
     ) throws(StoreError) -> StoreFile {
         let path = configuration.path
-        let budget = FileBudget(
-            path: path,
-            maximum: configuration.maximumFileBytes,
-            pageSize: Int64(configuration.pageSize)
-        )
+        let budget = budget(of: configuration)
         PageChecksums.install
         do {
-            try checkHeader(path)
+            try checkHeader(path, lock.file)
             let wasLeft = access(path + "-wal", F_OK) == 0
             let (wasClosed, hasChecksums) = try PageChecksums.believingUnsealed(at: path) {
                 try checkIdentity(path, models: configuration.models)
@@ -71,7 +109,10 @@ struct StoreFile: Sendable {
             settings.busyMode = .timeout(2)
             settings.maximumReaderCount = max(configuration.readers, 1)
             settings.persistentReadOnlyConnections = true
-            settings.prepareDatabase { try budget.configure($0) }
+            settings.prepareDatabase { database in
+                keepFiles(database)
+                try budget.configure(database)
+            }
             let pool = try DatabasePool(path: path, configuration: settings)
             try prepare(pool, path: path, budget: budget, wall: configuration.time.wall())
             return try pool.writeWithoutTransaction { database in
@@ -98,8 +139,19 @@ struct StoreFile: Sendable {
         }
     }
 
+    /// Has SQLite leave WAL and index where they are when it closes the file.
+    ///
+    /// A start makes no files then, for which a full disk may have no room, and those who may only read can read the store
+    /// while nobody has it open.
+    private static func keepFiles(_ database: Database) {
+        var isKept: Int32 = 1
+        sqlite3_file_control(database.sqliteConnection, nil, SQLITE_FCNTL_PERSIST_WAL, &isKept)
+    }
+
     private static func prepare(_ pool: DatabasePool, path: String, budget: FileBudget, wall: Int64) throws {
         try pool.writeWithoutTransaction { database in
+            // Whatever was left in the WAL makes room there first.
+            _ = try Query(database, "PRAGMA wal_checkpoint(RESTART)").first { $0.integer(0) }
             let tables = try Query(database, "SELECT count(*) FROM sqlite_schema").first { $0.integer(0) } ?? 0
             try checkContent(database, path: path, isNew: tables == 0, budget: budget)
             if tables == 0 { try Schema.noteChecksums(in: database, path: path) }
@@ -156,13 +208,9 @@ struct StoreFile: Sendable {
     }
 
     /// Refuses what SQLite would take for an empty database or only stumble over later.
-    private static func checkHeader(_ path: String) throws(StoreError) {
-        let descriptor = Glibc.open(path, O_RDONLY | O_CLOEXEC)
-        // Missing or not for us: opening it for real will say so.
-        guard descriptor >= 0 else { return }
-        defer { Glibc.close(descriptor) }
+    private static func checkHeader(_ path: String, _ descriptor: Int32) throws(StoreError) {
         var header = [UInt8](repeating: 0, count: 100)
-        let count = read(descriptor, &header, header.count)
+        let count = pread(descriptor, &header, header.count, 0)
         guard count > 0 else { return }
         guard count == 100, header.starts(with: Array("SQLite format 3\0".utf8)) else {
             throw .corrupt("it is no SQLite database")

@@ -2,9 +2,9 @@ import GRDB
 
 /// Keeps file and WAL within their bound: evicts, checkpoints, gives free pages back.
 struct FileKeeper {
-    private let core: StoreCore
+    let core: StoreCore
     // Whether the WAL holds anything since it was last emptied.
-    private var isWALUsed = true
+    var isWALUsed = true
     // The newest principal when those of whom nothing is kept were last forgotten.
     private var sweptPrincipal: PrincipalID = 0
 
@@ -23,10 +23,11 @@ struct FileKeeper {
             // Without room for it, the next batch tries again.
             _ = try? session.transaction { try session.dropChanges(downTo: session.journal.limit) }
         }
-        if let used = try? FileBudget.used(in: session.database), used > core.budget.high {
-            evict(session, down: core.budget.low)
+        if let used = try? FileBudget.used(in: session.database), used > high(session) {
+            evict(session, down: low(session))
         }
         shortenWAL(session)
+        look(session)
     }
 
     /// Forgets principals once so many new ones have come that they might matter.
@@ -45,9 +46,15 @@ struct FileKeeper {
     }
 
     /// Before a batch that adds: nil when there is room for it, else why not.
-    mutating func makeRoom(_ session: WriteSession) -> String? {
+    ///
+    /// - Parameter bytes: about how much it adds.
+    mutating func makeRoom(_ session: WriteSession, for bytes: Int) -> String? {
+        // Once committed, it must be possible to copy it into the database.
+        if Int64(bytes) > core.budget.reserve / 4, session.disk.trouble == nil {
+            if core.reserve.keep(for: Int64(bytes) * 2) != nil { look(session) }
+        }
         guard !core.budget.isKept else { return nil }
-        evict(session, down: core.budget.low)
+        evict(session, down: low(session))
         giveBack(session)
         _ = emptyWAL(session, patience: 250)
         guard !core.budget.isKept else { return nil }
@@ -56,13 +63,14 @@ struct FileKeeper {
 
     /// Nothing to do: a good time to empty the WAL, which costs the next writer its start.
     mutating func idle(_ session: WriteSession) {
-        if emptyWAL(session, patience: 0) { isWALUsed = false }
+        if emptyWAL(session, patience: 0) { isWALUsed = session.disk.trouble != nil }
+        look(session)
     }
 
     mutating func close(_ session: WriteSession) {
         // What cannot be written now is only the mark of an orderly end: the next opening checks the file.
         _ = try? session.transaction { try Meta.closed.set(1, in: session.database) }
-        _ = emptyWAL(session, patience: 100)
+        _ = emptyWAL(session, patience: 100, erasing: true)
     }
 
     /// Removes the least recently used until no more is used than this.
@@ -114,13 +122,18 @@ struct FileKeeper {
         _ = emptyWAL(session, patience: 100)
     }
 
-    /// Copies the WAL into the file and cuts it to nothing; false if a reader still needs it.
-    func emptyWAL(_ session: WriteSession, patience milliseconds: Int) -> Bool {
+    /// Copies the WAL into the file, from where it begins anew; false if a reader still needs it.
+    ///
+    /// It is cut to nothing besides, but on a full disk: there it keeps the blocks it has, unless its bytes are to go.
+    func emptyWAL(_ session: WriteSession, patience milliseconds: Int, erasing: Bool = false) -> Bool {
         let database = session.database
         defer { try? database.execute(sql: "PRAGMA busy_timeout = 2000") }
         do {
             try database.execute(sql: "PRAGMA busy_timeout = \(milliseconds)")
-            return try Query(database, "PRAGMA wal_checkpoint(TRUNCATE)").first { $0.integer(0) == 0 } ?? false
+            let isCut = erasing || session.disk.trouble == nil
+            defer { if isCut { _ = core.reserve.keep() } }
+            let pragma = "PRAGMA wal_checkpoint(\(isCut ? "TRUNCATE" : "RESTART"))"
+            return try Query(database, pragma).first { $0.integer(0) == 0 } ?? false
         } catch {
             return false
         }

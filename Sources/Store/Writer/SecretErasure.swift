@@ -102,6 +102,8 @@ extension StoreCore {
                 } catch .closed {
                     // The next opening begins again.
                     return
+                } catch .unwritable {
+                    // Said already.
                 } catch {
                     notify(.secretsNotErased(reason: error.description))
                 }

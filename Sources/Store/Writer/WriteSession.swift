@@ -80,6 +80,8 @@ final class WriteSession {
     var names: NameTable
     /// Values that came and went again.
     var flipFlops = FlipFlops()
+    /// Whether the disk takes what is written.
+    var disk = DiskState()
     /// How many rows `_told` has, about; nil: not counted yet.
     var told: Int64?
     private var queries = QueryCache()

@@ -48,6 +48,8 @@ final class Writer {
             // The pool cannot be closed from within an access to it.
             core.endAllReading()
             try? core.pool.close()
+            // SQLite has cut the WAL to nothing; the next start must not depend on what the disk has left then.
+            _ = core.reserve.keep()
             core.releaseLock()
             core.end.give()
         }
@@ -123,7 +125,9 @@ final class Writer {
     /// - Returns: how many of them need no more work.
     private func commitFirst(of batch: ArraySlice<Job>) -> Int {
         var done = batch.count
-        if batch.contains(where: { $0.bytes > 0 }), let reason = keeper.makeRoom(session) {
+        if batch.contains(where: { $0.bytes > 0 }),
+            let reason = keeper.makeRoom(session, for: batch.reduce(0) { $0 + $1.bytes })
+        {
             for job in batch where job.bytes > 0 { job.failed(.full(reason)) }
             commit(batch.filter { $0.bytes == 0 })
             return done
@@ -131,7 +135,7 @@ final class Writer {
         do throws(StoreError) {
             done = try attempt(batch)
         } catch .full {
-            keeper.evict(session, down: core.budget.low)
+            keeper.failed(session, .full(""), adding: batch.reduce(0) { $0 + $1.bytes })
             // One that is too large for the room there is must not take the others with it.
             for job in batch { retry(job) }
         } catch .closed where core.isGivenUp {
@@ -139,6 +143,7 @@ final class Writer {
             let rest = withoutDispensable(batch)
             if rest.count < batch.count { commit(rest) } else { fail(batch, .closed) }
         } catch {
+            keeper.failed(session, error)
             if batch.count == 1 || error.isOfTheFile {
                 fail(batch, error)
             } else {
@@ -199,6 +204,7 @@ final class Writer {
             damage?.unfinished += batch
             return
         }
+        let error = keeper.told(error, session)
         core.updateStatistics {
             $0.failures += 1
             $0.trouble = error.description
@@ -214,6 +220,7 @@ final class Writer {
         do {
             try job.work(session)()
         } catch {
+            keeper.failed(session, StoreError(error))
             fail([job], StoreError(error))
         }
         keeper.committed(session)

@@ -57,8 +57,12 @@ final class AdminFixture: AdminContext {
         return ["github", "forge"].map { RouteFilter(upstream: $0) { $0.hasPrefix("/users/") } }
     }
 
-    func clean(_ filter: CleanFilter, dryRun: Bool) async throws(StoreError) -> CleanResult {
-        try await store.clean(filter, dryRun: dryRun)
+    func clean(
+        _ filter: CleanFilter,
+        dryRun: Bool,
+        progress: @escaping CleanProgress
+    ) async throws(StoreError) -> CleanResult {
+        try await store.clean(filter, dryRun: dryRun, progress: progress)
     }
 
     func explain(_ question: ExplainQuestion) async throws(Problem) -> Explanation {

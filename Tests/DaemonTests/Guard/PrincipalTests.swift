@@ -159,7 +159,7 @@ import Testing
     }
 
     @Test func `messages say what to do`() {
-        #expect(PrincipalKeyError.open(path: "k", mode: "644").message.contains("chmod 600 k"))
-        #expect(PrincipalKeyError.malformed(path: "k", count: 3).message.contains("3 bytes"))
+        #expect(PrincipalKeyError.open(path: "k", mode: "644").description.contains("chmod 600 k"))
+        #expect(PrincipalKeyError.malformed(path: "k", count: 3).description.contains("3 bytes"))
     }
 }

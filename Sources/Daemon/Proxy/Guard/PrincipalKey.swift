@@ -93,7 +93,7 @@ struct PrincipalKey: Sendable {
 }
 
 /// Why the key file cannot be used.
-enum PrincipalKeyError: Error, Sendable, Equatable {
+enum PrincipalKeyError: Error, Sendable, Equatable, CustomStringConvertible {
     case unreadable(path: String, reason: String)
     /// Others than its owner may read or write it.
     case open(path: String, mode: String)
@@ -101,17 +101,17 @@ enum PrincipalKeyError: Error, Sendable, Equatable {
     case unwritable(path: String, reason: String)
 
     /// What is wrong, and what to do about it.
-    var message: String {
+    var description: String {
         switch self {
         case .unreadable(let path, let reason):
-            "The principal key \(path) cannot be read: \(reason)."
+            "the principal key \(path) cannot be read: \(reason)"
         case .open(let path, let mode):
-            "The principal key \(path) has mode \(mode), so that others may read it. Run: chmod 600 \(path)"
+            "the principal key \(path) has mode \(mode), so that others may read it; run: chmod 600 \(path)"
         case .malformed(let path, let count):
-            "The principal key \(path) has \(count) bytes where 32 are wanted. Move it away together with the store: "
-                + "without its key, what is stored belongs to nobody."
+            "the principal key \(path) has \(count) bytes where 32 are wanted; move it away together with the store: "
+                + "without its key, what is stored belongs to nobody"
         case .unwritable(let path, let reason):
-            "The principal key \(path) cannot be made: \(reason)."
+            "the principal key \(path) cannot be made: \(reason)"
         }
     }
 }

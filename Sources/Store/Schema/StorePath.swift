@@ -1,0 +1,65 @@
+import Glibc
+
+/// Where a store's file really is.
+///
+/// SQLite keeps WAL and index beside the file that a symbolic link leads to. Lock, budget and whoever moves a damaged file
+/// out of the way must mean the same place.
+enum StorePath {
+    /// The path with every symbolic link in it followed; the file itself need not exist.
+    ///
+    /// - Throws: a sentence about what is there instead of a file.
+    static func resolve(_ path: String) throws(StoreError) -> String {
+        var path = path
+        // As many as the kernel follows.
+        for _ in 0..<40 {
+            if let resolved = real(path) {
+                try checkKind(of: resolved, namedAs: path)
+                return resolved
+            }
+            guard errno == ENOENT else { throw cannotOpen(path, errno) }
+            let (folder, name) = split(path)
+            guard let folder = real(folder) else { throw cannotOpen(path, errno) }
+            path = folder == "/" ? "/\(name)" : "\(folder)/\(name)"
+            // A link that leads nowhere yet: the file is made where it leads.
+            guard let target = target(ofLink: path) else { return path }
+            path = target.hasPrefix("/") ? target : split(path).folder + "/" + target
+        }
+        throw cannotOpen(path, ELOOP)
+    }
+
+    private static func checkKind(of path: String, namedAs name: String) throws(StoreError) {
+        var status = stat()
+        guard stat(path, &status) == 0 else { throw cannotOpen(name, errno) }
+        let reason: String
+        switch status.st_mode & S_IFMT {
+        case S_IFREG: return
+        case S_IFDIR: reason = "it is a folder; name a file in it, such as \(name)/larder.db"
+        case S_IFIFO: reason = "it is a named pipe; name a file"
+        case S_IFSOCK: reason = "it is a socket; name a file"
+        default: reason = "it is a device; name a file"
+        }
+        throw .cannotOpen(path: name, reason: reason)
+    }
+
+    private static func real(_ path: String) -> String? {
+        guard let found = realpath(path, nil) else { return nil }
+        defer { free(found) }
+        return String(cString: found)
+    }
+
+    private static func target(ofLink path: String) -> String? {
+        var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))
+        let count = readlink(path, &buffer, buffer.count)
+        return count > 0 ? String(decoding: buffer[..<count].map(UInt8.init(bitPattern:)), as: UTF8.self) : nil
+    }
+
+    private static func split(_ path: String) -> (folder: String, name: String) {
+        guard let slash = path.lastIndex(of: "/") else { return (".", path) }
+        let folder = path[..<slash]
+        return (folder.isEmpty ? "/" : String(folder), String(path[path.index(after: slash)...]))
+    }
+
+    private static func cannotOpen(_ path: String, _ code: Int32) -> StoreError {
+        .cannotOpen(path: path, reason: String(cString: strerror(code)))
+    }
+}

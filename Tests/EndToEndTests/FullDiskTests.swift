@@ -1,0 +1,123 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// A disk that is really full, of a file system of its own.
+@Suite(.scripts, .enabled(if: SmallDisk.isPossible, "file systems can be mounted by root only"))
+struct FullDiskTests {
+    private static func larder(_ disk: SmallDisk, _ origin: Origin) throws -> Larder {
+        let config = Configs.plain(origin, top: ["store: { maximum_size: 16MiB }"])
+        return try Larder(
+            arguments: ["--config", try disk.outside.write(config, to: "larder.yaml")],
+            folder: disk.folder,
+            startedBy: disk.entrance
+        )
+    }
+
+    private static func origin() throws -> Origin {
+        try Origin { request in
+            request.method == "GET"
+                ? .text(String(repeating: request.path, count: 8000 / request.path.count), Fresh.hour) : .empty(204)
+        }
+    }
+
+    private func documents(_ larder: Larder, _ disk: SmallDisk) throws -> Int {
+        let answer = try larder.admin("GET", "/count", disk.authorization)
+        return answer.object["documents"] as? Int ?? -1
+    }
+
+    private func lines(_ larder: Larder) -> [Substring] {
+        larder.log.split(separator: "\n").filter { !$0.contains(" info ") && !$0.contains(" notice stop") }
+    }
+
+    @Test func `it is said once, all is served, a restart and a clean work, and with room all is as before`() throws {
+        let (disk, origin) = (try SmallDisk(megabytes: 10), try Self.origin())
+        let larder = try Self.larder(disk, origin)
+        for number in 0..<100 { #expect(try larder.get("/before/\(number)").status == 200) }
+        #expect(try eventually { try documents(larder, disk) == 100 })
+        try disk.fill()
+        for number in 0..<300 { #expect(try larder.get("/during/\(number)").status == 200) }
+        #expect(eventually { larder.log.contains("No space left on device") })
+        #expect(try larder.get("/during/299").text.hasPrefix("/during/299"))
+        #expect(try larder.request("DELETE", "/thing").status == 204)
+        #expect(try documents(larder, disk) > 0)
+        #expect(lines(larder).count == 1, "\(larder.log)")
+
+        larder.kill()
+        try larder.start()
+        let stored = try documents(larder, disk)
+        #expect(stored > 0)
+        let clean = try larder.admin("POST", "/clean", disk.authorization, body: #"{"all":true}"#)
+        #expect(clean.status == 200 && clean.object["documents"] as? Int == stored, "\(clean.text)")
+        #expect(try documents(larder, disk) == 0)
+        #expect(lines(larder).count <= 2, "\(larder.log)")
+
+        disk.makeRoom()
+        #expect(
+            try eventually {
+                _ = try larder.get("/after/\(origin.count())")
+                return !larder.log.contains("No space left") || larder.log.contains("has room for the store again")
+            }
+        )
+        let before = try documents(larder, disk)
+        for number in 0..<100 { #expect(try larder.get("/again/\(number)").status == 200) }
+        #expect(try eventually { try documents(larder, disk) >= before + 100 })
+        #expect(lines(larder).count <= 2, "\(larder.log)")
+        #expect(larder.terminate() == .exited(0))
+    }
+
+    @Test func `a start after an orderly end needs no room`() throws {
+        let (disk, origin) = (try SmallDisk(megabytes: 10), try Self.origin())
+        let larder = try Self.larder(disk, origin)
+        for number in 0..<50 { _ = try larder.get("/\(number)") }
+        #expect(try eventually { try documents(larder, disk) == 50 })
+        #expect(larder.terminate() == .exited(0))
+        try disk.fill()
+        try larder.start()
+        #expect(try documents(larder, disk) == 50)
+        #expect(try larder.get("/7").isHit)
+        #expect(larder.terminate() == .exited(0))
+    }
+}
+
+/// A small file system in memory, seen by the processes that enter it only.
+final class SmallDisk: Sendable {
+    let folder = TemporaryFolder()
+    /// A folder that is not on it.
+    let outside = TemporaryFolder()
+    private let keeper: ChildProcess
+
+    /// Whether file systems may be mounted here.
+    static let isPossible =
+        (try? ChildProcess.run("unshare", ["-m", "sh", "-c", "mount -t tmpfs -o size=1m none /mnt"])) != nil
+
+    init(megabytes: Int) throws {
+        let script = "mount -t tmpfs -o size=\(megabytes)m none \(folder.path) && echo ready >&2 && exec sleep infinity"
+        keeper = try ChildProcess("unshare", ["-m", "sh", "-c", script])
+        guard keeper.waitForErrors(until: { $0.contains("ready") }) else {
+            throw Larder.DidNotStart(description: "no file system was mounted: \(keeper.errors)")
+        }
+    }
+
+    /// What starts a program where it sees the disk.
+    var entrance: [String] { ["nsenter", "-m", "-t", "\(keeper.pid)"] }
+
+    /// The folder as seen from outside.
+    private var path: String { "/proc/\(keeper.pid)/root\(folder.path)" }
+
+    var authorization: FieldLines {
+        let token = (try? String(contentsOfFile: path + "/admin.token", encoding: .utf8)) ?? ""
+        return ["Authorization": "Bearer \(token.trimmingCharacters(in: .whitespacesAndNewlines))"]
+    }
+
+    /// Takes all room there is.
+    func fill() throws {
+        let file = open(path + "/filler", O_WRONLY | O_CREAT | O_CLOEXEC, 0o600)
+        guard file >= 0 else { throw Larder.DidNotStart(description: "the disk cannot be filled: \(errno)") }
+        defer { close(file) }
+        let block = [UInt8](repeating: 1, count: 4096)
+        while write(file, block, block.count) > 0 {}
+    }
+
+    func makeRoom() { unlink(path + "/filler") }
+}

@@ -1,0 +1,139 @@
+import Foundation
+import Store
+import TestSupport
+import Testing
+
+/// One file has one store, whatever it is called; and whom its files are for.
+struct StoreAccessTests {
+    enum Alias: CaseIterable {
+        case link, folderLink, relativeLink, hardLink
+    }
+
+    /// Another name for the store in a folder.
+    private func alias(_ alias: Alias, of folder: TemporaryFolder, in other: TemporaryFolder) throws -> String {
+        switch alias {
+        case .link:
+            #expect(symlink(folder.file(), other.file("other.db")) == 0)
+            return other.file("other.db")
+        case .folderLink:
+            #expect(symlink(folder.path, other.file("folder")) == 0)
+            return other.file("folder") + "/larder.db"
+        case .relativeLink:
+            #expect(symlink("larder.db", folder.file("other.db")) == 0)
+            return folder.file("other.db")
+        case .hardLink:
+            #expect(Glibc.link(folder.file(), other.file("other.db")) == 0)
+            return other.file("other.db")
+        }
+    }
+
+    @Test(arguments: Alias.allCases)
+    func `a store that is open by one name cannot be opened by another`(_ kind: Alias) async throws {
+        let (bench, other) = (try Bench(), TemporaryFolder())
+        try await bench.receive("/x", "1")
+        let path = try alias(kind, of: bench.folder, in: other)
+        #expect(throws: StoreError.self) { _ = try Store.open(StoreConfiguration(path: path)) }
+        do throws(StoreError) {
+            _ = try Store.open(StoreConfiguration(path: path))
+        } catch {
+            #expect(error.label == "locked", "\(error)")
+        }
+        // Whoever was refused has cost the first one neither its files nor its locks.
+        #expect(!other.names.contains { $0.hasSuffix("-wal") || $0.hasSuffix("-shm") })
+        try await bench.receive("/y", "2")
+        #expect(try await bench.body("/y") == "2")
+        await bench.store.close()
+        let (again, _) = try Store.open(StoreConfiguration(path: path))
+        #expect(try await again.count().documents == 2)
+        await again.close()
+    }
+
+    @Test func `a link that leads nowhere yet makes the file where it leads`() async throws {
+        let (folder, other) = (TemporaryFolder(), TemporaryFolder())
+        #expect(symlink(folder.file("real.db"), other.file()) == 0)
+        let (store, _) = try Store.open(StoreConfiguration(path: other.file()))
+        await store.close()
+        #expect(folder.names.contains("real.db"))
+        #expect(other.names == ["larder.db"])
+    }
+
+    @Test func `a file that comes in the store's place while it is open is no free store`() async throws {
+        let notices = Monitor<[StoreNotice]>([])
+        let bench = try Bench { $0.notify = { notice in notices.withLock { $0.append(notice) } } }
+        #expect(rename(bench.folder.file(), bench.folder.file("away")) == 0)
+        #expect(throws: StoreError.self) { _ = try Store.open(StoreConfiguration(path: bench.folder.file())) }
+        // The writer looks after a commit, and says it once.
+        #expect(
+            try await eventually {
+                try await bench.receive("/x", "1")
+                return !notices.current.isEmpty
+            }
+        )
+        #expect(notices.current == [.fileMoved(path: bench.folder.file())])
+        await bench.store.close()
+    }
+
+    /// Whether something becomes true, tried again and again; only a failure meets the limit.
+    private func eventually(_ condition: () async throws -> Bool) async throws -> Bool {
+        for _ in 0..<2400 {
+            if try await condition() { return true }
+            try await Task.sleep(for: .milliseconds(50))
+        }
+        return false
+    }
+
+    @Test func `what is no file is refused in a sentence, at once`() throws {
+        let folder = TemporaryFolder()
+        #expect(mkfifo(folder.file("pipe"), 0o600) == 0)
+        for (path, word) in [(folder.file("pipe"), "named pipe"), (folder.path, "folder"), ("/dev/null", "device")] {
+            do throws(StoreError) {
+                _ = try Store.open(StoreConfiguration(path: path))
+                Issue.record("opened \(path)")
+            } catch {
+                #expect(error.label == "cannot_open" && error.description.contains(word), "\(error)")
+            }
+        }
+    }
+
+    private func mode(_ path: String) -> mode_t {
+        var status = stat()
+        return stat(path, &status) == 0 ? status.st_mode & 0o777 : 0
+    }
+
+    @Test func `in a folder that others may enter a store is its owner's alone`() async throws {
+        let folder = TemporaryFolder()
+        chmod(folder.path, 0o755)
+        try await Bench(folder: folder).store.close()
+        chmod(folder.file(), 0o644)
+        let bench = try Bench(folder: folder)
+        for suffix in ["", "-wal", "-shm"] { #expect(mode(folder.file() + suffix) == 0o600, "\(suffix)") }
+        await bench.store.close()
+    }
+
+    @Test func `a group that is named reads all files of the store`() async throws {
+        let folder = TemporaryFolder()
+        chmod(folder.path, 0o755)
+        let group = try #require(getgrgid(getegid())).pointee
+        let bench = try Bench(folder: folder) { $0.group = String(cString: group.gr_name) }
+        for suffix in ["", "-wal", "-shm"] {
+            var status = stat()
+            #expect(stat(folder.file() + suffix, &status) == 0)
+            #expect(status.st_mode & 0o777 == 0o640 && status.st_gid == group.gr_gid, "\(suffix)")
+        }
+        #expect(mode(folder.file("larder.db.lock")) == 0o600)
+        await bench.store.close()
+    }
+
+    @Test func `a group that this machine does not have is an error`() throws {
+        let folder = TemporaryFolder()
+        do throws(StoreError) {
+            var configuration = StoreConfiguration(path: folder.file())
+            configuration.group = "no-such-group"
+            _ = try Store.open(configuration)
+            Issue.record("opened")
+        } catch {
+            #expect(error.description.contains("no-such-group"))
+        }
+        #expect(folder.names.isEmpty)
+    }
+}
