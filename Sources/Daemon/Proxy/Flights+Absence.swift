@@ -22,7 +22,7 @@ extension Flights {
     func note(_ absence: ObservedAbsence, then work: @escaping () -> Void) {
         after(
             { [cache, log] in
-                do {
+                do throws(StoreError) {
                     try await cache.note(absence)
                 } catch {
                     log.log(level: error.logLevel, "an absence could not be stored", metadata: ["error": "\(error)"])
