@@ -99,7 +99,8 @@ extension MappingWarning.Kind {
     /// or a mapped body is written back.
     public var isOfMappedView: Bool {
         switch self {
-        case .identityMissing, .identityUnusable, .identityRepeated, .reservedText, .disagreement, .flipFlop,
+        case .identityMissing, .identityUnusable, .identityRepeated, .reservedText, .tooManyObjects, .disagreement,
+            .flipFlop,
             .notRecomposed, .undeclaredMember, .notWritten:
             false
         case .notJSON, .tooDeep, .notAnObject, .envelopeMissing, .unknownModel, .objectForList, .arrayForObject,
