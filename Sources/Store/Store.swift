@@ -37,6 +37,16 @@ public final class Store: Sendable {
     ///
     /// Blocks; takes the same short time whatever the store holds.
     public static func open(_ configuration: StoreConfiguration) throws(StoreError) -> (Store, [StoreNotice]) {
+        do throws(StoreError) {
+            return try opened(configuration)
+        } catch {
+            guard error.isOfDisk else { throw error }
+            let reason = "\(error.description); make room on its disk, or see what is wrong with it"
+            throw .cannotOpen(path: configuration.path, reason: reason)
+        }
+    }
+
+    private static func opened(_ configuration: StoreConfiguration) throws(StoreError) -> (Store, [StoreNotice]) {
         let file = try StoreFile.open(configuration)
         do {
             return try open(file, configuration)
