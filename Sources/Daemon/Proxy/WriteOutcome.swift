@@ -89,7 +89,8 @@ struct WriteOutcome: Sendable {
     /// what it tells.
     private func isForAgreeing(_ head: UpstreamHead, _ demand: Demand) -> Bool {
         demand.request.fields.contains(named: OtherFields.name)
-            && demand.policy(status: head.status, fields: head.fields, requestTime: 0, responseTime: 0).isForAgreeing
+            && demand.policy(status: head.status, fields: head.fields, requestTime: 0, responseTime: 0, wall: 0)
+                .isForAgreeing
     }
 
     // MARK: The rest of the answer
