@@ -33,7 +33,7 @@ struct ForgettingTests {
         // An answer that arrives when its principal may have been forgotten already.
         try await bench.receive("/late", "late", principal: forgotten)
         await bench.store.close()
-        _ = sqlite(folder.file(), "DELETE FROM _principals WHERE id = \(forgotten)")
+        _ = alter(folder.file(), "DELETE FROM _principals WHERE id = \(forgotten)")
         let again = try Bench(folder: folder)
         #expect(try await again.store.principal(digest(99)) > forgotten)
         // What is there of one who is not can be seen and cleaned.

@@ -101,7 +101,7 @@ struct StoreFileTests {
         case .garbledHeader: bytes.replaceSubrange(0..<8, with: Data(repeating: 0, count: 8))
         case .garbledMiddle:
             // Not closed in order, so the whole of it is looked at.
-            #expect(sqlite(path, "UPDATE _meta SET value = 0 WHERE key = 'closed'") == "")
+            #expect(alter(path, "UPDATE _meta SET value = 0 WHERE key = 'closed'") == "")
             bytes = try #require(FileManager.default.contents(atPath: path))
             bytes.replaceSubrange(8192..<40960, with: Data(repeating: 0xff, count: 32768))
         }
@@ -133,7 +133,7 @@ struct StoreFileTests {
         try await bench.receive("/x", "1")
         await bench.store.close()
         let known = sqlite(bench.folder.file(), "SELECT max(identifier) FROM grdb_migrations")
-        #expect(sqlite(bench.folder.file(), "INSERT INTO grdb_migrations VALUES ('9999')") == "")
+        #expect(alter(bench.folder.file(), "INSERT INTO grdb_migrations VALUES ('9999')") == "")
         let configuration = try configuration(bench.folder)
         #expect(
             throws: StoreError.newerSchema(path: bench.folder.file(), found: "9999", known: known)

@@ -1,8 +1,9 @@
 import Foundation
 import Mapping
-import Store
 import Synchronization
 import TestSupport
+
+@testable import Store
 
 /// A clock that stands until it is told to move.
 final class ManualTime: Sendable {
@@ -161,6 +162,13 @@ func sqlite(_ path: String, _ sql: String) -> String {
     }
     process.waitForEnd()
     return (process.output + process.errors).trimmingCharacters(in: .newlines)
+}
+
+/// Changes a closed store's file by the `sqlite3` command, and gives its pages the checksums that this one does not know.
+func alter(_ path: String, _ sql: String) -> String {
+    let said = sqlite(path, sql)
+    do { try PageChecksums.seal(path, isNew: true) } catch { return "\(error)" }
+    return said
 }
 
 /// Another process that has one long transaction: one that reads keeps the WAL from being reset, one that writes all others

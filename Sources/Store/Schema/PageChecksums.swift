@@ -254,8 +254,9 @@ enum PageChecksums {
 
     /// Gives checksums to pages that have none; costs a look at each page.
     ///
-    /// Only for a file that another program has closed in our place. Nobody may have it open.
-    static func seal(_ path: String) throws(StoreError) {
+    /// Only for a file that another program has closed in our place, or for a new one, whose pages all get theirs. Nobody may
+    /// have it open.
+    static func seal(_ path: String, isNew: Bool = false) throws(StoreError) {
         let descriptor = Glibc.open(path, O_RDWR | O_CLOEXEC)
         guard descriptor >= 0 else { return }
         defer { Glibc.close(descriptor) }
@@ -267,7 +268,7 @@ enum PageChecksums {
         let trailer = Int(pageSize - reserved)
         var offset: Int64 = 0
         while pread(descriptor, buffer.baseAddress, Int(pageSize), Int(offset)) == Int(pageSize) {
-            if buffer.loadUnaligned(fromByteOffset: trailer, as: UInt64.self) == 0 {
+            if isNew || buffer.loadUnaligned(fromByteOffset: trailer, as: UInt64.self) == 0 {
                 var sum = checksum(buffer.baseAddress!, pageSize, at: offset).littleEndian
                 guard pwrite(descriptor, &sum, 8, Int(offset) + trailer) == 8 else {
                     throw .cannotOpen(path: path, reason: String(cString: strerror(errno)))

@@ -1,4 +1,5 @@
 import GRDB
+import Glibc
 
 extension Schema {
     /// The user version of a file whose pages have checksums: "chk8".
@@ -18,29 +19,39 @@ extension Schema {
         try database.execute(sql: "PRAGMA user_version = \(checksummed)")
     }
 
-    /// Gives checksums to the pages of an older Larder's file: it is written anew, which takes as long as copying it.
+    /// Gives checksums to the pages of an older Larder's file: it is copied, and the copy takes its place.
     ///
     /// Nobody else may have it open. Where that fails, for want of room or since another program reads it, the file stays as it
     /// is, and the next opening tries again.
     static func addChecksums(toFileAt path: String, budget: FileBudget) throws {
+        let copy = path + ".new"
+        unlink(copy)
+        defer { unlink(copy) }
         var settings = Configuration()
         settings.label = "larder-checksums"
         settings.busyMode = .timeout(2)
         settings.prepareDatabase { try budget.configure($0) }
-        let queue = try DatabaseQueue(path: path, configuration: settings)
-        defer { try? queue.close() }
-        try queue.writeWithoutTransaction { database in
-            do {
+        do {
+            let queue = try DatabaseQueue(path: path, configuration: settings)
+            try queue.writeWithoutTransaction { database in
+                // The WAL goes into the file, which takes its place alone.
+                try database.execute(sql: "PRAGMA journal_mode = DELETE")
                 // Once more: to name the size of a page, as `configure` does, takes it back.
                 PageChecksums.reserve(in: database)
-                // In WAL mode pages of both kinds would lie beside each other.
-                try database.execute(sql: "PRAGMA journal_mode = DELETE; VACUUM")
-                try noteChecksums(in: database, path: path)
-            } catch let error as DatabaseError
-                where [.SQLITE_FULL, .SQLITE_IOERR, .SQLITE_BUSY, .SQLITE_LOCKED].contains(error.resultCode)
-            {
-                return
+                try database.execute(sql: "VACUUM INTO ?", arguments: [copy])
             }
+            try queue.close()
+            var status = stat()
+            guard stat(path, &status) == 0, chmod(copy, status.st_mode & 0o7777) == 0 else { return }
+            // Pages may have been written before the first one, which says that they have checksums.
+            try PageChecksums.seal(copy, isNew: true)
+            let sealed = try DatabaseQueue(path: copy, configuration: settings)
+            try sealed.writeWithoutTransaction { try noteChecksums(in: $0, path: copy) }
+            let isDone = try sealed.writeWithoutTransaction { try hasChecksums($0) }
+            try sealed.close()
+            if isDone { rename(copy, path) }
+        } catch let error as DatabaseError where error.resultCode != .SQLITE_CORRUPT {
+            return
         }
     }
 }

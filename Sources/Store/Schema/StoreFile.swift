@@ -97,9 +97,8 @@ struct StoreFile: Sendable {
         do {
             try checkHeader(path, lock.file)
             let wasLeft = access(path + "-wal", F_OK) == 0
-            let (wasClosed, hasChecksums) = try PageChecksums.believingUnsealed(at: path) {
-                try checkIdentity(path, models: configuration.models)
-            }
+            let check = { try checkIdentity(path, models: configuration.models) }
+            let (wasClosed, hasChecksums) = try wasLeft ? check() : PageChecksums.believingUnsealed(at: path, check)
             // Then another program was the last to close it, and has copied the WAL into it.
             if !wasClosed, !wasLeft { try PageChecksums.seal(path) }
             if !hasChecksums { try Schema.addChecksums(toFileAt: path, budget: budget) }
@@ -134,6 +133,8 @@ struct StoreFile: Sendable {
             }
         } catch let error as DatabaseError where error.resultCode == .SQLITE_CANTOPEN {
             throw .cannotOpen(path: path, reason: error.message ?? "no reason given")
+        } catch let error as RowDecodingError {
+            throw .corrupt("\(error)")
         } catch {
             throw StoreError(error)
         }

@@ -109,6 +109,11 @@ extension LiveWatch: ChangeListener {
         guard isWatching.load(ordering: .acquiring) else { return }
         note(.removal, of: keys) { $0.documents[$1] }
     }
+
+    func storeEmptied() {
+        guard isWatching.load(ordering: .acquiring) else { return }
+        note(.removal) { $0.documents.values.reduce(into: Set<Int>()) { $0.formUnion($1) } }
+    }
 }
 
 extension LiveWatch.State {
