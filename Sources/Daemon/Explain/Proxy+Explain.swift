@@ -158,7 +158,7 @@ extension Explanation.Variant {
         self.init(
             isSelected: isSelected,
             status: answer.status,
-            selection: answer.selection.lines.map { line in
+            selection: answer.selection.lines.filter { $0.name != OtherFields.name || $0.value != nil }.map { line in
                 line.value.map { "\(line.name)=\(String(decoding: $0, as: UTF8.self))" } ?? line.name
             },
             inMemory: variant.isInMemory,
