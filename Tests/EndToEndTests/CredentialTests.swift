@@ -113,7 +113,7 @@ import Testing
             ["key", "--config", larder.folder.file("larder.yaml"), url, "-H", "X-Auth-Token: \(canary)-field"]
         )
         said.append(key)
-        #expect(key.contains("x-auth-token (\"token\" names a credential)") && key.contains("?session"))
+        #expect(key.contains("x-auth-token (\"auth\" names a credential)") && key.contains("?session"))
         larder.terminate()
         said.append(larder.log)
         for name in larder.folder.names where name != "larder.yaml" {

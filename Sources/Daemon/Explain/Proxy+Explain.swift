@@ -221,7 +221,7 @@ extension Explanation.Variant {
 extension VarySelection {
     /// A line for each field: `accept-encoding=gzip`, or the name alone where it was absent.
     fileprivate var texts: [String] {
-        lines.map { line in
+        lines.filter { $0.name != OtherFields.name || $0.value != nil }.map { line in
             line.value.map { "\(line.name)=\(String(decoding: $0, as: UTF8.self))" } ?? line.name
         }
     }

@@ -31,7 +31,7 @@ extension AnswerCache {
 
     /// Whether others than the one chosen may be stored under a demand's key; memory only.
     func mayHaveVariants(besides stored: ReadyAnswer?, of demand: Demand) -> Bool {
-        if let stored, stored.answer.selection == .none { return false }
+        if let stored, stored.answer.selection.without(OtherFields.name) == .none { return false }
         return store.mayHave(demand.digest) || memory.answers(at: demand.digest) != nil
     }
 }
@@ -40,7 +40,7 @@ extension ReadyAnswer {
     /// The order of several answers that a request selects: those that `Vary` selected before those that came without it,
     /// since some servers forget the field in their default answers, and the most recent by `Date` before older ones.
     static func precedence(of answer: Answer) -> Int64 {
-        answer.policy.date &+ (answer.selection == .none ? 0 : 1 << 40)
+        answer.policy.date &+ (answer.selection.without(OtherFields.name) == .none ? 0 : 1 << 40)
     }
 
     /// Whether this one is rather used than another one that the request selects as well: a fresh one before a stale one,

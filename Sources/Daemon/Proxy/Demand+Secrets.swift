@@ -46,7 +46,9 @@ extension Demand {
             let colon = decoded(credential).firstIndex(of: 0x3A)
         else { return [credential] }
         let plain = decoded(credential)
-        return [credential, Array(plain[(colon + 1)...]), Array(plain[..<colon])]
+        let password = Array(plain[(colon + 1)...])
+        // Some APIs take their key for the user name.
+        return [credential, password.isEmpty ? Array(plain[..<colon]) : password]
     }
 
     /// What Base64 (RFC 4648 §4) stands for, as far as it is that.

@@ -41,7 +41,10 @@ struct Views {
     ) -> String {
         let columns = models.columns(of: model.name)
         let identities = columns.count { $0.role == .identity }
-        var lines = ["\(SQLText.literal(UpstreamKey.name(of: upstream))) AS upstream", "p.label AS principal", "x.text AS context"]
+        var lines = [
+            "\(SQLText.literal(UpstreamKey.name(of: upstream))) AS upstream", "p.label AS principal",
+            "x.text AS context",
+        ]
         for column in columns {
             // The row's identity is an integer wherever references to it are, so that the two can be joined.
             let expression =
