@@ -52,7 +52,7 @@ struct RouteTableTests {
             ("OV-24", "Users", "users", false),
             ("RK-37", "api/{version}/organizations", "/api/1/organizations/", true),
             ("decoded literal", "a/b%20c", "a/b c", true),
-            ("decoded path", "a/b c", "a/b%20c", true),
+            ("decoded path", "a/b%20c", "a/b%20c", true),
             ("escaped wildcard", "a/%2A", "a/b", false),
             ("escaped wildcard", "a/%2A", "a/*", true),
             ("not ASCII digits", "a/#", "a/%D9%A1", false),
@@ -189,7 +189,11 @@ struct RouteTableTests {
             "\"{a}.json\" mixes \"{\" with other text; a wildcard or capture stands alone between slashes"
         ),
         ("{a-b}", "\"{a-b}\" is no capture; write {name} or {name:#}, the name being letters, digits and \"_\""),
-        ("{a:id}", "\"{a:id}\" is no capture; after the colon only \"#\" (digits) may stand"),
+        (
+            "{a:id}",
+            "\"{a:id}\" is no capture; after the colon only \"#\" (digits) may stand; write {a:#} for digits, {a} for anything"
+        ),
+        ("a/b c", "it has a blank; in a path that is %20"),
         ("a/%ff", "\"%ff\" is not valid percent-encoded UTF-8"),
     ])
     func `OV-17: a wrong pattern says what to write instead`(_ pattern: String, _ reason: String) {

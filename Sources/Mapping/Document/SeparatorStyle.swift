@@ -5,6 +5,8 @@
 /// the document shows at least one, and all that it shows agree with a style (law 6).
 struct SeparatorStyle {
     private var hasEvidence = false
+    /// Whether any separator has a line break, and whether any has none.
+    private var (breaksLines, staysInLine) = (false, false)
     /// The separator that all containers share; nil once two differ.
     private var shared: ArraySlice<UInt8>? = []
     /// Whether each separator is a comma and then the white space behind its container's opening bracket.
@@ -36,8 +38,10 @@ struct SeparatorStyle {
     /// The separator of a list whose opening bracket is followed by this white space; nil if the document does not show it.
     func separator(afterOpening opening: ArraySlice<UInt8>) -> [UInt8]? {
         guard hasEvidence else { return nil }
-        let repeated = repeatsOpening ? [UInt8(ascii: ",")] + opening : nil
-        let shared = self.shared.map { Array($0) }
+        // Indented text indents each depth in its own way, and says nothing of lists that stand in one line.
+        let isShown = Self.hasLineBreak(opening) ? breaksLines : staysInLine
+        let repeated = repeatsOpening && isShown ? [UInt8(ascii: ",")] + opening : nil
+        let shared = breaksLines ? nil : self.shared.map { Array($0) }
         guard let repeated, let shared else { return repeated ?? shared }
         return repeated == shared ? shared : nil
     }
@@ -45,8 +49,11 @@ struct SeparatorStyle {
     private mutating func note(_ separator: ArraySlice<UInt8>, opening: ArraySlice<UInt8>) {
         if !hasEvidence { shared = separator } else if shared != separator { shared = nil }
         hasEvidence = true
+        if Self.hasLineBreak(separator) { breaksLines = true } else { staysInLine = true }
         if separator != [UInt8(ascii: ",")] + opening { repeatsOpening = false }
     }
+
+    private static func hasLineBreak(_ space: ArraySlice<UInt8>) -> Bool { space.contains(UInt8(ascii: "\n")) }
 
     private static func space(in text: [UInt8], from start: Int) -> ArraySlice<UInt8> {
         text[start...].prefix { $0 <= 0x20 }

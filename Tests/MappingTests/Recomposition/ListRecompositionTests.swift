@@ -153,6 +153,8 @@ import Testing
             "{\n  \"id\": 9,\n  \"friends\": [\n    1\n  ]\n}",
             "{\n  \"id\": 9,\n  \"friends\": [\n    1,\n    2\n  ]\n}"
         ),
+        // All that the document shows stands in lines of its own.
+        ("{\n  \"id\": 9,\n  \"friends\": [1]\n}", RecompositionCase.miss),
         // One separator everywhere, or what follows the opening bracket: these two agree with both, and differ.
         (#"{ "id":9, "friends":[{"id":1}]}"#, RecompositionCase.miss),
         (#"{"id":9,"note":"a, b","friends":[1]}"#, #"{"id":9,"note":"a, b","friends":[1,2]}"#),
@@ -161,7 +163,13 @@ import Testing
         before: String,
         after: String
     ) throws {
-        let each = RecompositionCase("", before, #"{"id":9,"friends":[1,2]}"#, becomes: after)
+        let each = RecompositionCase(
+            "",
+            before,
+            #"[{"id":2,"name":"b"}]"#,
+            #"{"id":9,"friends":[1,2]}"#,
+            becomes: after
+        )
         #expect(try each.shown() == each.after)
     }
 

@@ -5,7 +5,9 @@ extension NaiveRecomposer {
     /// The document with everything at its newest; nil if not every byte is known.
     func shown(_ document: String) -> String? {
         guard let (before, tree, after) = documents[document] else { return nil }
-        return (try? shown(tree)).map { before + $0 + after }
+        var recomposer = self
+        recomposer.containers = tree.containers
+        return (try? recomposer.shown(tree)).map { before + $0 + after }
     }
 
     /// A value in its own place: as received, and each object in it at its newest.
@@ -132,7 +134,7 @@ extension NaiveRecomposer {
         if value.elements.isEmpty { return "[]" }
         guard let first = tree.elements.first, let last = tree.elements.last else { throw Unknown() }
         let separator =
-            tree.elements.count > 1 ? first.after + "," + tree.elements[1].before : "," + first.before
+            try tree.separators.first ?? separator(afterOpening: first.before, between: value.elements.count)
         var free = tree.elements.map(\.value)
         let written = try value.elements.map { element in
             let isTarget = identity(element.value) != nil
@@ -145,6 +147,19 @@ extension NaiveRecomposer {
             return try shown(new: element.value, model, among: tree.elements.map(\.value))
         }
         return "[" + first.before + written.joined(separator: separator) + last.after + "]"
+    }
+
+    /// What separates the elements of a list that has only one: as all of the document does, in one of two ways.
+    private func separator(afterOpening opening: String, between count: Int) throws -> String {
+        guard count > 1 else { return "" }
+        let all = containers.flatMap { container in container.separators.map { (container.opening, $0) } }
+        let inLines = all.filter { $0.1.contains("\n") }
+        var candidates: Set<String> = []
+        let alike = all.filter { $0.1.contains("\n") == opening.contains("\n") }
+        if !alike.isEmpty, all.allSatisfy({ $1 == "," + $0 }) { candidates.insert("," + opening) }
+        if inLines.isEmpty, let first = all.first?.1, all.allSatisfy({ $0.1 == first }) { candidates.insert(first) }
+        guard candidates.count == 1 else { throw Unknown() }
+        return candidates.removeFirst()
     }
 
     private func shown(keyed tree: SpelledTree, newest value: SpelledTree, _ model: String) throws -> String {
@@ -162,8 +177,7 @@ extension NaiveRecomposer {
         }
         if value.members.isEmpty { return "{}" }
         guard let first = tree.members.first, let last = tree.members.last else { throw Unknown() }
-        let separator =
-            tree.members.count > 1 ? first.after + "," + tree.members[1].before : "," + first.before
+        let separator = try tree.separators.first ?? separator(afterOpening: first.before, between: value.members.count)
         let written = try value.members.map { each in
             let known = members[each.name]
             let content =
@@ -194,5 +208,34 @@ extension NaiveRecomposer {
         if identity(value) != nil { return try shownAnew(value, model, like: first) }
         guard let model = models[model] else { throw Unknown() }
         return try shown(first, facts(of: value, model), isStrange: true, at: [])
+    }
+}
+
+extension SpelledTree {
+    /// It, and all that it holds, as far as it has a separator or could have one.
+    fileprivate var containers: [SpelledTree] {
+        switch self {
+        case .scalar: []
+        case .array(let elements, _): [self] + elements.flatMap(\.value.containers)
+        case .object(let members, _, _): [self] + members.flatMap(\.value.containers)
+        }
+    }
+
+    /// What stands between its elements, commas included.
+    fileprivate var separators: [String] {
+        switch self {
+        case .scalar: []
+        case .array(let elements, _): zip(elements, elements.dropFirst()).map { $0.after + "," + $1.before }
+        case .object(let members, _, _): zip(members, members.dropFirst()).map { $0.after + "," + $1.before }
+        }
+    }
+
+    /// The white space behind its opening bracket.
+    fileprivate var opening: String {
+        switch self {
+        case .scalar: ""
+        case .array(let elements, let inside): elements.first?.before ?? inside
+        case .object(let members, let inside, _): members.first?.before ?? inside
+        }
     }
 }

@@ -20,6 +20,8 @@ struct NaiveRecomposer {
 
     let models: [String: NaiveModel]
     private(set) var known: [String: Facts] = [:]
+    /// Those of the document that is being shown.
+    var containers: [SpelledTree] = []
     private(set) var documents: [String: (before: String, tree: SpelledTree, after: String)] = [:]
 
     init(_ declarations: [ModelDeclaration]) {
