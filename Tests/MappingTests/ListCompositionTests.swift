@@ -26,8 +26,8 @@ import Testing
             #"[ {"name":"c","id":3}, {"name":"b","id":2}, {"name":"a","id":1} ]"#
         ),
         (
-            "[\n  {\"id\":1,\"name\":\"a\"}\n]", "[1,2]",
-            "[\n  {\"id\":1,\"name\":\"a\"},\n  {\"id\":2,\"name\":\"b\"}\n]"
+            "[\n  {\n    \"id\":1,\n    \"name\":\"a\"\n  }\n]", "[1,2]",
+            "[\n  {\n    \"id\":1,\n    \"name\":\"a\"\n  },\n  {\n    \"id\":2,\n    \"name\":\"b\"\n  }\n]"
         ),
         // Bare lists stay bare.
         ("[1,2]", #"[{"id":1,"name":"a"},{"id":3,"name":"c"}]"#, "[1,3]"),

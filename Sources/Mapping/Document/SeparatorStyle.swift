@@ -41,7 +41,7 @@ struct SeparatorStyle {
         // Indented text indents each depth in its own way, and says nothing of lists that stand in one line.
         let isShown = Self.hasLineBreak(opening) ? breaksLines : staysInLine
         let repeated = repeatsOpening && isShown ? [UInt8(ascii: ",")] + opening : nil
-        let shared = breaksLines ? nil : self.shared.map { Array($0) }
+        let shared = breaksLines || Self.hasLineBreak(opening) ? nil : self.shared.map { Array($0) }
         guard let repeated, let shared else { return repeated ?? shared }
         return repeated == shared ? shared : nil
     }

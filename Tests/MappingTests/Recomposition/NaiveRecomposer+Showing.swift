@@ -157,7 +157,7 @@ extension NaiveRecomposer {
         var candidates: Set<String> = []
         let alike = all.filter { $0.1.contains("\n") == opening.contains("\n") }
         if !alike.isEmpty, all.allSatisfy({ $1 == "," + $0 }) { candidates.insert("," + opening) }
-        if inLines.isEmpty, let first = all.first?.1, all.allSatisfy({ $0.1 == first }) { candidates.insert(first) }
+        if inLines.isEmpty, !opening.contains("\n"), let first = all.first?.1, all.allSatisfy({ $0.1 == first }) { candidates.insert(first) }
         guard candidates.count == 1 else { throw Unknown() }
         return candidates.removeFirst()
     }

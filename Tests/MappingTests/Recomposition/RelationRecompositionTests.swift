@@ -164,10 +164,10 @@ import Testing
         ),
         Case(
             "one appears, in the shape of the others",
-            #"{"id":1,"team":{ "a": {"id":2,"name":"b"} }}"#,
+            #"{"id":1, "team":{"a": {"id":2, "name":"b"}}}"#,
             #"{"id":3,"name":"c"}"#,
             #"{"id":1,"team":{"a":2,"\u0062":3}}"#,
-            becomes: #"{"id":1,"team":{ "a": {"id":2,"name":"b"}, "\u0062": {"id":3,"name":"c"} }}"#
+            becomes: #"{"id":1, "team":{"a": {"id":2, "name":"b"}, "\u0062": {"id":3, "name":"c"}}}"#
         ),
         Case(
             "one vanishes",
