@@ -266,7 +266,7 @@ struct PlanCompiler {
     private mutating func choices(of chain: [Int]) -> [ModelPlan.Choice] {
         let model = chain[chain.count - 1]
         var choices: [ModelPlan.Choice] = []
-        let members = declarations[model].choices.isEmpty ? [] : spelledMembers(of: chain)
+        let members = PropertySources(declarations[model].choices.isEmpty ? [] : spelledMembers(of: chain))
         for choice in declarations[model].choices {
             guard let index = indexes[choice.model] else {
                 report(.unknownModel(choice.model, property: "cluster", model: declarations[model].name), model: model)

@@ -9,9 +9,9 @@ public indirect enum Condition: Sendable, Equatable {
     case not(Condition)
 
     /// The same, asked of members as the JSON spells them: what names a property asks for that one's.
-    func spelled(by properties: [PropertyDeclaration]) -> Condition {
+    func spelled(by properties: PropertySources) -> Condition {
         func each(_ entry: String, _ condition: (String) -> Condition) -> Condition {
-            let sources = properties.sources(of: entry)
+            let sources = properties[entry]
             return sources.count == 1 ? condition(sources[0]) : .any(sources.map(condition))
         }
         switch self {

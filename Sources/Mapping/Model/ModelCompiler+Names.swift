@@ -43,7 +43,7 @@ extension ModelCompiler {
 
     mutating func compile(_ condition: Condition, as use: String) throws(MappingError) -> CompiledCondition {
         var asked: [[String]] = []
-        let compiled = try CompiledCondition(condition.spelled(by: declaration.properties)) {
+        let compiled = try CompiledCondition(condition.spelled(by: sources)) {
             (path) throws(MappingError) in
             let path = try names(at: path, entry: path, as: use)
             asked.append(path)
@@ -57,7 +57,7 @@ extension ModelCompiler {
         var paths: [[PathStep]] = []
         var seen: Set<[PathStep]> = []
         for entry in entries {
-            for source in declaration.properties.sources(of: entry) {
+            for source in sources[entry] {
                 let path = try resolve(source, as: use)
                 // Two models upon one base may each name what the other does.
                 if isOpen, seen.contains(path) { continue }
@@ -71,7 +71,7 @@ extension ModelCompiler {
     /// The member names of an entry in each spelling, that no array may be on the way to; the preferred one first.
     func spellings(of entry: String, as use: String) throws(MappingError) -> [[String]] {
         var spellings: [[String]] = []
-        for source in declaration.properties.sources(of: entry) {
+        for source in sources[entry] {
             spellings.append(try names(at: source, entry: entry, as: use))
         }
         return spellings

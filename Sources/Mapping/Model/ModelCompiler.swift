@@ -13,6 +13,7 @@ struct ModelCompiler {
     private var required: [String] = []
     /// The first property of each name.
     let properties: [String: PropertyDeclaration]
+    let sources: PropertySources
     /// The key paths of relations to several objects.
     let listPaths: Set<String>
     /// What is wrong with single properties, where that is to be collected; else the first of it is thrown.
@@ -35,6 +36,7 @@ struct ModelCompiler {
         self.indexes = indexes
         self.objectName = objectName
         self.fallback = fallback
+        sources = PropertySources(declaration.properties)
         properties = Dictionary(declaration.properties.map { ($0.name, $0) }) { first, _ in first }
         listPaths = Set(
             declaration.properties.compactMap { property in

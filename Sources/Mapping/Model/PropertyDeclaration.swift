@@ -85,15 +85,20 @@ public struct PropertyDeclaration: Sendable, Equatable {
     }
 }
 
-extension [PropertyDeclaration] {
+/// The key paths of a model's properties by their names.
+struct PropertySources: Sendable {
+    private var byName: [String: [String]] = [:]
+
+    /// Of declarations whose sources are all given.
+    init(_ properties: [PropertyDeclaration]) {
+        for property in properties where property.parts.isEmpty && !property.from.isEmpty {
+            byName[property.name, default: []].append(property.from)
+        }
+    }
+
     /// The key paths that an entry such as `identity: id` means: those of the property of that name, one for each spelling
     /// that its model's naming allows, the preferred one first; without such a property, the entry itself.
-    ///
-    /// Of declarations whose sources are all said.
-    func sources(of entry: String) -> [String] {
-        let sources = lazy.filter { $0.name == entry && $0.parts.isEmpty && !$0.from.isEmpty }.map(\.from)
-        return sources.isEmpty ? [entry] : Array<String>(sources)
-    }
+    subscript(entry: String) -> [String] { byName[entry] ?? [entry] }
 }
 
 /// How a newly observed value of a member meets the one that is known.

@@ -60,6 +60,7 @@ extension Models {
     public func columns(of model: String) -> [ViewColumn] {
         guard let index = index(of: model) else { return [] }
         let declaration = clusters.effective(index)
+        let sources = PropertySources(declaration.properties)
         var columns = ColumnList()
         if compiled[index].hasIdentity, !compiled[index].hasOwnIdentity {
             columns.add("identity", .identity, [.name("@")], .identity)
@@ -67,7 +68,7 @@ extension Models {
         for (names, role) in [(declaration.identity, ViewColumn.Role.identity), (declaration.keys, .key)] {
             for name in names {
                 let property = declaration.properties.first { $0.name == name }
-                let spellings = declaration.properties.sources(of: name)
+                let spellings = sources[name]
                 guard let path = steps(of: spellings[0]), let names = path.names else { continue }
                 guard let source = source(of: spellings, in: index) else { continue }
                 columns.add(property?.name ?? names.joined(separator: "_"), role, path, source)
@@ -83,7 +84,7 @@ extension Models {
                 }
                 columns.add(property.name, .property, [.name("@" + property.name)], .object(parts))
             } else if let path = steps(of: property.from),
-                let source = source(of: declaration.properties.sources(of: property.name), in: index)
+                let source = source(of: sources[property.name], in: index)
             {
                 columns.add(property.name, .property, path, source)
             }
@@ -100,7 +101,7 @@ extension Models {
         guard root != model, let base = self.index(of: root),
             let position = declarations[base].choices.firstIndex(where: { $0.model == model })
         else { return nil }
-        let properties = clusters.effective(base).properties
+        let properties = PropertySources(clusters.effective(base).properties)
         return (root, declarations[base].choices[...position].map { $0.condition?.spelled(by: properties) })
     }
 
