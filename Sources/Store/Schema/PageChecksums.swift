@@ -227,10 +227,9 @@ enum PageChecksums {
     }
 
     /// Whether the header in a file says that the end of each page is kept free.
-    static func areReserved(in path: String) -> Bool {
-        let descriptor = Glibc.open(path, O_RDONLY | O_CLOEXEC)
-        guard descriptor >= 0 else { return false }
-        defer { Glibc.close(descriptor) }
+    ///
+    /// - Parameter descriptor: one that stays open as long as SQLite has the file: to close any is to lose SQLite's locks.
+    static func areReserved(in descriptor: Int32) -> Bool {
         var count: UInt8 = 0
         return pread(descriptor, &count, 1, 20) == 1 && count == UInt8(reserved)
     }

@@ -14,8 +14,8 @@ extension Schema {
     }
 
     /// Notes that a file's pages have checksums, if its header says that there is room for them.
-    static func noteChecksums(in database: Database, path: String) throws {
-        guard PageChecksums.areReserved(in: path) else { return }
+    static func noteChecksums(in database: Database, file: Int32) throws {
+        guard PageChecksums.areReserved(in: file) else { return }
         try database.execute(sql: "PRAGMA user_version = \(checksummed)")
     }
 
@@ -46,7 +46,9 @@ extension Schema {
             // Pages may have been written before the first one, which says that they have checksums.
             try PageChecksums.seal(copy, isNew: true)
             let sealed = try DatabaseQueue(path: copy, configuration: settings)
-            try sealed.writeWithoutTransaction { try noteChecksums(in: $0, path: copy) }
+            let file = Glibc.open(copy, O_RDONLY | O_CLOEXEC)
+            defer { Glibc.close(file) }
+            try sealed.writeWithoutTransaction { try noteChecksums(in: $0, file: file) }
             let isDone = try sealed.writeWithoutTransaction { try hasChecksums($0) }
             try sealed.close()
             if isDone { rename(copy, path) }

@@ -113,7 +113,7 @@ struct StoreFile: Sendable {
                 try budget.configure(database)
             }
             let pool = try DatabasePool(path: path, configuration: settings)
-            try prepare(pool, path: path, budget: budget, wall: configuration.time.wall())
+            try prepare(pool, path: path, file: lock.file, budget: budget, wall: configuration.time.wall())
             return try pool.writeWithoutTransaction { database in
                 let secret = (try Meta.secretLow.integer(in: database), try Meta.secretHigh.integer(in: database))
                 guard let low = secret.0, let high = secret.1 else {
@@ -149,13 +149,19 @@ struct StoreFile: Sendable {
         sqlite3_file_control(database.sqliteConnection, nil, SQLITE_FCNTL_PERSIST_WAL, &isKept)
     }
 
-    private static func prepare(_ pool: DatabasePool, path: String, budget: FileBudget, wall: Int64) throws {
+    private static func prepare(
+        _ pool: DatabasePool,
+        path: String,
+        file: Int32,
+        budget: FileBudget,
+        wall: Int64
+    ) throws {
         try pool.writeWithoutTransaction { database in
             // Whatever was left in the WAL makes room there first.
             _ = try Query(database, "PRAGMA wal_checkpoint(RESTART)").first { $0.integer(0) }
             let tables = try Query(database, "SELECT count(*) FROM sqlite_schema").first { $0.integer(0) } ?? 0
             try checkContent(database, path: path, isNew: tables == 0, budget: budget)
-            if tables == 0 { try Schema.noteChecksums(in: database, path: path) }
+            if tables == 0 { try Schema.noteChecksums(in: database, file: file) }
         }
         try Schema.migrator.migrate(pool)
         try pool.writeWithoutTransaction { database in
