@@ -159,7 +159,7 @@ struct ConfigPlacesTests {
         try Data([0xFF, 0xFE]).write(to: URL(fileURLWithPath: "\(folder.path)/x"))
         #expect(
             ConfigFile.read("\(folder.path)/x", environment: [:]).diagnostics.map(\.message)
-                == ["the file is not UTF-8 text"]
+                == ["the file is not UTF-8 text; save it as UTF-8"]
         )
     }
 }

@@ -74,6 +74,7 @@ extension MappingMistakesTests {
             """#,
             #"""
             2:47: model User, property a: "x..y" is no key path; write member names separated by dots, \. for a dot within a name
+            2:68: model User, property b: "x[" is no key path; a list's elements are not told apart by their place; "x[]" takes each of them, and \[ is a bracket within a name
             2:77: model User, property c: "[]" is no key path; write member names separated by dots, \. for a dot within a name
             """#
         ),

@@ -121,7 +121,7 @@ import Testing
         await store.flush()
         memory.remove(demand.digest)
         cache.unsettled.begin(1, upstream: "another", time: cache.now)
-        cache.unsettled.begin(2, upstream: "api", time: cache.now)
+        cache.unsettled.begin(2, upstream: ready.upstream.storeKey, time: cache.now)
         let found = try await store.documents(at: demand.key)
         #expect(cache.admit(found, for: demand, now: 1_000)?.answer.form == .outdated)
         #expect(remembered.isEmpty)

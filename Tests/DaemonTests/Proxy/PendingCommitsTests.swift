@@ -75,8 +75,8 @@ import Testing
         commits.show(shown) {}
         commits.begin(hidden, sent: 20, tells: true, isHidden: true)
         #expect(commits.doubt(of: "another", sentUntil: .max).isEmpty)
-        #expect(commits.doubt(of: shown.upstream.name, sentUntil: 15).map { $0 === shown } == [true])
-        #expect(commits.doubt(of: shown.upstream.name, sentUntil: .max).isEmpty)
+        #expect(commits.doubt(of: shown.upstream.storeKey, sentUntil: 15).map { $0 === shown } == [true])
+        #expect(commits.doubt(of: shown.upstream.storeKey, sentUntil: .max).isEmpty)
         commits.show(hidden) { Issue.record("it was shown") }
         #expect(commits.conclude(hidden) == .hidden)
     }
