@@ -10,7 +10,7 @@ final class StoreCore: Sendable {
     let clock: StoreClock
     let hasher: KeyHasher
     let secret: (UInt64, UInt64)
-    private let hasFoundDamage = Atomic(false)
+    private let damage = Mutex<String?>(nil)
     private let lag: Int64
     private let lags: [String: Int64]
     private let objectLimit: Int
@@ -229,13 +229,20 @@ final class StoreCore: Sendable {
     func noted(_ error: StoreError) -> StoreError {
         guard case .corrupt(let reason) = error else { return error }
         updateStatistics { $0.damaged += 1 }
-        if !hasFoundDamage.exchange(true, ordering: .relaxed) { notify(.damaged(reason: reason)) }
+        let isFirst = damage.withLock { known in
+            defer { known = known ?? reason }
+            return known == nil
+        }
+        if isFirst { notify(.damaged(reason: reason)) }
         return error
     }
 
+    /// What is wrong with the file, once anybody has met damage in it; nil: nothing.
+    var foundDamage: String? { damage.withLock { $0 } }
+
     /// The file is whole again.
     func mended(_ reason: String) {
-        hasFoundDamage.store(false, ordering: .relaxed)
+        damage.withLock { $0 = nil }
         notify(.damagedFileEmptied(reason: reason))
     }
 

@@ -52,7 +52,7 @@ import Testing
         #expect(command.output.contains("disagreement"))
         #expect(
             command.output.contains(
-                "User 1 has two values of name in one answer, at /items/0/name and at /items/2/name"
+                "User 1 has two values of name in one response, at /items/0/name and at /items/2/name"
             )
         )
     }

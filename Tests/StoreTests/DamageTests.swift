@@ -68,7 +68,8 @@ import Testing
         try Data(bytes).write(to: URL(fileURLWithPath: folder.file()))
         bench = try Bench(folder: folder)
         _ = try await check(bench, seed)
-        try await fill(bench)
+        // Where the writer meets damage, the file is emptied: what was stored just before is asked for again.
+        for _ in 0..<2 { try await fill(bench) }
         #expect(try await check(bench, seed) == Self.all.count, "seed \(seed)")
         await bench.store.close()
         bench = try Bench(folder: folder)

@@ -52,7 +52,7 @@ extension Flights {
         answer.fields = renewed.fields
         answer.policy = renewed.policy.answer
         if let known = stored.stored { (answer.document, answer.objects) = known }
-        let selection = selection(of: renewed, flight)
+        let selection = selection(of: answer, renewed, flight)
         if let selection, selection == answer.selection {
             let ready = ready(answer, flight)
             cache.renew(stored, with: ready, sent: flight.start, generation: flight.generation)
@@ -78,7 +78,7 @@ extension Flights {
         var answer = source
         answer.fields = renewed.fields
         answer.policy = renewed.policy.answer
-        keepAnew(answer, under: selection(of: renewed, flight), by: head, renewed, flight, for: relays)
+        keepAnew(answer, under: selection(of: source, renewed, flight), by: head, renewed, flight, for: relays)
     }
 
     /// Keeps a stored body as if it had just come with the fields of a 304.
@@ -118,12 +118,15 @@ extension Flights {
         )
     }
 
-    /// The variant that a renewed answer is from now on; nil where it may not be kept.
-    private func selection(of renewed: Freshening.Renewed, _ flight: Flight) -> VarySelection? {
-        guard renewed.policy.storability == .yes else { return nil }
+    /// The variant that a renewed response is from now on; nil if it may not be kept.
+    ///
+    /// What was for requests alone that agree in their `OtherFields` stays so, whatever the 304 says of freshness.
+    private func selection(of answer: Answer, _ renewed: Freshening.Renewed, _ flight: Flight) -> VarySelection? {
+        var policy = renewed.policy
+        guard policy.storability == .yes else { return nil }
+        if answer.selection.isForAgreeing { policy.isForAgreeing = true }
         let demand = flight.demand
-        let route = demand.overrides
-        return demand.upstream.selection(renewed.policy, route: route, request: demand.request.fields)
+        return demand.upstream.selection(policy, route: demand.overrides, request: demand.request.fields)
     }
 
     private func ready(_ answer: Answer, _ flight: Flight) -> ReadyAnswer {
@@ -172,7 +175,9 @@ extension Flights {
             return
         }
         let renewed = renewed(stored.answer, by: head, flight)
-        guard selection(of: renewed, flight) == stored.answer.selection else { return cache.drop(stored) }
+        guard selection(of: stored.answer, renewed, flight) == stored.answer.selection else {
+            return cache.drop(stored)
+        }
         var answer = stored.answer
         (answer.document, answer.objects) = known
         answer.fields = renewed.fields

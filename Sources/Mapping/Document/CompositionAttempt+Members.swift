@@ -72,9 +72,10 @@ extension CompositionAttempt {
         }
     }
 
-    /// Whether a value shows the members that the pinned one does.
+    /// Whether a value shows the members that the pinned one does; one that shows none has none to lose.
     private mutating func fits(_ value: JSONSlice, _ pinned: JSONSlice) -> Bool {
         guard value.kind == .object || value.kind == .array else { return true }
+        guard pinned.kind == .object || pinned.kind == .array else { return true }
         return spend(value.range.count + pinned.range.count) && ValueShape(value).fits(ValueShape(pinned))
     }
 

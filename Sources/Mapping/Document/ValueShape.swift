@@ -35,7 +35,7 @@ indirect enum ValueShape: Hashable {
         case (.list(let mine), .list(let theirs)):
             // Lists whose elements all look different would be compared each with each.
             mine.allSatisfy { shape in
-                theirs.contains(shape)
+                shape == .plain || theirs.contains(shape)
                     || mine.count * theirs.count <= Self.comparisons && theirs.contains { shape.fits($0) }
             }
         case (.list(let mine), _):

@@ -165,6 +165,11 @@ struct QueryRow {
 }
 
 extension StoreError {
+    /// Whether the file holds what cannot have been written.
+    var isDamage: Bool {
+        if case .corrupt = self { true } else { false }
+    }
+
     /// Whether nothing can be written to the file, whatever it is: it is locked, or not for us to write.
     var isOfTheFile: Bool {
         if case .unwritable = self { return true }

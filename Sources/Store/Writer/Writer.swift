@@ -125,6 +125,12 @@ final class Writer {
     /// - Returns: how many of them need no more work.
     private func commitFirst(of batch: ArraySlice<Job>) -> Int {
         var done = batch.count
+        // What a reader could not read, nobody writes anew: the page would stay damaged. The upstream can be asked, so the file
+        // may be emptied; while nothing comes in, as offline, what is whole goes on being served.
+        if !isMended, batch.contains(where: { $0.bytes > 0 }), let reason = core.foundDamage {
+            fail(batch, .corrupt(reason))
+            return done
+        }
         if batch.contains(where: { $0.bytes > 0 }),
             let reason = keeper.makeRoom(session, for: batch.reduce(0) { $0 + $1.bytes })
         {
@@ -144,7 +150,7 @@ final class Writer {
             if rest.count < batch.count { commit(rest) } else { fail(batch, .closed) }
         } catch {
             keeper.failed(session, error)
-            if batch.count == 1 || error.isOfTheFile {
+            if batch.count == 1 || error.isOfTheFile || error.isDamage && !isMended {
                 fail(batch, error)
             } else {
                 // One that fails must not take those with it that were never tried.

@@ -37,11 +37,11 @@ import Testing
         ),
         Scenario(
             "a list that grows and shrinks",
-            "[\n  {\"id\":9,\"friends\":[\n    {\"id\":1,\"name\":\"a\"}\n  ]}\n]",
+            "[\n  {\n    \"id\":9,\n    \"friends\":[\n      {\n        \"id\":1,\n        \"name\":\"a\"\n      }\n    ]\n  }\n]",
             #"[{"id":2,"name":"b"},{"id":3,"name":"c"}]"#,
             #"{"id":9,"friends":[3,2]}"#,
             becomes:
-                "[\n  {\"id\":9,\"friends\":[\n    {\"id\":3,\"name\":\"c\"},\n    {\"id\":2,\"name\":\"b\"}\n  ]}\n]"
+                "[\n  {\n    \"id\":9,\n    \"friends\":[\n      {\n        \"id\":3,\n        \"name\":\"c\"\n      },\n      {\n        \"id\":2,\n        \"name\":\"b\"\n      }\n    ]\n  }\n]"
         ),
         Scenario("a list that was empty", #"{"id":9,"friends":[]}"#, #"{"id":9,"friends":[1]}"#, becomes: nil),
         Scenario(

@@ -52,7 +52,7 @@ extension NaiveRecomposer {
             return tree.canonical == value.canonical ? try shown(tree) : value.outline
         case .value(let value):
             if tree.canonical == value.canonical { return try shown(tree) }
-            guard fits(value, in: tree) else { throw Unknown() }
+            guard !(tree.isObject || tree.isArray) || fits(value, in: tree) else { throw Unknown() }
             return value.outline
         case .container(let isShared):
             if tree.isObject {
@@ -157,7 +157,9 @@ extension NaiveRecomposer {
         var candidates: Set<String> = []
         let alike = all.filter { $0.1.contains("\n") == opening.contains("\n") }
         if !alike.isEmpty, all.allSatisfy({ $1 == "," + $0 }) { candidates.insert("," + opening) }
-        if inLines.isEmpty, !opening.contains("\n"), let first = all.first?.1, all.allSatisfy({ $0.1 == first }) { candidates.insert(first) }
+        if inLines.isEmpty, !opening.contains("\n"), let first = all.first?.1, all.allSatisfy({ $0.1 == first }) {
+            candidates.insert(first)
+        }
         guard candidates.count == 1 else { throw Unknown() }
         return candidates.removeFirst()
     }

@@ -36,6 +36,9 @@ struct VarySelection: Sendable, Equatable {
         self.init(vary, ignoring: ignored) { name in request.combinedBytes(name) }
     }
 
+    /// Whether it is for requests alone that agree in their `OtherFields`.
+    var isForAgreeing: Bool { lines.contains { $0.name == OtherFields.name } }
+
     /// Whether a request has the same `OtherFields`, if the selection speaks of them at all.
     func agrees(with request: Fields) -> Bool {
         lines.allSatisfy { $0.name != OtherFields.name || $0.value == request.combinedBytes(OtherFields.name) }
