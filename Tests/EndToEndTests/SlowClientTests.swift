@@ -22,7 +22,7 @@ import Testing
         let slow = try (0..<4).map { _ in try Self.upload(larder) }
         #expect(try eventually { try larder.total("larder_upstream_in_flight") == 4 })
         let waiting = try (0..<5).map { _ in try Self.upload(larder) }
-        #expect(try eventually { try larder.total("larder_upstream_in_flight") == 8 })
+        #expect(try eventually { try larder.total("larder_upstream_in_flight") == 9 })
         #expect(try larder.get("/x").text == "1")
         #expect(try larder.request("DELETE", "/x").status == 200)
         #expect(try larder.request("POST", "/x", ["Authorization": "other"], body: "{}").status == 200)
