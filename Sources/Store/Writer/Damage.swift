@@ -2,8 +2,8 @@ import GRDB
 
 /// Damage of the file that the writer has met, and cannot go round.
 ///
-/// Whoever only reads a damaged page is told that nothing is stored. The writer has the file emptied, and goes on: it fills
-/// again by what is asked for. What memory holds of the file is forgotten, and no number is given twice.
+/// A reader of a damaged page finds nothing stored. The writer empties the file and goes on; the store fills again as
+/// responses come in. What memory holds of the file is forgotten, and no number is given twice.
 struct FoundDamage {
     let reason: String
     /// The session that met it; its connection must not be used any more.

@@ -35,8 +35,8 @@ extension FileKeeper {
         evict(session, down: low(session))
     }
 
-    /// The error that callers are given: what the keeper has said already is told apart from what only concerns them.
-    func told(_ error: StoreError, _ session: WriteSession) -> StoreError {
+    /// The error for the callers: `.unwritable` where the keeper has logged the cause already, else the error itself.
+    func reported(_ error: StoreError, _ session: WriteSession) -> StoreError {
         guard case .full = error, let trouble = session.disk.trouble else { return error }
         return .unwritable(trouble)
     }

@@ -210,7 +210,7 @@ final class Writer {
             damage?.unfinished += batch
             return
         }
-        let error = keeper.told(error, session)
+        let error = keeper.reported(error, session)
         core.updateStatistics {
             $0.failures += 1
             $0.trouble = error.description
