@@ -1,4 +1,5 @@
 import ArgumentParser
+import Foundation
 import Mapping
 
 /// `larder map FILE`: a body as its models have it, or back, without storing anything.
@@ -48,6 +49,14 @@ struct MapCommand: ParsableCommand {
     @Flag(help: "With --reverse: write values that equal their properties' defaults, too.")
     var defaults = false
 
+    @Option(
+        help: ArgumentHelp(
+            "With --reverse: the view's Larder-Synthetic field, which names what the upstream did not send.",
+            valueName: "field"
+        )
+    )
+    var synthetic: String?
+
     @Option(help: ArgumentHelp("Only these properties, separated by commas.", valueName: "names"))
     var members: String?
 
@@ -68,6 +77,9 @@ struct MapCommand: ParsableCommand {
             throw ValidationError("--header is a name, a colon and a value; it was \"\(wrong)\"")
         }
         guard !defaults || reverse else { throw ValidationError("--defaults goes with --reverse") }
+        guard synthetic == nil || reverse, synthetic == nil || !defaults else {
+            throw ValidationError("--synthetic goes with --reverse, and without --defaults")
+        }
     }
 
     func run() throws {
@@ -78,13 +90,14 @@ struct MapCommand: ParsableCommand {
         let (upstream, rule, context) = try reading(upstreams, settings)
         let body = try input()
         let names = try names(rule, upstream.mapper)
+        let synthetic = defaults ? [] : try syntheticPointers()
         if reverse {
             do throws(UnmapError) {
                 let result = try upstream.mapper.unmap(
                     body,
                     as: rule,
                     members: names,
-                    synthetic: defaults ? [] : nil
+                    synthetic: synthetic
                 )
                 show(result.body, result.warnings, synthetic: [])
             } catch {
@@ -168,6 +181,15 @@ struct MapCommand: ParsableCommand {
             throw ValidationError("\(rule.model) has no property \"\(unknown)\"")
         }
         return names
+    }
+
+    /// The pointers of a `Larder-Synthetic` field: a list of strings, which is JSON but for its brackets.
+    private func syntheticPointers() throws -> [String]? {
+        guard let synthetic else { return nil }
+        guard let pointers = try? JSONDecoder().decode([String].self, from: Data("[\(synthetic)]".utf8)) else {
+            throw ValidationError("--synthetic is a list of JSON pointers in quotes; it was \(synthetic)")
+        }
+        return pointers
     }
 
     /// What the daemon would say of identities, which the view shows whatever they are.

@@ -47,16 +47,19 @@ extension Flights {
     ) {
         for relay in relays {
             let manner = manner(relay.demand)
-            guard ready.needsReceivedBytes(in: relay.demand.view) else {
-                serve(cache.shown(ready, to: relay.demand), to: relay, as: manner, cookies: cookies)
-                continue
+            if !ready.needsReceivedBytes(in: relay.demand.view) {
+                let shown = cache.shown(ready, to: relay.demand)
+                if shown.named.isEmpty {
+                    serve(shown, to: relay, as: manner, cookies: cookies)
+                    continue
+                }
             }
-            serveReceived(ready, to: relay, as: manner, cookies: cookies)
+            serveLater(ready, to: relay, as: manner, cookies: cookies)
         }
     }
 
-    /// Serves the bytes as received of a response that memory has in composed form.
-    private func serveReceived(_ ready: ReadyAnswer, to relay: Relay, as manner: Manner, cookies: [Field]) {
+    /// Serves a view that the store has to be read for.
+    private func serveLater(_ ready: ReadyAnswer, to relay: Relay, as manner: Manner, cookies: [Field]) {
         let received = Received()
         after(
             { [cache, demand = relay.demand] in

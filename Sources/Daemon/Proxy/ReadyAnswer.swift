@@ -40,6 +40,10 @@ final class ReadyAnswer: MemoryResident {
     let source: Residence?
     /// The view that it was made for.
     let view: View
+    /// The objects that it names by their bare identities, as long as nobody has asked the store for them.
+    let named: Set<ObjectName>
+    /// The objects that it shows in the place of bare identities.
+    let known: [ObjectID]
     /// The document in the store; 0 until its first commit.
     let document: Atomic<DocumentID>
     /// The objects that it shows, as far as the store has told.
@@ -48,13 +52,15 @@ final class ReadyAnswer: MemoryResident {
     /// - Parameters:
     ///   - digest: where it will be found.
     ///   - source: the flags of the answer that this one is made of, if it is to be kept beside that one.
+    ///   - known: what the store has of the objects that the view names by their bare identities; nil: it was not asked.
     init(
         _ answer: Answer,
         digest: Digest128,
         upstream: Upstream,
         base: LinkBase,
         view: View = .wire,
-        source: Residence? = nil
+        source: Residence? = nil,
+        known: [ObjectName: KnownObject]? = nil
     ) {
         self.source = source
         self.view = view
@@ -75,7 +81,10 @@ final class ReadyAnswer: MemoryResident {
         otherFields = agreed?.value.map { OtherFields.digest($0) ?? Digest128(low: 0, high: 0) }
         hitSelection = answer.selection.without(OtherFields.name)
 
-        let rendering = Rendering(answer, upstream: upstream, base: base, view: view)
+        let json = known?.mapValues(\.json) ?? [:]
+        let rendering = Rendering(answer, upstream: upstream, base: base, view: view, known: json)
+        named = known == nil ? rendering.named : []
+        self.known = known?.values.map(\.id) ?? []
         body = rendering.body
         var kept = answer
         // What is served is the body above; the bytes that it was made of are the other one's.

@@ -6,6 +6,8 @@ struct Rendering {
     var body: [UInt8]
     /// Whether anything in it was written for this address.
     var dependsOnBase = false
+    /// The objects that the mapped view names by their bare identities.
+    var named: Set<ObjectName> = []
 
     /// What speaks of the bytes that the upstream sent, and is no longer true of others.
     private static let spokenOfBytes = [
@@ -32,7 +34,8 @@ struct Rendering {
         if !mapped.synthetic.isEmpty { fields.set("Larder-Synthetic", list(mapped.synthetic)) }
     }
 
-    init(_ answer: Answer, upstream: Upstream, base: LinkBase, view: View) {
+    /// - Parameter known: what is known of objects that the mapped view names by their bare identities.
+    init(_ answer: Answer, upstream: Upstream, base: LinkBase, view: View, known: [ObjectName: [UInt8]] = [:]) {
         let received = answer.fields
         fields = received
         body = answer.body
@@ -48,8 +51,16 @@ struct Rendering {
             dependsOnBase = true
             isChanged = true
         }
-        if view == .mapped, let mapped = upstream.mapped(answer, body: mappable(answer, upstream, links)) {
+        if view == .mapped,
+            let mapped = upstream.mapped(
+                answer,
+                body: mappable(answer, upstream, links),
+                known: upstream.settings.rewriteLinks
+                    ? known.mapValues { links.rewritten(body: $0) ?? $0 } : known
+            )
+        {
             body = mapped.body
+            named = mapped.named
             Self.speak(of: mapped, in: &fields)
             isChanged = true
         }

@@ -140,7 +140,9 @@ final class Upstream: Sendable {
     }
 
     /// The mapped view of an answer; nil where it holds nothing that a route speaks of.
-    func mapped(_ answer: Answer, body: [UInt8]) -> MappedBody? {
+    ///
+    /// - Parameter known: what is shown in the place of bare identities.
+    func mapped(_ answer: Answer, body: [UInt8], known: [ObjectName: [UInt8]]) -> MappedBody? {
         guard answer.status != 206, isJSON(answer.fields) else { return nil }
         let subject = RouteSubject(
             method: "GET",
@@ -152,7 +154,7 @@ final class Upstream: Sendable {
         guard let match = rules.body(subject) else { return nil }
         let reading = Reading(rule: match.rule, kind: .detail, bound: match.bound, captures: match.captures)
         let context = reading.surroundings(url: answer.key.url, fields: answer.fields)
-        let mapped = mapper.map(body, as: match.rule, in: context)
+        let mapped = mapper.map(body, as: match.rule, in: context, known: known)
         return mapped.isMapped ? mapped : nil
     }
 

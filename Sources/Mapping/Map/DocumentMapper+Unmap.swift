@@ -2,7 +2,7 @@ extension DocumentMapper {
     /// A mapped body as the upstream's JSON.
     ///
     /// Null is written only where the mapped body has it, synthetic values only where they were changed or are named in
-    /// `members`; what is no property is left out, with a warning.
+    /// `members`, objects in the place of their bare identities as these; what is no property is left out, with a warning.
     ///
     /// - Parameters:
     ///   - body: the mapped view of a body, as `map` makes it of the same rule.

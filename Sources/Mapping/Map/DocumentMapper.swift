@@ -21,11 +21,14 @@ public struct DocumentMapper: Sendable {
     ///   - context: what surrounds the body.
     ///   - members: the properties of the content's objects that are asked for, `user.login` for one of a related object;
     ///     nil: all. The identity is always shown.
+    ///   - known: what is known of objects that the body names by their bare identities: they are shown in the place of
+    ///     these, which are synthetic then. Bare identities within them stay.
     public func map(
         _ body: [UInt8],
         as rule: BodyRule,
         in context: MappingContext = .none,
-        members: [String]? = nil
+        members: [String]? = nil,
+        known: [ObjectName: [UInt8]] = [:]
     ) -> MappedBody {
         let index: JSONIndex
         do throws(JSONIndex.Failure) {
@@ -39,7 +42,7 @@ public struct DocumentMapper: Sendable {
         } catch {
             return MappedBody(unmapped: body, [error])
         }
-        var run = MapRun(plan, body: index, context: context)
+        var run = MapRun(plan, body: index, context: context, known: known)
         guard run.body(shape, mask: MemberMask(members)) else { return MappedBody(unmapped: body, run.warnings) }
         return MappedBody(run)
     }
@@ -113,8 +116,11 @@ public struct MappedBody: Sendable, Equatable {
     public var isMapped: Bool
     /// What did not fit; their pointers lead into the body as it came.
     public var warnings: [MappingWarning]
-    /// Pointers into the mapped JSON: values that the upstream did not give but the models do.
+    /// Pointers into the mapped JSON: values that the upstream did not give but the models do, and objects in the place of
+    /// their bare identities.
     public var synthetic: [String]
+    /// The objects that the body names by their bare identities; of very many not all.
+    public var named: Set<ObjectName> = []
 
     init(unmapped body: [UInt8], _ warnings: [MappingWarning]) {
         (self.body, self.warnings, synthetic) = (body, warnings, [])
@@ -123,6 +129,7 @@ public struct MappedBody: Sendable, Equatable {
 
     init(_ run: MapRun) {
         (body, warnings, synthetic) = (run.output, run.warnings, run.synthetic)
+        named = run.named
         isMapped = true
     }
 }

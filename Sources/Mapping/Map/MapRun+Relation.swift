@@ -56,7 +56,8 @@ extension MapRun {
             object(value, as: index, mask: mask, completions: completions)
             return true
         }
-        let isShown = element(value, as: index, mask: mask)
+        // What completes it would be written back into it.
+        let isShown = element(value, as: index, mask: mask, expands: completions.isEmpty)
         guard !completions.isEmpty else { return isShown }
         guard !isShown else {
             warn(
@@ -178,14 +179,15 @@ extension MapRun {
 
     /// Writes what stands in the place of one object.
     ///
-    /// Null keeps its place, a bare identity stays one, and so does an empty string, by which some say that there is nothing;
-    /// anything else is quarantined.
+    /// Null keeps its place, and so does an empty string, by which some say that there is nothing; for a bare identity see
+    /// `bare`. Anything else is quarantined.
     private mutating func element(
         _ value: Value,
         as index: Int,
         position: Int? = nil,
         key: Value? = nil,
-        mask: MemberMask
+        mask: MemberMask,
+        expands: Bool = true
     ) -> Bool {
         switch kind(value) {
         case .object:
@@ -205,8 +207,11 @@ extension MapRun {
             expand(value, as: index, position: position, key: key, mask: mask)
             return true
         case .string, .number, .word:
-            if isNull(value) || isEmptyString(value) || isIdentity(value, of: index) { return literal(value) }
-            return quarantine(value, as: index)
+            if isNull(value) || isEmptyString(value) { return literal(value) }
+            guard isIdentity(value, of: index) else { return quarantine(value, as: index) }
+            guard expands else { return literal(value) }
+            bare(value, as: index, position: position, key: key, mask: mask)
+            return true
         }
     }
 

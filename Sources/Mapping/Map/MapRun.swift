@@ -66,6 +66,11 @@ struct MapRun {
     /// The objects whose references are being expanded, outermost first.
     var expanding: [ObjectName] = []
     var expansions = 0
+    /// What is known of objects that the body names by their bare identities, and which it names.
+    let known: [ObjectName: [UInt8]]
+    var named: Set<ObjectName> = []
+    /// Whether the run is within an object that is shown for its bare identity.
+    var isWithinNamed = false
     /// Coercions that were warned of: one warning for each property is enough.
     var coerced: Set<String> = []
 
@@ -73,6 +78,7 @@ struct MapRun {
         _ plan: MappingPlan,
         body: JSONIndex,
         context: MappingContext,
+        known: [ObjectName: [UInt8]] = [:],
         resolve: ((ObjectName) -> [UInt8]?)? = nil,
         expandsRelations: Bool = true,
         strictModels: Set<String> = []
@@ -80,6 +86,7 @@ struct MapRun {
         (self.expandsRelations, self.strictModels) = (expandsRelations, strictModels)
         self.plan = plan
         self.context = context
+        self.known = known
         self.resolve = resolve
         documents = [Document(index: body)]
         output.reserveCapacity(body.text.count)

@@ -18,6 +18,11 @@ struct MappingPlan: Sendable {
         for (index, declaration) in declarations.enumerated() { indexes[declaration.name] = index }
     }
 
+    /// Notes what bare identities of the declared models' objects say.
+    mutating func adopt(_ identities: [BareIdentity?]) {
+        for (index, identity) in identities.enumerated() { models[index].bare = identity }
+    }
+
     /// The plan of a declared model.
     func index(of model: String) -> Int? { indexes[model] }
 }
@@ -35,6 +40,8 @@ struct ModelPlan: Sendable {
     var sharesAll: Bool
     /// Whether a string or number in the place of an object is its identity.
     var hasIdentity: Bool
+    /// Which object that is; nil where it does not say.
+    var bare: BareIdentity?
     /// The concrete plans that an object may fall under, in the order in which they are tried.
     var choices: [Choice] = []
     /// Properties that lie within what others write: they are written back last, to fill in what is missing.

@@ -13,6 +13,8 @@ extension UnmapRun {
             try keyed(value, as: relation.plan, into: node, mask: mask)
         case (.many, .array):
             try list(value, as: relation.plan, into: node, mask: mask)
+        case (_, .object) where isNamed(value):
+            try bare(value, as: relation.plan, into: node)
         case (_, .object):
             try object(
                 value,
@@ -64,7 +66,9 @@ extension UnmapRun {
         mask: MemberMask,
         standing: Standing
     ) throws(UnmapError) {
-        if kind(value) == .object {
+        if isNamed(value) {
+            try bare(value, as: index, into: node)
+        } else if kind(value) == .object {
             try object(value, as: index, into: node, mask: mask, standing: standing)
         } else {
             set(node, value, plan.models[index].name)

@@ -82,7 +82,9 @@ public struct Models: Sendable {
         haveSecrets = compiled.contains(where: \.hasSecrets)
         haveDeletions = compiled.contains { $0.reading.deletedWhen != nil }
         deleteFormer = tree.nodes.contains(where: \.deletesFormer)
-        plan = try MappingPlan(declarations)
+        var plan = try MappingPlan(declarations)
+        plan.adopt(declarations.indices.map { BareIdentity(compiled[$0]) })
+        self.plan = plan
     }
 
     /// Which models have neither checks nor policies, those included that stand embedded in them or are their choices.

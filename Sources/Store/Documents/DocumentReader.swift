@@ -136,7 +136,7 @@ struct DocumentReader {
         JOIN _scopes s ON s.id = c.scope JOIN _names u ON u.id = s.upstream WHERE m.text = ?2
         """
 
-    private func id(of name: ObjectName, scope: Int64) throws -> ObjectID? {
+    func id(of name: ObjectName, scope: Int64) throws -> ObjectID? {
         try Query(database, "SELECT o.id \(Self.byName)")
             .first(.integer(scope), .string(name.model), Identity(name.identity).sql) { $0.integer(0) }
     }

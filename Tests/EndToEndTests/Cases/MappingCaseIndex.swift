@@ -42,8 +42,8 @@ enum MappingCaseIndex {
         FJ-12 change FlamingJuneMappedViewTests.swift
         FJ-13 keep   FlamingJuneMappedViewTests.swift
         FJ-14 keep   FlamingJuneWireTests.swift
-        FJ-15 keep   FlamingJuneMappedViewTests.swift
-        FJ-16 keep   FlamingJuneMappedViewTests.swift
+        FJ-15 keep   RelatedViewTests.swift
+        FJ-16 keep   RelatedViewTests.swift
         FJ-17 change FlamingJuneMappedViewTests.swift
         FJ-18 keep   FlamingJuneWireTests.swift
         FJ-19 change FlamingJuneWireTests.swift
@@ -55,7 +55,7 @@ enum MappingCaseIndex {
         FJ-25 change FlamingJuneWireTests.swift
         FJ-26 change FlamingJuneRequestTests.swift
         FJ-27 keep   FlamingJuneMappedViewTests.swift
-        FJ-28 keep   FlamingJuneMappedViewTests.swift
+        FJ-28 keep   RelatedViewTests.swift
         FJ-29 keep   FlamingJuneMappedViewTests.swift
         FJ-30 change FlamingJuneMappedViewTests.swift
         FJ-31 keep   FlamingJuneMappedViewTests.swift

@@ -96,7 +96,9 @@ import Testing
         #expect(shown.warnings.isEmpty)
     }
 
-    @Test func `FJ-15, FJ-16, FJ-28, FJ-29: bare identities stay bare, alone and among objects`() throws {
+    @Test func `FJ-15, FJ-16, FJ-28, FJ-29: bare identities of what is not known stay bare, alone and among objects`()
+        throws
+    {
         let shown = try blog().one(#"{"id":1,"user":42,"likers":[1,"x",{"id":2,"name":"b"}]}"#, "Post")
         #expect(shown.body == #"{"id":1,"user":42,"likers":[1,"x",{"id":2,"name":"b"}]}"#)
         #expect(shown.warnings.isEmpty)

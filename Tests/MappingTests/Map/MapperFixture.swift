@@ -46,8 +46,13 @@ struct MapperFixture {
     }
 
     /// The upstream's JSON of a mapped body.
-    func unmap(_ body: String, _ rule: BodyRule, members: [String]? = nil) throws(UnmapError) -> String {
-        text(try mapper.unmap(Array(body.utf8), as: rule, members: members).body)
+    func unmap(
+        _ body: String,
+        _ rule: BodyRule,
+        members: [String]? = nil,
+        synthetic: [String]? = nil
+    ) throws(UnmapError) -> String {
+        text(try mapper.unmap(Array(body.utf8), as: rule, members: members, synthetic: synthetic).body)
     }
 
     /// The upstream's JSON of a body that is one mapped object.

@@ -110,7 +110,15 @@ extension Proxy {
             let found = await lookUp(document.demand)
             guard !document.isOver, let found else { return nil }
             let objects = found.stored?.objects ?? []
-            let shown = Array(Set(objects + cache.memory.showings.objects(of: found.residence) + found.answer.objects))
+            var known: [ObjectID] = []
+            if document.demand.view == .mapped {
+                // What cannot be read is shown by its identity.
+                known = (try? await cache.inView(of: document.demand, found))?.known ?? []
+                guard !document.isOver else { return nil }
+            }
+            let shown = Array(
+                Set(objects + cache.memory.showings.objects(of: found.residence) + found.answer.objects + known)
+            )
             // What was read before its objects were watched may have changed meanwhile.
             if liveDocuments.watches(shown, for: document) {
                 liveDocuments.watchOnly(shown, for: document)

@@ -1,0 +1,61 @@
+import GRDB
+public import Mapping
+
+/// What is known of an object that a document names without showing it.
+public struct KnownObject: Sendable {
+    /// The object in the store.
+    public var id: ObjectID
+    /// Its shared members at their newest.
+    public var json: [UInt8]
+    /// When the earliest response that this comes from was asked for, on the store's clock.
+    public var start: Int64
+}
+
+extension Store {
+    /// Those of some objects whose newest values are known, among the objects that a document belongs to: of the same
+    /// upstream, principal and context (law 4).
+    ///
+    /// - Parameters:
+    ///   - key: the document's.
+    ///   - selectedBy: as of `ReceivedDocument`.
+    /// - Returns: the objects by name, and the commit sequence at which that holds.
+    public func known(
+        _ names: Set<ObjectName>,
+        beside key: DocumentKey,
+        selectedBy: String
+    ) async throws(StoreError) -> (objects: [ObjectName: KnownObject], sequence: Int64) {
+        let models = core.models
+        let context = ObjectContext(key: key.context, selectedBy: selectedBy).text
+        return try await core.read { database in
+            let sequence = try Meta.sequence.integer(in: database) ?? 0
+            let scope = try Query(
+                database,
+                """
+                SELECT s.id FROM _scopes s JOIN _names u ON u.id = s.upstream AND u.text = ?2
+                JOIN _names x ON x.id = s.context AND x.text = ?3 WHERE s.principal = ?1
+                """
+            ).first(.integer(key.principal), .string(key.upstream), .string(context)) { $0.integer(0) }
+            guard let scope, let known = models[key.upstream] else { return ([:], sequence) }
+            let reader = try DocumentReader(database, models: models)
+            var objects: [ObjectName: KnownObject] = [:]
+            for name in names {
+                guard let state = try reader.state(of: name, scope: scope),
+                    let id = try reader.id(of: name, scope: scope),
+                    let json = state.sharedJSON(
+                        model: name.model,
+                        models: known.models,
+                        lag: known.lag,
+                        identity: { other in
+                            // What cannot be read is spelled as what is not known.
+                            try? reader.state(of: other, scope: scope)?
+                                .identityJSON(model: other.model, models: known.models)
+                        }
+                    )
+                else { continue }
+                let start = state.contributions.map(\.observation.start).min() ?? 0
+                objects[name] = KnownObject(id: id, json: json, start: start)
+            }
+            return (objects, sequence)
+        }
+    }
+}

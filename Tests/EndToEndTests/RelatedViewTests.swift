@@ -1,0 +1,129 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// The mapped view of documents that name objects by their bare identities.
+@Suite(.scripts) struct RelatedViewTests {
+    private static let mapped: FieldLines = ["Larder-View": "mapped"]
+    private static let bare = #"{"id":1,"author":7,"likers":[8,7]}"#
+    private static let ada = #"{"id":7,"login":"ada","friend":8}"#
+
+    private static func config(_ origin: Origin) -> String {
+        """
+        upstreams: { api: { url: "\(origin.url)" } }
+        models:
+          User: { identity: id, properties: { login: login, friend: { from: friend, model: User } } }
+          Post:
+            identity: id
+            properties:
+              author: { from: author, model: User }
+              likers: { from: likers, models: User }
+        routes:
+          - { path: "users/{id:#}", model: User, object: { id: id } }
+          - { path: "posts/{id:#}", model: Post }
+        """
+    }
+
+    private static func daemon(_ fields: FieldLines = Fresh.hour) throws -> (
+        bodies: Monitor<[String: String]>, origin: Origin, larder: Larder
+    ) {
+        let bodies = Monitor(["/posts/1": bare, "/users/7": ada, "/users/8": #"{"id":8,"login":"bo"}"#])
+        let origin = try Origin { request in
+            if request.method == "DELETE" { return .empty(204) }
+            if request.method == "PATCH" { return .json(#"{"id":7,"login":"countess"}"#) }
+            return .json(bodies.current[request.path] ?? "{}", request.path == "/posts/1" ? fields : Fresh.hour)
+        }
+        return (bodies, origin, try Larder(origin, config: config(origin)))
+    }
+
+    @Test
+    func `FJ-15 FJ-16 FJ-28: an object that becomes known, changes and is deleted is shown so for its bare identity`()
+        throws
+    {
+        let (_, origin, larder) = try Self.daemon()
+        #expect(try larder.get("/posts/1", Self.mapped).text == Self.bare)
+        let before = try larder.get("/posts/1", Self.mapped)["ETag"]
+        _ = try larder.get("/users/7", Self.mapped)
+        #expect(
+            try larder.get("/posts/1", Self.mapped).text == #"{"id":1,"author":\#(Self.ada),"likers":[8,\#(Self.ada)]}"#
+        )
+        _ = try larder.get("/users/8", Self.mapped)
+        let shown = #"{"id":1,"author":\#(Self.ada),"likers":[{"id":8,"login":"bo"},\#(Self.ada)]}"#
+        // Made once, then from memory.
+        for _ in 0..<2 {
+            let whole = try larder.get("/posts/1", Self.mapped)
+            #expect(whole.isHit && whole.text == shown && whole["ETag"] != before)
+            #expect(whole["Larder-Synthetic"] == #""/author", "/likers/0", "/likers/1""#)
+            #expect(try larder.get("/posts/1", Self.mapped + ["If-None-Match": whole["ETag"] ?? ""]).status == 304)
+        }
+        #expect(try larder.request("PATCH", "/users/7", body: "{}").status == 200)
+        #expect(try larder.get("/posts/1", Self.mapped).text == shown.replacing("ada", with: "countess"))
+        #expect(try larder.request("DELETE", "/users/7").status == 204)
+        #expect(
+            try larder.get("/posts/1", Self.mapped).text == #"{"id":1,"author":7,"likers":[{"id":8,"login":"bo"},7]}"#
+        )
+        for view in ["wire", "raw"] { #expect(try larder.get("/posts/1", ["Larder-View": view]).text == Self.bare) }
+        #expect(origin.count("/posts/1") == 1)
+    }
+
+    @Test func `what is shown for a bare identity is written back as that`() throws {
+        let (_, _, larder) = try Self.daemon()
+        for path in ["/users/7", "/users/8"] { _ = try larder.get(path, Self.mapped) }
+        let view = try larder.get("/posts/1", Self.mapped)
+        let file = try larder.folder.write(view.text, to: "in.json")
+        func back(_ options: String...) throws -> String {
+            let arguments = [
+                "map", file, "--url", "/posts/1", "--config", larder.folder.file("larder.yaml"), "--reverse",
+            ]
+            let process = try ChildProcess(Larder.binary, arguments + options, environment: Larder.environment)
+            process.waitForEnd()
+            return process.output.trimmingCharacters(in: .newlines) + process.errors
+        }
+        #expect(try back("--synthetic", try #require(view["Larder-Synthetic"])) == Self.bare)
+        #expect(try back("--synthetic", "/author").contains("a list of JSON pointers in quotes"))
+    }
+
+    @Test(arguments: [Fresh.hour, ["Cache-Control": "no-store"]])
+    func `a miss shows what is known, and so does one that is not stored`(fields: FieldLines) throws {
+        let (_, _, larder) = try Self.daemon(fields)
+        _ = try larder.get("/users/7", Self.mapped)
+        let miss = try larder.get("/posts/1", Self.mapped)
+        #expect(!miss.isHit)
+        #expect(miss.text == #"{"id":1,"author":\#(Self.ada),"likers":[8,\#(Self.ada)]}"#)
+    }
+
+    @Test func `nobody is shown an object that only another principal knows`() throws {
+        let (_, _, larder) = try Self.daemon()
+        _ = try larder.get("/users/7", Self.mapped + ["Authorization": "Bearer a"])
+        #expect(try larder.get("/posts/1", Self.mapped + ["Authorization": "Bearer b"]).text == Self.bare)
+        #expect(try larder.get("/posts/1", Self.mapped).text == Self.bare)
+        #expect(
+            try larder.get("/posts/1", Self.mapped + ["Authorization": "Bearer a"]).text
+                == #"{"id":1,"author":\#(Self.ada),"likers":[8,\#(Self.ada)]}"#
+        )
+    }
+
+    @Test func `what was cleaned or lost at a restart is shown as the store has it`() throws {
+        let (_, _, larder) = try Self.daemon()
+        _ = try larder.get("/posts/1", Self.mapped)
+        for user in [7, 8] { _ = try larder.get("/users/\(user)", Self.mapped) }
+        let shown = try larder.get("/posts/1", Self.mapped).text
+        #expect(shown.contains("ada") && shown.contains("bo"))
+        #expect(try larder.waitForDocuments(3))
+        try larder.restart()
+        #expect(try larder.get("/posts/1", Self.mapped).text == shown)
+        #expect(try larder.admin("POST", "/clean", body: #"{"model":"User","id":"7"}"#).status == 200)
+        #expect(try !larder.get("/posts/1", Self.mapped).text.contains("ada"))
+    }
+
+    @Test func `who follows the mapped view is told of changes to what is shown for a bare identity`() throws {
+        let (_, _, larder) = try Self.daemon()
+        for path in ["/users/7", "/users/8", "/posts/1"] { _ = try larder.get(path, Self.mapped) }
+        let stream = try Follower(larder, "/posts/1", Self.mapped)
+        #expect(stream.wait(for: 2))
+        #expect(stream.text?.contains("ada") == true)
+        #expect(try larder.request("PATCH", "/users/7", body: "{}").status == 200)
+        #expect(stream.wait(for: 3))
+        #expect(stream.text?.contains("countess") == true)
+    }
+}

@@ -1,0 +1,116 @@
+import Testing
+
+@testable import Mapping
+
+/// Bare identities in the mapped view, of objects that are known and of others.
+struct BareIdentityTests {
+    private static let ada = ObjectName(model: "User", identity: "7")
+    private static let bo = ObjectName(model: "User", identity: "8")
+    private let known = [
+        ada: json(#"{"id":7,"friend":8,"name":"Ada"}"#), bo: json(#"{"friend":7,"id":8,"name":"Bo"}"#),
+    ]
+
+    private func blog() throws -> MapperFixture {
+        try MapperFixture(
+            ModelDeclaration(
+                "Post",
+                identity: ["id"],
+                Property("title"),
+                Property("author", one: "User"),
+                Property("likers", many: "User"),
+                Property(name: "roles", from: "roles", relation: .keyed("User")),
+                Property("state").with { $0.defaultValue = json(#""open""#) }
+            ),
+            ModelDeclaration("User", identity: ["id"], Property("name"), Property("friend", one: "User"))
+        )
+    }
+
+    private func shown(_ body: String, _ known: [ObjectName: [UInt8]]) throws -> MappedBody {
+        try blog().mapper.map(json(body), as: Self.post, known: known)
+    }
+
+    private static let post = BodyRule(model: "Post", shape: .one)
+
+    @Test func `a known object is shown in the place of its bare identity, alone, in a list and by name`() throws {
+        let body = #"{"id":1,"author":7,"likers":[8,9,{"id":7,"name":"x"}],"roles":{"a":7},"state":"closed"}"#
+        let shown = try shown(body, known)
+        let ada = #"{"id":7,"name":"Ada","friend":8}"#
+        #expect(
+            text(shown.body)
+                == #"{"id":1,"author":\#(ada),"likers":[{"id":8,"name":"Bo","friend":7},9,{"id":7,"name":"x"}],"#
+                + #""roles":{"a":\#(ada)},"state":"closed"}"#
+        )
+        #expect(shown.synthetic == ["/author", "/likers/0", "/roles/a"])
+        #expect(shown.named.count == 3)
+        #expect(shown.warnings.isEmpty)
+        // What is written back is what the upstream had, whoever has changed what is shown.
+        #expect(
+            try blog().unmap(text(shown.body).replacing("Ada", with: "Eve"), Self.post, synthetic: shown.synthetic)
+                == body
+        )
+    }
+
+    @Test func `an embedded object and a changed identity are written back as they are`() throws {
+        let shown = try shown(#"{"id":1,"author":7,"likers":[{"id":8,"name":"Bo"}]}"#, known)
+        let changed = text(shown.body).replacing(#""author":{"id":7"#, with: #""author":{"id":9"#)
+        #expect(
+            try blog().unmap(changed, Self.post, synthetic: shown.synthetic)
+                == #"{"id":1,"author":9,"likers":[{"id":8,"name":"Bo"}]}"#
+        )
+    }
+
+    @Test func `an identity that the object spells otherwise stays bare`() throws {
+        let body = #"{"id":1,"author":"7","likers":[7.0]}"#
+        let shown = try shown(body, known)
+        #expect(text(shown.body) == #"{"id":1,"author":"7","likers":[7.0],"state":"open"}"#)
+        #expect(shown.named == [Self.ada])
+    }
+
+    @Test func `what completes a child leaves its bare identity as it is`() throws {
+        let fixture = try MapperFixture(
+            ModelDeclaration(
+                "Post",
+                identity: ["id"],
+                Property(name: "author", from: "author_id", relation: .one("User")),
+                Property("author.name", "author_name")
+            ),
+            ModelDeclaration("User", identity: ["id"], Property("name"))
+        )
+        let shown = fixture.mapper.map(json(#"{"id":1,"author_id":7,"author_name":"A"}"#), as: Self.post, known: known)
+        #expect(text(shown.body) == #"{"id":1,"author":7}"#)
+    }
+
+    @Test func `one identity of several parts, or from around the object, is none that is bare`() throws {
+        let fixture = try MapperFixture(
+            ModelDeclaration("Post", identity: ["id"], Property("author", one: "User"), Property("file", one: "File")),
+            ModelDeclaration("User", identity: ["realm", "id"], Property("name")),
+            ModelDeclaration("File", identity: ["@key"], Property("size"))
+        )
+        let shown = fixture.mapper.map(json(#"{"id":1,"author":7,"file":"a"}"#), as: Self.post)
+        #expect(text(shown.body) == #"{"id":1,"author":7,"file":"a"}"#)
+        #expect(shown.named.isEmpty)
+    }
+
+    @Test func `numbers and strings that are told apart name different objects`() throws {
+        let fixture = try MapperFixture(
+            ModelDeclaration("Post", identity: ["id"], Property("author", one: "User")),
+            ModelDeclaration("User", identity: ["id"], Property("name")).with { $0.distinguishesTypes = true }
+        )
+        let shown = fixture.mapper.map(json(#"{"id":1,"author":"7"}"#), as: Self.post, known: known)
+        #expect(text(shown.body) == #"{"id":1,"author":"7"}"#)
+        #expect(shown.named == [ObjectName(model: "User", identity: #""7""#)])
+    }
+
+    @Test func `an object that is named very often is not shown without bound`() throws {
+        let large = [Self.ada: json(#"{"id":7,"name":"\#(String(repeating: "x", count: 100_000))"}"#)]
+        let body = #"{"id":1,"likers":["# + Array(repeating: "7", count: 5_000).joined(separator: ",") + "]}"
+        let shown = try shown(body, large)
+        #expect((MapRun.maximumExpanded..<MapRun.maximumExpanded + 200_000).contains(shown.body.count))
+        #expect(text(shown.body).hasSuffix(#",7],"state":"open"}"#))
+    }
+
+    @Test func `of very many named objects a bounded number is asked for`() throws {
+        let body = #"{"id":1,"likers":["# + (1...5_000).map(String.init).joined(separator: ",") + "]}"
+        #expect(try shown(body, [:]).named.count == MapRun.maximumNamed)
+    }
+}
