@@ -66,7 +66,7 @@ extension Flight {
     }
 
     func keep(_ head: UpstreamHead) -> ReadyAnswer? {
-        guard let storing, buffer.isWhole, !isCut else {
+        guard let storing, buffer.isWhole else {
             self.storing = nil
             flights.note(.malformed, of: head, in: self)
             return nil
@@ -86,6 +86,16 @@ extension Flight {
         )
         hasRefreshed = true
         return flights.keep(answer, from: self, isAwaited: !relays.isEmpty)
+    }
+
+    /// The message came to its end, the content coding in it did not: what there is reaches the clients, looks truncated,
+    /// and is not stored (law 8).
+    func brokeOff() {
+        guard let head else { return }
+        if storing != nil { flights.note(.truncated, of: head, in: self) }
+        storing = nil
+        if settlement.isGathering { passOn(buffer.pieces, head) }
+        for relay in relays { relay.abort() }
     }
 
     func failed(_ error: UpstreamError) {

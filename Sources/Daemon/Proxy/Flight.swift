@@ -43,8 +43,6 @@ final class Flight: TransferDelegate {
     var buffer: BodyBuffer
     var storing: Storing?
     var isOver = false
-    /// Whether the body is known not to be whole, although its message came to its end.
-    var isCut = false
     /// The bytes of the body that count as held.
     var charge = 0
     /// Whether the head waits until what it says of an object holds everywhere.
@@ -246,9 +244,7 @@ final class Flight: TransferDelegate {
         transfer = nil
         switch result {
         case .success(let summary):
-            // It reaches the clients as it came, and is not stored (law 8).
-            isCut = !summary.isCodingWhole
-            finished()
+            if summary.isCodingWhole { finished() } else { brokeOff() }
             flights.ended(self, result: .answered(status: head?.status ?? 0))
         case .failure(let error):
             failed(error)

@@ -90,7 +90,8 @@ final class WriteFlight: TransferDelegate {
             held: whole.flatMap { isBegun ? nil : $0 } ?? Array(held.joined()),
             isBegun: isBegun,
             body: whole,
-            error: error
+            error: error,
+            isCut: error == nil && !isWhole
         )
         held = []
         body.letGo()

@@ -10,6 +10,8 @@ struct WriteOutcome: Sendable {
     /// The whole body, where it came whole and is of a size to be kept.
     var body: [UInt8]?
     var error: UpstreamError?
+    /// Whether the body's content coding broke off, although the message came to its end.
+    var isCut = false
 
     /// What is to be supposed of a write from the moment that it is sent.
     static let unanswered = WriteOutcome(head: nil, held: [], isBegun: false, body: nil, error: .cancelled)
@@ -136,6 +138,6 @@ struct WriteOutcome: Sendable {
         }
         if !isBegun { Self.begin(head, demand, reply) }
         reply.write(held)
-        if error == nil { reply.finish() } else { reply.abort() }
+        if error == nil, !isCut { reply.finish() } else { reply.abort() }
     }
 }
