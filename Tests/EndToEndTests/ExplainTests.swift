@@ -107,11 +107,11 @@ import Testing
             ("/targeted", [:], "no-store", "upstream", "Larder-Cache-Control: no-store"),
         ] as [(String, FieldLines, String, String, String)]
     )
-    func `why a response was not stored is told, and by whose word`(
+    func `why a response was not stored is told, and who decided it`(
         path: String,
         fields: FieldLines,
         rule: String,
-        word: String,
+        decider: String,
         reason: String
     ) throws {
         let large = "[\(String(repeating: "1,", count: 40_000))1]"
@@ -141,12 +141,12 @@ import Testing
         #expect(told)
         let unstored = try #require(try Self.explain(larder, path)["unstored"] as? [String: Any])
         #expect(unstored["rule"] as? String == rule)
-        #expect(unstored["word"] as? String == word)
+        #expect(unstored["decidedBy"] as? String == decider)
         #expect((unstored["reason"] as? String)?.contains(reason) == true, "\(unstored)")
         #expect(unstored["differences"] as? [String] == ["accept-language: de instead of none"])
         let text = try larder.command("explain", path).output
-        #expect(text.contains(rule) && text.contains("by the word of: \(word)"), "\(text)")
-        // One that is stored is the latest word.
+        #expect(text.contains(rule) && text.contains("decided by: \(decider)"), "\(text)")
+        // One that is stored since is shown in its place.
         origin.always(.json("{}", Fresh.hour))
         guard rule != "never-by-route" else { return }
         _ = try larder.get(path)

@@ -125,7 +125,7 @@ extension AdminRoute {
         AdminRoute(
             method: "GET",
             path: "/explain",
-            sentence: "What is stored for a URL, how fresh it is by whose word, and what a request would get now.",
+            sentence: "What is stored for a URL, how fresh it is and why, and what a request would get now.",
             query: ExplainQuestion.parameters,
             schema: Explanation.schema,
             answer: { request, context throws(Problem) in

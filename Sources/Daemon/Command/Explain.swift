@@ -3,7 +3,7 @@ import ArgumentParser
 /// `larder explain URL`: why an answer is what it is.
 struct Explain: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Show what is stored for a URL, how fresh it is by whose word, and what a request would get now.",
+        abstract: "Show what is stored for a URL, how fresh it is and why, and what a request would get now.",
         discussion: """
             Nothing is fetched, and asking does not count as use:
 

@@ -97,8 +97,8 @@ extension PropertyDraft: ConfigSection {
                 .choice(MergePolicy.allCases.map(\.rawValue)),
                 fallback: MergePolicy.latest.rawValue,
                 """
-                How a new value meets the known one. latest: the newest counts, embedded objects member by member; replace: \
-                embedded objects as a whole; keep: the first; union: lists are joined; sum: numbers are added.
+                How a new value meets the known one. latest: the newest counts, embedded objects of a model member by member; \
+                replace: embedded objects as a whole; keep: the first; union: lists are joined; sum: numbers are added.
                 """
             ) { node, draft, reader in
                 let words = MergePolicy.allCases.map(\.rawValue)

@@ -86,11 +86,11 @@ extension Explanation: SchemaDescribed {
     )
 
     private static let unstored = object(
-        required: ["status", "secondsAgo", "rule", "word", "reason", "differences"],
+        required: ["status", "secondsAgo", "rule", "decidedBy", "reason", "differences"],
         [
             ("status", integer("Its status.")), ("secondsAgo", integer("When it came.")),
             ("rule", text("Why it was not stored, in a word: `no-store`, `private`, `too-large` and so on.")),
-            ("word", text("By whose word: `upstream`, `config`, `request`, `standard` (HTTP's rules) or `larder`.")),
+            ("decidedBy", text("Whose rule: `upstream`, `config`, `request`, `standard` (HTTP) or `larder`.")),
             ("reason", text("The same as a sentence.")),
             ("differences", list(text("In what its request differed from this one."))),
         ]

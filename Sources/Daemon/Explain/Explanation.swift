@@ -105,8 +105,8 @@ struct Explanation: Codable, Sendable, Equatable {
         var secondsAgo: Int64
         /// The rule in a word, such as `no-store` or `too-large`.
         var rule: String
-        /// `upstream`, `config`, `request`, `standard` or `larder`.
-        var word: String
+        /// Who decided it: `upstream`, `config`, `request`, `standard` or `larder`.
+        var decidedBy: String
         var reason: String
         /// In what its request differed from this one.
         var differences: [String]

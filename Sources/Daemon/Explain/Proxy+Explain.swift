@@ -256,7 +256,7 @@ extension Explanation.NotStored {
             status: note.status,
             secondsAgo: max(0, now - note.time),
             rule: note.unstored.rule,
-            word: note.unstored.word.rawValue,
+            decidedBy: note.unstored.decidedBy.rawValue,
             reason: note.unstored.reason,
             differences: Explanation.differences(
                 from: demand.key.context,

@@ -1,10 +1,10 @@
 import Mapping
 import Store
 
-/// Why a response was not stored: by which rule, and by whose word.
+/// Why a response was not stored: by which rule, and who decided it.
 struct Unstored: Error, Sendable, Equatable {
-    /// Who has said so.
-    enum Word: String, Sendable {
+    /// Who decided it.
+    enum Decider: String, Sendable {
         case upstream, config, request
         /// HTTP's own rules.
         case standard
@@ -14,13 +14,13 @@ struct Unstored: Error, Sendable, Equatable {
 
     /// The rule in a word, for programs, such as `no-store` or `too-large`.
     var rule: String
-    var word: Word
+    var decidedBy: Decider
     /// For people.
     var reason: String
 
-    init(_ rule: String, _ word: Word, _ reason: String) {
+    init(_ rule: String, _ decidedBy: Decider, _ reason: String) {
         self.rule = rule
-        self.word = word
+        self.decidedBy = decidedBy
         self.reason = reason
     }
 

@@ -58,7 +58,7 @@ import Testing
             status: 403,
             secondsAgo: 9,
             rule: "no-store",
-            word: "upstream",
+            decidedBy: "upstream",
             reason: "the upstream said Cache-Control: no-store",
             differences: ["another credential"]
         ),
@@ -129,7 +129,7 @@ import Testing
             "p-12345678 (by authorization)", "accept-language=de", "GET  x  [X]", "cache: force; fresh: 5m",
             "vary ignores user-agent", "key sorted", "in memory and on disk as document 7", "If-None-Match: \"a\"",
             "rules: no-cache", "5 s  max-age of Cache-Control", "accept: a/b instead of none",
-            "the upstream said Cache-Control: no-store (no-store, by the word of: upstream)",
+            "the upstream said Cache-Control: no-store (no-store, decided by: upstream)",
             "its request had another credential", "is not stored: its route says cache: never",
         ] {
             #expect(text.contains(piece), "\(piece) in\n\(text)")

@@ -1,4 +1,4 @@
-/// How long an answer is fresh, and by whose word (RFC 9111 §4.2.1, §4.2.2).
+/// How long an answer is fresh, and what decides that (RFC 9111 §4.2.1, §4.2.2).
 struct FreshnessLifetime: Sendable, Equatable {
     var seconds: Int64
     var source: AnswerPolicy.LifetimeSource
