@@ -19,7 +19,7 @@ extension HistoryAuthor {
 
     mutating func plan() -> Plan {
         var plan = Plan()
-        plan.style = random.once(in: 3) ? random.below(48) : 0
+        plan.style = random.once(in: 3) ? random.below(Style.count) : 0
         plan.tag = random.below(3)
         if random.once(in: 12) {
             plan.slip = Slip(ref: random.pick(Slip.candidates), number: random.below(20))
@@ -50,7 +50,8 @@ extension HistoryAuthor {
             ask.plan.behind = 1 + random.below(3)
             ask.isForced = random.once(in: 2)
         case .agedAnswer:
-            ask.plan.age = random.pick([1000, 4000])
+            ask.plan.age = random.pick([60, 1000, 4000])
+            ask.plan.behind = random.below(3)
             ask.isForced = random.once(in: 2)
         case .staleAnswer:
             ask.plan.isFresh = false
@@ -92,7 +93,7 @@ extension HistoryAuthor {
         let scope = scope()
         let list = random.pick([Page.issues(nil), .issues("open"), .search(0), .search(1)])
         var plan = plan()
-        plan.style = random.below(48)
+        plan.style = random.below(Style.count)
         var first = Ask(number: nextNumber(), page: list, scope: scope, plan: plan)
         first.isForced = true
         var steps: [Step] = [.ask(first), .settle]

@@ -26,9 +26,11 @@ struct HistoryAuthor {
     }
 
     mutating func setting() -> Setting {
-        Setting(
+        let lag = random.pick(Setting.Lag.likely)
+        return Setting(
             dating: random.pick(Setting.Dating.likely),
-            hasLag: random.once(in: 2),
+            lag: lag,
+            withhold: lag == .usual ? .usual : random.pick(Setting.Withhold.likely),
             onDelete: random.pick(Setting.Deletion.allCases),
             memory: random.pick(Setting.memories),
             disk: random.pick(["1GiB", "4MiB"]),
@@ -45,7 +47,7 @@ struct HistoryAuthor {
                 steps.append(step)
             }
             if !held.isEmpty, random.once(in: 4) { steps.append(.finish(held.remove(at: random.below(held.count)))) }
-            if kinds.contains(.settle), random.once(in: 5) { steps.append(.settle) }
+            if kinds.contains(.settle), random.once(in: 3) { steps.append(.settle) }
         }
         return steps
     }

@@ -48,11 +48,14 @@ struct Holdings: Sendable {
     private let bulk: String
 
     /// Three users, three labels, three issues.
+    ///
+    /// No two principals have a changed value in common, and none of them comes back, but for relations and states.
     init(of principal: String, bulk: Int = 0) {
+        lastNumber = 100 + 10_000 * (Scope.principals.firstIndex(of: principal) ?? 0)
         self.bulk = String(repeating: "x", count: bulk)
         for id in 1...3 {
             objects[Ref(kind: .user, id: id)] = [
-                "login": .text("u\(id)"), "name": .text("\(principal) \(id)"), "karma": .number(id),
+                "login": .text("u\(id)\(principal)"), "name": .text("\(principal) \(id)"), "karma": .number(id),
                 "note": .text("n\(id)"),
             ]
             objects[Ref(kind: .label, id: id)] = ["name": .text("l\(id)"), "color": .text("c\(id)")]
@@ -77,19 +80,20 @@ struct Holdings: Sendable {
 
     // MARK: Changes
 
-    /// Gives one member a value that a number stands for.
+    /// Gives one member a new value; a number chooses among the few that relations and states have.
     mutating func change(_ ref: Ref, _ member: String, to number: Int) {
-        guard let members = objects[ref], members[member] != nil else { return }
-        let value = value(of: member, number, old: members[member] ?? .null)
-        objects[ref]?[member] = value
+        guard objects[ref]?[member] != nil else { return }
         touch(ref)
+        let value = value(of: member, number)
+        objects[ref]?[member] = value
     }
 
     mutating func delete(_ ref: Ref) { objects[ref] = nil }
 
     /// A new issue; one that is there already becomes another.
     mutating func create(_ ref: Ref, number: Int) {
-        objects[ref] = issue("new é/\(number)", number)
+        lastNumber += 1
+        objects[ref] = issue("new é/\(lastNumber)", lastNumber)
         touch(ref)
     }
 
@@ -105,16 +109,16 @@ struct Holdings: Sendable {
         return "2026-01-\(two(1 + minutes / 1440))T\(two(minutes / 60 % 24)):\(two(minutes % 60)):\(two(seconds))Z"
     }
 
-    private func value(of member: String, _ number: Int, old: Datum) -> Datum {
+    private func value(of member: String, _ number: Int) -> Datum {
         switch member {
-        case "karma", "points", "views": .number(number)
+        case "karma", "points", "views": .number(lastNumber)
         case "state": .text(number % 2 == 0 ? "open" : "closed")
-        case "name": number % 5 == 0 ? .null : .text("é/\(number)")
+        case "name": .text("é/\(lastNumber)")
         case "user": .one(number % 4 == 0 ? nil : number % 4)
         case "labels": .many([[], [1], [1, 2], [2, 1], [3], [1, 2, 3], [2], [3, 2]][number % 8])
         case "watchers": .keyed([["first": 1], ["first": 2], ["first": 2, "second": 3], ["second": 1]][number % 4])
-        case "body": .text("b é/\(number)\(bulk)")
-        default: .text("\(member.prefix(1)) é/\(number)")
+        case "body": .text("b é/\(lastNumber)\(bulk)")
+        default: .text("\(member.prefix(1)) é/\(lastNumber)")
         }
     }
 }

@@ -17,7 +17,7 @@ struct Plan: Hashable, Sendable {
     var isHeld = false
     /// A held answer is made when it is let go, not when it was asked for.
     var isMadeLate = false
-    /// A list shows what there was so many changes ago.
+    /// The response shows what there was so many changes ago, as far as lag and age allow it.
     var behind = 0
     var isFresh = true
     /// Stale as it is, it may be served while it is asked for again.

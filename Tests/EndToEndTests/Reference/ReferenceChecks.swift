@@ -50,25 +50,26 @@ extension ReferenceRun {
         let isForwarded = !response.isHit && isForwarded(&answer, exchanges)
         if isForwarded || !response.isHit && others.contains(where: { answer.isOf($0) || isHeld(&answer, by: $0) }) {
             if exchanges.isEmpty { figures.collapsed += 1 }
-            if !exchanges.isEmpty, isNeedless(answer) { figures.needless += 1 }
             tell(exchanges, answer)
             return
         }
-        let mayBeStale = (exchanges + others).contains { $0.status >= 500 || $0.ending == .lost || $0.ending == .cut }
-        var fitting = World.possible(worlds).filter { isFromStore(&answer, in: $0, mayBeStale: mayBeStale) }
+        let hasFailed = (exchanges + others).contains { $0.status >= 500 || $0.ending == .lost || $0.ending == .cut }
+        var judgement = try judge(answer, hasFailed: hasFailed && !response.isHit)
         // What was asked for behind an earlier answer may have come later than it was waited for.
-        if fitting.isEmpty, try takeRefreshes() {
-            fitting = World.possible(worlds).filter { isFromStore(&answer, in: $0, mayBeStale: mayBeStale) }
+        if judgement.facts == nil, try takeRefreshes() {
+            judgement = try judge(answer, hasFailed: hasFailed && !response.isHit)
         }
-        guard !fitting.isEmpty else { throw Violation(explanation(of: answer, exchanges)) }
-        worlds = fitting
-        // Behind a stale answer, or in the place of an error.
-        let mayAsk = mayBeStale || fitting.contains { $0.isServedStale(answer.key) }
-        if response.isHit, !exchanges.isEmpty, !mayAsk {
+        switch judgement {
+        case .wrong(let reason): throw Violation(explanation(of: answer, exchanges, reason))
+        case .sound(let facts):
+            if response.isHit, !request.ask.isRaw { seen.note(shown: facts, by: request.ask.number) }
+        }
+        if response.isHit, !exchanges.isEmpty, !documents.isServedStale(answer.key) {
             throw Violation("called a hit, but the upstream was asked: \(answer.text)")
         }
         figures.hits += 1
         if response.cacheStatus.contains("composed") { figures.composed += 1 }
+        if response.cacheStatus.contains("doubt") { figures.doubted += 1 }
         tell(exchanges, answer)
     }
 
@@ -88,21 +89,9 @@ extension ReferenceRun {
         guard exchange.status == 304, let received = exchange.received, answer.response.status != 304 else {
             return false
         }
-        // It does, if nothing newer is known than it shows.
-        let fitting = World.possible(worlds).filter { world in
-            (world.documents[exchange.key]?.candidates ?? []).contains { document in
-                document.received.etag == received.etag && world.isClean(document)
-                    && answer.fits([[document.received.body]])
-            }
-        }
-        if fitting.isEmpty {
-            // Another answer has taken its place since it was asked about; it holds all the same.
-            return answer.request.known.contains { document in
-                document.received.etag == received.etag && answer.fits([[document.received.body]])
-                    && World.possible(worlds).contains { $0.isClean(document) }
-            }
-        }
-        worlds = fitting
+        // Another answer may have taken its place since it was asked about; it holds all the same.
+        let known = answer.request.known + documents[exchange.key].map(\.received)
+        guard known.contains(where: { $0.etag == received.etag && answer.fits($0.body) }) else { return false }
         figures.revalidated += 1
         answer.renewedBy = exchange
         return true
@@ -119,31 +108,52 @@ extension ReferenceRun {
             && answer.response.isProblem
     }
 
-    /// Whether the upstream was asked for what could have been answered, whatever Larder has taken in by now.
-    private func isNeedless(_ answer: CheckedAnswer) -> Bool {
-        guard !answer.ask.isForced, answer.request.tags.isEmpty, answer.ask.method == "GET" else { return false }
-        return World.possible(worlds).allSatisfy { world in
-            guard let document = world.documents[answer.key], document.isFresh, document.rivals.isEmpty else {
-                return false
+    /// Judges an answer that came from the store.
+    ///
+    /// - Parameter hasFailed: whether it stands in for an error.
+    private func judge(_ answer: CheckedAnswer, hasFailed: Bool) throws -> Judgement {
+        var judgement = Judgement.wrong("nothing is stored that may be reused")
+        for document in documents[answer.key] {
+            guard (document.isFresh || document.isServedStale) && !answer.ask.isForced || hasFailed else { continue }
+            // Law 6: what cannot be composed is served as received while the upstream is away.
+            if answer.ask.isRaw || hasFailed, answer.fits(document.received.body) { return .sound([:]) }
+            if answer.ask.isRaw { continue }
+            // Found before it is committed, it is as good as relayed: it may be newer than the next hit elsewhere.
+            if setting.withhold != .long, documents.isRecent(document.received), answer.fits(document.received.body) {
+                return .sound([:])
             }
-            return !world.isUntold(document.received) && world.composed(document) != nil
+            let bodies = try bodies(of: answer)
+            // Not to be seen any more.
+            if bodies.isEmpty { return .sound([:]) }
+            for body in bodies {
+                judgement = judge(body, as: document.received, since: answer.request.seen)
+                if judgement.facts != nil { return judgement }
+            }
         }
+        return judgement
     }
 
-    /// Whether the answer is what a world has stored.
-    private func isFromStore(_ answer: inout CheckedAnswer, in world: World, mayBeStale: Bool) -> Bool {
-        (world.documents[answer.key]?.candidates ?? []).contains { document in
-            let isServed = document.isFresh || document.isServedStale
-            guard isServed && !answer.ask.isForced || mayBeStale else { return false }
-            let own: [Alternatives] = [[document.received.body]]
-            if answer.ask.isRaw { return answer.fits(own) }
-            // Served as it came while its objects are being taken apart.
-            if world.isUntold(document.received), answer.fits(own) { return true }
-            // Law 6: what cannot be composed is a miss, or, with the upstream away, served as received.
-            if mayBeStale, world.isMerelyConfirmed(document), answer.fits(own) { return true }
-            if (world.composed(document) ?? (mayBeStale ? own : nil)).map({ answer.fits($0) }) == true { return true }
-            return world.composed(document, leniently: true).map { answer.fits($0) } == true
+    /// The whole bodies that an answer may be about: of a part, or of none, the one that its tag names.
+    private func bodies(of answer: CheckedAnswer) throws -> [String] {
+        let response = answer.response
+        if answer.ask.method == "GET", [200, 404].contains(response.status) { return [response.text] }
+        func known() -> [String] {
+            let tags = response["ETag"].map { [$0] } ?? (response.status == 304 ? answer.request.tags : [])
+            return tags.flatMap { tagged[answer.key]?[$0] ?? [] }.filter {
+                answer.fits($0, among: tagged[answer.key] ?? [:])
+            }
         }
+        let bodies = known()
+        if !bodies.isEmpty || response["ETag"] == nil { return bodies }
+        // Nobody has had the whole of it.
+        let again = Ask(number: 0, page: answer.ask.page, scope: answer.ask.scope)
+        let whole = try larder.get("/api\(again.page.target)", again.scope.fields + ["Cache-Control": "only-if-cached"])
+        guard whole.isHit, whole["ETag"] == response["ETag"] else { return [] }
+        note(whole, again)
+        guard answer.fits(whole.text, among: tagged[answer.key] ?? [:]) else {
+            throw Violation("\(answer.text)\nis no part of\n\(whole.text)")
+        }
+        return [whole.text]
     }
 
     /// What Larder was told with the answers to a request.
@@ -152,15 +162,13 @@ extension ReferenceRun {
         for exchange in exchanges where exchange.method == "HEAD" && exchange.ending == .whole {
             guard let received = exchange.received else { continue }
             if exchange.status == 200 { mayBeRefreshed(exchange, received) }
-            if exchange.status == 304 { mayBeRenewed(exchange, received) }
+            if exchange.status == 304 { renewed(exchange, received, isServed: false) }
         }
         for exchange in exchanges where exchange.method == "GET" {
             guard let received = exchange.received, exchange.ending == .whole else { continue }
             if exchange.status == 200 || exchange.status == 404 { told(exchange, received) }
-            if exchange.status == 304, answer.renewedBy?.arrival == exchange.arrival {
-                renewed(exchange, received)
-            } else if exchange.status == 304 {
-                mayBeRenewed(exchange, received)
+            if exchange.status == 304 {
+                renewed(exchange, received, isServed: answer.renewedBy?.arrival == exchange.arrival)
             }
         }
     }
@@ -191,20 +199,13 @@ extension ReferenceRun {
         }
     }
 
-    private func explanation(of answer: CheckedAnswer, _ exchanges: [ReferenceExchange]) -> String {
-        var text = "#\(answer.ask.number) got\n    \(answer.text)\n"
+    private func explanation(of answer: CheckedAnswer, _ exchanges: [ReferenceExchange], _ reason: String) -> String {
+        var text = "#\(answer.ask.number) got\n    \(answer.text)\n  \(reason)\n"
         for exchange in exchanges {
             text += "  the upstream said \(exchange.status) \(exchange.received?.body ?? "")\n"
         }
-        for (index, world) in World.possible(worlds).enumerated().prefix(4) {
-            guard let document = world.documents[answer.key] else {
-                text += "  nothing is stored\n"
-                continue
-            }
-            let pieces = world.composed(document).map { $0.map { $0.joined(separator: "|") }.joined() }
-            text +=
-                "  account \(index + 1) allows (\(document.isFresh ? "fresh" : "stale"))\n    \(pieces ?? "a miss only")\n"
-            text += "    received as\n    \(document.received.body)\n"
+        for document in documents[answer.key] {
+            text += "  stored may be (\(document.isFresh ? "fresh" : "stale"))\n    \(document.received.body)\n"
         }
         return text
     }
@@ -237,39 +238,32 @@ struct CheckedAnswer {
             // The client's own condition was the one that held.
             return response.status == 304 && request.tags.contains(received.etag ?? "")
         }
-        return exchange.ending != .cut && fits([[received.body]])
+        return exchange.ending != .cut && fits(received.body)
     }
 
+    func fits(_ body: String) -> Bool { fits(body, among: tagged) }
+
     /// Whether it shows this body, as its request wants it shown.
-    func fits(_ pieces: [Alternatives]) -> Bool {
+    ///
+    /// - Parameter tagged: the bodies that were got under each ETag.
+    func fits(_ body: String, among tagged: [String: Set<String>]) -> Bool {
         switch response.status {
-        case 200 where ask.method == "HEAD":
-            return whole(pieces).contains { response["Content-Length"] == "\($0.utf8.count)" }
-        case 200, 404:
-            return matches(response.text[...].utf8, pieces[...])
+        case 200 where ask.method == "HEAD": return response["Content-Length"] == "\(body.utf8.count)"
+        case 200, 404: return response.text == body
         case 206:
             guard let range = ask.range else { return false }
-            return whole(pieces).contains { body in
-                let bytes = Array(body.utf8)
-                let part = bytes[min(range.lowerBound, bytes.count)..<min(range.upperBound, bytes.count)]
-                let field = "bytes \(range.lowerBound)-\(range.lowerBound + part.count - 1)/\(bytes.count)"
-                if let tag = request.rangeTag, tagged[tag] != [body] { return false }
-                return response.body == Array(part) && response["Content-Range"] == field
-            }
-        case 416:
-            return whole(pieces).contains { body in ask.range.map { $0.lowerBound >= body.utf8.count } ?? false }
+            let bytes = Array(body.utf8)
+            let part = bytes[min(range.lowerBound, bytes.count)..<min(range.upperBound, bytes.count)]
+            let field = "bytes \(range.lowerBound)-\(range.lowerBound + part.count - 1)/\(bytes.count)"
+            if let tag = request.rangeTag, tagged[tag] != [body] { return false }
+            return response.body == Array(part) && response["Content-Range"] == field
+        case 416: return ask.range.map { $0.lowerBound >= body.utf8.count } ?? false
         case 304:
             // Only if what the client has is what it would have been given.
             return request.tags.contains { tag in
-                (tagged[tag] ?? []).contains { body in
-                    tag.hasPrefix("W/") ? response["ETag"] == tag : matches(body[...].utf8, pieces[...])
-                }
+                tagged[tag]?.contains { tag.hasPrefix("W/") ? response["ETag"] == tag : $0 == body } ?? false
             }
         default: return false
         }
-    }
-
-    private func whole(_ pieces: [Alternatives]) -> [String] {
-        pieces.reduce([""]) { begun, piece in begun.flatMap { text in piece.map { text + $0 } } }
     }
 }

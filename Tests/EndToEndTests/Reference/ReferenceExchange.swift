@@ -5,6 +5,8 @@ struct ReferenceExchange: Sendable {
     let key: Key
     /// The event during which it arrived.
     var arrival: Int
+    /// The state of its principal's objects when it arrived; that of a write, when it was done.
+    var revision: Int
     var status = 0
     /// What was sent, or would have been to a GET without conditions.
     var received: Received?

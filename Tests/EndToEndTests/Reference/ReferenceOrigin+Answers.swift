@@ -1,32 +1,49 @@
 extension ReferenceOrigin.State {
     mutating func apply(_ edit: Edit, _ principal: String) {
         guard var holdings = holdings[principal] else { return }
-        past[principal, default: []].append(holdings)
+        past[principal, default: []].append((holdings, ContinuousClock.now))
         edit.apply(to: &holdings)
         self.holdings[principal] = holdings
     }
 
-    /// What the upstream has of a principal, or had so many changes ago.
-    func holdings(of principal: String, behind: Int) -> Holdings {
+    /// Everything that was ever true of a principal's objects, the present last.
+    func states(of principal: String) -> [Holdings] {
+        (past[principal] ?? []).map(\.holdings) + (holdings[principal].map { [$0] } ?? [])
+    }
+
+    /// How often a principal's objects have changed: the place of the present among the states.
+    func revision(of principal: String) -> Int { past[principal]?.count ?? 0 }
+
+    /// What there is of a principal, or what there was so many changes ago, or fewer where that is too long ago.
+    private func holdings(of principal: String, behind: Int, limit: Duration) -> Holdings {
         let past = past[principal] ?? []
-        if behind > 0, past.count >= behind { return past[past.count - behind] }
-        return holdings[principal] ?? Holdings(of: principal)
+        let oldest = ContinuousClock.now - limit
+        let index = max(past.count - behind, past.firstIndex { $0.end > oldest } ?? past.count)
+        return index < past.count ? past[index].holdings : holdings[principal] ?? Holdings(of: principal)
     }
 
     /// A page as the upstream shows it now; nil where there is none.
     func page(_ key: Key, _ plan: Plan, number: Int) -> Received? {
         let isList = key.page.subject == nil
-        let holdings = holdings(of: key.scope.principal, behind: isList ? plan.behind : 0)
-        if let subject = key.page.subject, holdings[subject] == nil { return nil }
+        let limit = plan.age > 0 ? .seconds(plan.age) : isList ? lag.limit : .zero
+        let present = self.holdings[key.scope.principal] ?? Holdings(of: key.scope.principal)
+        var holdings = holdings(of: key.scope.principal, behind: plan.behind, limit: limit)
+        if let subject = key.page.subject {
+            if present[subject] == nil { return nil }
+            // Nothing that says it is not there is old.
+            if holdings[subject] == nil { holdings = present }
+        }
         let style = Style(number: plan.style)
         var values = UpstreamValues(holdings: holdings, scope: key.scope, page: key.page, style: style)
-        values.slip = plan.slip
         let listed = key.page.listed(in: holdings)
+        values.slip = plan.slip
+        // Where it says the same in all places, that is no mistake but another truth.
+        if values.everything(on: key.page, listed: listed, isDated: isDated).slips.isEmpty { values.slip = nil }
         var renderer = Renderer(key.page, style, isDated: isDated, listed: listed, source: values)
         renderer.run()
         let body = renderer.pieces.map { $0[0] }.joined()
         var plainValues = UpstreamValues(holdings: holdings, scope: key.scope, page: key.page, style: Style(number: 0))
-        plainValues.slip = plan.slip
+        plainValues.slip = values.slip
         var plain = Renderer(key.page, Style(number: 0), isDated: isDated, listed: listed, source: plainValues)
         plain.run()
         let meaning = plain.pieces.map { $0[0] }.joined()
@@ -49,8 +66,7 @@ extension ReferenceOrigin.State {
             body: body,
             etag: etag,
             isFresh: plan.isFresh && plan.age < 3600,
-            isServedStale: !plan.isFresh && plan.isServedStale && plan.age < 3600,
-            age: plan.age * 1_000_000
+            isServedStale: !plan.isFresh && plan.isServedStale && plan.age < 3600
         )
     }
 
@@ -61,7 +77,10 @@ extension ReferenceOrigin.State {
         let key = exchanges[number].key
         let isWrite = request.method != "GET" && request.method != "HEAD"
         if isWrite, let edit = plans[exchanges[number].step]?.edit {
-            if plan.ending != .error(isDone: false) { apply(edit, key.scope.principal) }
+            if plan.ending != .error(isDone: false) {
+                apply(edit, key.scope.principal)
+                exchanges[number].revision = revision(of: key.scope.principal)
+            }
             return answerWrite(number, edit, plan)
         }
         switch plan.ending {
@@ -145,7 +164,6 @@ extension Received {
             body: body,
             etag: nil,
             isFresh: false,
-            age: 0,
             hasObjects: false
         )
     }

@@ -5,14 +5,15 @@ final class ReferenceOrigin: Sendable {
     struct State {
         /// What there is now, by principal.
         var holdings: [String: Holdings] = [:]
-        /// What there was after each change.
-        var past: [String: [Holdings]] = [:]
+        /// What there was before each change, and when that ended.
+        var past: [String: [(holdings: Holdings, end: ContinuousClock.Instant)]] = [:]
         var plans: [Int: (plan: Plan, edit: Edit?)] = [:]
         var gates: [Int: Gate] = [:]
         var exchanges: [ReferenceExchange] = []
         /// The event that is going on.
         var now = 0
         let isDated: Bool
+        let lag: Setting.Lag
 
         /// Notes that what is on its way to some paths counts for nothing any more, but perhaps what was asked for since.
         ///
@@ -32,7 +33,7 @@ final class ReferenceOrigin: Sendable {
     let origin: Origin
 
     init(_ setting: Setting) throws {
-        let state = Monitor(State(isDated: setting.isDated))
+        let state = Monitor(State(isDated: setting.isDated, lag: setting.lag))
         for principal in Scope.principals {
             state.withLock { $0.holdings[principal] = Holdings(of: principal, bulk: setting.bulk) }
         }
@@ -58,6 +59,7 @@ final class ReferenceOrigin: Sendable {
                     method: request.method,
                     key: Key(page: page, scope: scope),
                     arrival: state.now,
+                    revision: state.revision(of: scope.principal),
                     hasOwnTag: ["If-None-Match", "If-Range", "If-Match"].contains {
                         request[$0]?.contains("\"larder-") == true
                     }

@@ -49,7 +49,7 @@ extension ReferenceRun {
             if exchange.status == 404 { absent(exchange) }
             guard let received = exchange.received, exchange.ending == .whole else { continue }
             if exchange.status == 200 || exchange.status == 404 { told(exchange, received) }
-            if exchange.status == 304 { mayBeRenewed(exchange, received) }
+            if exchange.status == 304 { renewed(exchange, received, isServed: false) }
         }
         // It has come, but who comes next may be quicker than what is done with it.
         try settle()

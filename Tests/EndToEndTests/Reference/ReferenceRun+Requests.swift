@@ -18,7 +18,7 @@ extension ReferenceRun {
         let client = try mayWait ? larder.client() : idle ?? larder.client()
         idle = nil
         var request = Open(ask: ask, client: client, sent: now, lastWrite: lastWrite, tags: tags, rangeTag: rangeTag)
-        request.known = worlds.compactMap { $0.documents[ask.key] }.flatMap(\.candidates)
+        (request.known, request.seen) = (documents[ask.key].map(\.received), seen)
         do {
             try client.send(
                 Client.message(
@@ -41,9 +41,7 @@ extension ReferenceRun {
 
     private func fields(_ request: Open) -> FieldLines {
         let ask = request.ask
-        var fields: FieldLines = ["X-Step": "\(ask.number)"]
-        if !ask.scope.principal.isEmpty { fields.append("Authorization", ask.scope.principal) }
-        if !ask.scope.language.isEmpty { fields.append("Accept-Language", ask.scope.language) }
+        var fields = ask.scope.fields + ["X-Step": "\(ask.number)"]
         if ask.isForced { fields.append("Cache-Control", "no-cache") }
         if ask.isRaw { fields.append("Larder-View", "raw") }
         if !request.tags.isEmpty { fields.append("If-None-Match", request.tags.joined(separator: ", ")) }
@@ -63,7 +61,7 @@ extension ReferenceRun {
             let hasArrived = hasArrived(request.ask)
             if hasArrived, request.ask.plan.isHeld {
                 // What is asked for behind a stale answer may arrive before that answer does.
-                let mayBeStale = !request.ask.isForced && worlds.contains { $0.isServedStale(request.ask.key) }
+                let mayBeStale = !request.ask.isForced && documents.isServedStale(request.ask.key)
                 return mayBeStale && request.client.socket.isReadable(within: 200)
             }
             // Asked for itself: nothing keeps its answer back.
@@ -144,11 +142,20 @@ extension ReferenceRun {
             try check(write: request.ask, exchanges, response)
         } else {
             try check(read: request, exchanges, response)
-            let isRefreshed =
-                isHit && !request.ask.isForced
-                && worlds.contains { $0.isServedStale(request.ask.key) }
-            if isRefreshed { try awaitRefresh(behind: request.ask) }
+            if isHit, !request.ask.isForced, documents.isServedStale(request.ask.key) {
+                try awaitRefresh(behind: request.ask)
+            }
         }
+    }
+}
+
+extension Scope {
+    /// By what a request shows whose it is, and which representation it wants.
+    var fields: FieldLines {
+        var fields = FieldLines()
+        if !principal.isEmpty { fields.append("Authorization", principal) }
+        if !language.isEmpty { fields.append("Accept-Language", language) }
+        return fields
     }
 }
 

@@ -24,7 +24,9 @@ final class ReferenceRun {
         let tags: [String]
         var rangeTag: String?
         /// What may have been stored of it then.
-        var known: [Document] = []
+        var known: [Received] = []
+        /// What its principal had seen then.
+        var seen = ReadLog()
     }
 
     /// What was counted, so that a run that shows nothing is noticed.
@@ -34,20 +36,19 @@ final class ReferenceRun {
         var composed = 0
         var revalidated = 0
         var collapsed = 0
-        /// Histories that ended where the upstream seemed to disagree with itself.
-        var excused = 0
+        /// Hits that said that they are in doubt.
+        var doubted = 0
         /// Documents of which streams told to the end.
         var followed = 0
-        /// Misses of what Larder could have answered.
-        var needless = 0
-        /// How often so much was left open that everything was forgotten.
-        var forgotten = 0
     }
 
     let setting: Setting
     let reference: ReferenceOrigin
     let larder: Larder
-    var worlds: [World]
+    var documents = StoredDocuments()
+    var seen = ReadLog()
+    /// What of it a crash does not undo.
+    var durablySeen = ReadLog()
     var open: [Open] = []
     var lastWrite = 0
     /// The bodies that were got under each ETag, by what was asked for.
@@ -63,7 +64,6 @@ final class ReferenceRun {
         self.setting = setting
         reference = try ReferenceOrigin(setting)
         larder = try Larder(reference.origin, config: setting.config(reference.origin))
-        worlds = [World(setting)]
     }
 
     // MARK: Steps
@@ -77,11 +77,6 @@ final class ReferenceRun {
         }
         try takeRefreshes()
         tick()
-        // Too many accounts of what there is would make anything allowed, and take for ever to look through.
-        if worlds.count > 64 {
-            try clean()
-            figures.forgotten += 1
-        }
         switch step {
         case .ask(let ask): try send(ask)
         case .finish(let number): try finish(number)
@@ -92,7 +87,6 @@ final class ReferenceRun {
             try settle()
             (idle, settler) = (nil, nil)
             larder.terminate()
-            forgetMarks()
             try larder.start()
         case .kill: try kill()
         case .clean: try clean()
@@ -118,40 +112,22 @@ final class ReferenceRun {
         guard answer.status == 204 else {
             throw Violation("a write that has nothing to do with it was answered \(answer.status)")
         }
-        let open = reference.state.withLock { Set($0.exchanges.lazy.filter { !$0.isOver }.map(\.step)) }
-        for index in worlds.indices {
-            worlds[index].settle()
-            worlds[index].ignored.formIntersection(open)
-        }
-        worlds = World.possible(worlds)
+        documents.settle()
+        durablySeen = seen
     }
 
     private func kill() throws {
-        // Too many accounts of what there is would make anything allowed.
-        if worlds.count > 6 { try settle() }
         (idle, settler) = (nil, nil)
         larder.kill()
         let dead = open
         open = []
         for request in dead { abandon(request) }
-        // What had not been stored yet may be lost, and in the order of its arrival.
-        var survivors: [World] = []
-        for world in World.possible(worlds) {
-            var world = world
-            world.untold = []
-            world.documents = world.onDisk
-            survivors.append(world)
-        }
-        worlds = survivors
+        // What had not been stored yet may be lost, and what was shown of it.
+        documents.crash()
+        seen = durablySeen
         // A write whose answer never came counts as one that happened (law 10).
         for request in dead where request.ask.isWrite { wrote(request.ask, .lost) }
-        forgetMarks()
         try larder.start()
-    }
-
-    /// The process has ended, and with it what it had noted of objects that no document needs it for.
-    private func forgetMarks() {
-        worlds = World.possible(worlds.flatMap { $0.withoutMarks })
     }
 
     /// Lets a held answer go to nobody.
@@ -170,7 +146,8 @@ final class ReferenceRun {
         let before = reference.state.withLock { $0.exchanges.count }
         let answer = try larder.admin("POST", "/clean", body: #"{"all":true}"#)
         guard answer.status == 200 else { throw Violation("clean was answered \(answer.status): \(answer.text)") }
-        worlds = [World(setting)]
+        documents = StoredDocuments()
+        (seen, durablySeen) = (ReadLog(), ReadLog())
         reference.state.withLock { $0.invalidate(upTo: before - 1) { _ in true } }
     }
 }

@@ -1,17 +1,30 @@
 /// How an answer spells what it says.
 struct Style: Hashable, Sendable {
-    var isIndented = false
+    var layout = Layout.compact
     /// 1 as `1`, `1.0` or `1.00e0`.
     var numbers = 0
     var escapes = false
     /// By how many places the members are turned round.
     var rotation = 0
 
+    /// The white space between the members.
+    enum Layout: CaseIterable {
+        case compact, spaced, indented
+    }
+
+    /// How many there are.
+    static let count = 72
+
     init(number: Int) {
-        isIndented = number % 2 == 1
-        numbers = number / 2 % 3
-        escapes = number / 6 % 2 == 1
-        rotation = number / 12 % 4
+        layout = Layout.allCases[number % 3]
+        numbers = number / 3 % 3
+        escapes = number / 9 % 2 == 1
+        rotation = number / 18 % 4
+    }
+
+    /// Every way in which some style spells a value.
+    static func spellings(of datum: Datum) -> Alternatives {
+        Set((0..<18).map { Style(number: $0).spell(datum) }).sorted { $0.utf8.count > $1.utf8.count }
     }
 
     func spell(_ datum: Datum) -> String {
@@ -35,8 +48,8 @@ typealias Alternatives = [String]
 
 /// Where the values of a body come from.
 ///
-/// The upstream writes its answers from what it has; what a cache may answer is written, by the same hand, from what the
-/// answer showed and what became known since.
+/// The upstream writes its responses from what it has; what a cache has served is written again, by the same hand, from
+/// the response that gave the shape and the values that were served.
 protocol ValueSource {
     /// The spellings that a member may have; empty where it cannot be known (law 6).
     func spellings(_ member: String, of ref: Ref, isStranger: Bool, at place: String) -> Alternatives
@@ -87,7 +100,8 @@ struct Renderer<Source: ValueSource> {
             list(refs, depth: 0) { $0.object($1, shape, isStranger: false, depth: 1) }
         default:
             write(
-                "{" + line(1) + style.name("total") + colon + "\(listed.count)," + line(1) + style.name("items") + colon
+                "{" + line(1) + style.name("total") + colon + "\(listed.count)" + separator(1) + style.name("items")
+                    + colon
             )
             list(refs, depth: 1) { $0.object($1, shape, isStranger: false, depth: 2) }
             write(line(0) + "}")
@@ -103,7 +117,7 @@ struct Renderer<Source: ValueSource> {
         let fields = shape[turn...] + shape[..<turn]
         write("{")
         for (index, field) in fields.enumerated() {
-            write((index > 0 ? "," : "") + line(depth + 1) + style.name(field.name) + colon)
+            write((index > 0 ? separator(depth + 1) : line(depth + 1)) + style.name(field.name) + colon)
             value(field, of: ref, isStranger: isStranger, at: place, depth: depth + 1)
         }
         write(line(depth) + "}")
@@ -140,7 +154,7 @@ struct Renderer<Source: ValueSource> {
         guard !refs.isEmpty else { return write("[]") }
         write("[")
         for (index, ref) in refs.enumerated() {
-            write((index > 0 ? "," : "") + line(depth + 1))
+            write(index > 0 ? separator(depth + 1) : line(depth + 1))
             element(&self, ref)
         }
         write(line(depth) + "]")
@@ -157,7 +171,7 @@ struct Renderer<Source: ValueSource> {
         if pinned.isEmpty { isKnown = false }
         write("{")
         for (index, (key, id)) in now.sorted(by: { $0.key < $1.key }).enumerated() {
-            write((index > 0 ? "," : "") + line(depth + 1) + "\"\(key)\"" + colon)
+            write((index > 0 ? separator(depth + 1) : line(depth + 1)) + "\"\(key)\"" + colon)
             let related = Ref(kind: .user, id: id)
             object(related, shape, isStranger: pinned[key] != id, at: place(key), depth: depth + 1)
         }
@@ -166,10 +180,12 @@ struct Renderer<Source: ValueSource> {
 
     // MARK: Text
 
-    private var colon: String { style.isIndented ? ": " : ":" }
+    private var colon: String { style.layout == .compact ? ":" : ": " }
+
+    private func separator(_ depth: Int) -> String { "," + (style.layout == .spaced ? " " : line(depth)) }
 
     private func line(_ depth: Int) -> String {
-        style.isIndented ? "\n" + String(repeating: "  ", count: depth) : ""
+        style.layout == .indented ? "\n" + String(repeating: "  ", count: depth) : ""
     }
 
     private mutating func write(_ text: String) {

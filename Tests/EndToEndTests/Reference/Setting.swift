@@ -12,14 +12,49 @@ struct Setting: Hashable, Sendable, CustomStringConvertible {
         static let likely: [Dating] = [.none, .none, .none, .declared, .deciding]
     }
 
+    /// How far lists may lag behind the truth.
+    enum Lag: String, Hashable, Sendable {
+        /// As nothing in the config says.
+        case usual
+        case none = "0s"
+        /// For the whole history.
+        case long = "1h"
+
+        static let likely: [Lag] = [.usual, .usual, .none, .long]
+
+        /// How old what a list of the upstream shows may be, with something to spare.
+        var limit: Duration {
+            switch self {
+            case .usual: .seconds(20)
+            case .none: .zero
+            case .long: .seconds(1800)
+            }
+        }
+
+        fileprivate var line: String { self == .usual ? "" : "lag: \(rawValue)" }
+    }
+
+    /// For how long the end of a response waits for the commit of what it shows.
+    enum Withhold: String, Hashable, Sendable {
+        /// As nothing in the config says.
+        case usual
+        case brief = "1ms"
+        /// However busy the machine is.
+        case long = "10s"
+
+        static let likely: [Withhold] = [.brief, .long, .long, .long]
+
+        fileprivate var entry: String { self == .usual ? "" : ", withhold: \(rawValue)" }
+    }
+
     /// What becomes of lists with issues that are gone.
     enum Deletion: String, Hashable, Sendable, CaseIterable {
         case stale, remove, keep
     }
 
     var dating: Dating
-    /// Lists lag for the whole history, or not at all.
-    var hasLag: Bool
+    var lag: Lag
+    var withhold: Withhold
     var onDelete: Deletion
     var memory: String
     var disk: String
@@ -34,16 +69,13 @@ struct Setting: Hashable, Sendable, CustomStringConvertible {
     /// Whether issues say when they were modified.
     var isDated: Bool { dating != .none }
 
-    /// In microseconds.
-    var lag: Int { hasLag ? 3_600_000_000 : 0 }
-
     /// Members that no model declares, or that are `local`: each stays with the answer that showed it (law 5).
     var undeclared: Set<String> {
         dating == .deciding ? ["note", "views", "score", "updated"] : ["note", "views", "score"]
     }
 
     var description: String {
-        "modified: \(dating), lag: \(hasLag ? "1h" : "0s"), on_delete: \(onDelete), memory: \(memory), store: \(disk)"
+        "modified: \(dating), lag: \(lag.rawValue)\(withhold.entry), on_delete: \(onDelete), memory: \(memory), store: \(disk)"
             + (bulk > 0 ? ", bodies of \(bulk)" : "")
     }
 
@@ -52,18 +84,18 @@ struct Setting: Hashable, Sendable, CustomStringConvertible {
     /// The upstream has long to answer: while an answer is held, what is told meanwhile has to be looked through.
     func config(_ origin: Origin) -> String {
         """
-        store: { maximum_size: \(disk) }
+        store: { maximum_size: \(disk)\(withhold.entry) }
         memory: { maximum_size: \(memory) }
         timeouts: { first_byte: 10m, idle: 10m }
         upstreams:
           tracker:
             url: \(origin.url)
             prefix: /api
-            lag: \(hasLag ? "1h" : "0s")
+            \(lag.line)
           settling:
             url: \(origin.url)
             prefix: /settling
-            lag: \(hasLag ? "1h" : "0s")
+            \(lag.line)
         models:
           User:
             identity: id

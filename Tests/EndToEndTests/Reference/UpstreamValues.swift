@@ -12,11 +12,7 @@ struct UpstreamValues: ValueSource {
             guard case .search(let query) = page else { return .null }
             return .number(ref.id + query)
         }
-        let datum = holdings[ref]?[member] ?? .null
-        guard case .text(let text) = datum, Kind.translated.contains(member), !scope.language.isEmpty else {
-            return datum
-        }
-        return .text("\(text) (\(scope.language))")
+        return scope.translated(holdings[ref]?[member] ?? .null, member)
     }
 
     func spellings(_ member: String, of ref: Ref, isStranger: Bool, at place: String) -> Alternatives {
@@ -64,6 +60,14 @@ struct UpstreamValues: ValueSource {
             case .id, .plain, .bare: continue
             }
         }
+    }
+}
+
+extension Scope {
+    /// A value as the upstream says it in the scope's language.
+    func translated(_ datum: Datum, _ member: String) -> Datum {
+        guard case .text(let text) = datum, Kind.translated.contains(member), !language.isEmpty else { return datum }
+        return .text("\(text) (\(language))")
     }
 }
 

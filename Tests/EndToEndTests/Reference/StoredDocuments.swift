@@ -1,0 +1,74 @@
+/// What Larder may have stored, by what was asked for.
+///
+/// Where nobody knows which response has stayed, several may have.
+struct StoredDocuments {
+    /// A stored response, and how it may be reused.
+    struct Document: Equatable {
+        let received: Received
+        var isFresh: Bool
+        var isServedStale: Bool
+
+        init(_ received: Received) {
+            (self.received, isFresh, isServedStale) = (received, received.isFresh, received.isServedStale)
+        }
+
+        fileprivate func renewed(by later: Received) -> Document {
+            var document = self
+            (document.isFresh, document.isServedStale) = (later.isFresh, later.isServedStale)
+            return document
+        }
+    }
+
+    private var documents: [Key: [Document]] = [:]
+    /// What was replaced and comes back if the process crashes before what replaced it is stored.
+    private var former: [Key: [Document]] = [:]
+    /// The numbers of the responses that came since everything was on disk.
+    private var recent: Set<Int> = []
+
+    subscript(key: Key) -> [Document] { documents[key] ?? [] }
+
+    /// Whether a response may be served stale while it is asked for again.
+    func isServedStale(_ key: Key) -> Bool { self[key].contains(where: \.isServedStale) }
+
+    /// Notes a response.
+    ///
+    /// - Parameter isCertain: whether it takes the place of those before it; if not, it may.
+    mutating func store(_ received: Received, _ key: Key, isCertain: Bool) {
+        recent.insert(received.number)
+        replace(key, by: (isCertain ? [] : self[key]) + [Document(received)])
+    }
+
+    /// Notes that a response was found to hold.
+    ///
+    /// - Parameter isCertain: whether the stored one is meant; if not, it may be.
+    mutating func renew(_ key: Key, by later: Received, isCertain: Bool, where isMeant: (Document) -> Bool) {
+        let renewed = self[key].flatMap { document in
+            guard isMeant(document) else { return [document] }
+            return (isCertain ? [] : [document]) + [document.renewed(by: later)]
+        }
+        replace(key, by: renewed)
+    }
+
+    private mutating func replace(_ key: Key, by new: [Document]) {
+        former[key, default: []] += self[key]
+        documents[key] = new.reduce(into: []) { if !$0.contains($1) { $0.append($1) } }
+    }
+
+    /// Notes that what was stored of some targets counts for nothing any more.
+    mutating func remove(where isMeant: (Key) -> Bool) {
+        documents = documents.filter { !isMeant($0.key) }
+        former = former.filter { !isMeant($0.key) }
+    }
+
+    /// Notes that everything is on disk.
+    mutating func settle() { (former, recent) = ([:], []) }
+
+    /// Whether what a response shows may not have been taken in yet.
+    func isRecent(_ received: Received) -> Bool { recent.contains(received.number) }
+
+    /// Notes that what was not on disk yet may be lost.
+    mutating func crash() {
+        for (key, old) in former where !old.isEmpty { replace(key, by: self[key] + old) }
+        former = [:]
+    }
+}
