@@ -74,7 +74,7 @@ public final class Store: Sendable {
                         try session.beginJournal()
                         try session.adoptOrphans()
                         try views.install(in: database, hasher: core.hasher)
-                        try session.restoreSeparations()
+                        try session.forgetSettledFlipFlops()
                         // In an empty file there is nothing to erase.
                         if numbers.observation == 0 { try SecretErasure.record(core.models, in: database) }
                         return (try session.settleAllSuspects(), try versions.record(in: database))

@@ -16,10 +16,10 @@ public struct StoreConfiguration: Sendable {
     public var objectLimit = 50_000
     /// How many connections read at once.
     public var readers: Int
-    /// For how long after a write or a detail answer lists do not count, in microseconds.
-    public var lag: Int64
+    /// How far responses may lag behind the truth.
+    public var lag: Lag
     /// The same for upstreams of which something else holds.
-    public var lags: [String: Int64] = [:]
+    public var lags: [String: Lag] = [:]
     /// What each upstream's objects are.
     public var models: [String: Models]
     /// Where time comes from.
@@ -45,7 +45,7 @@ public struct StoreConfiguration: Sendable {
         queueLimit: Int = 1024,
         queueBytes: Int = 64 << 20,
         readers: Int = 4,
-        lag: Int64 = 30_000_000,
+        lag: Lag = Lag(lists: 30_000_000),
         models: [String: Models] = [:],
         time: TimeSource = .system,
         pageSize: Int = 8192

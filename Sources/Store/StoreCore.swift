@@ -11,8 +11,8 @@ final class StoreCore: Sendable {
     let hasher: KeyHasher
     let secret: (UInt64, UInt64)
     private let damage = Mutex<String?>(nil)
-    private let lag: Int64
-    private let lags: [String: Int64]
+    private let lag: Lag
+    private let lags: [String: Lag]
     private let objectLimit: Int
     let batchDelay: Int64
     /// What bodies take in memory between being taken apart and their commit.
@@ -120,9 +120,6 @@ final class StoreCore: Sendable {
 
     /// Tells everybody in memory of a commit; on the writer's thread.
     func publish(_ outcome: WriteSession.Outcome, of session: WriteSession) {
-        for (upstream, separation) in outcome.separations {
-            _ = shared.withLock { $0.models[upstream]?.composer.separations.insert(separation) }
-        }
         recent.add(outcome.changed, at: session.numbers.sequence)
         publicNumbers.advance(to: session.numbers.sequence)
         if outcome.isJournaled { onChanges?() }

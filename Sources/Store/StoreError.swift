@@ -18,6 +18,8 @@ public enum StoreError: Error, Sendable, Equatable {
     case unwritable(String)
     /// The file is damaged.
     case corrupt(String)
+    /// An earlier Larder wrote the file, in a format that this one does not read.
+    case earlierFormat
     /// Too much is waiting to be written.
     case queueFull
     /// The store has been closed.
@@ -36,6 +38,7 @@ public enum StoreError: Error, Sendable, Equatable {
         case .full: "full"
         case .unwritable: "unwritable"
         case .corrupt: "corrupt"
+        case .earlierFormat: "earlier_format"
         case .queueFull: "queue_full"
         case .closed: "closed"
         case .sqlite: "sqlite"
@@ -68,6 +71,8 @@ extension StoreError: CustomStringConvertible {
             "nothing can be written to the store: \(reason)"
         case .corrupt(let reason):
             "the store is damaged: \(reason)"
+        case .earlierFormat:
+            "the store was written by an earlier Larder, in another format"
         case .queueFull:
             "too much is waiting to be written to the store"
         case .closed:
@@ -82,6 +87,8 @@ extension StoreError: CustomStringConvertible {
 public enum StoreNotice: Sendable, Equatable, CustomStringConvertible {
     /// The file was damaged; it is kept at `path`, and a new one was started.
     case corruptFileSetAside(path: String, reason: String)
+    /// An earlier Larder wrote the file in another format; it is kept at `path`, and a new one was started.
+    case earlierFileSetAside(path: String)
     /// Writes were under way when the store was last left; what they touched was dropped.
     case suspectsSettled(documents: Int)
     /// A model has a newer version than its objects in the file were stored under; its migrations are applied to them.
@@ -116,6 +123,8 @@ public enum StoreNotice: Sendable, Equatable, CustomStringConvertible {
         switch self {
         case .corruptFileSetAside(let path, let reason):
             "the store was damaged (\(reason)); it was set aside as \(path), and an empty one was started"
+        case .earlierFileSetAside(let path):
+            "the store has the format of an earlier Larder; it was set aside as \(path), and an empty one was started"
         case .damaged(let reason):
             "the store is damaged (\(reason)); what lies there counts as not stored, and is asked for again"
         case .damagedFileEmptied(let reason):

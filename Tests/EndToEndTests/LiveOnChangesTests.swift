@@ -106,7 +106,7 @@ import Testing
                 ? .json(#"[{"id":1,"title":"a","author":null,"n":\#(likes.current)}]"#, Fresh.hour)
                 : .json(#"{"id":1,"title":"a","author":{"id":7,"login":"ada","name":"Ada"}}"#, Fresh.hour)
         }
-        let larder = try Larder(config: Configs.blog(origin, top: Self.quick()))
+        let larder = try Larder(config: Configs.blog(origin, upstream: ["lag: 30s"], top: Self.quick()))
         let list = try Follower(larder, "/posts")
         #expect(list.wait(for: 1))
         _ = try larder.get("/posts/1")

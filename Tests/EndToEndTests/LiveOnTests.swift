@@ -201,6 +201,7 @@ import Testing
         before.leave()
         _ = try larder.get("/users/1")
         #expect(try eventually { try larder.get("/users").text == Self.list("Ada L.") })
+        blog["/users"] = Self.list("Ada L.")
         if kills {
             larder.kill()
             try larder.start()

@@ -12,7 +12,7 @@ import Testing
 
     private static func config(_ origin: Origin) -> String {
         """
-        upstreams: { api: { url: "\(origin.url)" } }
+        upstreams: { api: { url: "\(origin.url)", lag: 0s } }
         models:
           User:
             identity: id

@@ -132,6 +132,47 @@ import Testing
         #expect(try larder.get("/search/users").isHit)
     }
 
+    @Test func `as long as lists may lag behind an untold write they are asked for each time, and details once`() throws
+    {
+        let users = try Users()
+        let larder = try Larder(config: Configs.blog(users.origin, upstream: [Users.bound, "lag: 1h"]))
+        _ = try larder.get("/search/users")
+        #expect(try larder.get("/search/users").isHit)
+        #expect(try larder.request("PATCH", "/people/ada", body: "new").status == 204)
+        for _ in 1...3 {
+            let list = try larder.get("/search/users")
+            #expect(!list.isHit && list.text == Self.search("new"))
+        }
+        #expect(try !larder.get("/users/1").isHit)
+        let detail = try larder.get("/users/1")
+        #expect(detail.isHit && detail.text.contains(#""name":"new""#))
+        #expect(try !larder.get("/search/users").isHit)
+    }
+
+    @Test func `a write that was under way while another one went untold is read by its own client`() throws {
+        let users = try Users()
+        let larder = try users.larder()
+        let (gate, name) = (Gate(), users.name)
+        users.origin.behave { request in
+            switch (request.method, request.body) {
+            case ("PATCH", Array("late".utf8)):
+                Answer.json(#"{"id":1,"login":"ada","name":"late"}"#).after(gate)
+            case ("PATCH", _): .empty(204)
+            default: .json(Self.search(name.current), Fresh.hour)
+            }
+        }
+        let late = Background { try larder.request("PATCH", "/people/ada", body: "late") }
+        #expect(users.origin.waitForRequests(1, "/people/ada"))
+        name.withLock { $0 = "early" }
+        #expect(try larder.request("PATCH", "/people/ada", body: "early").status == 204)
+        // Newer than the untold write, and yet not known to be newer than the other one.
+        #expect(try larder.get("/search/users").text == Self.search("early"))
+        name.withLock { $0 = "late" }
+        gate.open()
+        #expect(try late.value().status == 200)
+        for _ in 1...2 { #expect(try larder.get("/search/users").text == Self.search("late")) }
+    }
+
     @Test func `a search that was asked for before the write and comes after it is not kept as current`() throws {
         let users = try Users()
         let larder = try users.larder()

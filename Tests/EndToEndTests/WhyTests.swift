@@ -35,7 +35,7 @@ import Testing
         try #require(response.object["objects"] as? [[String: Any]])
     }
 
-    @Test func `a member names the write that told it, and the list that it overruled`() throws {
+    @Test func `a member names the write that settled it, and the value that it replaced`() throws {
         let (origin, larder) = try blog()
         _ = origin
         let response = try larder.admin("GET", "/objects/User/1/why")
@@ -48,9 +48,10 @@ import Testing
         let from = try #require(name["from"] as? [String: Any])
         #expect(from["method"] as? String == "PATCH")
         #expect(from["url"] as? String == "/users/1")
-        #expect(from["kind"] as? String == "write")
-        let overruled = try #require(name["overruled"] as? [[String: Any]])
-        #expect(overruled.contains { $0["value"] as? String == "Ada" && $0["rule"] as? String == "later" })
+        let replaced = try #require(name["replaced"] as? [String: Any])
+        #expect(replaced["value"] as? String == "Ada")
+        #expect(replaced["rule"] as? String == "C2")
+        #expect(replaced["reason"] as? String == "it was observed later")
         let standings = Dictionary(
             uniqueKeysWithValues: members.map { ($0["pointer"] as? String ?? "", $0["standing"] as? String ?? "") }
         )
@@ -85,8 +86,8 @@ import Testing
         _ = origin
         let text = try larder.command("why", "User", "ada")
         #expect(text.end == .exited(0), "\(text.errors)")
-        #expect(text.output.contains("PATCH /users/1 (write)"))
-        #expect(text.output.contains("GET /users (list)"))
+        #expect(text.output.contains("PATCH /users/1"), "\(text.output)")
+        #expect(text.output.contains("replaced (C2): it was observed later"), "\(text.output)")
         #expect(text.output.contains("html_url"))
         #expect(text.output.contains("Shown by:"))
         let one = try larder.command("why", "User", "1", "--member", "name", "--documents", "0", "--json")

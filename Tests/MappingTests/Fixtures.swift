@@ -1,4 +1,4 @@
-import Mapping
+public import Mapping
 
 /// A tracker's models, as a configuration would declare them.
 enum Tracker {
@@ -55,7 +55,7 @@ enum Tracker {
 /// Everything one daemon would keep of the tracker: documents by name, states by object.
 struct Shelf {
     let models: Models
-    var lag: Int64 = 0
+    var lag: Lag = 0
     var states: [ObjectName: ObjectState] = [:]
     var documents: [String: (skeleton: [UInt8], pins: [[UInt8]])] = [:]
     private var clock: Int64 = 0
@@ -105,10 +105,15 @@ struct Shelf {
         let observation = Observation(sequence: version, start: start, end: end, kind: kind)
         var changed: Set<ObjectName> = []
         for (name, shown) in Dictionary(grouping: parts.occurrences, by: \.name) {
-            let new = shown.map { Contribution(observation: observation, version: version, payload: $0.payload) }
-            if states[name, default: ObjectState()].merge(new, model: name.model, models: models, lag: lag) {
-                changed.insert(name)
+            let new = shown.enumerated().map { index, occurrence in
+                Contribution(
+                    observation: observation,
+                    version: version * 1000 + Int64(index),
+                    payload: occurrence.payload
+                )
             }
+            let merge = states[name, default: ObjectState()].merge(new, model: name.model, models: models, lag: lag)
+            if merge.isChanged || merge.hasDoubtChanged || merge.hasDeletionChanged { changed.insert(name) }
         }
         note(changed, by: document, at: observation)
         return changed
@@ -152,6 +157,47 @@ struct Shelf {
         case .composed(let body, _): String(decoding: body, as: UTF8.self)
         case .unknown: "?"
         }
+    }
+}
+
+/// Lists alone lag by as many microseconds.
+extension Lag: ExpressibleByIntegerLiteral {
+    /// Lists alone lag.
+    public init(integerLiteral value: Int64) { self.init(lists: value) }
+}
+
+extension ObjectState {
+    /// The newest members where they are not what the base version shows.
+    func mergedPayload(model: String, models: Models) -> [UInt8]? {
+        newestPayload(model: model, models: models).flatMap { $0 == base?.payload ? nil : $0 }
+    }
+
+    /// Takes one version, the only one that its response shows; whether something is known otherwise than before.
+    mutating func merge(_ new: Contribution, model: String, models: Models, lag: Lag) -> Bool {
+        merge([new], model: model, models: models, lag: lag).isChanged
+    }
+}
+
+extension Composer {
+    /// The same without regard to doubts.
+    func compose(
+        skeleton: [UInt8],
+        pins: [[UInt8]],
+        keyed: [Int] = [],
+        observation: Observation? = nil,
+        mayHaveChanged: (_ pin: Int, _ name: () -> ObjectName) -> Bool = { _, _ in true },
+        state: (ObjectName) throws -> ObjectState?
+    ) rethrows -> Composition {
+        var doubts: Set<Int64> = []
+        return try compose(
+            skeleton: skeleton,
+            pins: pins,
+            keyed: keyed,
+            observation: observation,
+            mayHaveChanged: mayHaveChanged,
+            doubts: &doubts,
+            state: state
+        )
     }
 }
 

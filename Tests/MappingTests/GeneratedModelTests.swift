@@ -48,7 +48,7 @@ import Testing
                 shelf.take("a", body, rule, at: 2, in: context)
                 #expect(shelf.compose("a") == .unchanged, "seed \(seed): \(body) \(models.declarations)")
                 for (name, state) in shelf.states {
-                    let known = state.plainJSON(model: name.model, models: models, lag: 0)
+                    let known = state.plainJSON(model: name.model, models: models)
                     #expect(known.flatMap { JSONSlice($0) } != nil, "seed \(seed): \(name)")
                 }
             }
@@ -88,7 +88,7 @@ import Testing
 
     /// What is known of an object besides what documents show: what policies gathered, and whether it is deleted.
     private static func known(_ state: ObjectState, _ name: ObjectName, _ models: Models) -> String {
-        "\(text(state.accumulation.bytes)) \(state.isDeleted(model: name.model, models: models, lag: 0))"
+        "\(text(state.accumulation.bytes)) \(state.isDeleted(model: name.model, models: models))"
     }
 
     @Test(arguments: 0..<6 as Range<UInt64>)

@@ -25,7 +25,7 @@ import Testing
         _ contributions: [Contribution],
         in models: Models,
         model: String = "Thing",
-        lag: Int64 = 0,
+        lag: Lag = 0,
         others: [Contribution] = []
     ) -> [String: Provenance.Member] {
         var state = ObjectState()
@@ -51,7 +51,7 @@ import Testing
         #expect(found["/id"]?.moves == false)
     }
 
-    @Test func `all who show the newest value are named, the latest first`() throws {
+    @Test func `a member names the response that showed it last`() throws {
         let models = try models(Tracker.property("name"), Tracker.property("size"))
         let found = members(
             [
@@ -59,11 +59,11 @@ import Testing
             ],
             in: models
         )
-        #expect(found["/name"]?.sightings.map(\.observation.sequence) == [2, 1])
-        #expect(found["/size"]?.sightings.map(\.observation.sequence) == [1])
+        #expect(found["/name"]?.shown?.source == 2)
+        #expect(found["/size"]?.shown?.source == 1)
     }
 
-    @Test func `a list that comes too soon is overruled by lag`() throws {
+    @Test func `a member in doubt names what stands against it`() throws {
         let models = try models(Tracker.property("name"), Tracker.property("only"))
         let found = members(
             [contribution(1, #"{"id":1,"name":"a"}"#), contribution(2, #"{"id":1,"name":"b","only":1}"#, .list)],
@@ -71,30 +71,18 @@ import Testing
             lag: 1000
         )
         #expect(found["/name"].map { text($0.value ?? []) } == #""a""#)
-        #expect(found["/name"]?.overruled.map(\.rule) == [.lag])
+        #expect(found["/name"]?.standing == .doubt)
+        #expect(found["/name"]?.challenger.map { text($0.value) } == #""b""#)
+        #expect(found["/only"]?.standing == .known)
     }
 
-    @Test func `what only documents show any more is told as overruled`() throws {
+    @Test func `a settled value names what it replaced, and by which rule`() throws {
         let models = try models(Tracker.property("name"))
-        let old = contribution(1, #"{"id":1,"name":"a"}"#)
-        let found = members([contribution(2, #"{"id":1,"name":"b"}"#)], in: models, others: [old])
-        #expect(found["/name"]?.overruled.map { text($0.sighting.value) } == [#""a""#])
-        #expect(found["/name"]?.overruled.map(\.rule) == [.later])
-    }
-
-    @Test func `what an answer contradicts itself about has its candidates`() throws {
-        let models = try models(Tracker.property("name"), Tracker.property("size"))
-        var (one, two) = (
-            contribution(1, #"{"id":1,"name":"a","size":1}"#), contribution(1, #"{"id":1,"name":"b","size":1}"#)
+        let found = members(
+            [contribution(1, #"{"id":1,"name":"a"}"#), contribution(2, #"{"id":1,"name":"b"}"#)],
+            in: models
         )
-        (one.version, two.version) = (1, 2)
-        var state = ObjectState()
-        _ = state.merge([one, two], model: "Thing", models: models, lag: 0)
-        let found = state.provenance(model: "Thing", models: models, lag: 0).members
-        let name = try #require(found.first { $0.pointer == "/name" })
-        #expect(name.standing == .contradicted)
-        #expect(Set(name.sightings.map { text($0.value) }) == [#""a""#, #""b""#])
-        #expect(found.first { $0.pointer == "/size" }?.standing == .known)
+        #expect(found["/name"]?.replaced == Knowledge.Former(value: Array(#""a""#.utf8), rule: .newer))
     }
 
     @Test func `gathered members name their parts, and failing values their fault`() throws {
@@ -103,9 +91,11 @@ import Testing
         var checked = Tracker.property("level")
         checked.checks = [.range(minimum: Array("0".utf8), maximum: Array("9".utf8))]
         let models = try models(sum, checked)
+        let failing = contribution(2, #"{"id":1,"count":5,"level":99}"#)
         let found = members(
-            [contribution(1, #"{"id":1,"count":2,"level":3}"#), contribution(2, #"{"id":1,"count":5,"level":99}"#)],
-            in: models
+            [contribution(1, #"{"id":1,"count":2,"level":3}"#), failing],
+            in: models,
+            others: [failing]
         )
         let count = try #require(found["/count"])
         #expect(count.standing == .gathered)

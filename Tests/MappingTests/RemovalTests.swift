@@ -28,7 +28,7 @@ import Testing
         gone: [String],
         at time: Int64 = 20,
         policy: DeletionPolicy = .remove,
-        lag: Int64 = 0,
+        lag: Lag = 0,
         kind: Observation.Kind = .detail,
         as other: BodyRule? = nil
     ) throws -> String {
@@ -44,11 +44,11 @@ import Testing
             keyed: parts.keyed,
             observation: observation
         ) { name in
-            let contributions = parts.occurrences.filter { $0.name == name }.map {
+            let base = parts.occurrences.last { $0.name == name }.map {
                 Contribution(observation: observation, version: 1, payload: $0.payload)
             }
             let mark = gone.contains(name.description) ? ObjectMark.tombstone(time) : nil
-            return ObjectState(contributions: contributions, mark: mark)
+            return ObjectState(base: base, mark: mark)
         }
         return switch composition {
         case .unchanged: "="
@@ -164,17 +164,18 @@ import Testing
         #expect(try Self.shown(body, "Label", gone: ["Label:1"], at: 9) == "=")
         #expect(try Self.shown(body, "Label", gone: ["Label:1"], at: 12) == "?")
         #expect(try Self.shown(body, "Label", gone: ["Label:1"], at: 15) == #"[{"id":2}]"#)
-        // A list lags behind it; a detail does not.
+        // Lists lag behind it, and what is beside others.
         #expect(try Self.shown(body, "Label", gone: ["Label:1"], at: 9, lag: 5, kind: .list) == #"[{"id":2}]"#)
-        #expect(try Self.shown(body, "Label", gone: ["Label:1"], at: 9, lag: 1, kind: .list) == "=")
-        #expect(try Self.shown(body, "Label", gone: ["Label:1"], at: 9, lag: 5) == "=")
+        #expect(try Self.shown(body, "Label", gone: ["Label:1"], at: 9, lag: 0, kind: .list) == "=")
+        #expect(try Self.shown(body, "Label", gone: ["Label:1"], at: 9, lag: 5) == #"[{"id":2}]"#)
+        #expect(try Self.shown(#"{"id":1}"#, "Label", list: false, gone: ["Label:1"], at: 9, lag: 5) == "=")
     }
 
     @Test func `what a write may have changed is asked for in documents from before it`() throws {
         let models = try Self.models()
         let old = Observation(sequence: 1, start: 10, end: 15, kind: .detail)
         let state = ObjectState(
-            contributions: [Contribution(observation: old, version: 1, payload: Array(#"{"id":1,"a":1}"#.utf8))],
+            base: Contribution(observation: old, version: 1, payload: Array(#"{"id":1,"a":1}"#.utf8)),
             mark: .unobserved(20)
         )
         func compose(at start: Int64, _ state: ObjectState) -> Composition {
@@ -182,8 +183,7 @@ import Testing
             let skeleton =
                 Array("[".utf8) + Reference.literal(ObjectName(model: "Label", identity: "1")) + Array("]".utf8)
             let pins = [Array(#"{"id":1,"a":2}"#.utf8)]
-            return Composer(models: models, lag: 1000).compose(skeleton: skeleton, pins: pins, observation: observation)
-            {
+            return Composer(models: models, lag: 0).compose(skeleton: skeleton, pins: pins, observation: observation) {
                 _ in state
             }
         }
@@ -195,7 +195,7 @@ import Testing
             Issue.record("served")
             return
         }
-        // What was known before is no longer known: lag protects nothing of it.
+        // What was known before is no longer known.
         #expect(compose(at: 21, state) == .unchanged)
     }
 

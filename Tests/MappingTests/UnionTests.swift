@@ -45,7 +45,7 @@ import Testing
         }
         // As it comes back from a store.
         #expect(Accumulation(bytes: state.accumulation.bytes) == state.accumulation)
-        let whole = try #require(state.plainJSON(model: "Thing", models: models, lag: 0))
+        let whole = try #require(state.plainJSON(model: "Thing", models: models))
         let tags = try #require(JSONSlice(whole)?.value(at: ["tags"]))
         return text(Array(tags.bytes))
     }

@@ -26,9 +26,9 @@ import Testing
         await bench.store.flush()
         #expect(count("_documents", bench) == 5)
         #expect(count("_objects", bench) == 5)
-        // Those pinned, and the few that still contribute.
-        #expect(count("_versions", bench) <= 5 * 5 + 5 * ObjectState.maximumContributions)
-        #expect(count("_observations", bench) <= 5 + 5 * ObjectState.maximumContributions)
+        // Those pinned, and the few that what is known was seen by.
+        #expect(count("_versions", bench) <= 5 * 5 + 5)
+        #expect(count("_observations", bench) <= 5 + 5 * 5)
         #expect(Int(sqlite(bench.folder.file(), "SELECT max(length(state)) FROM _objects")) ?? .max < 600)
         await bench.store.close()
     }

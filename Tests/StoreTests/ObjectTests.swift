@@ -71,7 +71,7 @@ struct ObjectTests {
     }
 
     @Test func `a write's answer shows in what was read before, lists lag behind it`() async throws {
-        let bench = try Bench()
+        let bench = try Bench { $0.lag = Lag(lists: 30_000_000) }
         try await bench.receive("/issues", list, issues)
         bench.time.advance(1000)
         let now = bench.store.clock.now()

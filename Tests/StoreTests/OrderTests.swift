@@ -25,8 +25,8 @@ import Testing
     @Test(arguments: [nil, 0, 60_000_000] as [Int64?])
     func `each upstream's lists lag by its own lag`(lag: Int64?) async throws {
         let bench = try Bench { configuration in
-            configuration.lags["slow"] = 3_600_000_000
-            if let lag { configuration.lags["github"] = lag }
+            configuration.lags["slow"] = Lag(lists: 3_600_000_000)
+            configuration.lags["github"] = Lag(lists: lag ?? 30_000_000)
         }
         try await bench.receive("/issues/1", #"{"id":1,"title":"detail"}"#, issue)
         try await bench.receive("/issues", #"[{"id":1,"title":"list"}]"#, issues)
@@ -74,7 +74,7 @@ import Testing
         try await write(bench, #"{"id":1,"title":"new"}"#)
         try await bench.receive("/issues/1", #"{"id":1,"title":"new"}"#, issue)
         #expect(sqlite(bench.folder.file(), "SELECT count(*) FROM _versions") == "1")
-        #expect(sqlite(bench.folder.file(), "SELECT count(*) FROM _observations") == "2")
+        #expect(sqlite(bench.folder.file(), "SELECT count(*) FROM _observations") == "1")
         let document = try #require(try await bench.document("/issues/1"))
         bench.time.advance(3_600_000_000)
         try await bench.receive("/issues/1", #"{"id":1,"title":"newer"}"#, issue)
@@ -86,99 +86,77 @@ import Testing
         await bench.store.close()
     }
 
-    // MARK: Flip-flops
+    // MARK: Doubts
 
-    /// An answer of a route, later than all before.
-    private func show(_ bench: Bench, _ route: String, _ title: String) async throws {
-        var answer = bench.answer("/\(route)/1", #"{"id":1,"title":"\#(title)"}"#, issue)
-        answer.route = route
-        _ = try await bench.store.receive(answer)
-    }
-
-    private func warnings(_ bench: Bench) async throws -> [StoredWarning] {
-        try await bench.store.warnings(limit: 10).rows.filter { $0.kind == "flip-flop" }
-    }
-
-    private func shown(_ bench: Bench, _ route: String) async throws -> String {
-        try await bench.body("/\(route)/1") ?? ""
-    }
-
-    @Test func `what two routes disagree about again and again stays with each, and moves to all others`() async throws
-    {
-        let bench = try Bench()
-        try await show(bench, "c", "old")
-        for _ in 0..<2 {
-            try await show(bench, "a", "one")
-            try await show(bench, "b", "two")
-            #expect(try await shown(bench, "a").contains("two"))
+    /// Two responses that are under way at the same time.
+    private func overlap(_ bench: Bench, _ one: String, _ other: String) async throws {
+        let answers = [one, other].enumerated().map { index, title in
+            bench.answer("/\(index)/1", #"{"id":1,"title":"\#(title)"}"#, issue)
         }
-        #expect(try await warnings(bench).isEmpty)
-        try await show(bench, "a", "one")
-        let warning = try #require(try await warnings(bench).first)
-        #expect(warning.subject == "Issue.title")
-        #expect(warning.message.contains(#""local: [score, title]" under the model Issue"#))
-        #expect(warning.message.contains(#""a" and "b""#))
-        #expect(warning.url == "/a/1")
-        try await show(bench, "b", "two")
-        #expect(try await shown(bench, "a").contains("one"))
-        #expect(try await shown(bench, "b").contains("two"))
-        #expect(try await shown(bench, "c").contains("two"))
-        try await show(bench, "a", "one")
-        #expect(try await shown(bench, "b").contains("two"))
-        #expect(try await shown(bench, "c").contains("one"))
-        #expect(try await warnings(bench).first?.count == 1)
-        // What a third one says is news to both.
-        try await show(bench, "c", "three")
-        for route in ["a", "b"] { #expect(try await shown(bench, route).contains("three")) }
+        for var answer in answers {
+            answer.start = answers[0].start
+            answer.end = answers[1].end
+            _ = try await bench.store.receive(answer)
+        }
+    }
+
+    @Test func `a document that shows a member in doubt says so, until a later response settles it`() async throws {
+        let bench = try Bench()
+        try await overlap(bench, "one", "two")
+        let document = try #require(try await bench.document("/1/1"))
+        #expect(document.doubts.count == 1)
+        #expect(text(document.body) == #"{"id":1,"title":"one"}"#)
+        try await bench.receive("/2/1", #"{"id":1,"title":"two"}"#, issue)
+        #expect(try await bench.document("/1/1")?.doubts == [])
+        #expect(try await bench.body("/0/1") == #"{"id":1,"title":"two"}"#)
         await bench.store.close()
     }
 
-    @Test func `it is known after a restart, until the model is declared otherwise`() async throws {
+    @Test func `a doubt survives a restart`() async throws {
         let bench = try Bench()
-        for _ in 0..<3 {
-            try await show(bench, "a", "one")
-            try await show(bench, "b", "two")
-        }
+        try await overlap(bench, "one", "two")
+        let doubts = try await bench.document("/1/1")?.doubts
         await bench.store.close()
         let again = try Bench(folder: bench.folder, time: bench.time)
-        #expect(try await shown(again, "a").contains("one"))
-        try await show(again, "b", "three")
-        #expect(try await shown(again, "a").contains("one"))
+        #expect(try await again.document("/1/1")?.doubts == doubts)
+        #expect(try await again.body("/1/1") == #"{"id":1,"title":"one"}"#)
         await again.store.close()
-        let declared = try Bench(folder: bench.folder, time: bench.time) { configuration in
-            guard let models = configuration.models["github"] else { return }
-            var declarations = models.declarations
-            declarations[2].local = []
-            configuration.models["github"] = try? Models(declarations)
-        }
-        try await show(declared, "b", "four")
-        #expect(try await shown(declared, "a").contains("four"))
-        await declared.store.close()
     }
 
-    @Test func `a value that one route shows to change to and fro has changed`() async throws {
-        let bench = try Bench()
-        for _ in 0..<6 {
-            for title in ["one", "two"] {
-                try await show(bench, "a", title)
-                try await show(bench, "b", title)
-            }
+    @Test func `a doubt that returns at once waits longer each time, and the third return is warned of`() async throws {
+        let bench = try Bench { $0.lag = Lag(lists: 30_000_000) }
+        var waits: [Int64] = []
+        for round in 0..<5 {
+            try await overlap(bench, "one", "two")
+            let document = try #require(try await bench.document("/1/1"))
+            waits.append(try #require(document.doubts.first) - bench.store.clock.now())
+            // Whatever it is then.
+            try await bench.receive("/1/1", #"{"id":1,"title":"\#(round)"}"#, issue)
+            try await bench.receive("/1/1", #"{"id":1,"title":"\#(round)"}"#, issue)
+            #expect(try await bench.document("/1/1")?.doubts == [])
         }
-        #expect(try await warnings(bench).isEmpty)
-        try await show(bench, "b", "three")
-        #expect(try await shown(bench, "a").contains("three"))
+        #expect(waits[0] <= 0)
+        #expect(zip(waits, waits.dropFirst()).allSatisfy(<))
+        let warnings = try await bench.store.warnings(limit: 10).rows.filter { $0.kind == "flip-flop" }
+        let warning = try #require(warnings.first)
+        #expect(warnings.count == 1)
+        #expect(warning.subject == "Issue.title")
+        #expect(warning.message.contains(#""local: [score, title]" under the model Issue"#))
         await bench.store.close()
     }
 
-    @Test func `what is written in between has changed`() async throws {
-        let bench = try Bench()
-        for _ in 0..<6 {
-            try await show(bench, "a", "one")
-            try await write(bench, #"{"id":1,"title":"two"}"#)
-            try await show(bench, "b", "two")
-            try await write(bench, #"{"id":1,"title":"one"}"#)
-        }
-        #expect(try await warnings(bench).isEmpty)
+    @Test func `what a list shows that was replaced within the lag is asked for when the lag ends`() async throws {
+        let bench = try Bench { $0.lag = Lag(lists: 30_000_000) }
+        try await bench.receive("/issues/1", #"{"id":1,"title":"old"}"#, issue)
+        try await write(bench, #"{"id":1,"title":"new"}"#)
+        let replaced = bench.store.clock.now()
+        try await bench.receive("/issues", #"[{"id":1,"title":"old"}]"#, issues)
+        let document = try #require(try await bench.document("/issues"))
+        let asksFrom = try #require(document.doubts.first)
+        #expect(text(document.body) == #"[{"id":1,"title":"new"}]"#)
+        #expect(asksFrom >= replaced + 25_000_000 && asksFrom <= replaced + 31_000_000)
         await bench.store.close()
     }
 }
+
+private func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8.self) }

@@ -39,7 +39,7 @@ struct TombstoneTests: WriteMarkFixtures {
     }
 
     @Test func `a list that began before the deletion shows no more of it`() async throws {
-        let bench = try bench(.remove)
+        let bench = try Bench(onDelete: .remove) { $0.lag = Lag(lists: 30_000_000) }
         var slow = bench.answer("/issues", Self.list, issues)
         let deletion = try write(bench, "/issues/1", effect: .deleted, bound: first)
         try await bench.store.settle(deletion)

@@ -55,26 +55,24 @@ extension WhyAnswer: SchemaDescribed {
             ("properties", list(text("A declared property that is read from there."))),
             (
                 "standing",
-                text(
-                    "`known`, `disputed`, `contradicted`, `gathered`, `quarantined`, `outdated`, `local` or `undeclared`."
-                )
+                text("`known`, `doubt`, `gathered`, `quarantined`, `outdated`, `local` or `undeclared`.")
             ),
             ("reason", text("Why it stands so.")), ("merge", text("How new values meet known ones, as in the config.")),
-            ("moves", flag("Whether it moves into other answers.")),
-            ("value", ["description": "The newest value; objects in it are shown by their identities."]),
-            ("from", sourceSchema), ("also", list(sourceSchema)),
-            ("candidates", list(object(required: ["value", "from"], sightingMembers))),
+            ("moves", flag("Whether it moves into other responses.")),
+            ("value", ["description": "The settled value; objects in it are shown by their identities."]),
+            ("from", sourceSchema),
             (
-                "overruled",
-                list(
-                    object(
-                        required: ["value", "from", "rule"],
-                        sightingMembers + [
-                            ("rule", ["description": "`modified`, `lag` or `later`; null where that is not known."])
-                        ]
-                    )
+                "replaced",
+                object(
+                    required: ["value", "rule", "reason"],
+                    [
+                        ("value", ["description": "What the settled value replaced."]),
+                        ("rule", text("By which rule: `C2`, `S3`, `W1`, `S1` or `C4`.")),
+                        ("reason", text("The rule as a sentence.")),
+                    ]
                 )
             ),
+            ("challenger", object(required: ["value", "from"], sightingMembers)),
             ("quarantined", list(object(required: ["value", "from"], sightingMembers))),
             (
                 "gathered",
@@ -89,19 +87,16 @@ extension WhyAnswer: SchemaDescribed {
     )
 
     private static let sightingMembers: [(name: String, value: JSONText)] = [
-        ("value", ["description": "As that answer shows it."]), ("from", sourceSchema),
+        ("value", ["description": "As that response shows it."]), ("from", sourceSchema),
     ]
 
     private static let sourceSchema = object(
-        required: ["method", "url", "stored", "kind", "start", "end", "age"],
+        required: ["method", "url", "stored", "at", "age"],
         [
             ("method", ["description": "The request's method; null where it is no longer known."]),
             ("url", ["description": "Path and query, credentials replaced; null where it is no longer known."]),
-            ("stored", flag("Whether the answer is still in the store.")),
-            ("kind", text("`detail`, `list` or `write`.")),
-            ("start", text("When the request was sent, less the answer's `Age`.")),
-            ("end", text("When the answer was complete.")),
-            ("age", integer("Seconds since a read's start, or a write's end.")),
+            ("stored", flag("Whether the response is still in the store.")),
+            ("at", text("When the value was last seen (RFC 3339).")), ("age", integer("Seconds since then.")),
         ]
     )
 

@@ -79,63 +79,55 @@ struct WhyAnswer {
             ("moves", .bool(member.moves)),
         ]
         if let value = member.value { members.append(("value", .raw(value))) }
-        switch member.standing {
-        case .known, .outdated, .local, .undeclared:
-            if let first = member.sightings.first { members.append(("from", source(first.observation))) }
-            let others = member.sightings.dropFirst().map { source($0.observation) }
-            if !others.isEmpty { members.append(("also", .array(others))) }
-        case .disputed, .contradicted:
-            members.append(("candidates", .array(member.sightings.map { sighting($0) })))
-        case .gathered:
+        if let shown = member.shown { members.append(("from", source(shown))) }
+        if let replaced = member.replaced {
+            members.append(
+                (
+                    "replaced",
+                    [
+                        "value": .raw(replaced.value), "rule": .string(replaced.rule.rawValue),
+                        "reason": .string(replaced.rule.sentence),
+                    ]
+                )
+            )
+        }
+        if let challenger = member.challenger { members.append(("challenger", sighting(challenger))) }
+        if member.standing == .gathered {
             let items = member.items.map { item -> JSONText in
                 ["value": .raw(item.value), "at": .string(StoreTime.text(item.time))]
             }
             members.append(("gathered", .array(items)))
-        case .quarantined: break
         }
         if let reason = Self.reason(member.standing) { members.append(("reason", .string(reason))) }
-        if !member.overruled.isEmpty {
-            let overruled = member.overruled.map { old in
-                sighting(old.sighting, [("rule", old.rule.map { .string($0.rawValue) } ?? .null)])
-            }
-            members.append(("overruled", .array(overruled)))
-        }
         if !member.quarantined.isEmpty {
-            members.append(("quarantined", .array(member.quarantined.map { sighting($0) })))
+            members.append(("quarantined", .array(member.quarantined.map(sighting))))
         }
         return .object(members)
     }
 
-    private func sighting(
-        _ sighting: Provenance.Sighting,
-        _ more: [(name: String, value: JSONText)] = []
-    ) -> JSONText {
-        .object([("value", .raw(sighting.value)), ("from", source(sighting.observation))] + more)
+    private func sighting(_ sighting: Provenance.Sighting) -> JSONText {
+        ["value": .raw(sighting.value), "from": source(sighting)]
     }
 
-    private func source(_ observation: Observation) -> JSONText {
-        let source = why.sources[observation.sequence]
-        let time = observation.kind == .write ? observation.end : observation.start
+    private func source(_ sighting: Provenance.Sighting) -> JSONText {
+        let source = why.sources[sighting.source]
         return [
             "method": source.map { .string($0.method) } ?? .null, "url": source.map { .string($0.url) } ?? .null,
-            "stored": .bool(source?.isStored ?? false), "kind": .string(observation.kind.name),
-            "start": .string(StoreTime.text(observation.start)), "end": .string(StoreTime.text(observation.end)),
-            "age": .integer(max(0, now - time) / 1_000_000),
+            "stored": .bool(source?.isStored ?? false), "at": .string(StoreTime.text(sighting.time)),
+            "age": .integer(max(0, now - sighting.time) / 1_000_000),
         ]
     }
 
     private static func reason(_ standing: Provenance.Standing) -> String? {
         switch standing {
         case .known, .gathered: nil
-        case .disputed:
-            "the answers that show it overlapped in time and disagree; each document keeps its own until a later answer decides"
-        case .contradicted:
-            "one answer shows the object several times and disagrees with itself; each place keeps its own"
+        case .doubt:
+            "another value was seen that cannot be ordered against it; documents that show it are asked for again"
         case .quarantined: "no value that passes the checks is known"
         case .outdated:
-            "the object was deleted, or written to, after all that told of it: it moves into no other answer"
-        case .local: "declared local: it belongs to its answer, and each document keeps its own"
-        case .undeclared: "not declared: it belongs to its answer, and each document keeps its own"
+            "the object was deleted, or written to, after all that is known of it: it moves into no document"
+        case .local: "declared local: it belongs to its response, and each document keeps its own"
+        case .undeclared: "not declared: it belongs to its response, and each document keeps its own"
         }
     }
 
@@ -169,13 +161,15 @@ extension Provenance.Member {
     }
 }
 
-extension Observation.Kind {
-    /// As people read it.
-    var name: String {
+extension KnowledgeRule {
+    /// Why a value gave way, for people.
+    var sentence: String {
         switch self {
-        case .detail: "detail"
-        case .list: "list"
-        case .write: "write"
+        case .lowerStampedWrite: "a later write replaced it, though its response says that it was modified earlier"
+        case .wentBack: "the upstream itself went back to an earlier modification, and stayed there"
+        case .laterStamp: "the object says that it was modified later"
+        case .newer: "it was observed later"
+        case .decided: "of two values in doubt it was the last one seen"
         }
     }
 }

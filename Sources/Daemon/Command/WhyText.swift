@@ -30,8 +30,8 @@ struct WhyText: Decodable {
         var moves: Bool
         var value: AnyJSON?
         var from: Source?
-        var candidates: [Sighting]?
-        var overruled: [Sighting]?
+        var replaced: Replaced?
+        var challenger: Sighting?
         var quarantined: [Sighting]?
         var gathered: [Part]?
     }
@@ -39,7 +39,12 @@ struct WhyText: Decodable {
     struct Sighting: Decodable {
         var value: AnyJSON?
         var from: Source
-        var rule: String?
+    }
+
+    struct Replaced: Decodable {
+        var value: AnyJSON?
+        var rule: String
+        var reason: String
     }
 
     struct Part: Decodable {
@@ -50,9 +55,6 @@ struct WhyText: Decodable {
     struct Source: Decodable {
         var method: String?
         var url: String?
-        var kind: String
-        var start: String
-        var end: String
         var age: Int
     }
 
@@ -98,57 +100,38 @@ extension WhyText.Mark {
 }
 
 extension WhyText.Member {
-    /// The newest value or the candidates, then what gave way to it.
+    /// The settled value, what it replaced, and what stands against it: a line each.
     fileprivate var rows: [[String]] {
         let path = String(pointer.dropFirst()).replacing("/", with: ".")
         let name = properties.isEmpty || properties == [path] ? path : "\(properties.joined(separator: ", ")) (\(path))"
         var rows: [[String]] = []
         switch standing {
-        case "disputed", "contradicted":
-            let reason =
-                standing == "disputed" ? "disputed: asked for at the same time" : "its answer disagrees with itself"
-            rows = (candidates ?? []).map { Self.row("", $0.value, $0.from, reason) }
         case "gathered":
-            rows = [
-                Self.row(
-                    "",
-                    value,
-                    nil,
-                    "merge: \(merge), of \(HumanText.count(gathered?.count ?? 0, "answer's value"))"
-                )
-            ]
-        case "quarantined":
-            rows = []
+            let responses = HumanText.count(gathered?.count ?? 0, "response's value")
+            rows = [Self.row(value, nil, "merge: \(merge), of \(responses)")]
+        case "quarantined": break
         case "outdated":
-            rows = [Self.row("", value, from, "from before that")]
+            rows = [Self.row(value, from, "from before that")]
         default:
             let note =
                 standing == "local" ? "local" : moves ? (merge == "latest" ? "" : "merge: \(merge)") : "does not move"
-            rows = [Self.row("", value, from, note)]
+            rows = [Self.row(value, from, note)]
         }
-        rows += (overruled ?? []).map { Self.row("", $0.value, $0.from, "  " + Self.words($0.rule)) }
-        rows += (quarantined ?? []).map { Self.row("", $0.value, $0.from, "  fails its checks") }
+        if let challenger { rows.append(Self.row(challenger.value, challenger.from, "in doubt: cannot be ordered")) }
+        if let replaced {
+            rows.append(Self.row(replaced.value, nil, "replaced (\(replaced.rule)): \(replaced.reason)"))
+        }
+        rows += (quarantined ?? []).map { Self.row($0.value, $0.from, "fails its checks") }
         if !rows.isEmpty { rows[0][0] = HumanText.line(name, width: 40) }
         return rows
     }
 
-    private static func row(_ name: String, _ value: AnyJSON?, _ from: WhyText.Source?, _ note: String) -> [String] {
+    private static func row(_ value: AnyJSON?, _ from: WhyText.Source?, _ note: String) -> [String] {
         [
-            name, HumanText.line(value?.text ?? "", width: 40),
-            from.map {
-                "\($0.method ?? "") \(HumanText.line($0.url ?? "an answer that is gone", width: 60)) (\($0.kind))"
-            } ?? "",
+            "", HumanText.line(value?.text ?? "", width: 40),
+            from.map { "\($0.method ?? "") \(HumanText.line($0.url ?? "a response that is gone", width: 60))" } ?? "",
             from.map { HumanText.age($0.age) } ?? "", note,
         ]
-    }
-
-    private static func words(_ rule: String?) -> String {
-        switch rule {
-        case "modified": "older, says the object itself"
-        case "lag": "a list's, too soon after"
-        case "later": "older"
-        default: "no longer counts"
-        }
     }
 }
 

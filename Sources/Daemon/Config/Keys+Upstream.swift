@@ -136,12 +136,7 @@ extension UpstreamDraft: ConfigSection {
             for; never, nothing, not even after a failure.
             """
         ),
-        .duration(
-            "lag",
-            \.settings.lag,
-            in: .zero ... .seconds(86_400),
-            "How long lists and searches of this upstream may show older values than a write or a detail answer did."
-        ),
+        ResponseLag.key,
         ConfigKey.models(\.models).ofOneUpstream(example: "{}"),
         ConfigKey.routes(\.routes).ofOneUpstream(example: "[]"),
         ConfigKey.errors(\.errors).ofOneUpstream(example: "[]"),

@@ -33,8 +33,7 @@ extension Settings {
         var heuristic: Duration = .seconds(86_400)
         /// How stale an answer may be that stands in for a failing upstream.
         var staleIfError: Duration = .forever
-        /// How long a list may show older values than a write or a detail did.
-        var lag: Duration = .seconds(30)
+        var lag = ResponseLag()
         var backOff: BackOff = .resource
         var models: [ModelDeclaration] = []
         /// What 2xx answers hold and how they are cached.

@@ -49,7 +49,7 @@ extension Settings {
         configuration.group = store.group
         configuration.changes = Int64(store.changes)
         configuration.objectLimit = limits.objects
-        for upstream in upstreams { configuration.lags[upstream.storeKey] = upstream.lag.seconds * 1_000_000 }
+        for upstream in upstreams { configuration.lags[upstream.storeKey] = upstream.lag.stored }
         return configuration
     }
 }

@@ -27,6 +27,8 @@ struct Answer: Sendable {
     var selection: VarySelection
     var form: Form
     var objects: [ObjectID]
+    /// For members in doubt that it shows, from when on each doubt is to be settled by asking.
+    var doubts: [Int64] = []
 
     /// The fields as they are stored: none that belongs to a connection, to a moment or to the framing.
     ///
@@ -58,6 +60,9 @@ struct Answer: Sendable {
         self.objects = objects
     }
 
+    /// What `Cache-Status` says of its making; nil: nothing.
+    var detail: String? { !doubts.isEmpty ? "doubt" : form == .composed ? "composed" : nil }
+
     /// What it occupies besides its body, about.
     var overhead: Int {
         (migrated?.count ?? 0) + head.count + key.url.utf8.count + key.context.utf8.count + 8 * objects.count
@@ -68,7 +73,7 @@ struct Answer: Sendable {
     /// A document that shows anything else than what the
     /// upstream sent is asked for without conditions: a 304 would speak of bytes that are no longer served.
     var isValidatable: Bool {
-        form == .received && (fields.contains("etag") || fields.contains("last-modified"))
+        form == .received && doubts.isEmpty && (fields.contains("etag") || fields.contains("last-modified"))
     }
 }
 
@@ -86,6 +91,7 @@ extension Answer {
         self.policy = policy
         self.selection = selection
         objects = document.objects
+        doubts = document.doubts
         form =
             switch document.form {
             case .asReceived: .received

@@ -66,8 +66,7 @@ extension AnswerCache {
             sent: sent,
             kind: reading.kind,
             rule: rule,
-            surroundings: reading.surroundings(url: ready.key.url, fields: ready.answer.fields),
-            route: reading.route
+            surroundings: reading.surroundings(url: ready.key.url, fields: ready.answer.fields)
         )
         document.overtakenAt = overtakenAt
         // Handed over at once: what writes tell from now on finds it among those that are still to be committed.

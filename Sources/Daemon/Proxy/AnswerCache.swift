@@ -29,6 +29,8 @@ final class AnswerCache: Sendable {
     let commits = PendingCommits()
     /// Writes that are not taken in: what the disk has of their upstreams may be older.
     let unsettled = UnsettledWrites()
+    /// Documents that show a member in doubt.
+    let doubts = OpenDoubts()
     /// Bytes of bodies that are kept in memory only, because their commit is still to come.
     let uncommitted = Atomic<Int>(0)
     /// Past this, answers are not kept: the store cannot follow.
@@ -82,6 +84,7 @@ final class AnswerCache: Sendable {
                 answer.form = .outdated
             }
             var ready = ReadyAnswer(answer, digest: demand.digest, upstream: demand.upstream, base: demand.base)
+            noteDoubts(of: ready)
             if let newer = kept(insteadOf: ready) {
                 ready = newer
             } else if answer.form != .outdated, !isPending {
@@ -92,6 +95,25 @@ final class AnswerCache: Sendable {
             if found.map({ !$0.isPreferred(to: ready, for: demand.directives, now: now) }) ?? true { found = ready }
         }
         return found
+    }
+
+    private func noteDoubts(of ready: ReadyAnswer) {
+        guard !ready.answer.doubts.isEmpty else { return doubts.forget(ready.residence.digest) }
+        ready.asksAgain.store(
+            doubts.nextInquiry(
+                for: ready.residence.digest,
+                about: ready.answer.doubts,
+                lag: ready.upstream.settings.lag.lists.seconds
+            ),
+            ordering: .relaxed
+        )
+    }
+
+    /// Notes that a document is being asked for, which may show a member in doubt.
+    func noteInquiry(about ready: ReadyAnswer) {
+        guard !ready.answer.doubts.isEmpty else { return }
+        doubts.noteInquiry(for: ready.residence.digest, about: ready.answer.doubts, at: seconds)
+        noteDoubts(of: ready)
     }
 
     /// What memory was given in the place of an answer while that was read: it is no older than what the disk had.
@@ -169,8 +191,8 @@ final class AnswerCache: Sendable {
             memory.discard(ready)
         }
         // A 304 out of a cache between us and the upstream is as old as that says.
-        let age = max(0, policy.ageValue) * 1_000_000
-        let end = now - age
+        let age = policy.knownAge
+        let end = now
         Task { [self] in
             do throws(StoreError) {
                 let outcome = try await store.refresh(

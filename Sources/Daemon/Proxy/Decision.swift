@@ -39,6 +39,7 @@ enum Decision {
         if found.answer.form == .outdated {
             return demand.directives.onlyIfCached ? .refuse(.notCached(demand)) : .ask(.stale, stored: found)
         }
+        if found.isDoubtDue(at: now), !demand.directives.onlyIfCached { return .ask(.stale, stored: found) }
         switch found.policy.reuse(at: now, for: demand.directives) {
         case .fresh:
             return .answer(found, .hit(isStale: false))

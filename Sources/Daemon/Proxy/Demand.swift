@@ -134,7 +134,12 @@ extension Demand {
     /// - Parameters:
     ///   - validation: what is asked about stored answers; without it a retrieval asks for the whole.
     ///   - known: the parts that are stored of the answer, where only their one gap is asked for.
-    func upstreamRequest(_ validation: Validation = .none, completing known: ReadyAnswer? = nil) -> UpstreamRequest {
+    ///   - settlesDoubt: whether no cache in between may answer.
+    func upstreamRequest(
+        _ validation: Validation = .none,
+        completing known: ReadyAnswer? = nil,
+        settlesDoubt: Bool = false
+    ) -> UpstreamRequest {
         var fields = UpstreamFields.make(
             from: request.fields,
             removingConditions: asksForItself,
@@ -150,6 +155,7 @@ extension Demand {
             fields.lines.append(Field(name: Array(credential.header.utf8), value: credential.value.bytes))
         }
         fields.lines += validation.fields.lines
+        if settlesDoubt { fields.append("Cache-Control", "no-cache") }
         if let known { fields.lines += known.fieldsAskingForGap }
         let isRanged = fields.contains("range")
         // A range is one of the bytes as they are sent: in a coding they would be others than those that are stored.

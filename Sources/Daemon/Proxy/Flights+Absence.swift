@@ -12,7 +12,7 @@ extension Flights {
         }
         let bound = demand.upstream.bound(demand)
         guard bound != nil || flight.stored != nil else { return nil }
-        let age = max(0, policy(of: head, in: flight).answer.ageValue) * 1_000_000
+        let age = policy(of: head, in: flight).answer.knownAge
         var absence = ObservedAbsence(key: demand.key, bound: bound, start: flight.start - age)
         absence.method = demand.request.method
         return absence

@@ -27,7 +27,7 @@ extension Flights {
         }
         unstored.forget(demand.key)
         let reading = demand.upstream.reading(demand, status: answer.status, fields: answer.fields)
-        let age = max(0, answer.policy.ageValue) * 1_000_000
+        let age = answer.policy.knownAge
         cache.forgetParts(of: demand)
         supersede(flight, by: ready)
         let (flights, number) = (LoopReference(self, on: loop), ObjectIdentifier(flight))

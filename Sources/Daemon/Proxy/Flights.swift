@@ -196,7 +196,11 @@ final class Flights {
         if isJoinable, let place = place(of: demand) { joinable[place] = flight }
         inAir[ObjectIdentifier(flight)] = flight
         metrics.upstream(demand.upstream.name).started()
-        let request = demand.upstreamRequest(validation, completing: flight.completing)
+        let request = demand.upstreamRequest(
+            validation,
+            completing: flight.completing,
+            settlesDoubt: stored?.answer.doubts.isEmpty == false
+        )
         flight.depart(request, through: clients[demand.upstream.index])
         return flight
     }

@@ -48,7 +48,7 @@ enum Manner: Sendable {
             status = .forwarded(reason, status: 304, isStored: isStored)
         case .substituted(let reason, let upstreamStatus, _):
             status = .forwarded(reason, status: upstreamStatus)
-            detail = ready.staleDetail
+            detail = ready.answer.doubts.isEmpty ? ready.staleDetail : ready.answer.detail
         case .completed(let reason):
             status = .forwarded(reason, status: 206, isStored: true)
         case .unkept(let reason):
@@ -59,7 +59,7 @@ enum Manner: Sendable {
         }
         if case .unkept = self {} else { status.timeToLive = ready.policy.timeToLive(at: now) }
         status.isCollapsed = isCollapsed
-        if detail == nil, ready.answer.form == .composed { detail = "composed" }
+        detail = detail ?? ready.answer.detail
         status.detail = Departure.detail(detail, ready.departure)
         return status
     }

@@ -132,6 +132,7 @@ actor Proxy {
             await answer(demand, reply, ready, manner)
             runningFlights.refresh(demand.forWhole.asking(because: .stale), stored: ready)
         case .ask(let reason, let stored):
+            if let stored { cache.noteInquiry(about: stored) }
             await resort(to: demand.asking(because: reason), reply, stored: stored, variants: variants, refusal: nil)
         case .refuse(let problem):
             await resort(to: demand, reply, stored: nil, variants: [], refusal: problem)

@@ -84,7 +84,7 @@ final class ProxyHandler: HTTPHandler {
         let now = seconds()
         for answer in answers {
             guard
-                answer.key.principal == principal, answer.isClean,
+                answer.key.principal == principal, answer.isClean, !answer.isDoubtDue(at: now),
                 answer.isGood(for: request),
                 !answer.isForAgreeing || answer.otherFields == scratch.otherFieldsDigest(proxy.principals.fieldHasher),
                 case .fresh(let age, let timeToLive) = answer.policy.reuse(at: now, for: directives)

@@ -9,8 +9,6 @@ struct Reading: Sendable {
     var bound: [String: String]
     /// All captures of the path.
     var captures: [String: String] = [:]
-    /// The route's path pattern.
-    var route = ""
 
     /// What surrounds a body that is read so.
     func surroundings(url: String, fields: Fields) -> MappingContext {

@@ -73,7 +73,7 @@ final class ReadyAnswer: MemoryResident {
         let route = upstream.overrides(ofURL: answer.key.url)
         policy = upstream.applying(answer.policy, route)
         departure = route == Settings.Overrides() ? nil : Departure(route, policy, vary: VaryField(answer.fields))
-        let detail = Departure.detail(answer.form == .composed ? "composed" : nil, departure)
+        let detail = Departure.detail(answer.detail, departure)
         hitDetail = detail.map { Array("; detail=\($0)".utf8) } ?? []
         isJSON = upstream.isJSON(answer.fields)
         let agreed = answer.selection.lines.first { $0.name == OtherFields.name }
@@ -129,6 +129,16 @@ final class ReadyAnswer: MemoryResident {
 
     /// The commit sequence up to which it shows what was known, when it was last looked up or committed.
     let asOf = Atomic<Int64>(0)
+
+    /// When it is to be asked for again although it is fresh, in seconds of the store's clock: it shows a member in doubt.
+    let asksAgain = Atomic<Int64>(.max)
+
+    /// Whether it shows a member in doubt that is to be settled by asking now.
+    @inline(__always)
+    func isDoubtDue(at now: Int64) -> Bool { doubtDue <= now }
+
+    /// When that is so, in seconds of the store's clock.
+    var doubtDue: Int64 { asksAgain.load(ordering: .relaxed) }
 
     /// Notes what the store has made of it.
     func committed(as id: DocumentID, showing objects: [ObjectID]) {

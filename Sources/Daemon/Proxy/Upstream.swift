@@ -134,8 +134,7 @@ final class Upstream: Sendable {
             rule: match.rule,
             kind: match.rule.isList ? .list : .detail,
             bound: match.bound,
-            captures: match.captures,
-            route: match.route
+            captures: match.captures
         )
     }
 

@@ -31,7 +31,7 @@ struct Validation: Sendable {
     init(_ demand: Demand, stored: ReadyAnswer?, variants: [Variant]) {
         let isOfParts = demand.isForParts && stored?.isPartial == true && !demand.hasConditions
         guard demand.asksForItself || isOfParts, stored?.isClean != false,
-            stored.map({ $0.answer.form == .received }) != false
+            stored.map({ $0.answer.form == .received && $0.answer.doubts.isEmpty }) != false
         else {
             self = .none
             return

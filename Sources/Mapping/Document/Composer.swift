@@ -11,20 +11,17 @@ public enum Composition: Sendable, Equatable {
 /// Puts documents together with the newest values: shape from the pinned version, values from the object.
 public struct Composer: Sendable {
     private let models: Models
-    private let lag: Int64
-    /// What does not move between some routes.
-    public var separations: Separations
+    private let lag: Lag
     /// How many bytes may be looked at or written for each byte of the document, and how many for any document: enough
     /// for every object at its newest several times over, and for lists that grow; not for what multiplies.
     private static let effort = (perByte: 16, atLeast: 1 << 20)
     /// How far a document may outgrow what was received.
     private static let growth = (factor: 4, atLeast: 1 << 20)
 
-    /// A composer for the models of one upstream; `lag` in microseconds as given to `ObjectState.merge`.
-    public init(models: Models, lag: Int64, separations: Separations = Separations()) {
+    /// A composer for the models of one upstream; `lag` as given to `ObjectState.merge`.
+    public init(models: Models, lag: Lag) {
         self.models = models
         self.lag = lag
-        self.separations = separations
     }
 
     /// Composes one document from its skeleton and the payloads of its pins in pre-order.
@@ -33,16 +30,18 @@ public struct Composer: Sendable {
     ///
     /// - Parameters:
     ///   - keyed: where in the skeleton objects begin whose members are the document's objects.
-    ///   - observation: the document's own: what was written or deleted after it makes the document stale, and what its route
-    ///     and another disagree on does not move between them. Without it the document is taken to be newer than all that.
+    ///   - observation: the document's own: what was written or deleted after it makes the document stale. Without it the
+    ///     document is taken to be newer than all that.
     ///   - mayHaveChanged: whether a pin may show something else than the newest of its object, given its index and the
     ///     object; where not, the pin is taken as it is, and the object is not asked for.
+    ///   - doubts: gets, for each member in doubt that the document shows, from when on that is to be settled by asking.
     public func compose(
         skeleton: [UInt8],
         pins: [[UInt8]],
         keyed: [Int] = [],
         observation: Observation? = nil,
         mayHaveChanged: (_ pin: Int, _ name: () -> ObjectName) -> Bool = { _, _ in true },
+        doubts: inout Set<Int64>,
         state: (ObjectName) throws -> ObjectState?
     ) rethrows -> Composition {
         guard var tree = PinTree(skeleton: skeleton, pins: pins), tree.look(where: mayHaveChanged) else {
@@ -54,13 +53,7 @@ public struct Composer: Sendable {
         var effort = max(received * Self.effort.perByte, Self.effort.atLeast)
         while true {
             for name in wanted {
-                known[name] = KnownObject(
-                    try state(name),
-                    name,
-                    models: models,
-                    lag: lag,
-                    apartFrom: separations.strangers(to: observation?.route ?? 0, model: name.model)
-                )
+                known[name] = KnownObject(try state(name), name, models: models, lag: lag)
             }
             var attempt = CompositionAttempt(
                 tree: tree,
@@ -78,6 +71,7 @@ public struct Composer: Sendable {
                 wanted = attempt.missing
                 continue
             }
+            doubts.formUnion(attempt.doubts)
             if let reason = attempt.reason { return .unknown(reason: reason) }
             guard attempt.isChanged else { return .unchanged }
             guard attempt.output.count <= max(received * Self.growth.factor, Self.growth.atLeast) else {
@@ -90,37 +84,48 @@ public struct Composer: Sendable {
 
 /// What is known of one object while a document is composed.
 struct KnownObject {
+    private let state: ObjectState?
     /// Nil: nothing is known, or its model is no longer declared.
     let resolved: ResolvedObject?
-    /// The payload that alone is the newest, if one is: a pin that equals it needs no look.
-    let only: [UInt8]?
-    /// That a write may have changed it, or that it is gone.
-    let mark: ObjectMark?
-    /// That it says of itself that it is deleted.
-    let deletion: Deletion?
+    /// By member in doubt, from when on that is to be settled by asking.
+    let doubts: [MemberPath: Int64]
+    /// Since when it says of itself that it is deleted.
+    let deletion: Int64?
 
-    init(
-        _ state: ObjectState?,
-        _ name: ObjectName,
-        models: Models,
-        lag: Int64,
-        apartFrom strangers: [MemberPath: Set<Int64>]
-    ) {
-        mark = state?.mark
-        guard var state, let model = models.index(of: name.model) else {
-            (resolved, only, deletion) = (nil, nil, nil)
+    init(_ state: ObjectState?, _ name: ObjectName, models: Models, lag: Lag) {
+        self.state = state
+        guard let state, let model = models.index(of: name.model), let payload = state.payload,
+            let value = JSONSlice(payload)
+        else {
+            (resolved, doubts, deletion) = (nil, [:], nil)
             return
         }
-        state.contributions = state.counting(lag: lag)
-        guard !state.contributions.isEmpty else {
-            (resolved, only, deletion) = (nil, nil, nil)
+        guard !state.isOutdated(lag: lag) else {
+            // Documents that go on showing what is deleted show it as it was last known, and nobody can be asked any more.
+            let isKept = state.mark?.isTombstone == true && models.onDelete(payload, model: model) == .keep
+            resolved = isKept ? ResolvedObject(value, model: model, models: models) : nil
+            (doubts, deletion) = ([:], nil)
             return
         }
-        resolved = state.resolved(model: model, models: models, lag: lag, apartFrom: strangers)
-        only = state.contributions.count == 1 ? state.contributions[0].payload : nil
-        deletion = state.deletion(model: model, models: models, lag: lag)
+        resolved = ResolvedObject(value, model: model, models: models)
+        doubts = Dictionary(
+            state.knowledge.doubts.map { (MemberPath(pointer: $0.member), $0.asksFrom) },
+            uniquingKeysWith: { first, _ in first }
+        )
+        deletion = state.deletedSince
     }
+
+    /// That a write may have changed it, or that it is gone.
+    var mark: ObjectMark? { state?.mark }
+
+    /// The settled values: a pin that equals them needs no look.
+    var payload: [UInt8]? { state?.payload }
+
+    var isInDoubt: Bool { !doubts.isEmpty }
 
     /// Whether documents that were observed early enough show it no more as they did.
     var isGone: Bool { deletion != nil || mark?.isTombstone == true }
+
+    /// When a member was last settled.
+    func lo(of path: MemberPath, lag: Lag) -> Int64 { state?.lo(of: path, lag: lag) ?? .min }
 }

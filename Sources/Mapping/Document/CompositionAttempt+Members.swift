@@ -39,13 +39,11 @@ extension CompositionAttempt {
         name: ObjectName?,
         isStrict: Bool
     ) {
-        if !isStrict,
-            quarantined[shape.text]?.contains(path) == true
-                || resolved.isKept(path, in: tree.text(shape.text), of: observation?.sequence)
-        {
-            return copy(shape.text, shape.value.range)
+        if !isStrict, kept[shape.text]?.contains(path) == true { return copy(shape.text, shape.value.range) }
+        if resolved[path]?.isShared == true, let asksFrom = name.flatMap({ known[$0]?.doubts[path] }) {
+            doubts.insert(asksFrom)
         }
-        guard case .value(let newest) = resolved[path], mayShow(newest, at: path, of: resolved, isStrict: isStrict)
+        guard let newest = resolved[path], mayShow(newest, at: path, of: resolved, isStrict: isStrict)
         else {
             if isStrict { return fail("\(path.text) is not known of \(describe(name))") }
             return copy(shape.text, shape.value.range)

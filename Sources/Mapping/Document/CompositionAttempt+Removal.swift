@@ -12,21 +12,22 @@ extension CompositionAttempt {
         case removed
     }
 
-    /// - Parameter payload: how the document shows it; nil where it does not yet.
-    func fate(of name: ObjectName, shownAs payload: [UInt8]?) -> Fate {
+    /// - Parameters:
+    ///   - payload: how the document shows it; nil where it does not yet.
+    ///   - isEmbedded: whether it stands within another object, or beside others.
+    func fate(of name: ObjectName, shownAs payload: [UInt8]?, isEmbedded: Bool) -> Fate {
         guard let observation, let object = known[name], object.mark != nil || object.deletion != nil else {
             return .shown
         }
-        if let mark = object.mark, !mark.isOverridden(by: observation, lag: lag) {
+        let lo = observation.lo(isEmbedded: isEmbedded, lag: lag)
+        if let mark = object.mark, lo <= mark.time {
             guard mark.isTombstone else { return .stale }
             return fate(after: mark, of: name, shownAs: payload, observation)
         }
         if let deletion = object.deletion, let index = models.index(of: name.model) {
-            let mark = ObjectMark.tombstone(deletion.since)
-            // An answer that itself says so is as the upstream wants it.
-            if mark.isOverridden(by: observation, lag: lag) || deletion.answers.contains(observation.sequence) {
-                return .shown
-            }
+            let mark = ObjectMark.tombstone(deletion)
+            if lo >= deletion { return .shown }
+            // A response that itself says so is as the upstream wants it.
             if let payload, models.saysDeleted(payload, model: index) { return .shown }
             return fate(after: mark, of: name, shownAs: payload, observation)
         }
@@ -43,8 +44,8 @@ extension CompositionAttempt {
         switch models.onDelete(payload, model: index) {
         case .keep: return .shown
         case .stale: return .gone
-        // Answers that overlapped in time and disagree change nothing (law 3).
-        case .remove: return mark.overlaps(observation) ? .gone : .removed
+        // Which of the two was first, nobody knows.
+        case .remove: return observation.start <= mark.time && mark.time < observation.end ? .gone : .removed
         }
     }
 
@@ -54,7 +55,7 @@ extension CompositionAttempt {
         let name = name(of: target, link)
         // That its pins are as they should be does not say that it may stand elsewhere.
         if known[name] == nil, isPinned(name) { missing.insert(name) }
-        return fate(of: name, shownAs: nil) == .removed
+        return fate(of: name, shownAs: nil, isEmbedded: true) == .removed
     }
 
     // MARK: Cutting
@@ -82,7 +83,7 @@ extension CompositionAttempt {
     /// Whether a pin leaves the list that it stands in; not what is taken as it is.
     private func isRemoved(_ place: PinTree.Place) -> Bool {
         guard let name = tree.looked[place.pin] else { return false }
-        return fate(of: name, shownAs: tree.pins[place.pin]) == .removed
+        return fate(of: name, shownAs: tree.pins[place.pin], isEmbedded: tree.isEmbedded(place.pin)) == .removed
     }
 
     /// The element of an array, or the member of an object keyed by name, that a place is; nil where it is neither.

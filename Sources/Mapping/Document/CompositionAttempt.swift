@@ -9,7 +9,7 @@ struct CompositionAttempt {
     let known: [ObjectName: KnownObject]
     /// The document's own; nil: newer than every mark.
     let observation: Observation?
-    let lag: Int64
+    let lag: Lag
     /// Whether anything that the document shows is known to be gone.
     private let mayRemove: Bool
 
@@ -18,10 +18,14 @@ struct CompositionAttempt {
     var added: Set<ObjectName> = []
     /// Every object that is pinned, once that was asked for.
     private var pinned: Set<ObjectName>?
+    /// By object, the members on which the document contradicts itself, once that was asked for.
+    private var contradicted: [ObjectName: Set<MemberPath>] = [:]
     /// Whether the output departs from the bytes received.
     var isChanged = false
-    /// Members of pins that fail their checks, by pin: such a literal stays where it came.
-    var quarantined: [Int: Set<MemberPath>] = [:]
+    /// Members whose literal stays where it came, by pin: they fail their checks, or the response contradicts itself.
+    var kept: [Int: Set<MemberPath>] = [:]
+    /// From when on each doubt that the document shows is to be settled by asking.
+    var doubts: Set<Int64> = []
     /// Where in the skeleton objects begin whose members are the document's objects.
     let keyed: [Int]
     /// By text, the objects in it whose members are objects keyed by name.
@@ -63,7 +67,7 @@ struct CompositionAttempt {
         models: Models,
         known: [ObjectName: KnownObject],
         observation: Observation?,
-        lag: Int64,
+        lag: Lag,
         effort: Int
     ) {
         self.tree = tree
@@ -125,20 +129,55 @@ struct CompositionAttempt {
         let payload = tree.pins[place.pin]
         guard spend(payload.count) else { return }
         guard let name = tree.looked[place.pin] else { return copy(place.pin, 0..<payload.count) }
-        switch fate(of: name, shownAs: payload) {
+        switch fate(of: name, shownAs: payload, isEmbedded: tree.isEmbedded(place.pin)) {
         case .shown: break
         case .stale: return fail("a write may have changed \(name) since the document was observed")
         case .gone: return fail("\(name) is deleted")
         case .removed: return fail("\(name) is deleted, and does not stand in a list")
         }
-        guard let object = known[name], let resolved = object.resolved, object.only != payload,
+        guard let object = known[name], let resolved = object.resolved, object.payload != payload || object.isInDoubt,
             let value = JSONSlice(payload)
         else { return copy(place.pin, 0..<payload.count) }
-        if !models.plain[resolved.model] {
-            let failing = ObservedMembers(value, model: resolved.model, models: models).quarantined
-            if !failing.isEmpty { quarantined[place.pin] = failing }
-        }
+        keepLiterals(of: place.pin, showing: name, value, object, resolved)
         write(Shape(text: place.pin, value: value), showing: resolved, name: name, isStrict: false)
+    }
+
+    /// Notes which literals of a pin stay as they are: what fails its checks, and what the document itself shows otherwise
+    /// elsewhere, as long as nothing newer is known (laws 1 and 6).
+    private mutating func keepLiterals(
+        of pin: Int,
+        showing name: ObjectName,
+        _ value: JSONSlice,
+        _ object: KnownObject,
+        _ resolved: ResolvedObject
+    ) {
+        var literals: Set<MemberPath> = []
+        if !models.plain[resolved.model] {
+            literals = ObservedMembers(value, model: resolved.model, models: models).quarantined
+        }
+        for path in contradictions(on: name, model: resolved.model) {
+            if let observation, object.lo(of: path, lag: lag) > observation.end { continue }
+            literals.insert(path)
+        }
+        if !literals.isEmpty { kept[pin] = literals }
+    }
+
+    /// The members on which the document contradicts itself about an object.
+    private mutating func contradictions(on name: ObjectName, model: Int) -> Set<MemberPath> {
+        if let known = contradicted[name] { return known }
+        let payloads = Set(
+            tree.looked.indices.lazy.filter { [tree] in tree.looked[$0] == name }.map { [tree] in tree.pins[$0] }
+        )
+        var found: Set<MemberPath> = []
+        var first: [MemberPath: ObservedMember] = [:]
+        for value in payloads.count > 1 ? payloads.compactMap({ JSONSlice($0) }) : [] {
+            for (path, member) in ObservedMembers(value, model: model, models: models).sound {
+                if let known = first[path], !known.agrees(with: member) { found.insert(path) }
+                first[path] = first[path] ?? member
+            }
+        }
+        contradicted[name] = found
+        return found
     }
 
     /// Whether an object is pinned anywhere.

@@ -42,6 +42,19 @@ public struct DecomposedBody: Sendable {
         }.joined()
     }
 
+    /// By occurrence, whether it stands within another object, or beside others in a response about one object.
+    public func areEmbedded(in kind: Observation.Kind) -> [Bool] {
+        Self.areEmbedded(skeleton: skeleton, payloads: occurrences.map(\.payload), in: kind)
+    }
+
+    /// The same of a document's pins; in a list all are alike.
+    public static func areEmbedded(skeleton: [UInt8], payloads: [[UInt8]], in kind: Observation.Kind) -> [Bool] {
+        guard kind != .list, payloads.count > 1, let tree = PinTree(skeleton: skeleton, pins: payloads) else {
+            return Array(repeating: false, count: payloads.count)
+        }
+        return payloads.indices.map { kind == .write ? tree.isInner($0) : tree.isEmbedded($0) }
+    }
+
     /// Whether putting it together again gives these very bytes.
     public func recomposes(to body: [UInt8]) -> Bool {
         recompose(skeleton: skeleton, payloads: occurrences.map(\.payload)) == body

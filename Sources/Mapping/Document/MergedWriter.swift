@@ -11,10 +11,7 @@ struct MergedWriter {
         self.resolved = resolved
         self.quarantined = quarantined.filter { resolved[$0] == nil }
         var byParent: [MemberPath: [(path: MemberPath, member: ObservedMember)]] = [:]
-        for (path, newest) in resolved.members {
-            guard case .value(let member) = newest else { continue }
-            byParent[path.parent, default: []].append((path, member))
-        }
+        for (path, member) in resolved.members { byParent[path.parent, default: []].append((path, member)) }
         self.byParent = byParent.mapValues { $0.sorted { $0.path.text < $1.path.text } }
     }
 
@@ -28,7 +25,8 @@ struct MergedWriter {
         for member in value.members {
             let inner = path.appending(member.name)
             defer { separator = member.value.range.upperBound }
-            if quarantined.contains(inner) {
+            // Of what occurs twice the first place shows the value: the second would make both no observation.
+            if quarantined.contains(inner) || shown.contains(inner) && resolved[inner] != nil {
                 // With the comma before it; without one, the comma behind it goes below.
                 output.append(contentsOf: value.text[position..<max(position, separator)])
                 position = member.value.range.upperBound
@@ -39,7 +37,7 @@ struct MergedWriter {
                 position = member.nameRange.lowerBound
             }
             shown.insert(inner)
-            guard case .value(let newest) = resolved[inner] else { continue }
+            guard let newest = resolved[inner] else { continue }
             output.append(contentsOf: value.text[position..<member.value.range.lowerBound])
             writeMember(newest, shownAs: member.value, at: inner)
             position = member.value.range.upperBound

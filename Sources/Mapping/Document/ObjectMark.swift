@@ -19,19 +19,6 @@ public enum ObjectMark: Sendable, Equatable {
     public var isTombstone: Bool {
         if case .tombstone = self { true } else { false }
     }
-
-    /// Whether an answer is newer than the mark.
-    ///
-    /// A list that lags behind a deletion still shows what is gone; behind a write of which nothing was told it is the
-    /// best there is.
-    public func isOverridden(by observation: Observation, lag: Int64) -> Bool {
-        let order = ObservationOrder(lag: lag)
-        guard order.effectiveTime(observation) > time else { return false }
-        return !(isTombstone && observation.kind == .list && observation.start - time < lag)
-    }
-
-    /// Whether an answer overlapped with the moment of the mark, so that nobody knows which of the two is the newer.
-    func overlaps(_ observation: Observation) -> Bool { observation.start <= time && time < observation.end }
 }
 
 /// What becomes of documents that show an object which is gone (`on_delete`).
@@ -42,32 +29,6 @@ public enum DeletionPolicy: String, Sendable, Equatable, CaseIterable {
     case remove
     /// They go on showing it.
     case keep
-}
-
-extension ObjectState {
-    /// The contributions that are newer than the mark: all, if there is none.
-    func counting(lag: Int64) -> [Contribution] {
-        guard let mark else { return contributions }
-        return contributions.filter { mark.isOverridden(by: $0.observation, lag: lag) }
-    }
-
-    /// Since when the object says of itself that it is deleted; nil where it does not.
-    func deletion(model: Int, models: Models, lag: Int64) -> Deletion? {
-        guard models.haveDeletions, isDeleted(model: models.declarations[model].name, models: models, lag: lag) else {
-            return nil
-        }
-        let order = ObservationOrder(lag: lag)
-        let telling = contributions.filter { models.saysDeleted($0.payload, model: model) }
-        let time = (telling.isEmpty ? contributions : telling).map { order.effectiveTime($0.observation) }.min()
-        return time.map { Deletion(since: $0, answers: Set(telling.map(\.observation.sequence))) }
-    }
-}
-
-/// That an object says of itself that it is deleted.
-struct Deletion {
-    var since: Int64
-    /// The sequences of the answers that show it so.
-    var answers: Set<Int64>
 }
 
 extension Models {

@@ -1,27 +1,24 @@
 extension ObjectState {
-    /// The object as other documents may show it that only name it: the newest of each member that is shared and has no
+    /// The object as other documents may show it that only name it: the settled value of each member that is shared and has no
     /// policy of its own, references as bare identities.
     ///
-    /// Nil where that is not known: nothing was observed since a write or a deletion, responses disagree, or the object says
-    /// of itself that it is deleted.
+    /// Nil where that is not known: nothing was observed since a write or a deletion, a member is in doubt, or the object
+    /// says of itself that it is deleted.
     ///
     /// - Parameter identity: the JSON that an object referred to is identified by.
     public func sharedJSON(
         model: String,
         models: Models,
-        lag: Int64,
+        lag: Lag,
         identity: (ObjectName) -> [UInt8]?
     ) -> [UInt8]? {
-        var current = self
-        current.contributions = counting(lag: lag)
-        guard let index = models.index(of: model), !current.contributions.isEmpty,
-            !current.isDeleted(model: model, models: models, lag: lag)
+        guard let index = models.index(of: model), base != nil, !isOutdated(lag: lag),
+            !isDeleted(model: model, models: models)
         else { return nil }
-        let resolved = current.resolved(model: index, models: models, lag: lag)
         var members: [MemberPath: [(path: MemberPath, member: ObservedMember)]] = [:]
-        for (path, newest) in resolved.members {
-            guard case .value(let member) = newest else { return nil }
-            members[path.parent, default: []].append((path, member))
+        for (path, known) in known(model: index, models: models, lag: lag).members {
+            guard known.settled.doubt == nil else { return nil }
+            members[path.parent, default: []].append((path, known.settled.value))
         }
         var output: [UInt8] = []
         func write(_ parent: MemberPath) {

@@ -1,77 +1,167 @@
-/// What is known of one object: the contributions that together hold each declared member at its newest.
+/// What is known of one object: each declared member at its settled value, and when that was seen (law 3).
 public struct ObjectState: Sendable, Equatable {
-    /// How many contributions are kept at most.
-    public static let maximumContributions = 16
-
-    /// Newest first; those whose every declared member is known newer are dropped.
+    /// The version that gives the settled values their shape, as it was last seen; nil: nothing is known.
+    public var base: Contribution?
+    /// The settled values in payload form, where they are not what the base version shows.
     ///
-    /// One that alone says all there is stands in front of newer ones that say less.
-    public var contributions: [Contribution]
+    /// Undeclared members are as the base shows them.
+    public var merged: [UInt8]?
+    /// When the settled values were seen.
+    public var knowledge: Knowledge
     /// What is known of members with a policy of their own.
     public var accumulation: Accumulation
+    /// Since when the object has been known to say of itself that it is deleted; nil where it does not.
+    public var deletedSince: Int64?
     /// What is known besides: that a write may have changed the object, or that it is gone.
     public var mark: ObjectMark?
 
     /// The state as it was stored.
     public init(
-        contributions: [Contribution] = [],
+        base: Contribution? = nil,
+        merged: [UInt8]? = nil,
+        knowledge: Knowledge = .whole(isEmbedded: false),
         accumulation: Accumulation = Accumulation(),
+        deletedSince: Int64? = nil,
         mark: ObjectMark? = nil
     ) {
-        self.contributions = contributions
+        self.base = base
+        self.merged = merged
+        self.knowledge = knowledge
         self.accumulation = accumulation
+        self.deletedSince = deletedSince
         self.mark = mark
     }
 
-    /// Takes in what one answer shows of the object, once or several times; all have one observation sequence.
-    ///
-    /// - Parameters:
-    ///   - new: the versions that the answer shows.
-    ///   - model: the object's model; if it is not declared, only the newest version is kept.
-    ///   - models: the models of the upstream.
-    ///   - lag: microseconds for which a list does not override a detail or a write.
-    /// - Returns: whether the newest value of some declared member changed, by JSON's equality; a member known for the
-    ///   first time counts.
-    public mutating func merge(_ new: [Contribution], model: String, models: Models, lag: Int64) -> Bool {
-        var changes: [MemberChange] = []
-        return merge(new, model: model, models: models, lag: lag, changes: &changes)
+    /// The settled values; nil when nothing is known.
+    public var payload: [UInt8]? { merged ?? base?.payload }
+
+    /// What a merge has done.
+    public struct Merge: Sendable, Equatable {
+        /// Whether some member became known, or has another value by JSON's equality.
+        public var isChanged = false
+        /// Members known before that have other values now.
+        public var changes: [MemberChange] = []
+        /// Whether a doubt was opened or settled.
+        public var hasDoubtChanged = false
+        /// Whether it says of itself otherwise than before that it is deleted.
+        public var hasDeletionChanged = false
+        /// A write cannot be ordered against what others have read: nothing older than this time may be served.
+        public var unanswered: Int64?
     }
 
-    /// The same, telling which members known before have other values now.
+    /// Takes what one response shows of the object, once or several times; all have one observation sequence.
     ///
-    /// Those that are known for the first time are not among them, nor those that are in dispute.
+    /// - Parameters:
+    ///   - new: the versions that the response shows.
+    ///   - model: the object's model; if it is not declared, only the newest version is kept.
+    ///   - asksFrom: from when on documents that show a member are asked for again which this response puts in doubt,
+    ///     given its pointer, the settled value and the challenger; without it, at once.
     public mutating func merge(
         _ new: [Contribution],
         model: String,
         models: Models,
-        lag: Int64,
-        changes: inout [MemberChange]
-    ) -> Bool {
+        lag: Lag,
+        asksFrom: (_ member: String, _ settled: [UInt8], _ challenger: [UInt8]) -> Int64 = { _, _, _ in .min }
+    ) -> Merge {
         guard let index = models.index(of: model) else {
-            contributions = new.last.map { [$0] } ?? contributions
-            return !new.isEmpty
+            guard let last = new.last else { return Merge() }
+            (base, merged, knowledge) = (last, nil, .whole(isEmbedded: last.isEmbedded))
+            return Merge(isChanged: true)
         }
         if !models.plain[index] { accumulate(new, model: index, models: models) }
-        if contributions.isEmpty, new.count == 1 {
-            contributions = new
-            return true
+        if base == nil, new.count == 1 {
+            (base, merged, knowledge) = (new[0], nil, .whole(isEmbedded: new[0].isEmbedded))
+            noteDeletion(by: new[0], model: model, models: models, lag: lag)
+            return Merge(isChanged: true, hasDeletionChanged: deletedSince != nil)
         }
-        if confirms(new) { return false }
-        // Each is read once, for both.
-        func read(_ contribution: Contribution) -> ContributionTable.Row? {
-            ContributionTable.Row(contribution, model: index, models: models)
-        }
-        let rows = contributions.compactMap(read)
-        let known = ContributionTable(rows, model: index, lag: lag)
-        var table = ContributionTable(rows + new.compactMap(read), model: index, lag: lag)
-        let (before, after) = (known.resolved, table.resolved)
-        let isChanged = after.differs(from: before)
-        if isChanged { changes = table.changes(since: known, before, after) }
-        table.prune(to: Self.maximumContributions)
-        table.preferComplete(after)
-        contributions = table.rows.map(\.contribution)
-        return isChanged
+        if confirms(new, lag: lag) { return Merge() }
+        guard let seen = Sighting(new, model: index, models: models, lag: lag) else { return Merge() }
+        var known = known(model: index, models: models, lag: lag)
+        known.take(seen, lag: lag, asksFrom: asksFrom)
+        settle(known, seen: (new, seen), model: index, models: models, lag: lag)
+        let wasDeleted = deletedSince != nil
+        noteDeletion(by: new[0], model: model, models: models, lag: lag)
+        let effect = known.effect
+        return Merge(
+            isChanged: effect.isChanged,
+            changes: effect.changes,
+            hasDoubtChanged: effect.hasDoubtChanged,
+            hasDeletionChanged: wasDeleted != (deletedSince != nil),
+            unanswered: effect.unanswered
+        )
     }
+
+    private mutating func noteDeletion(by seen: Contribution, model: String, models: Models, lag: Lag) {
+        guard models.haveDeletions else { return }
+        if !isDeleted(model: model, models: models) {
+            deletedSince = nil
+        } else if deletedSince == nil {
+            deletedSince = seen.observation.lo(isEmbedded: seen.isEmbedded, lag: lag)
+        }
+    }
+
+    /// The most frequent case, done without reading JSON: one version seen again.
+    private mutating func confirms(_ new: [Contribution], lag: Lag) -> Bool {
+        guard merged == nil, new.count == 1, let base, case .whole(let wasEmbedded) = knowledge,
+            base.payload == new[0].payload
+        else { return false }
+        let (old, seen) = (base.observation, new[0].observation)
+        let isLater =
+            seen.lo(isEmbedded: new[0].isEmbedded, lag: lag) >= old.lo(isEmbedded: wasEmbedded, lag: lag)
+            && seen.end >= old.end
+        guard isLater, seen.sequence != old.sequence else { return false }
+        self.base = new[0]
+        knowledge = .whole(isEmbedded: new[0].isEmbedded)
+        return true
+    }
+
+    func known(model: Int, models: Models, lag: Lag) -> KnownMembers {
+        guard let base, let payload = payload.flatMap({ JSONSlice($0) }) else { return KnownMembers() }
+        return KnownMembers(payload, knowledge, base: base, model: model, models: models, lag: lag)
+    }
+
+    /// Writes down what is known now.
+    private mutating func settle(
+        _ known: KnownMembers,
+        seen: (contributions: [Contribution], sighting: Sighting)? = nil,
+        model: Int,
+        models: Models,
+        lag: Lag
+    ) {
+        // A version that alone says all there is gives the shape.
+        if let (contributions, sighting) = seen,
+            let complete = sighting.versions.lastIndex(where: { known.isWhole($0) })
+        {
+            (base, merged) = (contributions[complete], nil)
+        } else {
+            // Else the newest gives the shape, unless an older one says it all.
+            if let last = seen?.contributions.last,
+                base.map({ $0.observation.end <= last.observation.end && !known.isWhole($0, model: model, models) })
+                    ?? true
+            {
+                base = last
+            }
+            merged = known.payload(in: base?.payload ?? [], model: model, models: models)
+            if merged == base?.payload { merged = nil }
+        }
+        guard let base else { return }
+        let stamp = payload.flatMap { JSONSlice($0) }.flatMap {
+            ObservedMembers($0, model: model, models: models).sound.stamp(of: model, models)
+        }
+        knowledge = known.knowledge(base: base, stamp: stamp, lag: lag)
+    }
+
+    /// Forgets what a write or a deletion has outdated, unless all of it is: that is kept for people who ask.
+    public mutating func drop(outdatedBy mark: ObjectMark, model: String, models: Models, lag: Lag) {
+        guard let index = models.index(of: model), base != nil else { return }
+        var known = known(model: index, models: models, lag: lag)
+        let count = known.members.count
+        known.drop(until: mark.time)
+        guard !known.members.isEmpty, known.members.count < count else { return }
+        settle(known, model: index, models: models, lag: lag)
+    }
+
+    // MARK: Members with a policy of their own
 
     private mutating func accumulate(_ new: [Contribution], model: Int, models: Models) {
         for contribution in new {
@@ -80,108 +170,56 @@ public struct ObjectState: Sendable, Equatable {
         }
     }
 
-    /// Forgets all that members with a policy of their own came to, but for what the contributions show.
-    public mutating func gatherAnew(model: String, models: Models) {
-        accumulation = Accumulation()
-        guard let index = models.index(of: model), !models.plain[index] else { return }
-        // Which answers these were nobody knows any more; each counts for itself.
-        let known = contributions.map { contribution in
-            var contribution = contribution
-            contribution.origin = contribution.observation.sequence
-            return contribution
-        }
-        accumulate(known, model: index, models: models)
-    }
-
-    /// Takes in one contribution.
-    ///
-    /// What one answer shows several times is better given at once: what it disagrees on then leaves the older value.
-    public mutating func merge(_ new: Contribution, model: String, models: Models, lag: Int64) -> Bool {
-        merge([new], model: model, models: models, lag: lag)
-    }
-
-    /// The most frequent case, done without reading JSON: one version seen again by a later read of the same kind.
-    private mutating func confirms(_ new: [Contribution]) -> Bool {
-        guard contributions.count == 1, new.count == 1, contributions[0].payload == new[0].payload else { return false }
-        let (old, new) = (contributions[0].observation, new[0])
-        guard new.observation.kind == old.kind, new.observation.start >= old.start, new.observation.end >= old.end,
-            new.observation.sequence != old.sequence
-        else { return false }
-        contributions[0].observation = new.observation
-        contributions[0].version = new.version
-        return true
-    }
-
-    /// Whether one observation of a version makes another one of the very same version needless.
-    ///
-    /// Both say the same of everything, so that only what they decide about others counts.
-    public static func isNeedless(_ observation: Observation, beside other: Observation, lag: Int64) -> Bool {
-        if other.kind == observation.kind, other.start >= observation.start, other.end >= observation.end {
-            return true
-        }
-        // A write is not: only it tells that a read begun before it is older.
-        return observation.kind != .write && ObservationOrder(lag: lag).isLater(other, observation)
-    }
-
-    /// The object with every declared member at its newest, in payload form; nil when the first contribution alone says
-    /// it all.
-    ///
-    /// Undeclared members, and those in dispute, are as the first contribution shows them. Members with a policy of their
-    /// own are as it wants them; what fails its checks is left out unless a sound value is known.
-    public func mergedPayload(model: String, models: Models, lag: Int64) -> [UInt8]? {
-        guard let index = models.index(of: model), contributions.count > 1 || !models.plain[index],
-            let first = contributions.first, let base = JSONSlice(first.payload)
-        else { return nil }
-        let table = ContributionTable(contributions, model: index, models: models, lag: lag)
-        var resolved = table.resolved
-        if models.plain[index] {
-            guard let row = table.rows.first, !row.saysAll(of: resolved) else { return nil }
-            var writer = MergedWriter(resolved)
-            writer.write(base, at: .root)
-            return writer.output
-        }
-        for (path, value) in accumulated(model: index, models: models) { resolved.put(value, at: path) }
-        let quarantined = ObservedMembers(base, model: index, models: models).quarantined
-        var writer = MergedWriter(resolved, leavingOut: quarantined)
-        writer.write(base, at: .root)
-        return writer.output == first.payload ? nil : writer.output
-    }
-
-    /// The newest known members, references as such; nil when nothing is known.
-    public func newestPayload(model: String, models: Models, lag: Int64) -> [UInt8]? {
-        mergedPayload(model: model, models: models, lag: lag) ?? contributions.first?.payload
-    }
-
     /// What the members with a policy of their own come to.
     private func accumulated(model: Int, models: Models) -> [MemberPath: [UInt8]] {
         guard !accumulation.isEmpty else { return [:] }
         return accumulation.values { models.merge(of: $0, model: model) }
     }
 
-    /// Whether the object, as it is known, says of itself that it is deleted.
-    public func isDeleted(model: String, models: Models, lag: Int64) -> Bool {
-        guard let index = models.index(of: model), models.haveDeletions, let first = contributions.first,
-            let value = JSONSlice(mergedPayload(model: model, models: models, lag: lag) ?? first.payload)
-        else { return false }
-        return models.compiled[models.concrete(of: index, for: value)].reading.deletedWhen?.holds(for: value) ?? false
+    // MARK: Reading
+
+    /// Whether nothing that is known of the object is newer than its mark.
+    public func isOutdated(lag: Lag) -> Bool { mark.map { isOutdated(by: $0, lag: lag) } ?? false }
+
+    /// Whether nothing that is known of the object is newer than a mark.
+    public func isOutdated(by mark: ObjectMark, lag: Lag) -> Bool { newest(lag: lag).map { $0 <= mark.time } ?? true }
+
+    /// The latest `lo` of what is known.
+    private func newest(lag: Lag) -> Int64? {
+        switch knowledge {
+        case .whole(let isEmbedded): base?.observation.lo(isEmbedded: isEmbedded, lag: lag)
+        case .groups(let groups): groups.map(\.lo).max()
+        }
     }
 
-    /// The newest value of a member, given as a property's name or a key path.
-    ///
-    /// An object within the object is given as the newest contribution shows it, its own members perhaps not at their
-    /// newest.
-    public func newest(_ member: String, model: String, models: Models, lag: Int64) -> NewestMember {
-        guard let index = models.index(of: model) else { return .unknown }
-        let declaration = models.declarations[index]
-        let from = declaration.properties.first { $0.name == member }?.from ?? member
-        guard let components = KeyPathSyntax.steps(of: from)?.names else { return .unknown }
-        if let value = accumulated(model: index, models: models)[MemberPath(components)] { return .value(value) }
-        let resolved = ContributionTable(contributions, model: index, models: models, lag: lag).resolved
-        switch resolved[MemberPath(components)] {
-        case .value(let member): return .value(Array(member.value.bytes))
-        case .disputed: return .disputed
-        case nil: return .unknown
+    /// The latest time at which what is known was true.
+    public var lastSeen: Int64? {
+        switch knowledge {
+        case .whole: base?.observation.end
+        case .groups(let groups): groups.map(\.hi).max()
         }
+    }
+
+    /// The newest known members, references as such; nil when nothing is known.
+    ///
+    /// Members with a policy of their own are as it wants them; what fails its checks is left out unless a sound value is
+    /// known.
+    public func newestPayload(model: String, models: Models) -> [UInt8]? {
+        guard let index = models.index(of: model), !models.plain[index], let payload,
+            let value = JSONSlice(payload)
+        else { return payload }
+        var resolved = ResolvedObject(value, model: index, models: models)
+        for (path, value) in accumulated(model: index, models: models) { resolved.put(value, at: path) }
+        let quarantined = ObservedMembers(value, model: index, models: models).quarantined
+        var writer = MergedWriter(resolved, leavingOut: quarantined)
+        writer.write(value, at: .root)
+        return writer.output
+    }
+
+    /// Whether the object, as it is known, says of itself that it is deleted.
+    public func isDeleted(model: String, models: Models) -> Bool {
+        guard models.haveDeletions, let payload = newestPayload(model: model, models: models) else { return false }
+        return models.saysDeleted(payload, of: model)
     }
 
     /// The newest known JSON of the object for people: references shown as bare identities.
@@ -191,11 +229,9 @@ public struct ObjectState: Sendable, Equatable {
     public func plainJSON(
         model: String,
         models: Models,
-        lag: Int64,
         identity: (ObjectName) -> [UInt8]? = { _ in nil }
     ) -> [UInt8]? {
-        guard let first = contributions.first else { return nil }
-        let payload = mergedPayload(model: model, models: models, lag: lag) ?? first.payload
+        guard let payload = newestPayload(model: model, models: models) else { return nil }
         return Reference.plain(payload) { name in
             if let known = identity(name) { return known }
             guard let index = models.index(of: name.model), models.compiled[index].distinguishesTypes else {
@@ -207,7 +243,7 @@ public struct ObjectState: Sendable, Equatable {
         }
     }
 
-    /// The members on which versions that one answer shows of an object disagree: the JSON pointer of each within the
+    /// The members on which versions that one response shows of an object disagree: the JSON pointer of each within the
     /// object, without the leading slash, and the positions of two versions that differ.
     public static func disagreements(
         among payloads: [[UInt8]],
@@ -219,8 +255,8 @@ public struct ObjectState: Sendable, Equatable {
         var found: [MemberPath: (one: Int, other: Int)] = [:]
         for (position, payload) in payloads.enumerated() {
             guard let value = JSONSlice(payload) else { continue }
-            for (path, member) in ObservedMembers(value, model: index, models: models).members {
-                guard !member.isRepeated, found[path] == nil else { continue }
+            for (path, member) in ObservedMembers(value, model: index, models: models).sound
+            where found[path] == nil {
                 guard let first = known[path] else {
                     known[path] = (position, member)
                     continue
@@ -234,8 +270,7 @@ public struct ObjectState: Sendable, Equatable {
     /// The object's identity in the spelling of the upstream; nil for identities of several members.
     public func identityJSON(model: String, models: Models) -> [UInt8]? {
         guard let index = models.index(of: model), models.compiled[index].hasOwnIdentity,
-            models.compiled[index].identityPaths.count == 1, let payload = contributions.first?.payload,
-            let value = JSONSlice(payload)
+            models.compiled[index].identityPaths.count == 1, let value = payload.flatMap({ JSONSlice($0) })
         else { return nil }
         let members = ObservedMembers(value, model: index, models: models).members
         return models.compiled[index].identityMembers.lazy.compactMap { members[$0] }.first.map {
@@ -243,23 +278,12 @@ public struct ObjectState: Sendable, Equatable {
         }
     }
 
-    /// The newest of everything, for composing.
-    func resolved(
-        model: Int,
-        models: Models,
-        lag: Int64,
-        apartFrom strangers: [MemberPath: Set<Int64>] = [:]
-    ) -> ResolvedObject {
-        ContributionTable(contributions, model: model, models: models, lag: lag).resolved(apartFrom: strangers)
+    /// When a member was last settled: the clock's `lo`; for composing.
+    func lo(of path: MemberPath, lag: Lag) -> Int64 {
+        switch knowledge {
+        case .whole(let isEmbedded): base?.observation.lo(isEmbedded: isEmbedded, lag: lag) ?? .min
+        case .groups(let groups):
+            (groups.first { $0.members?.contains(path.text) == true } ?? groups.first { $0.members == nil })?.lo ?? .min
+        }
     }
-}
-
-/// What is known of one member of an object.
-public enum NewestMember: Sendable, Equatable {
-    /// Its newest value as raw JSON; objects in it are reference literals.
-    case value([UInt8])
-    /// No answer showed it.
-    case unknown
-    /// Answers that overlapped in time disagree: each document keeps its own literal.
-    case disputed
 }

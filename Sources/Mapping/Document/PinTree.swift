@@ -57,6 +57,12 @@ struct PinTree {
         text(parents[pin]).withUnsafeBufferPointer { Reference.name(at: literals[pin], in: $0) }
     }
 
+    /// Whether a pin's object stands within another one, or beside others.
+    func isEmbedded(_ pin: Int) -> Bool { isInner(pin) || places[Self.skeleton + 1].count > 1 }
+
+    /// Whether a pin's object stands within another one.
+    func isInner(_ pin: Int) -> Bool { parents[pin] != Self.skeleton }
+
     /// Has those pins looked at that may show something else than the newest; false where one of them is damaged.
     mutating func look(where mayHaveChanged: (_ pin: Int, _ name: () -> ObjectName) -> Bool) -> Bool {
         for pin in pins.indices where mayHaveChanged(pin, { name(of: pin) ?? ObjectName(model: "", identity: "") }) {

@@ -3,57 +3,39 @@ public struct Provenance: Sendable {
     /// The declared members in the order of their declaration, then those that are not declared.
     public var members: [Member]
 
-    /// A value as one answer showed it.
+    /// A value as one response showed it.
     public struct Sighting: Sendable, Equatable {
         /// As JSON; objects in it are shown by their identities.
         public var value: [UInt8]
-        /// Which answer, and when.
-        public var observation: Observation
+        /// The sequence of the observation that showed it last.
+        public var source: Int64
+        /// When that was: the end of its interval, in microseconds of the store's clock.
+        public var time: Int64
     }
 
-    /// Why one sighting counts for less than another (law 3).
-    public enum Rule: String, Sendable {
-        /// The object's `modified` member is later in the other.
-        case modified
-        /// It is a list's, too soon after a detail or a write.
-        case lag
-        /// The other was observed later.
-        case later
-    }
-
-    /// A sighting that counts no more.
-    public struct Overruled: Sendable, Equatable {
-        /// What was shown.
-        public var sighting: Sighting
-        /// By which rule; nil where nothing that is still known tells.
-        public var rule: Rule?
-    }
-
-    /// What a value that was gathered over several answers is made of.
+    /// What a value that was gathered over several responses is made of.
     public struct Item: Sendable, Equatable {
         /// As JSON.
         public var value: [UInt8]
-        /// The effective time of the answer that showed it: of a read its start, of a write its end.
+        /// The effective time of the response that showed it: of a read its start, of a write its end.
         public var time: Int64
     }
 
     /// How a member stands.
     public enum Standing: String, Sendable {
-        /// Its newest value is known.
+        /// Its value is settled.
         case known
-        /// Answers that overlapped in time disagree: each document keeps its own literal.
-        case disputed
-        /// One answer shows the object several times and disagrees with itself about it.
-        case contradicted
-        /// It came to be over several answers, by a policy of its own.
+        /// Its value is settled, and another one was seen that cannot be ordered against it.
+        case doubt
+        /// It came to be over several responses, by a policy of its own.
         case gathered
         /// No sound value is known.
         case quarantined
-        /// A write or a deletion came after all that told of it: what was known until then moves nowhere.
+        /// A write or a deletion came after all that is known of it: it moves nowhere.
         case outdated
-        /// It belongs to the answer, by declaration.
+        /// It belongs to the response, by declaration.
         case local
-        /// It belongs to the answer, for want of a declaration.
+        /// It belongs to the response, for want of a declaration.
         case undeclared
     }
 
@@ -62,23 +44,25 @@ public struct Provenance: Sendable {
         /// Its place in the upstream's JSON, as a JSON pointer.
         public var pointer: String
         /// The declared properties that are read from there.
-        public var properties: [String]
+        public var properties: [String] = []
         /// How it stands.
         public var standing: Standing
         /// How new values meet known ones.
-        public var policy: MergePolicy
-        /// Whether it moves into other answers.
-        public var moves: Bool
-        /// The newest value, or the newest that is shown of it; nil where several are candidates.
+        public var policy = MergePolicy.latest
+        /// Whether it moves into other responses.
+        public var moves = false
+        /// The settled value, or the newest that is shown of it.
         public var value: [UInt8]?
-        /// Who shows that value, the newest first; the candidates where it is disputed or contradicted.
-        public var sightings: [Sighting]
-        /// What was known before.
-        public var overruled: [Overruled]
+        /// Which response showed that value last.
+        public var shown: Sighting?
+        /// What the settled value replaced, and why.
+        public var replaced: Knowledge.Former?
+        /// What stands against the settled value.
+        public var challenger: Sighting?
         /// Values that fail their checks.
-        public var quarantined: [Sighting]
+        public var quarantined: [Sighting] = []
         /// What a gathered value is made of.
-        public var items: [Item]
+        public var items: [Item] = []
     }
 }
 
@@ -92,21 +76,5 @@ extension MergePolicy {
         case .union: "union"
         case .sum: "sum"
         }
-    }
-}
-
-extension ObservationOrder {
-    /// By which rule `left` is newer than `right`; nil where it is not.
-    func rule(_ left: Side, over right: Side) -> Provenance.Rule? {
-        guard overrides(left, right) else { return nil }
-        if let mine = left.modified, let theirs = right.modified, mine.isLater(than: theirs) == true {
-            return .modified
-        }
-        // Without the lag of lists, what would decide is the clock alone.
-        let byClock = ObservationOrder(lag: 0).overrides(
-            Side(observation: left.observation, modified: nil),
-            Side(observation: right.observation, modified: nil)
-        )
-        return byClock ? .later : .lag
     }
 }

@@ -49,19 +49,12 @@ struct UndeclaredMembers {
     ) {
         guard seen.insert(path).inserted else { return }
         let value = Reference.plain(Array(value.bytes))
-        members.append(
-            Provenance.Member(
-                pointer: "/" + path.text,
-                properties: [],
-                standing: standing,
-                policy: .latest,
-                moves: false,
-                value: value,
-                sightings: [Provenance.Sighting(value: value, observation: contribution.observation)],
-                overruled: [],
-                quarantined: [],
-                items: []
-            )
+        var member = Provenance.Member(pointer: "/" + path.text, standing: standing, value: value)
+        member.shown = Provenance.Sighting(
+            value: value,
+            source: contribution.observation.sequence,
+            time: contribution.observation.end
         )
+        members.append(member)
     }
 }

@@ -1,7 +1,7 @@
 /// A JSON number as an exact decimal: sign, significant digits without zeros at either end, and a power of ten.
 ///
 /// No double is involved; `1.0`, `1e0` and `10e-1` are equal, and `1e99999999999999999999` is as good as any.
-struct JSONNumber: Equatable {
+struct JSONNumber: Sendable, Equatable {
     let isNegative: Bool
     /// ASCII digits, neither the first nor the last of which is zero; empty for zero.
     let digits: [UInt8]
@@ -9,7 +9,7 @@ struct JSONNumber: Equatable {
     let exponent: Exponent
 
     /// An integer that is an `Int` nearly always and digits when it is not.
-    enum Exponent: Equatable {
+    enum Exponent: Sendable, Equatable {
         case small(Int)
         /// Sign and decimal digits without leading zeros; never used for what fits into 18 digits.
         case large(isNegative: Bool, digits: [UInt8])

@@ -19,7 +19,7 @@ extension Models {
             let node = node(of: MemberPath(pointer: change.member), in: index)
         else { return [] }
         let place = tree.nodes[node]
-        guard place.deletesFormer, let old = JSONSlice(change.old.value), let new = JSONSlice(change.new.value),
+        guard place.deletesFormer, let old = JSONSlice(change.old), let new = JSONSlice(change.new),
             let known = named(by: old, at: place), let named = named(by: new, at: place)
         else { return [] }
         let left = Set(named)

@@ -217,18 +217,17 @@ private struct Kin {
         let found = try Query(
             database,
             """
-            SELECT o.state, o.accumulated, m.text, u.text FROM _objects o JOIN _collections c ON c.id = o.collection
+            SELECT \(StoredState.columns), m.text, u.text FROM _objects o JOIN _collections c ON c.id = o.collection
             JOIN _names m ON m.id = c.model JOIN _scopes s ON s.id = c.scope JOIN _names u ON u.id = s.upstream
             WHERE o.id = ?
             """
         ).first(.integer(object)) { row in
-            (state: row.bytes(0), accumulated: row.bytes(1), name: row.string(2), upstream: row.string(3))
+            (state: try StoredState(row, from: 0), name: row.string(6), upstream: row.string(7))
         }
         guard let found, let declared = models[found.upstream] else { return false }
         guard found.name != model else { return true }
-        let state = try DocumentReader(database, models: models)
-            .state(in: found.state, accumulated: found.accumulated, of: found.name, upstream: found.upstream)
-        return state.newestPayload(model: found.name, models: declared.models, lag: declared.lag)
+        let state = try found.state.state(of: found.name, declared.models, in: database)
+        return state.newestPayload(model: found.name, models: declared.models)
             .map { declared.models.isObject($0, of: model) } ?? false
     }
 }

@@ -153,14 +153,14 @@ struct Cleaner {
                 try session.forget(id)
                 continue
             }
-            // Another document shows the very bytes, or another answer brought them.
-            let kept = record.contributing.filter { $0.uses > 0 || $0.observation != observation }
-            guard kept.count != record.contributing.count else { continue }
+            // Another document shows the very bytes, or another response brought them.
+            guard let base = record.base, base.uses == 0 || record.isMerged,
+                ([base.observation] + record.knowledge.sources).contains(observation)
+            else { continue }
+            // What remains is older than what is erased: it is marked unknown, so that it is asked for again.
             let known = try session.observation(observation)
-            try session.reassign(kept.map { ($0.version, $0.observation) }, to: record)
-            // What remains is older than what was erased, or conflicts with it: it is marked unknown, so that it is asked for
-            // again.
-            try session.apply(.unobserved(known.kind == .write ? known.end : known.start), to: record)
+            try session.forgetKnown(record)
+            try session.apply(.unobserved(known.end), to: record)
         }
         return (meant, unshown)
     }

@@ -38,7 +38,7 @@ struct Inventory {
 
     func objects(_ query: ObjectQuery, models: [String: UpstreamModels]) throws -> Page<ObjectRow> {
         let reader = try DocumentReader(database, models: models)
-        var found: [(row: ObjectRow, state: [UInt8], accumulated: [UInt8], scope: Int64, mark: ObjectMark?)] = []
+        var found: [(row: ObjectRow, state: StoredState, scope: Int64)] = []
         let limit = max(query.limit, 1)
         // One identity is looked up by its index in each collection; all others in the order of their ids.
         let order = query.identity == nil && query.key == nil ? "o.id" : "+o.id"
@@ -54,8 +54,8 @@ struct Inventory {
         try Query(
             database,
             """
-            SELECT o.id, u.text, p.label, x.text, m.text, o.identity, o.changed, o.state, o.accumulated, k.bound,
-                c.scope, o.unobserved
+            SELECT o.id, u.text, p.label, x.text, m.text, o.identity, o.changed, k.bound, c.scope,
+                \(StoredState.columns)
             FROM \(source)
             JOIN _collections c ON c.id = o.collection
             JOIN _scopes s ON s.id = c.scope
@@ -86,32 +86,22 @@ struct Inventory {
                 json: [],
                 changed: row.integer(6),
                 observed: 0,
-                isBound: row.integer(9) == 1
+                isBound: row.integer(7) == 1
             )
-            let mark = ObjectMark(deleted: 0, unobserved: row.integer(11))
-            found.append((object, row.bytes(7), row.bytes(8), row.integer(10), mark))
+            found.append((object, try StoredState(row, from: 9), row.integer(8)))
         }
         let next = found.count > limit ? found[limit - 1].row.id : nil
         let rows = try found.prefix(limit).map { entry in
             var row = entry.row
-            var state = try reader.state(
-                in: entry.state,
-                accumulated: entry.accumulated,
-                of: row.model,
-                upstream: row.upstream
-            )
-            state.mark = entry.mark
-            if state.isOutdated(lag: models[row.upstream]?.lag ?? 0) { row.unknownSince = entry.mark?.time }
-            row.observed = state.contributions.map(\.observation.end).max() ?? 0
-            if let models = models[row.upstream] {
-                row.json = state.plainJSON(model: row.model, models: models.models, lag: models.lag) ?? []
+            let known = models[row.upstream]
+            let state = try entry.state.state(of: row.model, known?.models, in: database)
+            if !query.areDeleted, state.isOutdated(lag: known?.lag ?? Lag(lists: 0)) {
+                row.unknownSince = state.mark?.time
             }
-            if row.json.isEmpty, let newest = state.contributions.first {
-                row.json = Reference.plain(newest.payload)
-            }
-            if case .mapped(let members) = query.view, let known = models[row.upstream] {
-                let (models, lag) = (known.models, known.lag)
-                let payload = state.newestPayload(model: row.model, models: models, lag: lag) ?? row.json
+            row.observed = state.lastSeen ?? 0
+            row.json = state.plainJSON(model: row.model, models: known?.models ?? .none) ?? []
+            if case .mapped(let members) = query.view, let models = known?.models {
+                let payload = state.newestPayload(model: row.model, models: models) ?? row.json
                 row.mapped = DocumentMapper(models: models).mapObject(
                     payload,
                     model: row.model,
@@ -120,9 +110,9 @@ struct Inventory {
                 ) { name in
                     // What cannot be read is shown as what is not known: by its bare identity.
                     guard let state = try? reader.state(of: name, scope: entry.scope),
-                        !state.isDeleted(model: name.model, models: models, lag: lag)
+                        !state.isDeleted(model: name.model, models: models)
                     else { return nil }
-                    return state.newestPayload(model: name.model, models: models, lag: lag)
+                    return state.newestPayload(model: name.model, models: models)
                 }
             }
             return row

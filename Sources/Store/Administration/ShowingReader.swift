@@ -20,8 +20,7 @@ struct ShowingReader {
         let found = try Query(
             database,
             """
-            SELECT \(DocumentRow.columns), d.observation, o.kind, d.scope, d.verified, s.principal,
-                o.route
+            SELECT \(DocumentRow.columns), d.observation, o.kind, d.scope, d.verified, s.principal
             FROM _documents d
             JOIN _scopes s ON s.id = d.scope
             JOIN _names u ON u.id = s.upstream
@@ -42,8 +41,7 @@ struct ShowingReader {
                     sequence: row.integer(13),
                     start: row.integer(9),
                     end: row.integer(10),
-                    kind: Observation.Kind(rawValue: UInt8(truncatingIfNeeded: row.integer(14))) ?? .list,
-                    route: row.integer(18)
+                    kind: Observation.Kind(rawValue: UInt8(truncatingIfNeeded: row.integer(14))) ?? .list
                 )
             )
             return (showing: showing, scope: row.integer(15), verified: row.integer(16), principal: row.integer(17))
@@ -102,29 +100,20 @@ struct ShowingReader {
         let found = try Query(
             database,
             """
-            SELECT o.state, o.accumulated, m.text, u.text, o.deleted, o.unobserved FROM _objects o
+            SELECT \(StoredState.columns), m.text, u.text FROM _objects o
             JOIN _collections c ON c.id = o.collection JOIN _scopes s ON s.id = c.scope
             JOIN _names m ON m.id = c.model JOIN _names u ON u.id = s.upstream WHERE o.id = ?
             """
         ).first(.integer(object)) {
-            (
-                state: $0.bytes(0), accumulated: $0.bytes(1), model: $0.string(2), upstream: $0.string(3),
-                mark: ObjectMark(deleted: $0.integer(4), unobserved: $0.integer(5))
-            )
+            (state: try StoredState($0, from: 0), model: $0.string(6), upstream: $0.string(7))
         }
         guard let found else { return nil }
-        let reader = try DocumentReader(database, models: models)
-        var state = try reader.state(
-            in: found.state,
-            accumulated: found.accumulated,
-            of: found.model,
-            upstream: found.upstream
-        )
-        state.mark = found.mark
+        let declared = models[found.upstream]
+        let state = try found.state.state(of: found.model, declared?.models, in: database)
         let provenance = state.provenance(
             model: found.model,
-            models: models[found.upstream]?.models ?? .none,
-            lag: models[found.upstream]?.lag ?? 0,
+            models: declared?.models ?? .none,
+            lag: declared?.lag ?? Lag(lists: 0),
             others: try others(than: state, in: documents, of: found.model, upstream: found.upstream)
         )
         var sources: [Int64: ObservationSource] = [:]
@@ -133,8 +122,8 @@ struct ShowingReader {
             sources[document.observation.sequence] = source
         }
         for member in provenance.members {
-            let sightings = member.sightings + member.overruled.map(\.sighting) + member.quarantined
-            for sequence in sightings.map(\.observation.sequence) where sources[sequence] == nil {
+            let sightings = [member.shown, member.challenger].compactMap { $0 } + member.quarantined
+            for sequence in sightings.map(\.source) where sources[sequence] == nil {
                 sources[sequence] = try source(of: sequence)
             }
         }
@@ -149,13 +138,12 @@ struct ShowingReader {
         model: String,
         _ models: UpstreamModels?
     ) throws -> ObjectNotice? {
-        let lag = models?.lag ?? 0
-        let isOutdated = state.isOutdated(lag: lag)
-        if let models, !isOutdated, let deletion = state.deletion(model: model, models: models.models, lag: lag) {
+        let isOutdated = state.isOutdated(lag: models?.lag ?? Lag(lists: 0))
+        if !isOutdated, let time = state.deletedSince, let base = state.base {
             return ObjectNotice(
                 kind: .deleted,
-                time: deletion.kind == .write ? deletion.end : deletion.start,
-                cause: .itself(try source(of: deletion.sequence)),
+                time: time,
+                cause: .itself(try source(of: base.observation.sequence)),
                 isSuperseded: false
             )
         }
@@ -177,10 +165,9 @@ struct ShowingReader {
         of model: String,
         upstream: String
     ) throws -> [Contribution] {
-        let known = Set(state.contributions.map(\.version))
         var latest: [Int64: Observation] = [:]
         for document in documents {
-            for version in document.versions where !known.contains(version) {
+            for version in document.versions where state.base?.version != version {
                 guard document.observation.start >= latest[version]?.start ?? .min else { continue }
                 latest[version] = document.observation
             }

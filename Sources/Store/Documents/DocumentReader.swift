@@ -26,7 +26,7 @@ struct DocumentReader {
             database,
             """
             SELECT d.id, d.scope, d.verified, d.variant, d.status, d.head, d.policy, o.start, o.finish,
-                o.id, o.kind, o.route
+                o.id, o.kind
             FROM _documents d
             JOIN _scopes s ON s.id = d.scope AND s.principal = ?3
             JOIN _names u ON u.id = s.upstream AND u.text = ?4
@@ -62,8 +62,7 @@ struct DocumentReader {
                 sequence: row.integer(9),
                 start: row.integer(7),
                 end: row.integer(8),
-                kind: Observation.Kind(rawValue: UInt8(truncatingIfNeeded: row.integer(10))) ?? .list,
-                route: row.integer(11)
+                kind: Observation.Kind(rawValue: UInt8(truncatingIfNeeded: row.integer(10))) ?? .list
             )
             rows.append((document, row.integer(1), row.integer(2), observation))
         }
@@ -102,18 +101,21 @@ struct DocumentReader {
             document.form = .outdated(reason: "the body cannot be put together from its objects")
             return false
         }
-        func compose(_ payloads: [[UInt8]]) throws -> Composition {
+        func compose(_ payloads: [[UInt8]], _ doubts: inout Set<Int64>) throws -> Composition {
             try models.composer.compose(
                 skeleton: skeleton,
                 pins: payloads,
                 keyed: stored.keyed,
                 observation: observation,
                 mayHaveChanged: { pin, _ in suspects.contains(stored.pins[pin].object) },
+                doubts: &doubts,
                 state: { try state(of: $0, scope: scope) }
             )
         }
-        let composition = try compose(payloads)
-        if let migrated, case .composed(let body, _) = try compose(migrated) { document.migrated = body }
+        var doubts: Set<Int64> = []
+        let composition = try compose(payloads, &doubts)
+        if let migrated, case .composed(let body, _) = try compose(migrated, &doubts) { document.migrated = body }
+        document.doubts = doubts.sorted()
         switch composition {
         case .composed(let body, let added):
             document.form = .composed
@@ -126,7 +128,7 @@ struct DocumentReader {
             return false
         case .unchanged:
             document.body = try stored.received(payloads: payloads)
-            return true
+            return doubts.isEmpty
         }
     }
 
@@ -143,53 +145,10 @@ struct DocumentReader {
 
     /// What is known of an object; nil: nothing.
     func state(of name: ObjectName, scope: Int64) throws -> ObjectState? {
-        let found = try Query(database, "SELECT o.state, u.text, o.deleted, o.unobserved \(Self.byName)")
+        let found = try Query(database, "SELECT \(StoredState.columns), u.text \(Self.byName)")
             .first(.integer(scope), .string(name.model), Identity(name.identity).sql) {
-                (
-                    state: $0.bytes(0), upstream: $0.string(1),
-                    mark: ObjectMark(deleted: $0.integer(2), unobserved: $0.integer(3))
-                )
+                (state: try StoredState($0, from: 0), upstream: $0.string(6))
             }
-        return try found.map { found in
-            // Members with a policy of their own never move into documents.
-            var state = try state(in: found.state, of: name.model, upstream: found.upstream)
-            state.mark = found.mark
-            return state
-        }
-    }
-
-    /// What is known of an object, out of its row's state.
-    func state(in bytes: [UInt8], accumulated: [UInt8] = [], of model: String, upstream: String) throws -> ObjectState {
-        let models = models[upstream]?.models
-        let contributing = try ObjectRecord.decode(bytes).prefix { $0.observation != 0 }
-        var declared = 0
-        return ObjectState(
-            contributions: try contributing.enumerated().map { index, entry in
-                let found = try Query(
-                    database,
-                    """
-                    SELECT o.start, o.finish, o.kind, v.payload, v.declared, o.route FROM _observations o, _versions v
-                    WHERE o.id = ? AND v.id = ?
-                    """
-                ).first(.integer(entry.observation), .integer(entry.version)) { row in
-                    if index == 0 { declared = Int(row.integer(4)) }
-                    return Contribution(
-                        observation: Observation(
-                            sequence: entry.observation,
-                            start: row.integer(0),
-                            end: row.integer(1),
-                            kind: Observation.Kind(rawValue: UInt8(truncatingIfNeeded: row.integer(2))) ?? .list,
-                            route: row.integer(5)
-                        ),
-                        version: entry.version,
-                        payload: models?.migrate(row.bytes(3), of: model, from: Int(row.integer(4))) ?? row.bytes(3)
-                    )
-                }
-                guard let found else { throw StoreError.corrupt("version \(entry.version) is missing") }
-                return found
-            },
-            accumulation: models?.migrate(Accumulation(bytes: accumulated), of: model, from: declared)
-                ?? Accumulation(bytes: accumulated)
-        )
+        return try found.map { try $0.state.state(of: name.model, models[$0.upstream]?.models, in: database) }
     }
 }

@@ -78,8 +78,6 @@ public struct ReceivedDocument: Sendable {
     public var rule: BodyRule?
     /// What surrounds the body, for identities and keys that are not in it.
     public var surroundings: MappingContext
-    /// The path pattern of the route that it fell under; empty: none.
-    public var route: String
 
     /// Makes a document; without `sent`, the request was sent at `start`.
     public init(
@@ -95,10 +93,8 @@ public struct ReceivedDocument: Sendable {
         sent: Int64? = nil,
         kind: Observation.Kind = .detail,
         rule: BodyRule? = nil,
-        surroundings: MappingContext = .none,
-        route: String = ""
+        surroundings: MappingContext = .none
     ) {
-        self.route = route
         self.key = key
         self.variant = variant
         self.selectedBy = selectedBy
@@ -197,6 +193,8 @@ public struct StoredDocument: Sendable {
         case outdated(reason: String)
     }
 
+    /// For members in doubt that it shows, from when on each doubt is to be settled by asking; µs of the store's clock.
+    public var doubts: [Int64] = []
     /// Its id.
     public var id: DocumentID
     /// The request it answers.

@@ -7,7 +7,7 @@ public struct KnownObject: Sendable {
     public var id: ObjectID
     /// Its shared members at their newest.
     public var json: [UInt8]
-    /// When the earliest response that this comes from was asked for, on the store's clock.
+    /// From when on its values may have been true, on the store's clock.
     public var start: Int64
 }
 
@@ -52,10 +52,18 @@ extension Store {
                         }
                     )
                 else { continue }
-                let start = state.contributions.map(\.observation.start).min() ?? 0
-                objects[name] = KnownObject(id: id, json: json, start: start)
+                objects[name] = KnownObject(id: id, json: json, start: state.start)
             }
             return (objects, sequence)
         }
+    }
+}
+
+extension ObjectState {
+    /// From when on its values may have been true.
+    fileprivate var start: Int64 {
+        let start = base?.observation.start ?? .min
+        guard case .groups(let groups) = knowledge else { return start }
+        return groups.reduce(start) { min($0, $1.lo) }
     }
 }

@@ -107,6 +107,13 @@ struct StoredBody {
         return models.migrated(skeleton: skeleton, pins: payloads, declared: try declaredVersions(in: database))
     }
 
+    /// By pin, whether its object stands within another one, or beside others, in a response of this kind.
+    func areEmbedded(in kind: Observation.Kind, _ database: Database) throws -> [Bool] {
+        guard kind != .list, pins.count > 1 else { return Array(repeating: false, count: pins.count) }
+        let payloads = try payloads(in: database)
+        return DecomposedBody.areEmbedded(skeleton: skeleton ?? [], payloads: payloads, in: kind)
+    }
+
     /// The body as it was received.
     func received(payloads: [[UInt8]]) throws -> [UInt8] {
         if let literal { return literal }

@@ -63,8 +63,7 @@ struct ChangeReader {
         var identity: Identity
         var payload: [UInt8] = []
         var declared = 0
-        var state: [UInt8] = []
-        var accumulated: [UInt8] = []
+        var state: StoredState?
         var isDeleted = false
     }
 
@@ -84,10 +83,9 @@ struct ChangeReader {
             identity: row.identity.text,
             id: Self.spelling(of: row, as: names.model, known?.models)
         )
-        if values, !row.isDeleted, let known {
-            let state = try DocumentReader(database, models: models)
-                .state(in: row.state, accumulated: row.accumulated, of: names.model, upstream: names.upstream)
-            change.json = state.plainJSON(model: names.model, models: known.models, lag: known.lag)
+        if values, !row.isDeleted, let known, let state = row.state {
+            change.json = try state.state(of: names.model, known.models, in: database)
+                .plainJSON(model: names.model, models: known.models)
         }
         return change
     }
@@ -96,10 +94,10 @@ struct ChangeReader {
     private func models(of row: Row, _ names: Names) throws -> [String] {
         guard let known = models[names.upstream] else { return [names.model] }
         let all = known.models.names(ofObjectsNamed: names.model)
-        guard all.count > 1, !row.state.isEmpty else { return all.isEmpty ? [names.model] : all }
-        let state = try DocumentReader(database, models: models)
-            .state(in: row.state, accumulated: row.accumulated, of: names.model, upstream: names.upstream)
-        guard let json = state.plainJSON(model: names.model, models: known.models, lag: known.lag) else { return all }
+        guard all.count > 1, let state = row.state else { return all.isEmpty ? [names.model] : all }
+        let json = try state.state(of: names.model, known.models, in: database)
+            .plainJSON(model: names.model, models: known.models)
+        guard let json else { return all }
         return all.filter { known.models.isObject(json, of: $0) }
     }
 
@@ -107,18 +105,17 @@ struct ChangeReader {
         let known = try Query(
             database,
             """
-            SELECT o.collection, o.identity, o.state, o.accumulated, o.deleted, v.payload, v.declared
+            SELECT o.collection, o.identity, o.deleted, v.payload, v.declared, \(StoredState.columns)
             FROM _objects o LEFT JOIN _versions v ON v.id = o.version WHERE o.id = ?
             """
         ).first(.integer(object)) { row in
             Row(
                 collection: row.integer(0),
                 identity: Identity(row, column: 1),
-                payload: row.bytes(5),
-                declared: Int(row.integer(6)),
-                state: row.bytes(2),
-                accumulated: row.bytes(3),
-                isDeleted: !row.isNull(4)
+                payload: row.bytes(3),
+                declared: Int(row.integer(4)),
+                state: try StoredState(row, from: 5),
+                isDeleted: !row.isNull(2)
             )
         }
         if let known { return known }
@@ -150,7 +147,7 @@ struct ChangeReader {
                 version: 0,
                 payload: models.migrate(row.payload, of: model, from: row.declared)
             )
-            let state = ObjectState(contributions: [newest])
+            let state = ObjectState(base: newest)
             if let known = state.identityJSON(model: model, models: models) { return known }
         }
         return Reference.plain(Reference.literal(ObjectName(model: model, identity: row.identity.text)))

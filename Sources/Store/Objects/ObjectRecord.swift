@@ -3,10 +3,8 @@ import Mapping
 /// What the writer knows of one object while a batch is under way: its row, decoded.
 ///
 /// Every version of the object that is kept at all has an entry: because it
-/// contributes to what is known, because documents pin it, or both; but of very
-/// many that are only pinned, the oldest are rows of `_spilled`. One that
-/// contributes with several observations has an entry for each, of which the
-/// first counts the documents.
+/// gives the settled values their shape, because documents pin it, or both; but
+/// of very many that are only pinned, the oldest are rows of `_spilled`.
 final class ObjectRecord {
     struct Entry: Equatable {
         var version: Int64
@@ -14,7 +12,7 @@ final class ObjectRecord {
         var content: UInt64
         /// How many places of documents show it.
         var uses: Int64
-        /// The observation it contributes with; 0: it is only pinned.
+        /// Of the base, the observation that showed it last; 0: it is only pinned.
         var observation: Int64
     }
 
@@ -23,16 +21,23 @@ final class ObjectRecord {
     let identity: Identity
     /// Commit sequence of the last change.
     var changed: Int64
-    /// Those that contribute first, newest first.
+    /// The base first, if there is one.
     var entries: [Entry]
     /// In how many places documents show versions that have no entry here.
     var spilledUses: Int64
     /// What to write as merged payload; outer nil: what is there stays.
-    var merged: [UInt8]??
+    var merged: [UInt8]?? {
+        didSet { isMerged = (merged ?? nil) != nil }
+    }
+    /// Whether the settled values are not what the base version shows.
+    private(set) var isMerged: Bool
+    /// When the settled values were seen.
+    private(set) var knowledge: Knowledge
+    private(set) var isKnowledgeModified = false
     /// What members with a policy of their own come to; nil: what is there stays.
     var accumulated: [UInt8]?
-    /// Whether it says of itself that it is deleted; nil: what is there stays.
-    var isDeleted: Bool?
+    /// Since when it says of itself that it is deleted; outer nil: what is there stays.
+    var deletedSince: Int64??
     /// That a write may have changed it, or that it is gone.
     private(set) var mark: ObjectMark?
     private(set) var isMarkModified = false
@@ -50,9 +55,13 @@ final class ObjectRecord {
         identity: Identity,
         changed: Int64 = 0,
         entries: [Entry] = [],
+        knowledge: Knowledge = .whole(isEmbedded: false),
+        isMerged: Bool = false,
         mark: ObjectMark? = nil,
         isStored: Bool = false
     ) {
+        self.knowledge = knowledge
+        self.isMerged = isMerged
         self.id = id
         self.collection = collection
         self.identity = identity
@@ -66,7 +75,8 @@ final class ObjectRecord {
         wasPinned = spilledUses > 0 || entries.contains { $0.uses > 0 }
     }
 
-    var contributing: ArraySlice<Entry> { entries.prefix { $0.observation != 0 } }
+    /// The version that gives the settled values their shape; nil: nothing is known.
+    var base: Entry? { entries.first.flatMap { $0.observation == 0 ? nil : $0 } }
 
     var isPinned: Bool { spilledUses > 0 || entries.contains { $0.uses > 0 } }
 
@@ -88,12 +98,19 @@ final class ObjectRecord {
     /// Takes out the oldest of very many entries that are only pinned.
     func takeSurplus() -> [Entry] {
         guard entries.count > Self.entryLimit else { return [] }
-        let contributing = contributing.count
+        let first = base == nil ? 0 : 1
         // New ones are added at the end.
-        let surplus = Array(entries[contributing...].dropLast(Self.entryLimit / 2))
-        entries.removeSubrange(contributing..<contributing + surplus.count)
+        let surplus = Array(entries[first...].dropLast(Self.entryLimit / 2))
+        entries.removeSubrange(first..<first + surplus.count)
         spilledUses += surplus.reduce(0) { $0 + $1.uses }
         return surplus
+    }
+
+    /// Replaces when the settled values were seen; whoever does so counts the observations.
+    func setKnowledge(_ knowledge: Knowledge) {
+        self.knowledge = knowledge
+        isKnowledgeModified = true
+        isModified = true
     }
 
     /// Replaces what is known besides observations.
@@ -117,7 +134,7 @@ final class ObjectRecord {
 
     /// Whether this version alone is what is known of the object.
     func isKnownOnly(as version: Int64) -> Bool {
-        mark == nil && !contributing.isEmpty && contributing.allSatisfy { $0.version == version }
+        mark == nil && !isMerged && base?.version == version && knowledge.doubts.isEmpty
     }
 
     func index(of version: Int64) -> Int? {
@@ -171,8 +188,8 @@ final class ObjectRecord {
 extension ObjectMark {
     /// What the columns `deleted` and `unobserved` say; nil: nothing.
     init?(deleted: Int64, unobserved: Int64) {
-        // 1 is what an object says of itself, which its versions say too.
-        if deleted > 1 {
+        // Less than 0 is since when an object says so of itself.
+        if deleted > 0 {
             self = .tombstone(deleted)
         } else if unobserved > 0 {
             self = .unobserved(unobserved)

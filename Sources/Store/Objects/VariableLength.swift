@@ -16,6 +16,11 @@ struct VariableWriter {
         append(UInt64(bitPattern: value << 1 ^ value >> 63))
     }
 
+    mutating func append(bytes text: [UInt8]) {
+        append(UInt64(text.count))
+        bytes += text
+    }
+
     mutating func append(fixed value: UInt64) {
         withUnsafeBytes(of: value.littleEndian) { bytes.append(contentsOf: $0) }
     }
@@ -47,6 +52,12 @@ struct VariableReader {
 
     mutating func nextSigned() -> Int64? {
         next().map { Int64(bitPattern: $0 >> 1) ^ -Int64(bitPattern: $0 & 1) }
+    }
+
+    mutating func nextBytes() -> [UInt8]? {
+        guard let count = next(), count <= bytes.count - position else { return nil }
+        defer { position += Int(count) }
+        return Array(bytes[position..<position + Int(count)])
     }
 
     mutating func nextFixed() -> UInt64? {

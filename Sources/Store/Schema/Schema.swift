@@ -1,32 +1,31 @@
 import GRDB
 
 /// The tables, as numbered steps that every store goes through once.
+///
+/// There is one step so far. A store of a format before it is set aside.
 enum Schema {
     /// Marks the file as Larder's, for `file(1)` and for ourselves: "Lrdr".
     static let applicationID: Int64 = 0x4c72_6472
 
     static var migrator: DatabaseMigrator {
         var migrator = DatabaseMigrator()
-        migrator.registerMigration("0001") { database in
+        migrator.registerMigration("1001") { database in
             try database.execute(sql: "PRAGMA application_id = \(applicationID)")
-            try database.execute(sql: first)
+            try database.execute(sql: tables)
         }
-        migrator.registerMigration("0002") { try $0.execute(sql: second) }
-        migrator.registerMigration("0003") { try $0.execute(sql: tombstones) }
-        migrator.registerMigration("0004") { try $0.execute(sql: changes) }
-        migrator.registerMigration("0005") { try $0.execute(sql: provenance) }
-        migrator.registerMigration("0006") { try $0.execute(sql: flipFlop) }
-        migrator.registerMigration("0007", migrate: addTold)
-        migrator.registerMigration("0008", migrate: addKeyed)
-        migrator.registerMigration("0009", migrate: addSpilled)
-        migrator.registerMigration("0010") { try $0.execute(sql: marks) }
-        migrator.registerMigration("0011 undivided", migrate: addUndivided)
         return migrator
     }
 
+    /// Whether a store that is not empty is of a format that no step leads from.
+    static func isEarlier(_ database: Database) throws -> Bool {
+        let applied = try migrator.appliedIdentifiers(database)
+        return !applied.contains(migrator.migrations[0]) && applied.allSatisfy { $0 < migrator.migrations[0] }
+    }
+
     // Sizes decide much of this: integers for every name, no column that can
-    // be reckoned from others, no index but those a look-up needs.
-    private static let first = """
+    // be reckoned from others, no index but those a look-up needs. Columns that
+    // are NULL nearly always cost a byte a row.
+    private static let tables = """
         -- Single values: the secret, the commit sequence, the clock's high-water mark …
         CREATE TABLE _meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
 
@@ -57,20 +56,28 @@ enum Schema {
             UNIQUE (scope, model)
         );
 
-        -- One answer each: when it was observed. uses: the document, and every
-        -- entry of an object's state that names it.
+        -- One response each: when it was observed. uses: the document, and every
+        -- object that names it. source: method and URL, such as "PATCH /users/1",
+        -- of a response that is no document, or whose document is gone.
+        -- Of all others the document knows: documents are in the order of their observations.
         CREATE TABLE _observations (
             id INTEGER PRIMARY KEY,
             start INTEGER NOT NULL,
             finish INTEGER NOT NULL,
             kind INTEGER NOT NULL,
-            uses INTEGER NOT NULL
+            uses INTEGER NOT NULL,
+            source TEXT
         );
 
         -- identity: an integer where the canonical text is one. changed: commit
-        -- sequence of the last change. version: the newest contribution's.
-        -- merged: the newest members where no single version has them all.
-        -- state: which versions are pinned and which contribute (ObjectRecord).
+        -- sequence of the last change. version: the one that gives the settled
+        -- values their shape. merged: the settled values, where they are not what
+        -- that version shows. known: when they were seen (KnowledgeBytes).
+        -- state: which versions are pinned (ObjectRecord). accumulated: what
+        -- members with a merge policy come to (Accumulation). deleted: NULL; since
+        -- when it says of itself that it is deleted, times -1; else the time of its tombstone.
+        -- unobserved: when a write was over of which nobody was told what it did to
+        -- the object. Both in µs of the store's clock.
         CREATE TABLE _objects (
             id INTEGER PRIMARY KEY,
             collection INTEGER NOT NULL,
@@ -78,12 +85,45 @@ enum Schema {
             changed INTEGER NOT NULL,
             version INTEGER,
             state BLOB NOT NULL,
-            merged TEXT
+            merged TEXT,
+            known BLOB,
+            accumulated TEXT,
+            deleted INTEGER,
+            unobserved INTEGER
         );
         CREATE UNIQUE INDEX _objects_identity ON _objects (collection, identity);
+        CREATE INDEX _objects_deleted ON _objects (collection) WHERE deleted IS NOT NULL;
+
+        -- source: the request of a mark in `deleted` or `unobserved`, such as "PATCH /users/1"; without a method: a write
+        -- that was under way when the daemon ended. No row: not known.
+        CREATE TABLE _marks (object INTEGER PRIMARY KEY, source TEXT NOT NULL);
 
         -- Immutable; each belongs to the one object whose state names it.
-        CREATE TABLE _versions (id INTEGER PRIMARY KEY, payload TEXT NOT NULL);
+        -- declared: the version of the model that it was stored under; NULL: 0.
+        CREATE TABLE _versions (id INTEGER PRIMARY KEY, payload TEXT NOT NULL, declared INTEGER);
+
+        -- Versions of objects that are shown in very many, apart from the objects'
+        -- states, which are read and written whole. uses: how many places of
+        -- documents show the version; the object's state has their sum.
+        CREATE TABLE _spilled (version INTEGER PRIMARY KEY, uses INTEGER NOT NULL);
+
+        -- value: digest of a key by which the object can be found. bound: 1 where
+        -- a route's path gave it, and the object's own members do not.
+        CREATE TABLE _keys (
+            object INTEGER NOT NULL,
+            value INTEGER NOT NULL,
+            bound INTEGER,
+            PRIMARY KEY (object, value)
+        ) WITHOUT ROWID;
+        CREATE INDEX _keys_value ON _keys (value);
+
+        -- The newest version of each model that objects were stored under.
+        CREATE TABLE _models (
+            upstream TEXT NOT NULL,
+            model TEXT NOT NULL,
+            version INTEGER NOT NULL,
+            PRIMARY KEY (upstream, model)
+        ) WITHOUT ROWID;
 
         -- Objects that no document shows any more, and when each was last
         -- observed: seconds of the store's clock.
@@ -111,13 +151,20 @@ enum Schema {
 
         -- Apart from the documents, so that a 304 rewrites little. pins: the
         -- versions shown, in pre-order (Pins). body: the very bytes, where
-        -- there is no skeleton or it does not give them back.
+        -- there is no skeleton or it does not give them back. keyed: where in the
+        -- skeleton objects begin whose members are the document's objects (StoredBody).
         CREATE TABLE _bodies (
             document INTEGER PRIMARY KEY,
             pins BLOB NOT NULL,
             skeleton BLOB,
-            body BLOB
+            body BLOB,
+            keyed BLOB
         );
+
+        -- Documents whose objects were not taken out of them, because there are too
+        -- many. Nobody knows which they contain: whatever is written to their
+        -- upstream removes them.
+        CREATE TABLE _undivided (document INTEGER PRIMARY KEY, upstream TEXT NOT NULL);
 
         -- When a document was last used: seconds of the store's clock.
         CREATE TABLE _used (document INTEGER PRIMARY KEY, at INTEGER NOT NULL);
@@ -130,6 +177,22 @@ enum Schema {
             PRIMARY KEY (suspect, upstream, url)
         ) WITHOUT ROWID;
 
+        -- What a write under way may change besides the paths in _suspects: objects by identity (key: NULL) or by a key,
+        -- and paths by a pattern below a base path.
+        CREATE TABLE _suspect_objects (
+            suspect INTEGER NOT NULL,
+            upstream TEXT NOT NULL,
+            model TEXT NOT NULL,
+            identity TEXT,
+            key TEXT
+        );
+        CREATE TABLE _suspect_patterns (
+            suspect INTEGER NOT NULL,
+            upstream TEXT NOT NULL,
+            base TEXT NOT NULL,
+            pattern TEXT NOT NULL
+        );
+
         CREATE TABLE _warnings (
             kind TEXT NOT NULL,
             subject TEXT NOT NULL,
@@ -141,35 +204,35 @@ enum Schema {
             last INTEGER NOT NULL,
             PRIMARY KEY (kind, subject)
         ) WITHOUT ROWID;
-        """
 
-    // Columns that are NULL nearly always, which costs a byte a row.
-    private static let second = """
-        -- accumulated: what members with a merge policy come to (Accumulation).
-        -- deleted: 1 for what says of itself that it is deleted.
-        ALTER TABLE _objects ADD COLUMN accumulated TEXT;
-        ALTER TABLE _objects ADD COLUMN deleted INTEGER;
-        CREATE INDEX _objects_deleted ON _objects (collection) WHERE deleted IS NOT NULL;
+        -- What became of objects, one row for each commit. sequence: that of the
+        -- last change in it. at: microseconds of the store's clock. total: how
+        -- many changes there ever were, these included. entries: Journal.
+        CREATE TABLE _changes (
+            sequence INTEGER PRIMARY KEY,
+            at INTEGER NOT NULL,
+            total INTEGER NOT NULL,
+            entries BLOB NOT NULL
+        );
 
-        -- declared: the version of the model that it was stored under; NULL: 0.
-        ALTER TABLE _versions ADD COLUMN declared INTEGER;
+        -- Who the objects were that were evicted, but that the journal still
+        -- speaks of. changed: commit sequence of the last change.
+        CREATE TABLE _gone (
+            object INTEGER PRIMARY KEY,
+            collection INTEGER NOT NULL,
+            identity NOT NULL,
+            changed INTEGER NOT NULL
+        );
 
-        -- value: digest of a key by which the object can be found. bound: 1 where
-        -- a route's path gave it, and the object's own members do not.
-        CREATE TABLE _keys (
-            object INTEGER NOT NULL,
-            value INTEGER NOT NULL,
-            bound INTEGER,
-            PRIMARY KEY (object, value)
-        ) WITHOUT ROWID;
-        CREATE INDEX _keys_value ON _keys (value);
-
-        -- The newest version of each model that objects were stored under.
-        CREATE TABLE _models (
-            upstream TEXT NOT NULL,
-            model TEXT NOT NULL,
-            version INTEGER NOT NULL,
-            PRIMARY KEY (upstream, model)
-        ) WITHOUT ROWID;
+        -- What readers of live responses were told last, so that they can go on after a break, also of the daemon.
+        -- Rows exist only for documents that somebody followed, and are bounded in number.
+        -- subject: digest of a document in one view. sequence: commit sequence at which
+        -- it was told, the number that its readers were given. content: digest of what
+        -- was told; NULL: not to be known again.
+        CREATE TABLE _told (
+            subject INTEGER PRIMARY KEY,
+            sequence INTEGER NOT NULL,
+            content INTEGER
+        );
         """
 }

@@ -18,7 +18,7 @@ struct StoreFile: Sendable {
     // A check of the whole file is worth its time only while that is short.
     private static let checkLimit: Int64 = 64 << 20
 
-    /// Opens the file, or creates it; a damaged one is set aside, and a new one created.
+    /// Opens the file, or creates it; a damaged one, or one of an earlier format, is set aside, and a new one created.
     static func open(_ configuration: StoreConfiguration) throws(StoreError) -> StoreFile {
         var configuration = configuration
         configuration.path = try StorePath.resolve(configuration.path)
@@ -28,7 +28,9 @@ struct StoreFile: Sendable {
         do {
             return try ready(openDespiteFullDisk(configuration, lock: lock, notices: []), access)
         } catch .corrupt(let reason) {
-            return try openAnew(configuration, access, lock: lock, because: reason)
+            return try openAnew(configuration, access, lock: lock) { .corruptFileSetAside(path: $0, reason: reason) }
+        } catch .earlierFormat {
+            return try openAnew(configuration, access, lock: lock, as: "old") { .earlierFileSetAside(path: $0) }
         }
     }
 
@@ -70,20 +72,20 @@ struct StoreFile: Sendable {
         var configuration = configuration
         configuration.path = try StorePath.resolve(configuration.path)
         let access = try StoreAccess(path: configuration.path, group: configuration.group)
-        return try Self.openAnew(configuration, access, lock: lock, because: reason)
+        return try Self.openAnew(configuration, access, lock: lock) { .corruptFileSetAside(path: $0, reason: reason) }
     }
 
     private static func openAnew(
         _ configuration: StoreConfiguration,
         _ access: StoreAccess,
         lock: StoreLock,
-        because reason: String
+        as state: String = "corrupt",
+        notice: (_ path: String) -> StoreNotice
     ) throws(StoreError) -> StoreFile {
-        let aside = try setAside(configuration.path, at: configuration.time.wall() / 1_000_000)
-        let notice = StoreNotice.corruptFileSetAside(path: aside, reason: reason)
+        let aside = try setAside(configuration.path, as: state, at: configuration.time.wall() / 1_000_000)
         let renewed = try lock.renewed()
         access.narrow()
-        return try ready(open(configuration, lock: renewed, notices: [notice]), access)
+        return try ready(open(configuration, lock: renewed, notices: [notice(aside)]), access)
     }
 
     private static func open(
@@ -98,10 +100,9 @@ struct StoreFile: Sendable {
             try checkHeader(path, lock.file)
             let wasLeft = access(path + "-wal", F_OK) == 0
             let check = { try checkIdentity(path, models: configuration.models) }
-            let (wasClosed, hasChecksums) = try wasLeft ? check() : PageChecksums.believingUnsealed(at: path, check)
+            let wasClosed = try wasLeft ? check() : PageChecksums.believingUnsealed(at: path, check)
             // Then another program was the last to close it, and has copied the WAL into it.
             if !wasClosed, !wasLeft { try PageChecksums.seal(path) }
-            if !hasChecksums { try Schema.addChecksums(toFileAt: path, budget: budget) }
             var settings = GRDB.Configuration()
             settings.label = "larder"
             settings.foreignKeysEnabled = false
@@ -182,12 +183,10 @@ struct StoreFile: Sendable {
     /// Refuses a file that is another program's or a later Larder's, or whose objects are newer than the models, and leaves it as it is: to open it for writing is to
     /// change it.
     ///
-    /// - Returns: whether a daemon has closed it, and whether its pages have checksums.
-    private static func checkIdentity(_ path: String, models: [String: Models]) throws -> (
-        wasClosed: Bool, hasChecksums: Bool
-    ) {
+    /// - Returns: whether a daemon has closed it.
+    private static func checkIdentity(_ path: String, models: [String: Models]) throws -> Bool {
         var status = stat()
-        guard stat(path, &status) == 0, status.st_size > 0 else { return (true, true) }
+        guard stat(path, &status) == 0, status.st_size > 0 else { return true }
         var settings = GRDB.Configuration()
         settings.readonly = true
         settings.label = "larder-check"
@@ -200,6 +199,7 @@ struct StoreFile: Sendable {
             if tables > 0, application != Schema.applicationID {
                 throw StoreError.cannotOpen(path: path, reason: "it is an SQLite database of another program")
             }
+            if tables > 0, try Schema.isEarlier(database) { throw StoreError.earlierFormat }
             if try migrator.hasBeenSuperseded(database) {
                 let applied = try migrator.appliedIdentifiers(database)
                 throw StoreError.newerSchema(
@@ -209,8 +209,11 @@ struct StoreFile: Sendable {
                 )
             }
             try ModelVersions(path: path, models: models).check(in: database)
-            let wasClosed = try tables == 0 || Meta.closed.integer(in: database) == 1
-            return (wasClosed, try Schema.hasChecksums(database))
+            guard tables > 0 else { return true }
+            guard try Schema.hasChecksums(database) else {
+                throw StoreError.corrupt("its pages have lost their checksums")
+            }
+            return try Meta.closed.integer(in: database) == 1
         }
     }
 
@@ -260,25 +263,25 @@ struct StoreFile: Sendable {
         )
     }
 
-    /// Moves a damaged file and what belongs to it out of the way; returns its new name.
-    private static func setAside(_ path: String, at seconds: Int64) throws(StoreError) -> String {
+    /// Moves a file that is of no use and what belongs to it out of the way; returns its new name.
+    private static func setAside(_ path: String, as state: String, at seconds: Int64) throws(StoreError) -> String {
         var time = time_t(seconds)
         var parts = tm()
         localtime_r(&time, &parts)
         var text = [CChar](repeating: 0, count: 32)
         strftime(&text, text.count, "%Y%m%d-%H%M%S", &parts)
         let stamp = String(decoding: text.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
-        var target = "\(path).corrupt-\(stamp)"
+        var target = "\(path).\(state)-\(stamp)"
         var number = 1
         while access(target, F_OK) == 0 {
             number += 1
-            target = "\(path).corrupt-\(stamp)-\(number)"
+            target = "\(path).\(state)-\(stamp)-\(number)"
         }
         for suffix in ["-wal", "-shm", ""] where access(path + suffix, F_OK) == 0 {
             guard rename(path + suffix, target + suffix) == 0 else {
                 throw .cannotOpen(
                     path: path,
-                    reason: "it is damaged and cannot be set aside: \(String(cString: strerror(errno)))"
+                    reason: "it cannot be used and cannot be set aside: \(String(cString: strerror(errno)))"
                 )
             }
         }

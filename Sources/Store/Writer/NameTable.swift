@@ -23,7 +23,6 @@ struct NameTable {
     private static let limit = 8192
 
     private var names: [String: Int64] = [:]
-    private var routes: [String: Int64] = [:]
     private var scopes: [Scope: Int64] = [:]
     private var scopesByID: [Int64: Scope] = [:]
     private var collections: [Collection: Int64] = [:]
@@ -97,24 +96,6 @@ struct NameTable {
         guard let found else { throw StoreError.corrupt("collection \(id) is missing") }
         collectionsByID[id] = found
         return found
-    }
-
-    /// The number of a route by its path pattern; 0 for none.
-    mutating func route(_ pattern: String, in database: Database) throws -> Int64 {
-        guard !pattern.isEmpty else { return 0 }
-        if let id = routes[pattern] { return id }
-        try Query(database, "INSERT OR IGNORE INTO _routes (pattern) VALUES (?)").run(.string(pattern))
-        let id = try Query(database, "SELECT id FROM _routes WHERE pattern = ?").first(.string(pattern)) {
-            $0.integer(0)
-        }
-        guard let id else { throw StoreError.corrupt("a route just written is not there") }
-        routes[pattern] = id
-        return id
-    }
-
-    /// The path pattern of a route; empty for what is none.
-    func pattern(of route: Int64, in database: Database) throws -> String {
-        try Query(database, "SELECT pattern FROM _routes WHERE id = ?").first(.integer(route)) { $0.string(0) } ?? ""
     }
 
     private mutating func name(_ text: String, in database: Database) throws -> Int64 {

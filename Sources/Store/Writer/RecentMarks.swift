@@ -28,7 +28,6 @@ struct RecentMarks {
 
     private var marks: [Key: Mark] = [:]
     private var newest: Int64 = .min
-    private var newestTombstone: Int64 = .min
 
     /// Notes a mark; returns the time until which answers cannot be told any more whether they are concerned, if there is one.
     ///
@@ -57,7 +56,6 @@ struct RecentMarks {
             marks[key] = Mark(mark: mark, source: source, exception: exception)
         }
         newest = max(newest, mark.time)
-        if mark.isTombstone { newestTombstone = max(newestTombstone, mark.time) }
         return forgotten
     }
 
@@ -105,9 +103,8 @@ struct RecentMarks {
     }
 
     /// Whether some mark may be newer than an answer; false for nearly all of them.
-    func mayConcern(_ observation: Observation, lag: Int64) -> Bool {
-        if observation.start <= newest { return true }
-        return observation.kind == .list && newestTombstone != .min && observation.start - newestTombstone < lag
+    func mayConcern(_ observation: Observation, lag: Lag) -> Bool {
+        newest != .min && observation.start - max(lag.lists, lag.details) <= newest
     }
 
     /// The newest mark of an object that an answer shows, and by which request it is known.

@@ -15,17 +15,15 @@ extension WriteSession {
         by source: MarkSource
     ) throws {
         let former = changes.flatMap { change, model in
-            models.models.formerObjects(in: change, of: model).map { (name: $0, observation: change.new.observation) }
+            models.models.formerObjects(in: change, of: model).map { (name: $0, observation: change.observation) }
         }
         guard !former.isEmpty else { return }
         let shown = Set(shown.map(\.name))
         for (name, observation) in former where !shown.contains(name) {
             let collection = try names.collection(scope: scope, model: name.model, in: database)
             guard let record = try existingRecord(collection: collection, identity: Identity(name.identity)),
-                !record.contributing.isEmpty,
-                try record.contributing.allSatisfy({
-                    observation.isLater(than: try self.observation($0.observation), lag: models.lag)
-                })
+                record.base != nil, let lastSeen = try state(of: record).lastSeen,
+                observation.lo(isEmbedded: false, lag: models.lag) > lastSeen
             else { continue }
             try apply(.tombstone(observation.effectiveTime), to: record, by: source)
         }

@@ -32,7 +32,8 @@ extension WriteSession {
         // Neighbours are mostly of one model.
         var (model, collection, declared) = ("", Int64(0), 0)
         let mayBeMarked = recentMarks.mayConcern(observation, lag: models.lag)
-        for (occurrence, content) in zip(decomposed.occurrences, preparation.contents) {
+        let areEmbedded = decomposed.areEmbedded(in: observation.kind)
+        for (index, occurrence) in decomposed.occurrences.enumerated() {
             // One list may take longer than there is time to close the store.
             if observation.kind != .write, isGivenUp() { throw StoreError.closed }
             if occurrence.name.model != model {
@@ -45,7 +46,12 @@ extension WriteSession {
                 try apply(recent.mark, to: record, by: recent.source)
             }
             let known = numbers.version
-            let version = try self.version(of: record, content, of: occurrence, declared: declared)
+            let version = try self.version(
+                of: record,
+                preparation.contents[index],
+                payload: occurrence.payload,
+                declared: declared
+            )
             if version > known || !occurrence.boundKeys.isEmpty {
                 try note(keysOf: occurrence, for: record, observation.kind)
             }
@@ -58,7 +64,8 @@ extension WriteSession {
                 observation: observation,
                 version: version,
                 payload: occurrence.payload,
-                origin: origin
+                origin: origin,
+                isEmbedded: areEmbedded[index]
             )
             if record.fresh.isEmpty { shown.append(record) }
             if taken.insert(version).inserted { record.fresh.append(contribution) }
@@ -72,14 +79,11 @@ extension WriteSession {
             if fresh.count > 1 {
                 try warn(of: fresh, showing: record, in: decomposed, models: models.models, &intake)
             }
-            var changes: [MemberChange] = []
-            try merge(fresh, into: record, models: models, changes: &changes)
-            if !changes.isEmpty {
-                intake.warnings += try note(changes, of: record, upstream: upstream)
-                if models.models.deleteFormer {
-                    let model = try names.collection(record.collection, in: database).model
-                    former += changes.map { ($0, model) }
-                }
+            let (changes, warnings) = try merge(fresh, into: record, models: models, by: source)
+            intake.warnings += warnings
+            if !changes.isEmpty, models.models.deleteFormer {
+                let model = try names.collection(record.collection, in: database).model
+                former += changes.map { ($0, model) }
             }
         }
         if !former.isEmpty {
@@ -92,18 +96,15 @@ extension WriteSession {
     /// The version of an object with a payload, stored if it is new.
     ///
     /// What was stored under an earlier version of the model is another one, though its bytes be the same.
-    private func version(
-        of record: ObjectRecord,
-        _ payload: UInt64,
-        of occurrence: Occurrence,
-        declared: Int
-    ) throws -> Int64 {
-        let content = payload ^ UInt64(truncatingIfNeeded: declared) &* 0x9E37_79B9_7F4A_7C15
+    ///
+    /// - Parameter digest: the payload's.
+    func version(of record: ObjectRecord, _ digest: UInt64, payload: [UInt8], declared: Int) throws -> Int64 {
+        let content = digest ^ UInt64(truncatingIfNeeded: declared) &* 0x9E37_79B9_7F4A_7C15
         if let known = record.index(ofContent: content) { return record.entries[known].version }
         numbers.version += 1
         try query("INSERT INTO _versions (id, payload, declared) VALUES (?, ?, ?)").run(
             .integer(numbers.version),
-            .text(occurrence.payload),
+            .text(payload),
             declared == 0 ? .null : .integer(Int64(declared))
         )
         record.entries.append(

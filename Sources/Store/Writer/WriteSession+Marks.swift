@@ -62,21 +62,20 @@ extension WriteSession {
         isNews: Bool = true
     ) throws {
         if let known = record.mark, known.time >= mark.time { return }
-        let lag = try lag(of: record)
-        let contributing = Array(record.contributing)
-        let newer = try contributing.filter {
-            mark.isOverridden(by: try observation($0.observation), lag: lag)
+        // What is older is kept for people who ask, if nothing is newer; documents do not use it.
+        if record.base != nil, let models = try models(of: record) {
+            var state = try state(of: record)
+            if !state.isOutdated(by: mark, lag: models.lag) {
+                // It is there again; documents older than the deletion show another object of the same name.
+                if mark.isTombstone {
+                    return try apply(.unobserved(mark.time), to: record, by: source, isNews: false)
+                }
+                let model = try names.collection(record.collection, in: database).model
+                state.drop(outdatedBy: mark, model: model, models: models.models, lag: models.lag)
+                try keep(state, as: record, of: model, models: models)
+            }
         }
-        if mark.isTombstone, !newer.isEmpty {
-            // It is there again; documents older than the deletion show another object of the same name.
-            return try apply(.unobserved(mark.time), to: record, by: source, isNews: false)
-        }
-        // If nothing is newer than the mark, the old contributions are kept for inspection; documents do not use them.
-        if !newer.isEmpty, newer.count < contributing.count {
-            try assign(newer.map { ($0.version, $0.observation) }, to: record)
-            try gatherAnew(record)
-        }
-        let wasGone = record.mark?.isTombstone == true || record.isDeleted == true
+        let wasGone = record.mark?.isTombstone == true || (record.deletedSince ?? nil) != nil
         record.setMark(mark, by: source)
         // Gone again is no news, though documents from in between may show it.
         let isGoneAgain = mark.isTombstone && wasGone
@@ -94,24 +93,19 @@ extension WriteSession {
         of record: ObjectRecord,
         by new: [Contribution],
         model: String,
-        _ models: Models
+        _ models: UpstreamModels
     ) throws {
-        let lag = try lag(of: record)
-        let contributing = Array(record.contributing)
-        let kept = try contributing.filter {
-            mark.isOverridden(by: try observation($0.observation), lag: lag)
-        }
-        if kept.count < contributing.count { try assign(kept.map { ($0.version, $0.observation) }, to: record) }
+        if record.base != nil, try state(of: record).isOutdated(by: mark, lag: models.lag) { try forgetKnown(record) }
         guard mark.isTombstone else { return }
         record.accumulated = []
-        record.isDeleted = record.isDeleted ?? false
+        record.deletedSince = .some(record.deletedSince ?? nil)
         // Documents older than the deletion show another object of the same name.
         record.weakenTombstone()
         let scope = try names.collection(record.collection, in: database).scope
         recentMarks.weaken(
             tombstoneAt: mark.time,
             of: record.identity.text,
-            keys: new.flatMap { models.keys(in: $0.payload, of: model).map(\.value) },
+            keys: new.flatMap { models.models.keys(in: $0.payload, of: model).map(\.value) },
             model: model,
             upstream: try names.scope(scope, in: database).upstream,
             scope: scope
@@ -139,25 +133,16 @@ extension WriteSession {
         )
     }
 
-    /// For how long lists of an object's upstream do not count; nothing is believed of an upstream without models.
-    private func lag(of record: ObjectRecord) throws -> Int64 {
+    /// The models of an object's upstream; nil: nothing is believed of it.
+    private func models(of record: ObjectRecord) throws -> UpstreamModels? {
         let scope = try names.collection(record.collection, in: database).scope
-        return models[try names.scope(scope, in: database).upstream]?.lag ?? 0
+        return models[try names.scope(scope, in: database).upstream]
     }
 
-    private func gatherAnew(_ record: ObjectRecord) throws {
-        let (scope, model) = try names.collection(record.collection, in: database)
-        guard let models = models[try names.scope(scope, in: database).upstream] else { return }
-        try settle(record, as: try state(of: record), of: model, models: models)
-    }
-
-    /// Whether all that is known of an object is newer than its mark.
+    /// Whether what is known of an object is newer than its mark.
     func isCounting(_ record: ObjectRecord) throws -> Bool {
-        guard let mark = record.mark, !record.contributing.isEmpty else { return false }
-        let lag = try lag(of: record)
-        return try record.contributing.allSatisfy {
-            mark.isOverridden(by: try observation($0.observation), lag: lag)
-        }
+        guard let mark = record.mark, record.base != nil, let lag = try models(of: record)?.lag else { return false }
+        return try !state(of: record).isOutdated(by: mark, lag: lag)
     }
 
     func writeMark(of record: ObjectRecord) throws {
@@ -170,7 +155,7 @@ extension WriteSession {
         try query(
             """
             UPDATE _objects SET unobserved = ?2,
-            deleted = CASE WHEN ?1 IS NOT NULL THEN ?1 WHEN deleted > 1 THEN NULL ELSE deleted END WHERE id = ?3
+            deleted = CASE WHEN ?1 IS NOT NULL THEN ?1 WHEN deleted > 0 THEN NULL ELSE deleted END WHERE id = ?3
             """
         ).run(tombstone, unobserved, .integer(record.id))
         switch record.markSource {
@@ -235,10 +220,7 @@ extension WriteSession {
     /// Whether an object has a key of this value today: the index also has those that it once had.
     private func isKnown(_ record: ObjectRecord, by key: String, model: String, upstream: String) throws -> Bool {
         guard let models = models[upstream] else { return false }
-        let state = try state(of: record)
-        let payload =
-            state.mergedPayload(model: model, models: models.models, lag: models.lag)
-            ?? state.contributions.first?.payload
-        return models.models.keys(in: payload ?? [], of: model).contains { $0.value.utf8.elementsEqual(key.utf8) }
+        let payload = try state(of: record).newestPayload(model: model, models: models.models) ?? []
+        return models.models.keys(in: payload, of: model).contains { $0.value.utf8.elementsEqual(key.utf8) }
     }
 }

@@ -1,100 +1,135 @@
 import GRDB
 import Mapping
 
-/// What is known of objects: merged, reassigned, no longer shown.
+/// What is known of objects: merged, no longer shown.
 extension WriteSession {
-    /// Adds what one answer says of an object to what is known of it (law 3).
+    /// Adds what one response shows of an object to what is known of it (law 3).
     ///
-    /// - Parameter changes: which members known before have other values now.
+    /// - Parameter source: the request that was answered.
+    /// - Returns: which members known before have other values now, and what there is to say.
     func merge(
         _ new: [Contribution],
         into record: ObjectRecord,
         models: UpstreamModels,
-        changes: inout [MemberChange]
-    ) throws {
+        by source: MarkSource
+    ) throws -> (changes: [MemberChange], warnings: [MappingWarning]) {
         let model = try names.collection(record.collection, in: database).model
         var new = new
         if let mark = record.mark {
-            new = new.filter { mark.isOverridden(by: $0.observation, lag: models.lag) }
+            // A write that was under way then may have come after what the mark is for.
+            let write = new.first { $0.observation.kind == .write && !$0.isEmbedded && $0.observation.end > mark.time }
+            new = new.filter { $0.observation.lo(isEmbedded: $0.isEmbedded, lag: models.lag) > mark.time }
             if mark.isTombstone { new.removeAll { models.models.saysDeleted($0.payload, of: model) } }
             // What is older tells nothing of what there is now, nor does what says once more that it is gone.
-            guard !new.isEmpty else { return }
-            try supersede(mark, of: record, by: new, model: model, models.models)
-        }
-        let contributing = record.contributing
-        guard models.models.isSimple(model) else {
-            return try mergeByRules(new, into: record, of: model, models, changes: &changes)
-        }
-        if new.count == 1, contributing.isEmpty {
-            if record.entries.count == 1 {
-                record.entries[0].observation = new[0].observation.sequence
-                try use(new[0].observation.sequence, by: 1)
-            } else {
-                try assign([(new[0].version, new[0].observation.sequence)], to: record)
+            guard !new.isEmpty else {
+                if let write { try apply(.unobserved(write.observation.end), to: record, by: source) }
+                return ([], [])
             }
-            record.merged = .some(nil)
-            markChanged(record, wasKnown: false)
-            return
+            try supersede(mark, of: record, by: new, model: model, models)
         }
-        if new.count == 1, contributing.count == 1, contributing[0].version == new[0].version {
-            // Seen again as it was: only the time can be newer.
-            let old = try observation(contributing[0].observation)
-            if ObjectState.isNeedless(old, beside: new[0].observation, lag: models.lag) {
-                return try assign([(new[0].version, new[0].observation.sequence)], to: record)
-            }
-            if ObjectState.isNeedless(new[0].observation, beside: old, lag: models.lag) { return }
-        }
+        if try isTakenUnread(new, into: record, model: model, models) { return ([], []) }
         var state = try state(of: record)
-        let isChanged = state.merge(new, model: model, models: models.models, lag: models.lag, changes: &changes)
-        try assign(state.contributions.map { ($0.version, $0.observation.sequence) }, to: record)
-        record.merged = .some(state.mergedPayload(model: model, models: models.models, lag: models.lag))
-        if isChanged { markChanged(record, wasKnown: !contributing.isEmpty) }
+        let wasKnown = state.base != nil
+        let doubtsBefore = record.knowledge.doubts.map(\.member)
+        var warnings: [MappingWarning] = []
+        let merge = state.merge(new, model: model, models: models.models, lag: models.lag) { member, _, challenger in
+            asksFrom(member, challenger: challenger, of: record, model: model, models, warnings: &warnings)
+        }
+        try keep(state, as: record, of: model, models: models)
+        note(merge, of: record, doubtsBefore: doubtsBefore)
+        if merge.hasDeletionChanged {
+            // What decides of it need not be a property that documents share.
+            markChanged(record, wasKnown: wasKnown, as: state.deletedSince == nil ? .created : .deleted)
+        } else if merge.isChanged {
+            markChanged(record, wasKnown: wasKnown)
+        } else if merge.hasDoubtChanged {
+            markChanged(record, wasKnown: true, isNews: false)
+        }
+        if let time = merge.unanswered { try apply(.unobserved(time), to: record, by: source) }
+        return (merge.changes, warnings)
     }
 
-    /// The same where models have checks, policies, deletions or versions: all of it is read.
-    private func mergeByRules(
+    /// Takes the two most frequent cases without reading JSON: an object that is new, and one that is seen again as it was.
+    private func isTakenUnread(
         _ new: [Contribution],
         into record: ObjectRecord,
-        of model: String,
-        _ models: UpstreamModels,
-        changes: inout [MemberChange]
-    ) throws {
-        var state = try state(of: record)
-        let wasKnown = !state.contributions.isEmpty
-        let wasDeleted = wasKnown && state.isDeleted(model: model, models: models.models, lag: models.lag)
-        let isChanged = state.merge(new, model: model, models: models.models, lag: models.lag, changes: &changes)
-        try assign(state.contributions.map { ($0.version, $0.observation.sequence) }, to: record)
-        try settle(record, as: state, of: model, models: models)
-        let isDeleted = record.isDeleted == true
-        if isDeleted != wasDeleted {
-            // What decides of it need not be a property that documents share.
-            markChanged(record, wasKnown: wasKnown, as: isDeleted ? .deleted : .created)
-        } else if isChanged {
-            markChanged(record, wasKnown: wasKnown)
+        model: String,
+        _ models: UpstreamModels
+    ) throws -> Bool {
+        guard new.count == 1, models.models.isSimple(model) else { return false }
+        let seen = new[0]
+        guard let base = record.base else {
+            if record.entries.count == 1 {
+                record.entries[0].observation = seen.observation.sequence
+                try use(seen.observation.sequence, by: 1)
+                record.isModified = true
+            } else {
+                try rebase(record, on: seen.version, seen.observation.sequence)
+            }
+            try setKnowledge(.whole(isEmbedded: seen.isEmbedded), of: record)
+            record.merged = .some(nil)
+            markChanged(record, wasKnown: false)
+            return true
         }
+        guard base.version == seen.version, !record.isMerged, case .whole(let wasEmbedded) = record.knowledge else {
+            return false
+        }
+        let old = try observation(base.observation)
+        let (lo, known) = (
+            seen.observation.lo(isEmbedded: seen.isEmbedded, lag: models.lag),
+            old.lo(isEmbedded: wasEmbedded, lag: models.lag)
+        )
+        if lo <= known, seen.observation.end <= old.end { return true }
+        guard lo >= known, seen.observation.end >= old.end else { return false }
+        if base.observation != seen.observation.sequence {
+            try rebase(record, on: seen.version, seen.observation.sequence)
+        }
+        if wasEmbedded != seen.isEmbedded { try setKnowledge(.whole(isEmbedded: seen.isEmbedded), of: record) }
+        return true
     }
 
-    /// Notes what is known of an object apart from its versions.
-    func settle(_ record: ObjectRecord, as state: ObjectState, of model: String, models: UpstreamModels) throws {
-        record.merged = .some(try merged(state, of: model, models: models))
+    /// Notes what is known of an object.
+    func keep(_ state: ObjectState, as record: ObjectRecord, of model: String, models: UpstreamModels) throws {
+        var state = state
+        let newest = state.newestPayload(model: model, models: models.models)
+        if let base = state.base {
+            let version = try upToDate(base, of: record, model: model, models.models)
+            state.base?.version = version
+            try rebase(record, on: version, base.observation.sequence)
+        }
+        try setKnowledge(state.knowledge, of: record)
+        record.merged = .some(newest == state.base?.payload ? nil : newest)
         if !models.models.isSimple(model) {
             record.accumulated = state.accumulation.bytes
-            record.isDeleted = state.isDeleted(model: model, models: models.models, lag: models.lag)
+            record.deletedSince = .some(state.deletedSince)
         }
         record.isModified = true
     }
 
-    /// The newest members, where the first version does not have them all as they lie in the file.
-    private func merged(_ state: ObjectState, of model: String, models: UpstreamModels) throws -> [UInt8]? {
-        if let merged = state.mergedPayload(model: model, models: models.models, lag: models.lag) { return merged }
-        guard models.models.version(of: model) > 0, let first = state.contributions.first else { return nil }
-        return try payload(of: first.version) == first.payload ? nil : first.payload
+    /// The version that a base has as its model is declared today: a new one, if it was stored under an earlier declaration.
+    private func upToDate(
+        _ base: Contribution,
+        of record: ObjectRecord,
+        model: String,
+        _ models: Models
+    ) throws -> Int64 {
+        let declared = models.version(of: model)
+        guard declared > 0 else { return base.version }
+        let found = try query("SELECT declared FROM _versions WHERE id = ?")
+            .first(.integer(base.version)) { Int($0.integer(0)) }
+        guard found ?? 0 < declared else { return base.version }
+        return try version(
+            of: record,
+            hasher.content(base.payload),
+            payload: base.payload,
+            declared: declared
+        )
     }
 
     /// Gives the change of an object a number, and tells of it.
     ///
     /// - Parameters:
-    ///   - wasKnown: whether an answer has shown the object before.
+    ///   - wasKnown: whether a response has shown the object before.
     ///   - kind: what became of it, if that does not go by `wasKnown`.
     ///   - isNews: whether those who follow all changes are told.
     func markChanged(
@@ -107,52 +142,42 @@ extension WriteSession {
         record.isModified = true
         outcome.isChange = true
         if isNews { journal(kind ?? (wasKnown ? .changed : .created), record.id, at: record.changed) }
-        // Nobody in memory shows what nothing was known of. An earlier answer of this very batch may show the rest, even
+        // Nobody in memory shows what nothing was known of. An earlier response of this very batch may show the rest, even
         // before the file has it.
         if record.isStored || wasKnown { outcome.changed.append(record.id) }
     }
 
-    /// Makes these versions, newest first, the ones that contribute, each with its observation.
-    func assign(_ contributions: [(version: Int64, observation: Int64)], to record: ObjectRecord) throws {
-        var rest: [ObjectRecord.Entry] = []
-        for entry in record.entries {
-            if entry.observation != 0 { try use(entry.observation, by: -1) }
-            // The first entry of a version is the one that counts its documents.
-            if !rest.contains(where: { $0.version == entry.version }) { rest.append(entry) }
-        }
-        var first: [ObjectRecord.Entry] = []
-        for contribution in contributions {
-            var entry: ObjectRecord.Entry
-            if let index = rest.firstIndex(where: { $0.version == contribution.version }) {
-                entry = rest.remove(at: index)
-            } else if let again = first.first(where: { $0.version == contribution.version }) {
-                entry = again
-                entry.uses = 0
-            } else {
-                continue
-            }
-            entry.observation = contribution.observation
-            try use(entry.observation, by: 1)
-            first.append(entry)
-        }
-        for index in rest.indices { rest[index].observation = 0 }
-        record.entries = first + rest
+    /// Makes a version the one that gives the settled values their shape.
+    func rebase(_ record: ObjectRecord, on version: Int64, _ observation: Int64) throws {
+        try use(observation, by: 1)
+        try removeBase(of: record)
+        guard let index = record.index(of: version) else { throw StoreError.corrupt("version \(version) is missing") }
+        var entry = record.entries.remove(at: index)
+        entry.observation = observation
+        record.entries.insert(entry, at: 0)
         record.isModified = true
     }
 
-    /// Changes which versions contribute otherwise than by an answer; the documents that show it are dirty then.
-    func reassign(_ contributions: [(version: Int64, observation: Int64)], to record: ObjectRecord) throws {
-        try assign(contributions, to: record)
-        let (scope, model) = try names.collection(record.collection, in: database)
-        let upstream = try names.scope(scope, in: database).upstream
+    /// Leaves an object without anything known of it; versions that documents pin stay.
+    func forgetKnown(_ record: ObjectRecord) throws {
+        try removeBase(of: record)
+        try setKnowledge(.whole(isEmbedded: false), of: record)
         record.merged = .some(nil)
-        if let models = models[upstream], contributions.count > 1 || !models.models.isSimple(model) {
-            var state = try state(of: record)
-            // What the answer that went alone had to tell goes with it.
-            state.gatherAnew(model: model, models: models.models)
-            try settle(record, as: state, of: model, models: models)
-        }
-        markChanged(record, wasKnown: true)
+        record.isModified = true
+    }
+
+    private func removeBase(of record: ObjectRecord) throws {
+        guard let base = record.base else { return }
+        try use(base.observation, by: -1)
+        record.entries[0].observation = 0
+    }
+
+    /// Notes when what is known was seen; each observation that is named has one use more.
+    private func setKnowledge(_ knowledge: Knowledge, of record: ObjectRecord) throws {
+        guard knowledge != record.knowledge else { return }
+        for source in knowledge.sources.subtracting(record.knowledge.sources) { try use(source, by: 1) }
+        for source in record.knowledge.sources.subtracting(knowledge.sources) { try use(source, by: -1) }
+        record.setKnowledge(knowledge)
     }
 
     /// Takes a document's pins off their objects.

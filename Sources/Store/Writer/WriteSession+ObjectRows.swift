@@ -33,7 +33,9 @@ extension WriteSession {
 
     /// When an object was last observed, in seconds: what orphans are evicted by.
     private func lastSeen(_ record: ObjectRecord) throws -> Int64 {
-        try record.contributing.map { try observation($0.observation).end / 1_000_000 }.max() ?? 0
+        guard let base = record.base else { return 0 }
+        let seen = try ([base.observation] + record.knowledge.sources).map { try observation($0).end }.max() ?? 0
+        return seen / 1_000_000
     }
 
     private func deleteRow(of record: ObjectRecord) throws {
@@ -50,7 +52,7 @@ extension WriteSession {
     }
 
     private func writeRow(of record: ObjectRecord) throws {
-        let version = record.contributing.first.map { SQLValue.integer($0.version) } ?? .null
+        let version = record.base.map { SQLValue.integer($0.version) } ?? .null
         let state = SQLValue.blob(record.state)
         let merged = (record.merged ?? nil).map(SQLValue.text) ?? .null
         if !record.isStored {
@@ -73,6 +75,11 @@ extension WriteSession {
             try query("UPDATE _objects SET changed = ?, version = ?, state = ? WHERE id = ?")
                 .run(.integer(record.changed), version, state, .integer(record.id))
         }
+        if record.isKnowledgeModified, record.isStored || record.knowledge != .whole(isEmbedded: false) {
+            let known = KnowledgeBytes.encode(record.knowledge)
+            try query("UPDATE _objects SET known = ? WHERE id = ?")
+                .run(known.isEmpty ? .null : .blob(known), .integer(record.id))
+        }
         try writeRules(of: record)
     }
 
@@ -82,9 +89,9 @@ extension WriteSession {
             try query("UPDATE _objects SET accumulated = ?1 WHERE id = ?2 AND accumulated IS NOT ?1")
                 .run(accumulated.isEmpty ? .null : .text(accumulated), .integer(record.id))
         }
-        if let isDeleted = record.isDeleted, record.mark?.isTombstone != true, isDeleted || record.isStored {
+        if let since = record.deletedSince, record.mark?.isTombstone != true, since != nil || record.isStored {
             try query("UPDATE _objects SET deleted = ?1 WHERE id = ?2 AND deleted IS NOT ?1")
-                .run(isDeleted ? .integer(1) : .null, .integer(record.id))
+                .run(since.map { .integer(-max($0, 1)) } ?? .null, .integer(record.id))
         }
         if record.isMarkModified { try writeMark(of: record) }
     }

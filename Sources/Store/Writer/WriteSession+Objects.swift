@@ -16,7 +16,7 @@ extension WriteSession {
     func existingRecord(collection: Int64, identity: Identity) throws -> ObjectRecord? {
         if let id = recordIDs[RecordKey(collection: collection, identity: identity)] { return records[id] }
         let found = try query(
-            "SELECT id, changed, state, deleted, unobserved FROM _objects WHERE collection = ? AND identity = ?"
+            "SELECT id, changed, state, deleted, unobserved, known, merged IS NOT NULL FROM _objects WHERE collection = ? AND identity = ?"
         ).first(.integer(collection), identity.sql) { row in
             ObjectRecord(
                 id: row.integer(0),
@@ -24,6 +24,8 @@ extension WriteSession {
                 identity: identity,
                 changed: row.integer(1),
                 entries: try ObjectRecord.decode(row.bytes(2)),
+                knowledge: try KnowledgeBytes.decode(row.bytes(5)),
+                isMerged: row.integer(6) == 1,
                 mark: ObjectMark(deleted: row.integer(3), unobserved: row.integer(4)),
                 isStored: true
             )
@@ -36,7 +38,7 @@ extension WriteSession {
     func record(_ id: ObjectID) throws -> ObjectRecord? {
         if let known = records[id] { return known }
         let found = try query(
-            "SELECT collection, identity, changed, state, deleted, unobserved FROM _objects WHERE id = ?"
+            "SELECT collection, identity, changed, state, deleted, unobserved, known, merged IS NOT NULL FROM _objects WHERE id = ?"
         ).first(.integer(id)) { row in
             ObjectRecord(
                 id: id,
@@ -44,6 +46,8 @@ extension WriteSession {
                 identity: Identity(row, column: 1),
                 changed: row.integer(2),
                 entries: try ObjectRecord.decode(row.bytes(3)),
+                knowledge: try KnowledgeBytes.decode(row.bytes(6)),
+                isMerged: row.integer(7) == 1,
                 mark: ObjectMark(deleted: row.integer(4), unobserved: row.integer(5)),
                 isStored: true
             )
@@ -78,42 +82,35 @@ extension WriteSession {
         return models.migrate(found.payload, of: model, from: found.declared)
     }
 
-    /// What is known of an object, with every payload it takes.
+    /// What is known of an object, as its model is declared today.
     func state(of record: ObjectRecord) throws -> ObjectState {
-        ObjectState(
-            contributions: try record.contributing.map { entry in
-                Contribution(
-                    observation: try observation(entry.observation),
-                    version: entry.version,
-                    payload: try known(entry.version, of: record)
-                )
-            },
-            accumulation: try accumulation(of: record),
-            mark: record.mark
-        )
-    }
-
-    /// What its members with a policy of their own come to, as the model is declared today.
-    ///
-    /// It was gathered under the version of the newest answer that tells of it.
-    private func accumulation(of record: ObjectRecord) throws -> Accumulation {
-        let gathered = Accumulation(bytes: try accumulated(of: record))
-        guard !gathered.isEmpty, record.accumulated == nil, let newest = record.contributing.first else {
-            return gathered
+        var state = ObjectState(knowledge: record.knowledge, mark: record.mark)
+        var accumulated = record.accumulated ?? []
+        if let merged = record.merged { state.merged = merged }
+        if let since = record.deletedSince { state.deletedSince = since }
+        if record.isStored, record.merged == nil || record.accumulated == nil || record.deletedSince == nil {
+            let found = try query("SELECT merged, accumulated, deleted FROM _objects WHERE id = ?").first(
+                .integer(record.id)
+            ) {
+                (merged: $0.isNull(0) ? nil : $0.bytes(0), accumulated: $0.bytes(1), deleted: $0.integer(2))
+            }
+            if record.merged == nil { state.merged = found?.merged }
+            if record.deletedSince == nil, let time = found?.deleted, time < 0 { state.deletedSince = -time }
+            if record.accumulated == nil { accumulated = found?.accumulated ?? [] }
         }
+        state.accumulation = Accumulation(bytes: accumulated)
+        guard let base = record.base else { return state }
+        let found = try query("SELECT payload, declared FROM _versions WHERE id = ?")
+            .first(.integer(base.version)) { (payload: $0.bytes(0), declared: Int($0.integer(1))) }
+        guard let found else { throw StoreError.corrupt("version \(base.version) is missing") }
+        state.base = Contribution(
+            observation: try observation(base.observation),
+            version: base.version,
+            payload: found.payload
+        )
         let (scope, model) = try names.collection(record.collection, in: database)
-        guard let models = models[try names.scope(scope, in: database).upstream]?.models,
-            models.version(of: model) > 0
-        else { return gathered }
-        let declared = try query("SELECT declared FROM _versions WHERE id = ?")
-            .first(.integer(newest.version)) { Int($0.integer(0)) }
-        return models.migrate(gathered, of: model, from: declared ?? 0)
-    }
-
-    private func accumulated(of record: ObjectRecord) throws -> [UInt8] {
-        if let known = record.accumulated { return known }
-        guard record.isStored else { return [] }
-        return try query("SELECT accumulated FROM _objects WHERE id = ?").first(.integer(record.id)) { $0.bytes(0) }
-            ?? []
+        let upstream = try names.scope(scope, in: database).upstream
+        state.bringUpToDate(from: found.declared, model, models[upstream]?.models)
+        return state
     }
 }

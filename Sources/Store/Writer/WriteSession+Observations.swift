@@ -4,17 +4,16 @@ import Mapping
 /// Observations: one row for each answer, for as long as something names it.
 extension WriteSession {
     /// A new answer's observation, used by nothing yet.
-    func newObservation(start: Int64, end: Int64, kind: Observation.Kind, route: Int64 = 0) -> Observation {
+    func newObservation(start: Int64, end: Int64, kind: Observation.Kind) -> Observation {
         numbers.observation += 1
         observations[numbers.observation] = ObservationRecord(
             start: start,
             end: end,
             kind: kind,
-            route: route,
             uses: 0,
             isStored: false
         )
-        return Observation(sequence: numbers.observation, start: start, end: end, kind: kind, route: route)
+        return Observation(sequence: numbers.observation, start: start, end: end, kind: kind)
     }
 
     func observation(_ id: Int64) throws -> Observation {
@@ -23,8 +22,7 @@ extension WriteSession {
             sequence: id,
             start: record.start,
             end: record.end,
-            kind: record.kind,
-            route: record.route
+            kind: record.kind
         )
     }
 
@@ -50,13 +48,12 @@ extension WriteSession {
 
     private func observationRecord(_ id: Int64) throws -> ObservationRecord {
         if let known = observations[id] { return known }
-        let found = try query("SELECT start, finish, kind, uses, route FROM _observations WHERE id = ?")
+        let found = try query("SELECT start, finish, kind, uses FROM _observations WHERE id = ?")
             .first(.integer(id)) { row in
                 ObservationRecord(
                     start: row.integer(0),
                     end: row.integer(1),
                     kind: Observation.Kind(rawValue: UInt8(truncatingIfNeeded: row.integer(2))) ?? .list,
-                    route: row.integer(4),
                     uses: row.integer(3),
                     isStored: true
                 )
@@ -80,15 +77,14 @@ extension WriteSession {
                 }
             } else {
                 try query(
-                    "INSERT INTO _observations (id, start, finish, kind, uses, source, route) VALUES (?, ?, ?, ?, ?, ?, ?)"
+                    "INSERT INTO _observations (id, start, finish, kind, uses, source) VALUES (?, ?, ?, ?, ?, ?)"
                 ).run(
                     .integer(id),
                     .integer(record.start),
                     .integer(record.end),
                     .integer(Int64(record.kind.rawValue)),
                     .integer(record.uses),
-                    SQLValue(record.source),
-                    record.route == 0 ? .null : .integer(record.route)
+                    SQLValue(record.source)
                 )
             }
         }

@@ -21,10 +21,9 @@ extension WriteSession {
             try query("DELETE FROM _orphans WHERE object = ?").run(.integer(id))
             return
         }
-        try assign([], to: record)
-        record.merged = .some(nil)
+        try forgetKnown(record)
         record.accumulated = []
-        record.isDeleted = false
+        record.deletedSince = .some(nil)
         record.setMark(nil)
     }
 }

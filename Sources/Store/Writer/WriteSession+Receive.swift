@@ -51,14 +51,7 @@ extension WriteSession {
             || predecessors.contains {
                 try self.observation($0.observation).end > min(document.end, document.overtakenAt ?? .max)
             }
-        // What an intermediary has kept for a while does not speak of what happened since (law 3).
-        let age = max(document.sent - document.start, 0)
-        let observation = newObservation(
-            start: document.start,
-            end: document.end - age,
-            kind: document.kind,
-            route: try names.route(document.route, in: database)
-        )
+        let observation = newObservation(start: document.start, end: document.end, kind: document.kind)
         let intake = try take(
             preparation,
             from: MarkSource(method: "GET", path: String(key.url.beforeQuery)),
@@ -105,13 +98,15 @@ extension WriteSession {
         upstream: String
     ) throws -> Bool {
         guard let decomposed = preparation.decomposed, let models = models[upstream] else { return false }
+        var doubts: Set<Int64> = []
         let composition = try models.composer.compose(
             skeleton: decomposed.skeleton,
             pins: decomposed.occurrences.map(\.payload),
             keyed: decomposed.keyed,
-            observation: observation
+            observation: observation,
+            doubts: &doubts
         ) { name in try state(of: name, scope: scope) }
-        return composition != .unchanged
+        return composition != .unchanged || !doubts.isEmpty
     }
 
     /// What is known of an object by its name; nil: nothing.

@@ -11,8 +11,10 @@ extension WriteSession {
         start: Int64,
         end: Int64
     ) throws -> RefreshOutcome {
-        let found = try query("SELECT scope, observation, verified FROM _documents WHERE id = ?")
-            .first(.integer(id)) { (scope: $0.integer(0), observation: $0.integer(1), verified: $0.integer(2)) }
+        let found = try query("SELECT scope, observation, verified, url FROM _documents WHERE id = ?")
+            .first(.integer(id)) {
+                (scope: $0.integer(0), observation: $0.integer(1), verified: $0.integer(2), url: $0.string(3))
+            }
         guard let found else { return .gone }
         let scope = try names.scope(found.scope, in: database)
         let stored = try StoredBody(document: id, in: database)
@@ -23,7 +25,12 @@ extension WriteSession {
         _ = nextSequence()
         try renew(found.observation, start: start, end: end)
         if let models = models[scope.upstream] {
-            try confirm(stored.pins, observation: try observation(found.observation), models: models)
+            try confirm(
+                stored,
+                observation: try observation(found.observation),
+                models: models,
+                by: MarkSource(method: "GET", path: String(found.url.beforeQuery))
+            )
         }
         try query("UPDATE _documents SET head = ?, policy = ?, verified = ? WHERE id = ?")
             .run(.blob(head), .blob(policy), .integer(numbers.sequence), .integer(id))
@@ -31,24 +38,35 @@ extension WriteSession {
     }
 
     /// Sees the versions of a clean document again, at its renewed observation.
-    private func confirm(_ pins: [Pin], observation: Observation, models: UpstreamModels) throws {
-        var seen: [ObjectID: [Int64]] = [:]
+    private func confirm(
+        _ stored: StoredBody,
+        observation: Observation,
+        models: UpstreamModels,
+        by source: MarkSource
+    ) throws {
+        let areEmbedded = try stored.areEmbedded(in: observation.kind, database)
+        var seen: [ObjectID: [(version: Int64, isEmbedded: Bool)]] = [:]
         var taken: Set<Int64> = []
-        for pin in pins where taken.insert(pin.version).inserted { seen[pin.object, default: []].append(pin.version) }
+        for (pin, isEmbedded) in zip(stored.pins, areEmbedded) where taken.insert(pin.version).inserted {
+            seen[pin.object, default: []].append((pin.version, isEmbedded))
+        }
         for (id, versions) in seen {
             guard let record = try record(id) else { continue }
-            let contributing = record.contributing
             // The renewed row says it already.
-            if contributing.count == 1, contributing[0].observation == observation.sequence { continue }
-            // Out and in again: its place among the others goes by the new time.
-            let others = contributing.filter { $0.observation != observation.sequence }
-            try assign(others.map { ($0.version, $0.observation) }, to: record)
-            let contributions = try versions.map { version in
-                Contribution(observation: observation, version: version, payload: try known(version, of: record))
+            if let base = record.base, base.observation == observation.sequence, versions.count == 1,
+                base.version == versions[0].version, case .whole = record.knowledge
+            {
+                continue
             }
-            // The same answer as before changes nothing that a route had not shown already.
-            var changes: [MemberChange] = []
-            try merge(contributions, into: record, models: models, changes: &changes)
+            let contributions = try versions.map { version, isEmbedded in
+                Contribution(
+                    observation: observation,
+                    version: version,
+                    payload: try known(version, of: record),
+                    isEmbedded: isEmbedded
+                )
+            }
+            _ = try merge(contributions, into: record, models: models, by: source)
         }
     }
 
@@ -64,14 +82,16 @@ extension WriteSession {
         let suspects = try StoredBody.suspects(among: Set(stored.pins.map(\.object)), since: verified, in: database)
         guard !suspects.isEmpty else { return false }
         guard let skeleton = stored.skeleton, let models = models[upstream] else { return true }
+        var doubts: Set<Int64> = []
         let composition = try models.composer.compose(
             skeleton: skeleton,
             pins: try stored.payloads(in: database),
             keyed: stored.keyed,
             observation: observation,
             mayHaveChanged: { pin, _ in suspects.contains(stored.pins[pin].object) },
+            doubts: &doubts,
             state: { try state(of: $0, scope: scope) }
         )
-        return composition != .unchanged
+        return composition != .unchanged || !doubts.isEmpty
     }
 }

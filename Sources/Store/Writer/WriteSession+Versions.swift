@@ -19,7 +19,7 @@ extension WriteSession {
             guard let models = models[try names.scope(scope, in: database).upstream],
                 declared < models.models.version(of: model)
             else { continue }
-            try settle(record, as: try state(of: record), of: model, models: models)
+            try keep(state(of: record), as: record, of: model, models: models)
         }
         if found.count == limit { return found.last?.id }
         try Meta.modernised.set(1, in: database)

@@ -29,8 +29,6 @@ final class WriteSession {
         var vanished: Set<Digest128> = []
         /// Keys of documents that came.
         var inserted: [Digest128] = []
-        /// Members that no longer move between two routes, by upstream.
-        var separations: [(upstream: String, separation: Separations.Separation)] = []
         /// Whether anything at all is known otherwise than before, objects that are new included.
         var isChange = false
         /// Whether the journal has grown.
@@ -41,18 +39,16 @@ final class WriteSession {
         var start: Int64
         var end: Int64
         var kind: Observation.Kind
-        let route: Int64
         var uses: Int64
         /// Method and URL, where no document tells them; nil: what is there stays.
         var source: String?
         let isStored: Bool
         var isModified: Bool
 
-        init(start: Int64, end: Int64, kind: Observation.Kind, route: Int64, uses: Int64, isStored: Bool) {
+        init(start: Int64, end: Int64, kind: Observation.Kind, uses: Int64, isStored: Bool) {
             self.start = start
             self.end = end
             self.kind = kind
-            self.route = route
             self.uses = uses
             self.isStored = isStored
             isModified = !isStored
@@ -78,8 +74,8 @@ final class WriteSession {
     var lastWrites: [String: Int64] = [:]
     var journal: Journal
     var names: NameTable
-    /// Values that came and went again.
-    var flipFlops = FlipFlops()
+    /// Which doubts have come and gone.
+    var doubts = DoubtHistory()
     /// Whether the disk takes what is written.
     var disk = DiskState()
     /// How many rows `_told` has, about; nil: not counted yet.
@@ -188,9 +184,6 @@ final class WriteSession {
 
     /// Forgets a batch that was rolled back; names it introduced are gone with it.
     private func discard() {
-        for (upstream, separation) in outcome.separations {
-            models[upstream]?.composer.separations.remove(separation)
-        }
         forgetAbsent(outcome.inserted)
         records.removeAll()
         recordOrder.removeAll()

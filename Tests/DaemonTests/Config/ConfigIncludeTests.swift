@@ -94,7 +94,7 @@ struct ConfigIncludeTests {
             """
         )
         #expect(upstream.url.description.contains("elsewhere.example"))
-        #expect(upstream.lag == .seconds(10))
+        #expect(upstream.lag.lists == .seconds(10))
         #expect(upstream.models.map(\.name) == ["User"])
         let user = try model("User", in: upstream)
         #expect(user.identity == ["id"])

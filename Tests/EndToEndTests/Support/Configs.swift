@@ -4,10 +4,10 @@ import TestSupport
 enum Configs {
     /// A config in front of one origin; `upstream` adds keys to it, `top` adds keys beside it.
     ///
-    /// Where nothing else is said, lists lag for longer than any test takes, and the end of each answer waits for its commit,
-    /// however busy the machine is: who has an answer need not wait for what it tells to hold.
+    /// Where nothing else is said, lists do not lag, and the end of each response waits for its commit, however busy the
+    /// machine is: who has a response need not wait for what it shows to hold.
     static func blog(_ origin: Origin, upstream: [String] = [], top: [String] = []) -> String {
-        let lag = upstream.contains { $0.hasPrefix("lag:") } ? [] : ["lag: 1h"]
+        let lag = upstream.contains { $0.hasPrefix("lag:") } ? [] : ["lag: 0s"]
         let top = top.contains { $0.hasPrefix("store:") } ? top : top + ["store: { withhold: 10s }"]
         return """
             upstreams:

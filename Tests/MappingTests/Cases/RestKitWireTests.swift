@@ -216,7 +216,7 @@ import Testing
             shelf.take("a", body, rule, at: 1)
             #expect(Set(shelf.states.keys.map(\.description)) == ["Human:5", "Cat:1"])
             let state = try #require(shelf.states[ObjectName(model: "Human", identity: "5")])
-            guard case .value(let cats) = state.newest("cats", model: "Human", models: models, lag: 0) else {
+            guard let cats = state.newest("cats", model: "Human", models: models) else {
                 Issue.record("the relation is known")
                 return
             }
@@ -243,7 +243,7 @@ import Testing
             at: 2
         )
         let state = try #require(shelf.states[ObjectName(model: "Human", identity: "1")])
-        #expect(state.newest("name", model: "Human", models: models, lag: 0) == .value(Wire.json(#""new""#)))
+        #expect(state.newest("name", model: "Human", models: models) == Wire.json(#""new""#))
         #expect(shelf.known("Cat", "3") == #"{"id":3,"name":"c"}"#)
     }
 
@@ -276,14 +276,14 @@ import Testing
         let name = ObjectName(model: "Human", identity: "1")
         var shelf = Shelf(models)
         shelf.take("a", #"{"id":1,"name":"n","status":"live"}"#, oneHuman, at: 1)
-        #expect(shelf.states[name]?.isDeleted(model: "Human", models: models, lag: 0) == false)
+        #expect(shelf.states[name]?.isDeleted(model: "Human", models: models) == false)
         shelf.take("b", #"{"id":1,"status":"deleted"}"#, oneHuman, at: 3)
         // An older answer does not bring it back; nor does one that says nothing of it.
         shelf.take("c", #"{"id":1,"name":"m","status":"live"}"#, oneHuman, at: 2)
         shelf.take("d", #"{"id":1,"name":"m"}"#, oneHuman, at: 4)
-        #expect(shelf.states[name]?.isDeleted(model: "Human", models: models, lag: 0) == true)
+        #expect(shelf.states[name]?.isDeleted(model: "Human", models: models) == true)
         shelf.take("e", #"{"id":1,"status":"live"}"#, oneHuman, at: 5)
-        #expect(shelf.states[name]?.isDeleted(model: "Human", models: models, lag: 0) == false)
+        #expect(shelf.states[name]?.isDeleted(model: "Human", models: models) == false)
         let parts = try Wire.parts(#"{"id":1,"status":"deleted"}"#, oneHuman, models)
         #expect(parts.occurrences[0].isDeleted)
     }

@@ -104,9 +104,8 @@ extension Shelf {
                         origin: Int64(truncatingIfNeeded: document.hashValue)
                     )
                 }
-                if states[name, default: ObjectState()].merge(new, model: name.model, models: models, lag: lag) {
-                    changed.insert(name)
-                }
+                let merge = states[name, default: ObjectState()].merge(new, model: name.model, models: models, lag: lag)
+                if merge.isChanged || merge.hasDoubtChanged || merge.hasDeletionChanged { changed.insert(name) }
             }
             note(changed, by: document, at: observation)
             return parts.warnings
@@ -116,6 +115,6 @@ extension Shelf {
     /// What is known of an object, as people see it.
     func known(_ model: String, _ identity: String) -> String? {
         states[ObjectName(model: model, identity: identity)]?
-            .plainJSON(model: model, models: models, lag: lag).map { text($0) }
+            .plainJSON(model: model, models: models).map { text($0) }
     }
 }

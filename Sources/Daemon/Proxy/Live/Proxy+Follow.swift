@@ -218,11 +218,12 @@ extension Proxy {
         switch decision {
         case .answer(let ready, _):
             if ready.answer.form == .outdated { return .displaced }
-            return .expiry(ready.policy.timeToLive(at: now))
+            return .expiry(min(ready.policy.timeToLive(at: now), ready.doubtDue - now))
         case .answerAndRefresh, .refuse: return .stale
         case .ask(_, let stored):
             guard let stored else { return document.isKept ? .displaced : .stale }
-            return stored.answer.form == .outdated || causes.contains(.objects) ? .displaced : .stale
+            return stored.answer.form == .outdated || stored.isDoubtDue(at: now) || causes.contains(.objects)
+                ? .displaced : .stale
         }
     }
 

@@ -78,7 +78,7 @@ extension Flights {
         let digest = cache.partsDigest(of: demand)
         let ready = ReadyAnswer(answer, digest: digest, upstream: demand.upstream, base: demand.base)
         guard !flight.storesNothing else { return ready }
-        let age = max(0, policy.ageValue) * 1_000_000
+        let age = policy.knownAge
         let reading = Reading(rule: nil, kind: .detail, bound: [:])
         cache.keep(
             ready,

@@ -45,6 +45,9 @@ struct AnswerPolicy: Sendable, Equatable {
     var date: Int64
     /// The value of `Age`.
     var ageValue: Int64 = -1
+
+    /// What the response's `Age` says in µs, rounded up; 0 without one.
+    var knownAge: Int64 { ageValue < 0 ? 0 : (ageValue + 1) * 1_000_000 }
     var lastModified: Int64 = -1
     /// `corrected_initial_age` of RFC 9111 §4.2.3, the age at `responseTime`.
     var initialAge: Int64 = 0
