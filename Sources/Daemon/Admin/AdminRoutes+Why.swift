@@ -7,7 +7,7 @@ extension AdminRoute {
             method: "GET",
             path: "/objects/{model}/{id}/why",
             sentence:
-                "Where each member of an object comes from, what it overruled, and which documents show it: one per principal and context.",
+                "Where each member of an object comes from, what it replaced, and which documents show it: one per principal and context.",
             query: WhyQuestion.parameters + Ownership.parameters,
             schema: WhyAnswer.schema,
             answer: { request, context throws(Problem) in

@@ -5,7 +5,7 @@ struct Why: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Show where each member of an object comes from, and which answers show it.",
         discussion: """
-            Nothing is fetched. For each member: its newest value, the answer that told it, and what it overruled.
+            Nothing is fetched. For each member: its settled value, the response that showed it last, what it replaced and why, and any doubt.
 
               larder why User 583231
               larder why User octocat --member login
