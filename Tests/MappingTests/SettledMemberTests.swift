@@ -26,7 +26,7 @@ extension Int: MemberValue {
 
     /// One request, and what its response showed.
     private struct Event: CustomStringConvertible {
-        var source: Member.Observed.Source
+        var source: Observation.Kind
         var sent: Int64
         var completed: Int64
         var value: Int
@@ -64,7 +64,7 @@ extension Int: MemberValue {
             lo: event.sent - lag,
             hi: event.completed,
             stamp: stamp,
-            source: event.source
+            kind: event.source
         )
     }
 
@@ -88,7 +88,7 @@ extension Int: MemberValue {
             let earliest = events.last?.completed ?? 0
             for completed in earliest...horizon {
                 for sent in 0...completed {
-                    for source in [Member.Observed.Source.list, .detail, .write] {
+                    for source in [Observation.Kind.list, .detail, .write] {
                         let values = values(source, sent, completed, isWritten)
                         for value in values {
                             let event = Event(source: source, sent: sent, completed: completed, value: value)
@@ -101,7 +101,7 @@ extension Int: MemberValue {
 
         /// What a response may show: what was true at some instant of its interval.
         private func values(
-            _ source: Member.Observed.Source,
+            _ source: Observation.Kind,
             _ sent: Int64,
             _ completed: Int64,
             _ isWritten: Bool
@@ -207,7 +207,7 @@ extension Int: MemberValue {
             var events = (0..<Int.random(in: 4...6, using: &random)).map { _ in
                 let sent = Int64.random(in: 0...9, using: &random)
                 let completed = Int64.random(in: sent...10, using: &random)
-                let source: Member.Observed.Source = Bool.random(using: &random) ? .list : .detail
+                let source: Observation.Kind = Bool.random(using: &random) ? .list : .detail
                 let from = source == .list ? sent - setting.lag : sent
                 let value = setting.value(at: Int64.random(in: from...completed, using: &random))
                 return Event(source: source, sent: sent, completed: completed, value: value)
@@ -252,9 +252,9 @@ extension Int: MemberValue {
         _ lo: Int64,
         _ hi: Int64,
         stamp: Int? = nil,
-        _ source: Member.Observed.Source = .detail
+        _ source: Observation.Kind = .detail
     ) -> Member.Observed {
-        Member.Observed(value: value, lo: lo, hi: hi, stamp: stamp.flatMap { Self.stamps[$0] }, source: source)
+        Member.Observed(value: value, lo: lo, hi: hi, stamp: stamp.flatMap { Self.stamps[$0] }, kind: source)
     }
 
     @Test func `W1 a write whose response has a lower stamp replaces all the same`() {

@@ -14,7 +14,7 @@ struct ResponseLag: ConfigSection, Equatable {
             "details",
             \.details,
             in: range,
-            "Responses about one object, where replicas that lag serve them. An own write may be hidden for so long."
+            "Responses about one object, where replicas that lag serve them. Your own write may stay hidden that long."
         ),
     ]
 
@@ -24,10 +24,10 @@ struct ResponseLag: ConfigSection, Equatable {
     static let key = ConfigKey<UpstreamDraft>(
         "lag",
         .either([.duration(range), .section(keys.map(\.facts))]),
-        fallback: "30s",
+        fallback: Units.text(ResponseLag().lists),
         """
-        How far responses of this upstream may lag behind the truth: what they show may be older by so much. A duration \
-        alone is that of lists and searches; {lists: 30s, details: 5s} sets both.
+        How far responses of this upstream may lag behind the truth: what they show may be that much older. A single \
+        duration is the one of lists and searches; {lists: 30s, details: 5s} sets both.
         """
     ) { node, draft, reader in
         if node.mapping != nil {

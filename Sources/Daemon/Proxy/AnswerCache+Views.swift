@@ -62,7 +62,7 @@ extension AnswerCache {
         let upstream = ready.upstream
         let selectedBy = upstream.context.rest(of: ready.answer.selection)
         let found = try await store.known(names, beside: ready.key, selectedBy: selectedBy)
-        func mayBeOutdated(_ object: KnownObject) -> Bool {
+        func mayBeOutdated(_ object: RelatedObject) -> Bool {
             unsettled.mayBeNewer(than: object.start, of: upstream.storeKey)
         }
         let known = found.objects.filter { !mayBeOutdated($0.value) }
@@ -83,7 +83,7 @@ extension AnswerCache {
     private func beside(
         _ ready: ReadyAnswer,
         for demand: Demand,
-        known: [ObjectName: KnownObject]?
+        known: [ObjectName: RelatedObject]?
     ) -> ReadyAnswer {
         ReadyAnswer(
             ready.answer,

@@ -60,7 +60,7 @@ final class ReadyAnswer: MemoryResident {
         base: LinkBase,
         view: View = .wire,
         source: Residence? = nil,
-        known: [ObjectName: KnownObject]? = nil
+        known: [ObjectName: RelatedObject]? = nil
     ) {
         self.source = source
         self.view = view

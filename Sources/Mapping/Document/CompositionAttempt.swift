@@ -155,7 +155,7 @@ struct CompositionAttempt {
         if !models.plain[resolved.model] {
             literals = ObservedMembers(value, model: resolved.model, models: models).quarantined
         }
-        for path in contradictions(on: name, model: resolved.model) {
+        for path in contradictions(on: name) {
             if let observation, object.lo(of: path, lag: lag) > observation.end { continue }
             literals.insert(path)
         }
@@ -163,21 +163,13 @@ struct CompositionAttempt {
     }
 
     /// The members on which the document contradicts itself about an object.
-    private mutating func contradictions(on name: ObjectName, model: Int) -> Set<MemberPath> {
+    private mutating func contradictions(on name: ObjectName) -> Set<MemberPath> {
         if let known = contradicted[name] { return known }
-        let payloads = Set(
-            tree.looked.indices.lazy.filter { [tree] in tree.looked[$0] == name }.map { [tree] in tree.pins[$0] }
-        )
-        var found: Set<MemberPath> = []
-        var first: [MemberPath: ObservedMember] = [:]
-        for value in payloads.count > 1 ? payloads.compactMap({ JSONSlice($0) }) : [] {
-            for (path, member) in ObservedMembers(value, model: model, models: models).sound {
-                if let known = first[path], !known.agrees(with: member) { found.insert(path) }
-                first[path] = first[path] ?? member
-            }
-        }
-        contradicted[name] = found
-        return found
+        let pins = tree.looked.indices.filter { [tree] in tree.looked[$0] == name }
+        let payloads = Set(pins.map { [tree] in tree.pins[$0] })
+        let found = ObjectState.disagreements(among: Array(payloads), model: name.model, models: models)
+        contradicted[name] = Set(found.map { MemberPath(pointer: $0.member) })
+        return contradicted[name] ?? []
     }
 
     /// Whether an object is pinned anywhere.

@@ -64,11 +64,11 @@ struct KnownMembers {
     /// Takes what one response shows of the object, once or several times.
     ///
     /// - Parameter asksFrom: from when on documents that show a member are asked for again which this response puts in
-    ///   doubt, given its pointer, the settled value and the challenger.
+    ///   doubt, given its pointer and the challenger.
     mutating func take(
         _ seen: Sighting,
         lag: Lag,
-        asksFrom: (_ member: String, _ settled: [UInt8], _ challenger: [UInt8]) -> Int64
+        asksFrom: (_ member: String, _ challenger: [UInt8]) -> Int64
     ) {
         for path in seen.contradicted {
             guard let known = members[path], known.settled.clock.lo <= seen.observation.end else { continue }
@@ -95,9 +95,7 @@ struct KnownMembers {
                 let known = wasInDoubt ? member.challenger?.asksFrom : nil
                 // What does not move is shown as it came, and needs no asking.
                 let isAsked = old.isShared || observed.value.isShared
-                let time =
-                    known
-                    ?? (isAsked ? asksFrom(path.text, Array(old.value.bytes), Array(observed.value.value.bytes)) : .max)
+                let time = known ?? (isAsked ? asksFrom(path.text, Array(observed.value.value.bytes)) : .max)
                 member.challenger = (seen.sequence, time)
             case .unanswered(let time):
                 effect.unanswered = max(effect.unanswered ?? .min, time)
@@ -173,14 +171,13 @@ struct KnownMembers {
 
     /// The clocks of all members.
     ///
-    /// - Parameters:
-    ///   - base: of the version that gives the shape.
-    ///   - stamp: that of the settled values.
-    func knowledge(base: Contribution, stamp: ModificationTime?, lag: Lag) -> Knowledge {
+    /// - Parameter base: the version that gives the shape.
+    func knowledge(base: Contribution, model: Int, models: Models, lag: Lag) -> Knowledge {
         let groups = sortedGroups(base: base.observation.sequence)
         guard let first = groups.first?.key else { return .whole(isEmbedded: base.isEmbedded) }
+        let stamp = members.mapValues(\.settled.value).stamp(of: model, models)
         let clock = SettledMember<ObservedMember>.Clock(
-            lo: base.observation.lo(isEmbedded: base.isEmbedded, lag: lag),
+            lo: base.lo(lag: lag),
             hi: base.observation.end,
             floor: stamp,
             isExact: stamp != nil
@@ -211,7 +208,7 @@ struct KnownMembers {
     private struct GroupKey: Hashable {
         let source: Int64
         let clock: SettledMember<ObservedMember>.Clock
-        /// Members with more to tell than a clock stand alone.
+        /// Members that have more than a clock stand alone.
         let path: MemberPath?
 
         init(_ path: MemberPath, _ member: Member) {
@@ -232,7 +229,7 @@ struct KnownMembers {
 }
 
 extension KnownMembers.Member {
-    /// Whether there is nothing to tell of it but its clock.
+    /// Whether it has nothing but its clock.
     fileprivate var isPlain: Bool { settled.doubt == nil && former == nil && contradictedUntil == nil }
 
     /// As it was stored.

@@ -31,7 +31,7 @@ extension ObjectState {
     private func settledMembers(model: Int, models: Models, lag: Lag) -> [Provenance.Member] {
         known(model: model, models: models, lag: lag).members.compactMap { path, known in
             let settled = known.settled
-            // What is embedded is told member by member.
+            // What is embedded is listed member by member.
             guard !settled.value.isContainer else { return nil }
             var member = Provenance.Member(pointer: "/" + path.text, standing: .known)
             member.policy = models.merge(of: path, model: model) ?? .latest

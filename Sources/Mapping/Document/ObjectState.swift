@@ -55,13 +55,13 @@ public struct ObjectState: Sendable, Equatable {
     ///   - new: the versions that the response shows.
     ///   - model: the object's model; if it is not declared, only the newest version is kept.
     ///   - asksFrom: from when on documents that show a member are asked for again which this response puts in doubt,
-    ///     given its pointer, the settled value and the challenger; without it, at once.
+    ///     given its pointer and the challenger; without it, at once.
     public mutating func merge(
         _ new: [Contribution],
         model: String,
         models: Models,
         lag: Lag,
-        asksFrom: (_ member: String, _ settled: [UInt8], _ challenger: [UInt8]) -> Int64 = { _, _, _ in .min }
+        asksFrom: (_ member: String, _ challenger: [UInt8]) -> Int64 = { _, _ in .min }
     ) -> Merge {
         guard let index = models.index(of: model) else {
             guard let last = new.last else { return Merge() }
@@ -96,7 +96,7 @@ public struct ObjectState: Sendable, Equatable {
         if !isDeleted(model: model, models: models) {
             deletedSince = nil
         } else if deletedSince == nil {
-            deletedSince = seen.observation.lo(isEmbedded: seen.isEmbedded, lag: lag)
+            deletedSince = seen.lo(lag: lag)
         }
     }
 
@@ -106,9 +106,7 @@ public struct ObjectState: Sendable, Equatable {
             base.payload == new[0].payload
         else { return false }
         let (old, seen) = (base.observation, new[0].observation)
-        let isLater =
-            seen.lo(isEmbedded: new[0].isEmbedded, lag: lag) >= old.lo(isEmbedded: wasEmbedded, lag: lag)
-            && seen.end >= old.end
+        let isLater = new[0].lo(lag: lag) >= old.lo(isEmbedded: wasEmbedded, lag: lag) && seen.end >= old.end
         guard isLater, seen.sequence != old.sequence else { return false }
         self.base = new[0]
         knowledge = .whole(isEmbedded: new[0].isEmbedded)
@@ -145,10 +143,7 @@ public struct ObjectState: Sendable, Equatable {
             if merged == base?.payload { merged = nil }
         }
         guard let base else { return }
-        let stamp = payload.flatMap { JSONSlice($0) }.flatMap {
-            ObservedMembers($0, model: model, models: models).sound.stamp(of: model, models)
-        }
-        knowledge = known.knowledge(base: base, stamp: stamp, lag: lag)
+        knowledge = known.knowledge(base: base, model: model, models: models, lag: lag)
     }
 
     /// Forgets what a write or a deletion has outdated, unless all of it is: that is kept for people who ask.
@@ -208,10 +203,10 @@ public struct ObjectState: Sendable, Equatable {
         guard let index = models.index(of: model), !models.plain[index], let payload,
             let value = JSONSlice(payload)
         else { return payload }
-        var resolved = ResolvedObject(value, model: index, models: models)
+        let observed = ObservedMembers(value, model: index, models: models)
+        var resolved = ResolvedObject(observed.sound, model: index)
         for (path, value) in accumulated(model: index, models: models) { resolved.put(value, at: path) }
-        let quarantined = ObservedMembers(value, model: index, models: models).quarantined
-        var writer = MergedWriter(resolved, leavingOut: quarantined)
+        var writer = MergedWriter(resolved, leavingOut: observed.quarantined)
         writer.write(value, at: .root)
         return writer.output
     }

@@ -84,4 +84,10 @@ public struct Contribution: Sendable, Equatable {
         self.payload = payload
         self.isEmbedded = isEmbedded
     }
+
+    /// The time since when what it shows was certainly still true, or became so.
+    public func lo(lag: Lag) -> Int64 { observation.lo(isEmbedded: isEmbedded, lag: lag) }
+
+    /// The kind of response that it counts as.
+    var kind: Observation.Kind { isEmbedded ? .list : observation.kind }
 }

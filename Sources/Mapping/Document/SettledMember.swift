@@ -16,13 +16,10 @@ struct SettledMember<Value: MemberValue>: Sendable {
         var hi: Int64
         /// The model's `modified:` member, where the response shows it.
         var stamp: ModificationTime?
-        var source = Source.list
+        /// Of an embedded object: a list.
+        var kind = Observation.Kind.list
 
-        enum Source {
-            case detail, list, write
-        }
-
-        var isWrite: Bool { source == .write }
+        var isWrite: Bool { kind == .write }
     }
 
     /// When the settled value was seen.
@@ -53,7 +50,7 @@ struct SettledMember<Value: MemberValue>: Sendable {
         /// The settled value stands.
         case confirmed
         case ignored
-        /// Two values stand against each other, and only a later observation can tell.
+        /// Two values stand against each other, and only a later observation can decide.
         case doubted
         /// A write cannot be ordered against what others have read: neither value may be served until an observation
         /// whose `lo` is after this time (rows W2 and W3).
@@ -85,7 +82,7 @@ struct SettledMember<Value: MemberValue>: Sendable {
             if seen.isWrite {
                 // W1. The upstream's clocks differ: what it was asked to do last is what holds.
                 if isNewest(seen) { return replace(by: seen, keeping: clock.floor, .lowerStampedWrite) }
-            } else if seen.source == .detail, isNewer, !isEqual, let since = clock.lowerSince, seen.lo - since >= lag {
+            } else if seen.kind == .detail, isNewer, !isEqual, let since = clock.lowerSince, seen.lo - since >= lag {
                 return replace(by: seen, keeping: nil, .wentBack)  // S1
             } else {
                 if isNewer, clock.lowerSince == nil { clock.lowerSince = seen.hi }

@@ -18,21 +18,20 @@ struct Sighting {
         }
         for (contribution, version) in zip(contributions, versions) {
             let stamp = version.stamp(of: model, models)
-            let source: SettledMember<ObservedMember>.Observed.Source =
-                switch observation.kind {
-                case _ where contribution.isEmbedded: .list
-                case .detail: .detail
-                case .list: .list
-                case .write: .write
-                }
-            let lo = observation.lo(isEmbedded: contribution.isEmbedded, lag: lag)
+            let lo = contribution.lo(lag: lag)
             for (path, value) in version {
                 if let known = members[path] {
                     if !known.value.agrees(with: value) { contradicted.insert(path) }
-                    // The place of its own tells more than one where it is embedded.
+                    // A place of its own counts for more than one where it is embedded.
                     guard known.lo < lo else { continue }
                 }
-                members[path] = .init(value: value, lo: lo, hi: observation.end, stamp: stamp, source: source)
+                members[path] = .init(
+                    value: value,
+                    lo: lo,
+                    hi: observation.end,
+                    stamp: stamp,
+                    kind: contribution.kind
+                )
             }
         }
         for path in contradicted {

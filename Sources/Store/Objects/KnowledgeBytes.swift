@@ -2,7 +2,7 @@ import Mapping
 
 /// `Knowledge` as it lies in an object's row.
 ///
-/// Nothing for what the base version's observation tells; one byte for that of an embedded object.
+/// Empty where the base version's observation is the only one; one byte where the object was embedded in that response.
 enum KnowledgeBytes {
     private static let embedded: UInt64 = 1
     private static let groups: UInt64 = 2

@@ -76,8 +76,8 @@ enum Schema {
         -- state: which versions are pinned (ObjectRecord). accumulated: what
         -- members with a merge policy come to (Accumulation). deleted: NULL; since
         -- when it says of itself that it is deleted, times -1; else the time of its tombstone.
-        -- unobserved: when a write was over of which nobody was told what it did to
-        -- the object. Both in µs of the store's clock.
+        -- unobserved: when a write ended whose effect on the object no response
+        -- has shown. Both in µs of the store's clock.
         CREATE TABLE _objects (
             id INTEGER PRIMARY KEY,
             collection INTEGER NOT NULL,
@@ -215,8 +215,8 @@ enum Schema {
             entries BLOB NOT NULL
         );
 
-        -- Who the objects were that were evicted, but that the journal still
-        -- speaks of. changed: commit sequence of the last change.
+        -- The names of objects that were evicted, but are still in the journal.
+        -- changed: commit sequence of the last change.
         CREATE TABLE _gone (
             object INTEGER PRIMARY KEY,
             collection INTEGER NOT NULL,
@@ -224,11 +224,11 @@ enum Schema {
             changed INTEGER NOT NULL
         );
 
-        -- What readers of live responses were told last, so that they can go on after a break, also of the daemon.
+        -- What readers of live responses were sent last, so that they can go on after a break, also of the daemon.
         -- Rows exist only for documents that somebody followed, and are bounded in number.
         -- subject: digest of a document in one view. sequence: commit sequence at which
-        -- it was told, the number that its readers were given. content: digest of what
-        -- was told; NULL: not to be known again.
+        -- it was sent, the number that its readers were given. content: digest of what
+        -- was sent; NULL: it cannot be recognised again.
         CREATE TABLE _told (
             subject INTEGER PRIMARY KEY,
             sequence INTEGER NOT NULL,

@@ -18,9 +18,9 @@ extension WriteSession {
         if let mark = record.mark {
             // A write that was under way then may have come after what the mark is for.
             let write = new.first { $0.observation.kind == .write && !$0.isEmbedded && $0.observation.end > mark.time }
-            new = new.filter { $0.observation.lo(isEmbedded: $0.isEmbedded, lag: models.lag) > mark.time }
+            new = new.filter { $0.lo(lag: models.lag) > mark.time }
             if mark.isTombstone { new.removeAll { models.models.saysDeleted($0.payload, of: model) } }
-            // What is older tells nothing of what there is now, nor does what says once more that it is gone.
+            // What is older says nothing about what there is now, nor does what says once more that it is gone.
             guard !new.isEmpty else {
                 if let write { try apply(.unobserved(write.observation.end), to: record, by: source) }
                 return ([], [])
@@ -32,7 +32,7 @@ extension WriteSession {
         let wasKnown = state.base != nil
         let doubtsBefore = record.knowledge.doubts.map(\.member)
         var warnings: [MappingWarning] = []
-        let merge = state.merge(new, model: model, models: models.models, lag: models.lag) { member, _, challenger in
+        let merge = state.merge(new, model: model, models: models.models, lag: models.lag) { member, challenger in
             asksFrom(member, challenger: challenger, of: record, model: model, models, warnings: &warnings)
         }
         try keep(state, as: record, of: model, models: models)
@@ -76,7 +76,7 @@ extension WriteSession {
         }
         let old = try observation(base.observation)
         let (lo, known) = (
-            seen.observation.lo(isEmbedded: seen.isEmbedded, lag: models.lag),
+            seen.lo(lag: models.lag),
             old.lo(isEmbedded: wasEmbedded, lag: models.lag)
         )
         if lo <= known, seen.observation.end <= old.end { return true }

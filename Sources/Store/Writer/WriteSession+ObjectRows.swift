@@ -55,9 +55,11 @@ extension WriteSession {
         let version = record.base.map { SQLValue.integer($0.version) } ?? .null
         let state = SQLValue.blob(record.state)
         let merged = (record.merged ?? nil).map(SQLValue.text) ?? .null
+        let bytes = KnowledgeBytes.encode(record.knowledge)
+        let known = bytes.isEmpty ? SQLValue.null : .blob(bytes)
         if !record.isStored {
             try query(
-                "INSERT INTO _objects (id, collection, identity, changed, version, state, merged) VALUES (?, ?, ?, ?, ?, ?, ?)"
+                "INSERT INTO _objects (id, collection, identity, changed, version, state, merged, known) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
             ).run(
                 .integer(record.id),
                 .integer(record.collection),
@@ -65,7 +67,8 @@ extension WriteSession {
                 .integer(record.changed),
                 version,
                 state,
-                merged
+                merged,
+                known
             )
         } else if record.merged != nil {
             try query(
@@ -75,10 +78,8 @@ extension WriteSession {
             try query("UPDATE _objects SET changed = ?, version = ?, state = ? WHERE id = ?")
                 .run(.integer(record.changed), version, state, .integer(record.id))
         }
-        if record.isKnowledgeModified, record.isStored || record.knowledge != .whole(isEmbedded: false) {
-            let known = KnowledgeBytes.encode(record.knowledge)
-            try query("UPDATE _objects SET known = ? WHERE id = ?")
-                .run(known.isEmpty ? .null : .blob(known), .integer(record.id))
+        if record.isStored, record.isKnowledgeModified {
+            try query("UPDATE _objects SET known = ? WHERE id = ?").run(known, .integer(record.id))
         }
         try writeRules(of: record)
     }

@@ -44,11 +44,12 @@ extension WriteSession {
         models: UpstreamModels,
         by source: MarkSource
     ) throws {
-        let areEmbedded = try stored.areEmbedded(in: observation.kind, database)
-        var seen: [ObjectID: [(version: Int64, isEmbedded: Bool)]] = [:]
+        // Costs a look at all payloads, which most documents need not have.
+        var areEmbedded: [Bool]?
+        var seen: [ObjectID: [(version: Int64, pin: Int)]] = [:]
         var taken: Set<Int64> = []
-        for (pin, isEmbedded) in zip(stored.pins, areEmbedded) where taken.insert(pin.version).inserted {
-            seen[pin.object, default: []].append((pin.version, isEmbedded))
+        for (index, pin) in stored.pins.enumerated() where taken.insert(pin.version).inserted {
+            seen[pin.object, default: []].append((pin.version, index))
         }
         for (id, versions) in seen {
             guard let record = try record(id) else { continue }
@@ -58,12 +59,14 @@ extension WriteSession {
             {
                 continue
             }
-            let contributions = try versions.map { version, isEmbedded in
+            let embedded = try areEmbedded ?? stored.areEmbedded(in: observation.kind, database)
+            areEmbedded = embedded
+            let contributions = try versions.map { version, pin in
                 Contribution(
                     observation: observation,
                     version: version,
                     payload: try known(version, of: record),
-                    isEmbedded: isEmbedded
+                    isEmbedded: embedded[pin]
                 )
             }
             _ = try merge(contributions, into: record, models: models, by: source)

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// What the store has of objects that a document only names.
-struct KnownObjectTests: WriteMarkFixtures {
+struct RelatedObjectTests: WriteMarkFixtures {
     private static let one = ObjectName(model: "Issue", identity: "1")
 
     private func known(

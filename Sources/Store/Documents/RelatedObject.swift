@@ -2,7 +2,7 @@ import GRDB
 public import Mapping
 
 /// What is known of an object that a document names without showing it.
-public struct KnownObject: Sendable {
+public struct RelatedObject: Sendable {
     /// The object in the store.
     public var id: ObjectID
     /// Its shared members at their newest.
@@ -23,7 +23,7 @@ extension Store {
         _ names: Set<ObjectName>,
         beside key: DocumentKey,
         selectedBy: String
-    ) async throws(StoreError) -> (objects: [ObjectName: KnownObject], sequence: Int64) {
+    ) async throws(StoreError) -> (objects: [ObjectName: RelatedObject], sequence: Int64) {
         let models = core.models
         let context = ObjectContext(key: key.context, selectedBy: selectedBy).text
         return try await core.read { database in
@@ -37,7 +37,7 @@ extension Store {
             ).first(.integer(key.principal), .string(key.upstream), .string(context)) { $0.integer(0) }
             guard let scope, let known = models[key.upstream] else { return ([:], sequence) }
             let reader = try DocumentReader(database, models: models)
-            var objects: [ObjectName: KnownObject] = [:]
+            var objects: [ObjectName: RelatedObject] = [:]
             for name in names {
                 guard let state = try reader.state(of: name, scope: scope),
                     let id = try reader.id(of: name, scope: scope),
@@ -52,7 +52,7 @@ extension Store {
                         }
                     )
                 else { continue }
-                objects[name] = KnownObject(id: id, json: json, start: state.start)
+                objects[name] = RelatedObject(id: id, json: json, start: state.start)
             }
             return (objects, sequence)
         }
