@@ -39,10 +39,8 @@ public final class Store: Sendable {
     public static func open(_ configuration: StoreConfiguration) throws(StoreError) -> (Store, [StoreNotice]) {
         do throws(StoreError) {
             return try opened(configuration)
-        } catch {
-            guard error.isOfDisk else { throw error }
-            let reason = "\(error.description); make room on its disk, or see what is wrong with it"
-            throw .cannotOpen(path: configuration.path, reason: reason)
+        } catch .full(let reason), .unwritable(let reason) {
+            throw .cannotOpen(path: configuration.path, reason: StoreError.unwritable(reason).description)
         }
     }
 

@@ -68,7 +68,7 @@ extension StoreError: CustomStringConvertible {
         case .full(let reason):
             "the store has no room: \(reason)"
         case .unwritable(let reason):
-            "nothing can be written to the store: \(reason)"
+            "nothing can be written to the store: \(reason); make room on its disk, or see what is wrong with it"
         case .corrupt(let reason):
             "the store is damaged: \(reason)"
         case .earlierFormat:
