@@ -19,7 +19,7 @@ import Testing
             properties: { login: login, title: title }
         routes:
           - { path: "users", model: [User] }
-          - { path: "users/{id:#}", model: User }
+          - { path: "users/{id:#}", model: User, object: { id: id } }
           - { path: "other", model: [User], root: items }
           - { path: "teams/{id:#}", model: User, root: lead }
           \(routes)
@@ -185,5 +185,37 @@ import Testing
         #expect(composed.text == #"[{"id":1,"title":"v1"}]"#, "\(composed.cacheStatus)")
         let raw = try larder.get("/users", ["Larder-View": "raw"])
         #expect(raw.text == #"[{"id":1,"title":"v0"}]"#, "\(raw.cacheStatus)")
+    }
+
+    @Test(arguments: [false, true])
+    func `documents that go on showing what is deleted are asked for again where they saw it differ`(
+        afterWrite: Bool
+    ) throws {
+        let title = Monitor("v0")
+        let origin = try Origin { request in
+            let user = #"{"id":1,"title":"\#(title.current)"}"#
+            switch (request.method, request.path) {
+            case ("PATCH", _): return .empty(204)
+            case (_, "/users"): return .json("[\(user)]", Fresh.hour)
+            case (_, "/other"): return .json(#"{"items":[\#(user)]}"#, Fresh.hour)
+            default: return .empty(404, ["Content-Length": "0"])
+            }
+        }
+        let larder = try Larder(config: Self.config(origin, model: "on_delete: keep"))
+        // What lists show is older by the lag than the write or the deletion, so that none of it is known to be newest.
+        if afterWrite {
+            _ = try larder.request("PATCH", "/users/1", body: "{}")
+        } else {
+            _ = try larder.get("/users/1")
+        }
+        _ = try larder.get("/users")
+        title.withLock { $0 = "v1" }
+        _ = try larder.get("/other")
+        #expect(try larder.get("/users/1", Self.again).status == 404)
+        title.withLock { $0 = "v2" }
+        for path in ["/other", "/users", "/other"] {
+            let response = try larder.get(path)
+            #expect(response.text.contains("v2"), "\(path): \(response.cacheStatus) \(response.text)")
+        }
     }
 }

@@ -42,7 +42,8 @@ extension CompositionAttempt {
     ) -> Fate {
         guard let index = models.index(of: name.model) else { return .gone }
         switch models.onDelete(payload, model: index) {
-        case .keep: return .shown
+        // Documents that go on showing it agree on how it was; where that is not known, they might not.
+        case .keep: return known[name]?.resolved == nil ? .gone : .shown
         case .stale: return .gone
         // Which of the two was first, nobody knows.
         case .remove: return observation.start <= mark.time && mark.time < observation.end ? .gone : .removed

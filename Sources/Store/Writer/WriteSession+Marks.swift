@@ -65,6 +65,11 @@ extension WriteSession {
         // What is older is kept for people who ask, if nothing is newer; documents do not use it.
         if record.base != nil, let models = try models(of: record) {
             var state = try state(of: record)
+            // How it was when it was deleted is not known: documents that go on showing it must not show how it was before.
+            if mark.isTombstone, case .unobserved = record.mark, state.isOutdated(lag: models.lag) {
+                try forgetKnown(record)
+                state = try self.state(of: record)
+            }
             if !state.isOutdated(by: mark, lag: models.lag) {
                 // It is there again; documents older than the deletion show another object of the same name.
                 if mark.isTombstone {
