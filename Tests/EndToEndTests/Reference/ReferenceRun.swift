@@ -103,8 +103,7 @@ final class ReferenceRun {
 
     var now: Int { reference.state.withLock { $0.now } }
 
-    /// Has Larder take in everything that it was told: what it stores it stores in one sequence, and a write to another
-    /// upstream is answered only when it is stored.
+    /// Has Larder store everything that it received: a write, and the responses before it, which a write may overtake.
     func settle() throws {
         let client = try settler ?? larder.client()
         settler = client
@@ -112,6 +111,7 @@ final class ReferenceRun {
         guard answer.status == 204 else {
             throw Violation("a write that has nothing to do with it was answered \(answer.status)")
         }
+        guard try larder.waitForQuiet() else { throw Violation("what was received is not stored") }
         documents.settle()
         durablySeen = seen
     }
