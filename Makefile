@@ -18,7 +18,7 @@ binary   = $(shell $(SWIFT) build $(RELEASE) --show-bin-path)/larder
 sources  = Package.swift Sources Tests
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test fuzz soak bench lint format install uninstall clean dependencies
+.PHONY: help build run test fuzz soak bench lint reference format install uninstall clean dependencies
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -61,6 +61,9 @@ lint: dependencies ## check the formatting, the comments, and that nothing warns
 	@scripts/dependencies lint
 	@scripts/lint $(sources)
 	$(SWIFT) build --build-tests $(strict)
+
+reference: ## write config/larder.yaml and its schema anew from the table of keys
+	LARDER_UPDATE_REFERENCE=1 $(SWIFT) test --disable-xctest --filter ConfigReferenceTests
 
 format: ## put everything into the project's format
 	$(SWIFT) format --in-place --parallel --recursive $(sources)

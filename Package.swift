@@ -13,17 +13,17 @@ let settings: [SwiftSetting] = [
 let package = Package(
     name: "larder",
     products: [
-        .executable(name: "larder", targets: ["Daemon"]),
+        .executable(name: "larder", targets: ["Larder"]),
         // For the benchmarks, a package of their own.
         .library(name: "Mapping", targets: ["Mapping"]),
         .library(name: "Store", targets: ["Store"]),
     ],
     dependencies: [
-        .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
-        .package(url: "https://github.com/jpsim/Yams", from: "6.2.2"),
-        .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
-        .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
-        .package(url: "https://github.com/apple/swift-http-structured-headers", from: "1.7.0"),
+        .package(url: "https://github.com/groue/GRDB.swift", exact: "7.10.0"),
+        .package(url: "https://github.com/jpsim/Yams", exact: "6.2.2"),
+        .package(url: "https://github.com/apple/swift-argument-parser", exact: "1.8.2"),
+        .package(url: "https://github.com/apple/swift-log", exact: "1.16.2"),
+        .package(url: "https://github.com/apple/swift-http-structured-headers", exact: "1.7.0"),
     ],
     targets: [
         .systemLibrary(name: "CEvent", pkgConfig: "libevent_pthreads", providers: [.apt(["libevent-dev"])]),
@@ -44,28 +44,103 @@ let package = Package(
             ],
             swiftSettings: settings
         ),
-        .executableTarget(
-            name: "Daemon",
-            dependencies: [
-                "CEvent", "CCurl", "CCrypto", "CCompression", "Mapping", "Store",
-                .product(name: "Yams", package: "Yams"),
-                .product(name: "ArgumentParser", package: "swift-argument-parser"),
-                .product(name: "Logging", package: "swift-log"),
+
+        // The rooms of the daemon, each of which sees only those above it (docs/architecture.md).
+        room("HTTPSemantics"),
+        room("EventLoops", ["CEvent"]),
+        room("HTTPServer", ["HTTPSemantics", "EventLoops"]),
+        room("Upstream", ["HTTPSemantics", "EventLoops", "CCurl", "CCompression"]),
+        room(
+            "CachePolicy",
+            [
+                "HTTPSemantics",
                 .product(name: "StructuredFieldValues", package: "swift-http-structured-headers"),
                 .product(name: "RawStructuredFieldValues", package: "swift-http-structured-headers"),
+            ]
+        ),
+        room("Settings", ["HTTPSemantics", "CachePolicy", "Mapping", .product(name: "Yams", package: "Yams")]),
+        room(
+            "Proxy",
+            [
+                "HTTPSemantics", "EventLoops", "HTTPServer", "Upstream", "CachePolicy", "Settings", "Mapping", "Store",
+                "CCrypto",
+                .product(name: "Logging", package: "swift-log"),
+            ]
+        ),
+        room(
+            "Admin",
+            [
+                "HTTPSemantics", "EventLoops", "HTTPServer", "Upstream", "CachePolicy", "Settings", "Mapping", "Store",
+                "Proxy",
+            ]
+        ),
+        .executableTarget(
+            name: "Larder",
+            dependencies: [
+                "HTTPSemantics", "EventLoops", "HTTPServer", "Upstream", "CachePolicy", "Settings", "Mapping", "Store",
+                "Proxy",
+                "Admin",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .product(name: "Logging", package: "swift-log"),
             ],
+            path: "Sources/Daemon/Larder",
             swiftSettings: settings
         ),
 
         // What tests of several targets use: processes, folders, threads that wait.
         .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: settings),
-        .testTarget(name: "MappingTests", dependencies: ["Mapping", "TestSupport"], swiftSettings: settings),
-        .testTarget(name: "StoreTests", dependencies: ["Store", "Mapping", "TestSupport"], swiftSettings: settings),
-        .testTarget(
-            name: "DaemonTests",
-            dependencies: ["Daemon", "Store", "Mapping", "TestSupport"],
+        // What tests of several rooms use: a client of raw bytes, fields, policies.
+        .target(
+            name: "DaemonTestSupport",
+            dependencies: ["HTTPSemantics", "EventLoops", "HTTPServer", "CachePolicy"],
+            path: "Tests/DaemonTestSupport",
             swiftSettings: settings
         ),
-        .testTarget(name: "EndToEndTests", dependencies: ["Daemon", "TestSupport"], swiftSettings: settings),
+        tests("Mapping"),
+        tests("Store", ["Mapping"]),
+        tests("HTTPSemantics", ["DaemonTestSupport"]),
+        tests("EventLoops", ["DaemonTestSupport"]),
+        tests("HTTPServer", ["HTTPSemantics", "EventLoops", "DaemonTestSupport"]),
+        tests("Upstream", ["HTTPSemantics", "EventLoops", "DaemonTestSupport"]),
+        tests("CachePolicy", ["HTTPSemantics", "DaemonTestSupport"]),
+        tests("Settings", ["HTTPSemantics", "CachePolicy", "Mapping", .product(name: "Yams", package: "Yams")]),
+        tests(
+            "Proxy",
+            [
+                "HTTPSemantics", "EventLoops", "HTTPServer", "Upstream", "CachePolicy", "Settings", "Mapping", "Store",
+                "DaemonTestSupport", .product(name: "Logging", package: "swift-log"),
+            ]
+        ),
+        tests(
+            "Admin",
+            [
+                "HTTPSemantics", "EventLoops", "HTTPServer", "CachePolicy", "Settings", "Mapping", "Store", "Proxy",
+                "DaemonTestSupport",
+            ]
+        ),
+        tests(
+            "Larder",
+            [
+                "HTTPSemantics", "Settings", "Proxy", "Admin",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .product(name: "Logging", package: "swift-log"),
+            ]
+        ),
+        // The built binary, over real sockets.
+        .testTarget(name: "EndToEndTests", dependencies: ["Larder", "TestSupport"], swiftSettings: settings),
     ]
 )
+
+/// A room of the daemon.
+func room(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
+    .target(name: name, dependencies: dependencies, path: "Sources/Daemon/\(name)", swiftSettings: settings)
+}
+
+/// The tests of a target, named after it.
+func tests(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
+    .testTarget(
+        name: "\(name)Tests",
+        dependencies: [.target(name: name), "TestSupport"] + dependencies,
+        swiftSettings: settings
+    )
+}

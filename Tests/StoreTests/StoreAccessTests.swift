@@ -32,9 +32,9 @@ struct StoreAccessTests {
         let (bench, other) = (try Bench(), TemporaryFolder())
         try await bench.receive("/x", "1")
         let path = try alias(kind, of: bench.folder, in: other)
-        #expect(throws: StoreError.self) { _ = try Store.open(StoreConfiguration(path: path)) }
+        #expect(throws: StoreError.self) { _ = try ObjectStore.open(StoreConfiguration(path: path)) }
         do throws(StoreError) {
-            _ = try Store.open(StoreConfiguration(path: path))
+            _ = try ObjectStore.open(StoreConfiguration(path: path))
         } catch {
             #expect(error.label == "locked", "\(error)")
         }
@@ -43,7 +43,7 @@ struct StoreAccessTests {
         try await bench.receive("/y", "2")
         #expect(try await bench.body("/y") == "2")
         await bench.store.close()
-        let (again, _) = try Store.open(StoreConfiguration(path: path))
+        let (again, _) = try ObjectStore.open(StoreConfiguration(path: path))
         #expect(try await again.count().documents == 2)
         await again.close()
     }
@@ -51,7 +51,7 @@ struct StoreAccessTests {
     @Test func `a link that leads nowhere yet makes the file where it leads`() async throws {
         let (folder, other) = (TemporaryFolder(), TemporaryFolder())
         #expect(symlink(folder.file("real.db"), other.file()) == 0)
-        let (store, _) = try Store.open(StoreConfiguration(path: other.file()))
+        let (store, _) = try ObjectStore.open(StoreConfiguration(path: other.file()))
         await store.close()
         #expect(folder.names.contains("real.db"))
         #expect(other.names == ["larder.db"])
@@ -62,7 +62,7 @@ struct StoreAccessTests {
         let bench = try Bench { $0.notify = { notice in notices.withLock { $0.append(notice) } } }
         let moved = StoreNotice.fileMoved(path: bench.folder.file())
         #expect(rename(bench.folder.file(), bench.folder.file("away")) == 0)
-        #expect(throws: StoreError.self) { _ = try Store.open(StoreConfiguration(path: bench.folder.file())) }
+        #expect(throws: StoreError.self) { _ = try ObjectStore.open(StoreConfiguration(path: bench.folder.file())) }
         // The writer looks after a commit, and says it once.
         #expect(
             try await eventually {
@@ -89,7 +89,7 @@ struct StoreAccessTests {
         #expect(mkfifo(folder.file("pipe"), 0o600) == 0)
         for (path, word) in [(folder.file("pipe"), "named pipe"), (folder.path, "folder"), ("/dev/null", "device")] {
             do throws(StoreError) {
-                _ = try Store.open(StoreConfiguration(path: path))
+                _ = try ObjectStore.open(StoreConfiguration(path: path))
                 Issue.record("opened \(path)")
             } catch {
                 #expect(error.label == "cannot_open" && error.description.contains(word), "\(error)")
@@ -131,7 +131,7 @@ struct StoreAccessTests {
         do throws(StoreError) {
             var configuration = StoreConfiguration(path: folder.file())
             configuration.group = "no-such-group"
-            _ = try Store.open(configuration)
+            _ = try ObjectStore.open(configuration)
             Issue.record("opened")
         } catch {
             #expect(error.description.contains("no-such-group"))

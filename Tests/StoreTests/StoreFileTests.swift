@@ -13,10 +13,10 @@ struct StoreFileTests {
         let bench = try Bench()
         let configuration = try configuration(bench.folder)
         #expect(throws: StoreError.locked(path: bench.folder.file(), pid: getpid())) {
-            _ = try Store.open(configuration)
+            _ = try ObjectStore.open(configuration)
         }
         await bench.store.close()
-        let (again, _) = try Store.open(configuration)
+        let (again, _) = try ObjectStore.open(configuration)
         await again.close()
     }
 
@@ -137,7 +137,7 @@ struct StoreFileTests {
         let configuration = try configuration(bench.folder)
         #expect(
             throws: StoreError.newerSchema(path: bench.folder.file(), found: "9999", known: known)
-        ) { _ = try Store.open(configuration) }
+        ) { _ = try ObjectStore.open(configuration) }
         #expect(!bench.folder.names.contains { $0.contains("corrupt") })
         #expect(sqlite(bench.folder.file(), "SELECT count(*) FROM _documents") == "1")
     }
@@ -146,14 +146,14 @@ struct StoreFileTests {
         let folder = TemporaryFolder()
         #expect(sqlite(folder.file(), "CREATE TABLE theirs (x)") == "")
         let configuration = try configuration(folder)
-        #expect(throws: StoreError.self) { _ = try Store.open(configuration) }
+        #expect(throws: StoreError.self) { _ = try ObjectStore.open(configuration) }
         #expect(sqlite(folder.file(), "SELECT name FROM sqlite_schema") == "theirs")
     }
 
     @Test func `a missing folder is said`() throws {
         let configuration = StoreConfiguration(path: "/nonexistent/folder/larder.db")
         do throws(StoreError) {
-            _ = try Store.open(configuration)
+            _ = try ObjectStore.open(configuration)
             Testing.Issue.record("opened")
         } catch {
             #expect(error.label == "cannot_open")

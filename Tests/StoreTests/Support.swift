@@ -61,7 +61,7 @@ func exampleModels(onDelete policy: DeletionPolicy = .stale) throws -> [String: 
 struct Bench {
     let folder: TemporaryFolder
     let time: ManualTime
-    let store: Store
+    let store: ObjectStore
     let notices: [StoreNotice]
 
     init(
@@ -83,10 +83,10 @@ struct Bench {
         // Tests that are about the lag of lists say how long it is.
         configuration.lag = Lag(lists: 0)
         change(&configuration)
-        (store, notices) = try Store.open(configuration)
+        (store, notices) = try ObjectStore.open(configuration)
     }
 
-    func key(_ url: String, principal: PrincipalID = Store.anonymous, context: String = "") -> DocumentKey {
+    func key(_ url: String, principal: PrincipalID = ObjectStore.anonymous, context: String = "") -> DocumentKey {
         DocumentKey(upstream: "github", principal: principal, context: context, url: url)
     }
 
@@ -95,7 +95,7 @@ struct Bench {
         _ url: String,
         _ body: String,
         _ rule: BodyRule? = nil,
-        principal: PrincipalID = Store.anonymous,
+        principal: PrincipalID = ObjectStore.anonymous,
         context: String = "",
         kind: Observation.Kind? = nil
     ) -> ReceivedDocument {
@@ -119,7 +119,7 @@ struct Bench {
         _ url: String,
         _ body: String,
         _ rule: BodyRule? = nil,
-        principal: PrincipalID = Store.anonymous,
+        principal: PrincipalID = ObjectStore.anonymous,
         context: String = "",
         kind: Observation.Kind? = nil
     ) async throws -> Receipt {
@@ -143,7 +143,7 @@ struct Bench {
     }
 
     /// The one document at a URL.
-    func document(_ url: String, principal: PrincipalID = Store.anonymous) async throws -> StoredDocument? {
+    func document(_ url: String, principal: PrincipalID = ObjectStore.anonymous) async throws -> StoredDocument? {
         try await store.documents(at: key(url, principal: principal)).first
     }
 

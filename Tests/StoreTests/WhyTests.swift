@@ -77,7 +77,7 @@ struct WhyTests {
         try await bench.settle(
             ReceivedObservation(
                 upstream: "github",
-                principal: Store.anonymous,
+                principal: ObjectStore.anonymous,
                 context: "",
                 body: Array(#"{"id":1,"login":"bela"}"#.utf8),
                 start: now,

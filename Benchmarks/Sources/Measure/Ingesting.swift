@@ -8,7 +8,7 @@ enum Ingesting {
         let samples = try file.map(Normalising.read) ?? IssuePages.make(pages: 120, detailsEvery: 2)
         var configuration = StoreConfiguration(path: path)
         configuration.models = ["github": try IssuePages.models()]
-        let (store, _) = try Store.open(configuration)
+        let (store, _) = try ObjectStore.open(configuration)
         let key = try await store.principal([UInt8](repeating: 7, count: 32))
 
         let clock = ContinuousClock()
@@ -35,7 +35,7 @@ enum Ingesting {
         ]
     }
 
-    private static func receive(_ sample: Sample, _ principal: PrincipalID, _ store: Store) async throws -> Int {
+    private static func receive(_ sample: Sample, _ principal: PrincipalID, _ store: ObjectStore) async throws -> Int {
         let now = store.clock.now()
         let receipt = try await store.receive(
             ReceivedDocument(

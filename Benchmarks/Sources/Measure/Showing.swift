@@ -11,7 +11,7 @@ enum Showing {
     static func measure(_ path: String, _ count: Int) async throws -> [(name: String, value: Double)] {
         var configuration = StoreConfiguration(path: path, maximumFileBytes: 16 << 30)
         configuration.models = ["github": try IssuePages.models()]
-        let (store, _) = try Store.open(configuration)
+        let (store, _) = try ObjectStore.open(configuration)
         var figures: [(name: String, value: Double)] = [("documents", Double(count))]
         let clock = ContinuousClock()
 
@@ -68,20 +68,20 @@ enum Showing {
     }
 
     /// An issue whose user all have in common.
-    private static func document(_ number: Int, of store: Store, _ more: String = "") -> ReceivedDocument {
+    private static func document(_ number: Int, of store: ObjectStore, _ more: String = "") -> ReceivedDocument {
         let body =
             #"{"id":\#(number),"number":\#(number),"title":"Issue \#(number)","state":"open","user":{"id":1,"login":"ada","type":"User"}\#(more)}"#
         return received("/issues/\(number)", body, "Issue", of: store)
     }
 
-    private static func user(of store: Store, login: String) -> ReceivedDocument {
+    private static func user(of store: ObjectStore, login: String) -> ReceivedDocument {
         received("/users/1", #"{"id":1,"login":"\#(login)","type":"User"}"#, "User", of: store)
     }
 
-    private static func received(_ url: String, _ body: String, _ model: String, of store: Store) -> ReceivedDocument {
+    private static func received(_ url: String, _ body: String, _ model: String, of store: ObjectStore) -> ReceivedDocument {
         let now = store.clock.now()
         return ReceivedDocument(
-            key: DocumentKey(upstream: "github", principal: Store.anonymous, context: "", url: url),
+            key: DocumentKey(upstream: "github", principal: ObjectStore.anonymous, context: "", url: url),
             head: Array("Content-Type: application/json\r\n".utf8),
             body: Array(body.utf8),
             start: now,
@@ -96,13 +96,13 @@ enum Showing {
         private let reads = Mutex<[Double]>([])
         private let writes = Mutex<[Double]>([])
 
-        init(_ store: Store, _ count: Int) {
+        init(_ store: ObjectStore, _ count: Int) {
             Task.detached { [self] in
                 var random = SplitMix(state: 7)
                 while !isStopped.load(ordering: .relaxed) {
                     let key = DocumentKey(
                         upstream: "github",
-                        principal: Store.anonymous,
+                        principal: ObjectStore.anonymous,
                         context: "",
                         url: "/issues/\(random.below(count))"
                     )

@@ -1,4 +1,5 @@
 import Glibc
+import HTTPSemantics
 import Store
 
 /// How the rows of the store are shown to programs.

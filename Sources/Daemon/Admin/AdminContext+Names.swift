@@ -1,4 +1,5 @@
 import Mapping
+import Settings
 import Store
 
 /// What questions may name, and what is said of a name that is none.

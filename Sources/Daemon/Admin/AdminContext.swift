@@ -1,9 +1,10 @@
-import Mapping
-import Store
+package import Mapping
+package import Proxy
+package import Store
 
 /// What the admin side needs of the daemon around it.
-protocol AdminContext: Sendable {
-    var store: Store { get }
+package protocol AdminContext: Sendable {
+    var store: ObjectStore { get }
     var modes: ModeSwitch { get }
     var metrics: Metrics { get }
     /// Larder's version, such as `0.1.0`.
@@ -34,16 +35,21 @@ protocol AdminContext: Sendable {
 }
 
 /// Whether the daemon can answer requests.
-enum Readiness: Sendable, Equatable {
+package enum Readiness: Sendable, Equatable {
     case ready
     /// Not yet, or no longer; the reason is a sentence for people.
     case notReady(String)
 }
 
 /// One route as a condition on documents.
-struct RouteFilter: Sendable {
+package struct RouteFilter: Sendable {
     /// The upstream that the route belongs to.
-    let upstream: String
+    package let upstream: String
     /// Whether the route covers this path and query, in the form in which the store has them.
     let covers: @Sendable (String) -> Bool
+
+    package init(upstream: String, covers: @escaping @Sendable (String) -> Bool) {
+        self.upstream = upstream
+        self.covers = covers
+    }
 }

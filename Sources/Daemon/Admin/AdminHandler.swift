@@ -1,7 +1,12 @@
+import CachePolicy
+import HTTPSemantics
+import HTTPServer
+package import Proxy
+
 /// The admin side at its sockets.
 ///
 /// One per worker. Nothing here is in a hurry: on the worker a request is only taken along, all else happens in a task.
-final class AdminHandler: HTTPHandler {
+package final class AdminHandler: HTTPHandler {
     private let service: AdminService
     private let hosts: [String]
     private let cors: CORS
@@ -14,7 +19,8 @@ final class AdminHandler: HTTPHandler {
     ///   - cors: the pages of other origins that may ask; none unless given.
     ///   - executor: where answers are made; the shared pool unless given. Not a loop that serves data, for a page of a
     ///     thousand objects takes milliseconds.
-    init(service: AdminService, hosts: [String] = [], cors: CORS = CORS(), executor: (any TaskExecutor)? = nil) {
+    package init(service: AdminService, hosts: [String] = [], cors: CORS = CORS(), executor: (any TaskExecutor)? = nil)
+    {
         self.service = service
         self.hosts = hosts
         self.cors = cors

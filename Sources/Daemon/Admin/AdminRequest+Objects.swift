@@ -1,4 +1,5 @@
 import Mapping
+import Settings
 import Store
 
 extension AdminRequest {

@@ -1,3 +1,6 @@
+import HTTPSemantics
+import HTTPServer
+
 /// A request to the admin side, read into plain values.
 struct AdminRequest: Sendable {
     let method: String

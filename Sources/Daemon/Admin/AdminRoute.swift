@@ -1,3 +1,5 @@
+import HTTPSemantics
+
 /// One endpoint of the admin side: how it is reached, what it does, who may, and what a program must know to use it.
 ///
 /// The table of them drives dispatch and the OpenAPI document.

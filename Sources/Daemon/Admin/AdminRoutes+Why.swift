@@ -9,7 +9,7 @@ extension AdminRoute {
             sentence:
                 "Where each member of an object comes from, what it replaced, and which documents show it: one per principal and context.",
             query: WhyQuestion.parameters + Ownership.parameters,
-            schema: WhyAnswer.schema,
+            schema: WhyResponse.schema,
             answer: { request, context throws(Problem) in
                 .json(try await WhyQuestion(request).answer(in: context))
             }
@@ -20,7 +20,7 @@ extension AdminRoute {
             sentence:
                 "The documents that show an object, the newest first. A page may be short, or empty with a next: then there is more to look through.",
             query: Paging.parameters + Ownership.parameters,
-            schema: WhyAnswer.documentsSchema,
+            schema: WhyResponse.documentsSchema,
             answer: { request, context throws(Problem) in
                 .json(try await ShowingQuestion(request).answer(in: context))
             }

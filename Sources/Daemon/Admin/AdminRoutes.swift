@@ -1,3 +1,6 @@
+import HTTPSemantics
+import Proxy
+import Settings
 import Store
 
 extension AdminRoute {
@@ -235,6 +238,6 @@ func asked<Value: Sendable>(
     do {
         return try await question()
     } catch {
-        throw Problem(error == .closed ? 503 : 500, error.description)
+        throw Problem(error)
     }
 }

@@ -1,10 +1,12 @@
+import HTTPSemantics
+
 /// The admin side without its sockets: from a request as values to an answer as values.
-struct AdminService: Sendable {
+package struct AdminService: Sendable {
     /// The longest body that is read, in bytes.
     static let maximumBody = 64 << 10
 
-    let context: any AdminContext
-    let token: AdminToken
+    package let context: any AdminContext
+    package let token: AdminToken
     var routes = AdminRoute.all
 
     /// Answers one request, from any thread; never fails, for every error is an answer.
@@ -99,4 +101,10 @@ struct AdminService: Sendable {
         Field("Referrer-Policy", "no-referrer"),
         Field("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'"),
     ]
+}
+
+extension AdminService {
+    package init(context: any AdminContext, token: AdminToken) {
+        self.init(context: context, token: token, routes: AdminRoute.all)
+    }
 }

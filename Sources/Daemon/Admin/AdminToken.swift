@@ -1,13 +1,15 @@
 import Glibc
+import HTTPSemantics
+import Proxy
 
 /// Why the admin token cannot be used; the message says what to do about it.
-enum AdminTokenError: Error, Equatable, CustomStringConvertible {
+package enum AdminTokenError: Error, Equatable, CustomStringConvertible {
     case notOurs(path: String, owner: UInt32)
     case notAFile(path: String)
     case malformed(path: String)
     case system(path: String, operation: String, code: Int32)
 
-    var description: String {
+    package var description: String {
         switch self {
         case .notOurs(let path, let owner):
             "the admin token \(path) belongs to user \(owner), not to the user that runs Larder: remove it or give it to that user"
@@ -22,7 +24,7 @@ enum AdminTokenError: Error, Equatable, CustomStringConvertible {
 }
 
 /// The secret that opens the admin side over TCP, kept in `admin.token` beside the store.
-struct AdminToken: Sendable {
+package struct AdminToken: Sendable {
     /// The file's name beside the store.
     static let fileName = "admin.token"
 
@@ -48,7 +50,7 @@ struct AdminToken: Sendable {
 
 extension AdminToken {
     /// What was found and done when the token was read.
-    enum Origin: Sendable, Equatable {
+    package enum Origin: Sendable, Equatable {
         case found
         case made
         /// Others could read the old one, so it counts as known to them; a new one took its place.
@@ -56,7 +58,7 @@ extension AdminToken {
     }
 
     /// The path of the token that belongs to the store at `storePath`.
-    static func path(besideStore storePath: String) -> String {
+    package static func path(besideStore storePath: String) -> String {
         guard let slash = storePath.lastIndex(of: "/") else { return fileName }
         return storePath[...slash] + fileName
     }
@@ -65,7 +67,7 @@ extension AdminToken {
     ///
     /// A token that its group or others may read is replaced: whoever read it must not keep the key. One that belongs to
     /// somebody else, or is not a plain file, is refused.
-    static func prepare(at path: String) throws(AdminTokenError) -> (token: AdminToken, origin: Origin) {
+    package static func prepare(at path: String) throws(AdminTokenError) -> (token: AdminToken, origin: Origin) {
         switch try read(path) {
         case .absent:
             // Another start may have made it in between: the link fails then, and the winner's is read.
@@ -83,7 +85,7 @@ extension AdminToken {
     }
 
     /// Reads the token's text for a command; nil when there is none yet.
-    static func load(from path: String) throws(AdminTokenError) -> String? {
+    package static func load(from path: String) throws(AdminTokenError) -> String? {
         guard case .present(let text, _) = try read(path) else { return nil }
         return text
     }

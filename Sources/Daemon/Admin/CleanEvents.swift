@@ -1,3 +1,6 @@
+import HTTPSemantics
+import HTTPServer
+import Proxy
 import Store
 import Synchronization
 

@@ -1,3 +1,6 @@
+import HTTPSemantics
+import HTTPServer
+import Settings
 import Store
 
 /// What `POST /clean` is asked to remove; conditions add up.

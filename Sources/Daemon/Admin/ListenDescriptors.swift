@@ -1,19 +1,20 @@
 import Glibc
+import HTTPServer
 
 /// A socket that the service manager opened for us.
-struct InheritedListener: Sendable, Equatable {
-    let descriptor: Int32
+package struct InheritedListener: Sendable, Equatable {
+    package let descriptor: Int32
     /// The unit's `FileDescriptorName=`; without one, the name of its socket unit; `unknown` when the manager gave none.
     let name: String
     let address: BoundAddress
 }
 
 /// Why an inherited descriptor cannot be listened on.
-enum ListenDescriptorsError: Error, Equatable, CustomStringConvertible {
+package enum ListenDescriptorsError: Error, Equatable, CustomStringConvertible {
     case notOpen(descriptor: Int32)
     case notListening(descriptor: Int32, name: String)
 
-    var description: String {
+    package var description: String {
         switch self {
         case .notOpen(let descriptor):
             "LISTEN_FDS promises descriptor \(descriptor), which is not open: is LISTEN_FDS set by hand?"
@@ -24,14 +25,14 @@ enum ListenDescriptorsError: Error, Equatable, CustomStringConvertible {
 }
 
 /// The sockets handed over by a service manager (sd_listen_fds(3)).
-enum ListenDescriptors {
+package enum ListenDescriptors {
     /// The first descriptor of the protocol.
     static let first: Int32 = 3
 
     /// Takes the inherited sockets, and takes their variables out of the environment so that no child believes them its own.
     ///
     /// Call it once, at start, while the process has one thread: changing the environment is not safe later.
-    static func take(
+    package static func take(
         environment: [String: String],
         process: Int32 = getpid(),
         first: Int32 = first
@@ -69,7 +70,7 @@ extension [InheritedListener] {
     ///
     /// The names `data` and `admin` decide; without them, whatever is bound to one of the admin addresses of the config
     /// (`127.0.0.1:8788`, `unix:/run/larder/admin.sock`) is the admin side, everything else serves data.
-    func sorted(adminAddresses: [String]) -> (data: [InheritedListener], admin: [InheritedListener]) {
+    package func sorted(adminAddresses: [String]) -> (data: [InheritedListener], admin: [InheritedListener]) {
         var data: [InheritedListener] = []
         var admin: [InheritedListener] = []
         for listener in self {

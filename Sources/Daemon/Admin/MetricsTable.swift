@@ -1,3 +1,6 @@
+import Proxy
+import Settings
+
 /// One metric: what it is called, what it is, the sentence that explains it, and where its values come from.
 struct Metric: Sendable {
     enum Kind: String, Sendable {

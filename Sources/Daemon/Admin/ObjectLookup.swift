@@ -8,7 +8,7 @@ import Store
 struct ObjectLookup: Sendable {
     private static let pageSize = 1000
 
-    let store: Store
+    let store: ObjectStore
     /// By upstream.
     let models: [String: Models]
 

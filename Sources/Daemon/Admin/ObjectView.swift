@@ -1,3 +1,4 @@
+package import HTTPSemantics
 import Mapping
 import Store
 
@@ -57,9 +58,9 @@ struct ObjectView: Sendable {
 }
 
 /// Names of properties as people write them, separated by commas.
-enum MemberNames {
+package enum MemberNames {
     /// The names; nil where one is empty.
-    static func split(_ text: String) -> [String]? {
+    package static func split(_ text: String) -> [String]? {
         let names = text.split(separator: ",", omittingEmptySubsequences: false).map { $0.trimming(" ") }
         let isGood = names.allSatisfy { name in
             name.split(separator: ".", omittingEmptySubsequences: false).allSatisfy { !$0.isEmpty }
@@ -77,7 +78,7 @@ extension Substring {
 
 extension MappingWarning {
     /// As programs are told of it where it is made.
-    var document: JSONText {
+    package var document: JSONText {
         [
             "kind": .string(kind.rawValue), "message": .string(message),
             "pointer": pointer.map { .string($0) } ?? .null, "model": model.map { .string($0) } ?? .null,

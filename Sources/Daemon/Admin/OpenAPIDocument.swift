@@ -1,3 +1,5 @@
+import HTTPSemantics
+
 /// The description of the admin side for programs, made from the table of routes (OpenAPI 3.1).
 enum OpenAPIDocument {
     static func describe(_ routes: [AdminRoute], version: String) -> JSONText {

@@ -1,5 +1,8 @@
+package import Store
+package import HTTPSemantics
+
 /// A problem document as an error, with the fields of the answer that go with it.
-struct Problem: Error, Sendable {
+package struct Problem: Error, Sendable {
     let document: ProblemDocument
     /// Fields of the answer besides the media type, such as `Allow`.
     var fields = Fields()
@@ -7,14 +10,19 @@ struct Problem: Error, Sendable {
     var status: Int { document.status }
 
     /// `detail` says what happened this time, and what to do about it.
-    init(_ status: Int, _ detail: String, fields: Fields = Fields()) {
+    package init(_ status: Int, _ detail: String, fields: Fields = Fields()) {
         document = ProblemDocument(status: status, detail: detail)
         self.fields = fields
     }
 }
 
 extension Problem {
-    static func badRequest(_ detail: String) -> Problem {
+    /// What the store could not do.
+    package init(_ error: StoreError) {
+        self.init(error == .closed ? 503 : 500, error.description)
+    }
+
+    package static func badRequest(_ detail: String) -> Problem {
         Problem(400, detail)
     }
 

@@ -1,7 +1,7 @@
 import Glibc
 
 /// What the kernel knows of this process, by the names that Prometheus gives it.
-struct ProcessFigures: Sendable {
+package struct ProcessFigures: Sendable {
     var residentBytes: Int?
     var virtualBytes: Int?
     var openDescriptors: Int?
@@ -24,7 +24,7 @@ struct ProcessFigures: Sendable {
     }
 
     /// Seconds since 1970, for showing to people and monitors; never for ordering anything.
-    static func wallClock() -> Double {
+    package static func wallClock() -> Double {
         seconds(CLOCK_REALTIME)
     }
 

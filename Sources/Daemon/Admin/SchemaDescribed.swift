@@ -1,3 +1,5 @@
+import HTTPSemantics
+
 /// What is described to programs by a JSON Schema; these are the words of it (as OpenAPI 3.1 has them).
 protocol SchemaDescribed {}
 

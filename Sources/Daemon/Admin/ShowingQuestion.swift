@@ -1,3 +1,4 @@
+import HTTPSemantics
 import Store
 
 /// `GET /objects/{model}/{id}/documents`.
@@ -46,7 +47,7 @@ struct ShowingQuestion: Sendable {
                 )
             }
             let now = context.store.clock.now()
-            documents += page.rows.map { WhyAnswer.document(of: $0, now: now) }
+            documents += page.rows.map { WhyResponse.document(of: $0, now: now) }
             if let position = page.next {
                 next = "\(row.id)-\(position)"
                 break

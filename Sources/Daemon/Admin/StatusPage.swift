@@ -1,3 +1,6 @@
+import HTTPSemantics
+import Proxy
+
 /// The page at `/` of the admin address: what a person sees first.
 ///
 /// It holds no data. Its script asks `/count`, `/mode` and so on, with the token that the person types where one is wanted; so

@@ -3,14 +3,14 @@ import Glibc
 /// The daemon's word to its service manager: datagrams to the socket that `NOTIFY_SOCKET` names (sd_notify(3)).
 ///
 /// Without a service manager every call does nothing. Any thread; a call never blocks.
-struct SystemdNotifier: Sendable {
+package struct SystemdNotifier: Sendable {
     /// The socket's path, or its abstract name behind an `@`; nil when nobody listens.
     let address: String?
     /// How often the manager wants to hear from us; nil when it does not watch this process.
     let watchdogInterval: Duration?
 
     /// Reads `NOTIFY_SOCKET`, `WATCHDOG_USEC` and `WATCHDOG_PID`.
-    init(environment: [String: String], process: Int32 = getpid()) {
+    package init(environment: [String: String], process: Int32 = getpid()) {
         let named = environment["NOTIFY_SOCKET"] ?? ""
         address = named.hasPrefix("/") || named.hasPrefix("@") ? named : nil
         let isForUs = environment["WATCHDOG_PID"].map { Int32($0) == process } ?? true
@@ -22,7 +22,7 @@ struct SystemdNotifier: Sendable {
     }
 
     /// What a service manager is told.
-    enum State: Sendable, Equatable {
+    package enum State: Sendable, Equatable {
         case ready
         case stopping
         /// One line for `systemctl status`.
@@ -41,7 +41,7 @@ struct SystemdNotifier: Sendable {
 
     /// Sends the states in one datagram; false when nobody listens or the kernel would not take it.
     @discardableResult
-    func send(_ states: State...) -> Bool {
+    package func send(_ states: State...) -> Bool {
         guard let address else { return false }
         let descriptor = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
         guard descriptor >= 0 else { return false }

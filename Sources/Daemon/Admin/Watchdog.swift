@@ -1,12 +1,13 @@
+package import EventLoops
 import Synchronization
 
 /// Tells the service manager that the daemon lives, for as long as every event loop does.
 ///
 /// A beat asks each loop to answer from its own thread; the next beat passes the word on only if all have. A loop that hangs
 /// thus silences the watchdog, and the manager restarts the daemon (systemd.service(5), `WatchdogSec=`).
-final class Watchdog: Sendable {
+package final class Watchdog: Sendable {
     /// One loop that must be alive: its name, and how to run something on its thread.
-    struct Member: Sendable {
+    package struct Member: Sendable {
         let name: String
         let enqueue: @Sendable (@escaping @Sendable () -> Void) -> Void
     }
@@ -27,7 +28,7 @@ final class Watchdog: Sendable {
     }
 
     /// Nil when the service manager does not watch this process.
-    init?(notifier: SystemdNotifier, members: [Member]) {
+    package init?(notifier: SystemdNotifier, members: [Member]) {
         guard let interval = notifier.watchdogInterval else { return nil }
         period = interval / 2
         self.notifier = notifier
@@ -71,7 +72,7 @@ final class Watchdog: Sendable {
 }
 
 extension Watchdog.Member {
-    init(_ loop: EventLoop) {
+    package init(_ loop: EventLoop) {
         self.init(name: loop.name, enqueue: { loop.enqueue($0) })
     }
 }
@@ -80,7 +81,7 @@ extension Watchdog {
     /// Beats on this loop until the timer is dropped; `late` is told the names of loops that miss a beat.
     ///
     /// The loop's thread only.
-    func start(on loop: EventLoop, late: @escaping ([String]) -> Void) -> EventTimer {
+    package func start(on loop: EventLoop, late: @escaping ([String]) -> Void) -> EventTimer {
         beat()
         return loop.every(period) { [self] in
             let names = beat()

@@ -1,3 +1,5 @@
+import HTTPSemantics
+import Settings
 import Store
 
 /// `GET /objects/{model}/{id}/why`.
@@ -51,7 +53,7 @@ struct WhyQuestion: Sendable {
                 found.members.removeAll { !$0.spellings.contains(member) }
                 if found.members.isEmpty { continue }
             }
-            objects.append(WhyAnswer(row, found, now: context.store.clock.now()).document)
+            objects.append(WhyResponse(row, found, now: context.store.clock.now()).document)
         }
         if objects.isEmpty, let member, !known.isEmpty {
             let nearest = Suggestion.nearest(to: member, among: known)

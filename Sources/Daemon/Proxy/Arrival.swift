@@ -1,30 +1,36 @@
-import Store
+import CachePolicy
+package import HTTPSemantics
+import HTTPServer
+import Settings
+package import Store
 
 /// What a worker has found out about a request before it hands it over.
-struct Arrival: Sendable {
-    let upstream: Upstream
+package struct Arrival: Sendable {
+    package let upstream: ProxiedUpstream
     /// Path and query as they go upstream.
-    let target: String
+    package let target: String
     /// The path that routes are matched against.
-    let route: String
+    package let route: String
     /// The URL that the answer is known by: credentials in it are redacted, and what means the same is spelled the same.
-    let keyURL: String
-    let context: String
+    package let keyURL: String
+    package let context: String
     /// The text that `PrincipalKey` makes a principal of; nil for an anonymous request.
-    let credentials: [UInt8]?
+    package let credentials: [UInt8]?
     /// The lines that `OtherFields` makes a digest of; empty for none.
     let otherFields: [UInt8]
     /// The digest by which the hit path asks for the principal; nil where it will not.
     let quickDigest: Digest128?
     let view: View
     /// What `Larder-Live` asks for; nil where the answer is a plain one.
-    let live: LiveMode?
-    let base: LinkBase
+    package let live: LiveMode?
+    let base: ClientAuthority
 }
 
 extension Arrival {
     /// Reads a request that is not for the hit path; throws what it is to be answered instead.
-    init(_ request: borrowing RequestHead, _ upstream: Upstream, quickDigest: Digest128?) throws(ArrivalError) {
+    package init(_ request: borrowing RequestHead, _ upstream: ProxiedUpstream, quickDigest: Digest128?)
+        throws(ArrivalError)
+    {
         self.upstream = upstream
         self.quickDigest = quickDigest
         var query = request.query.map { Array($0) }
@@ -68,7 +74,7 @@ extension Arrival {
         let view = try Self.view(fields)
         // What the upstream sends is the mapped view then, to be served as it came.
         self.view = upstream.passesView && view == .mapped ? .wire : view
-        base = LinkBase(authority: request.authority.map { String(decoding: $0, as: UTF8.self) } ?? "localhost")
+        base = ClientAuthority(authority: request.authority.map { String(decoding: $0, as: UTF8.self) } ?? "localhost")
     }
 
     private static func view(_ fields: Fields) throws(ArrivalError) -> View {
@@ -82,6 +88,6 @@ extension Arrival {
 }
 
 /// Why a request is not even looked up: what it is answered instead.
-struct ArrivalError: Error {
-    let problem: ProblemDocument
+package struct ArrivalError: Error {
+    package let problem: ProblemDocument
 }

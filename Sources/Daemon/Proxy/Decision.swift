@@ -1,18 +1,22 @@
+package import CachePolicy
+package import HTTPSemantics
+import Settings
+
 /// What is done with a retrieval, once it is known what is known.
 ///
 /// A pure function of the demand, the stored answer, the mode and the time.
-enum Decision {
-    case answer(ReadyAnswer, Manner)
+package enum Decision {
+    case answer(ReadyResponse, CacheUse)
     /// Answered from what is stored, while the upstream is asked for the next one.
-    case answerAndRefresh(ReadyAnswer, Manner)
+    case answerAndRefresh(ReadyResponse, CacheUse)
     /// The upstream is asked; `stored` is what a 304 would renew and what may stand in for an error.
-    case ask(CacheStatus.Forward, stored: ReadyAnswer?)
+    case ask(CacheStatus.Forward, stored: ReadyResponse?)
     case refuse(ProblemDocument)
 
     /// - Parameter absence: what `Cache-Status` says where nothing was found.
-    init(
+    package init(
         _ demand: Demand,
-        _ found: ReadyAnswer?,
+        _ found: ReadyResponse?,
         absence: CacheStatus.Forward = .uriMiss,
         mode: Mode,
         now: Int64
@@ -27,7 +31,7 @@ enum Decision {
 
     private static func online(
         _ demand: Demand,
-        _ found: ReadyAnswer?,
+        _ found: ReadyResponse?,
         _ absence: CacheStatus.Forward,
         now: Int64
     ) -> Decision {
@@ -53,7 +57,7 @@ enum Decision {
         }
     }
 
-    private static func offline(_ demand: Demand, _ found: ReadyAnswer?, now: Int64) -> Decision {
+    private static func offline(_ demand: Demand, _ found: ReadyResponse?, now: Int64) -> Decision {
         guard let found else { return .refuse(.unknownOffline(demand)) }
         switch found.policy.reuse(at: now, for: .none) {
         case .fresh:

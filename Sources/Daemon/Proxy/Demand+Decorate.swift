@@ -1,3 +1,8 @@
+import CachePolicy
+import HTTPSemantics
+import HTTPServer
+import Upstream
+
 extension Demand {
     /// Makes the fields of a relayed answer the client's: links lead back here, and it is told what happened on the way.
     func decorate(_ fields: inout Fields, with status: CacheStatus) {

@@ -1,3 +1,7 @@
+import CachePolicy
+import HTTPSemantics
+import HTTPServer
+
 /// How the answers to a request are to be read.
 extension Demand {
     /// What of it bears on them.

@@ -1,4 +1,7 @@
 import Glibc
+import HTTPSemantics
+import HTTPServer
+import Settings
 
 /// The credentials of a request, as a response may repeat them.
 extension Demand {

@@ -1,3 +1,8 @@
+import CachePolicy
+import HTTPSemantics
+import HTTPServer
+import Settings
+
 /// What the shared reading (`shared: true`) asks of a request beside its key, in which `Authorization` takes no part.
 extension Demand {
     /// Whether it may wait for the answer to another request of the same key.

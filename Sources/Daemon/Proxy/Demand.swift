@@ -1,21 +1,26 @@
-import Store
+package import CachePolicy
+import HTTPSemantics
+package import HTTPServer
+import Settings
+package import Store
+package import Upstream
 
 /// One request on its way through the proxy: what it asks for, of whom, and on whose behalf.
-struct Demand: Sendable {
-    private(set) var request: Request
-    let upstream: Upstream
+package struct Demand: Sendable {
+    package private(set) var request: Request
+    package let upstream: ProxiedUpstream
     /// Path and query as they go upstream, spelled as the client did.
-    let target: String
+    package let target: String
     /// The path that routes are matched against: without prefix, base path and query.
-    let route: String
-    let key: DocumentKey
-    let digest: Digest128
-    let directives: RequestDirectives
-    let view: View
+    package let route: String
+    package let key: DocumentKey
+    package let digest: Digest128
+    package let directives: RequestDirectives
+    package let view: View
     /// The address that the client used, which links lead back to.
-    let base: LinkBase
+    package let base: ClientAuthority
     /// What the configuration says about the caching of its answer.
-    let overrides: Settings.Overrides
+    package let overrides: CacheOverrides
     /// Whether the `Accept` of the request names JSON and nothing else.
     let wantsJSONOnly: Bool
     /// The ranges that it asks for; nil where there are none to heed (RFC 9110 §14.2).
@@ -29,10 +34,10 @@ struct Demand: Sendable {
     /// Whether it is passed on without a look-up, and its answer forgotten.
     private(set) var isPassed = false
     /// Why the upstream is asked, as `Cache-Status` says it; settled by the decision.
-    private(set) var reason = CacheStatus.Forward.uriMiss
+    package private(set) var reason = CacheStatus.Forward.uriMiss
 
     /// - Parameter otherFields: the digest of the arrival's, see `OtherFields`; nil for none.
-    init(
+    package init(
         _ request: Request,
         _ arrival: Arrival,
         principal: PrincipalID,
@@ -60,7 +65,7 @@ struct Demand: Sendable {
         digest = hasher.digest(key)
         directives = RequestDirectives(fields: request.fields)
         view = arrival.view
-        overrides = arrival.upstream.overrides(for: arrival.route, query: Upstream.query(ofURL: arrival.target))
+        overrides = arrival.upstream.overrides(for: arrival.route, query: ProxiedUpstream.query(ofURL: arrival.target))
         base = arrival.base
         let ranges = request.method == "GET" ? request.fields.all("range") : []
         range = RangeField(lines: ranges)
@@ -88,7 +93,7 @@ struct Demand: Sendable {
 
     /// Whether Larder asks in its own words: without the client's conditions, which it evaluates itself, and with those of
     /// what it has stored (RFC 9111 §4.3).
-    var asksForItself: Bool {
+    package var asksForItself: Bool {
         isShareable
             || isHead && !isPassed && !directives.noStore && request.body == nil && overrides.cache != .never
     }
@@ -97,12 +102,12 @@ struct Demand: Sendable {
     var conditions: Preconditions { Preconditions(fields: request.fields, now: 0) }
 
     /// Whether it carries a condition that only the origin may evaluate (RFC 9111 §4.3.2).
-    var isForOrigin: Bool {
+    package var isForOrigin: Bool {
         (request.fields.contains("if-match") || request.fields.contains("if-unmodified-since"))
             && conditions.isForOrigin
     }
 
-    func asking(because reason: CacheStatus.Forward) -> Demand {
+    package func asking(because reason: CacheStatus.Forward) -> Demand {
         var demand = self
         demand.reason = reason
         return demand
@@ -118,7 +123,7 @@ struct Demand: Sendable {
     }
 
     /// The same request, to be passed on without a look-up.
-    var passed: Demand {
+    package var passed: Demand {
         var demand = asking(because: .bypass)
         demand.isPassed = true
         return demand
@@ -127,7 +132,7 @@ struct Demand: Sendable {
 
 extension Demand {
     /// What a write to this target puts in doubt from the moment that it is sent.
-    var suspects: [String] { WriteOutcome.unanswered.invalidated(by: self) }
+    package var suspects: [String] { WriteOutcome.unanswered.invalidated(by: self) }
 
     /// The request as it goes upstream.
     ///
@@ -135,9 +140,9 @@ extension Demand {
     ///   - validation: what is asked about stored answers; without it a retrieval asks for the whole.
     ///   - known: the parts that are stored of the answer, where only their one gap is asked for.
     ///   - settlesDoubt: whether no cache in between may answer.
-    func upstreamRequest(
+    package func upstreamRequest(
         _ validation: Validation = .none,
-        completing known: ReadyAnswer? = nil,
+        completing known: ReadyResponse? = nil,
         settlesDoubt: Bool = false
     ) -> UpstreamRequest {
         var fields = UpstreamFields.make(

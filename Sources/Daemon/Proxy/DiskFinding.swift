@@ -1,3 +1,5 @@
+import CachePolicy
+import HTTPServer
 import Store
 import Synchronization
 
@@ -10,7 +12,7 @@ struct DiskFinding: Sendable {
     /// What there is of it for another demand with the same key; nil where that has to read for itself.
     ///
     /// Some of what it selects may not have been read, or may have changed since.
-    func documents(for demand: Demand, in store: Store) -> [StoredDocument]? {
+    func documents(for demand: Demand, in store: ObjectStore) -> [StoredDocument]? {
         let fields = demand.request.fields
         func isWanted(_ variant: [UInt8]) -> Bool { VarySelection(bytes: variant)?.matches(fields) ?? true }
         guard !passedOver.contains(where: isWanted) else { return nil }
@@ -19,7 +21,7 @@ struct DiskFinding: Sendable {
     }
 }
 
-extension AnswerCache {
+extension ResponseCache {
     /// What the store has under a demand's key and of its variant, composed where something newer is known.
     func onDisk(_ demand: Demand) async throws(StoreError) -> DiskFinding {
         guard store.mayHave(demand.digest) else { return DiskFinding() }

@@ -1,4 +1,6 @@
+import Settings
 import Store
+import Upstream
 
 /// How an answer ends: kept or not, whole or broken off.
 extension Flight {
@@ -65,7 +67,7 @@ extension Flight {
         }
     }
 
-    func keep(_ head: UpstreamHead) -> ReadyAnswer? {
+    func keep(_ head: UpstreamHead) -> ReadyResponse? {
         guard let storing, buffer.isWhole else {
             self.storing = nil
             flights.note(.malformed, of: head, in: self)
@@ -73,7 +75,7 @@ extension Flight {
         }
         let body = buffer.joined()
         if let part = storing.part { return flights.keep(part, storing, body: body, from: self) }
-        let answer = Answer(
+        let answer = CachedResponse(
             key: demand.key,
             document: nil,
             status: head.status,

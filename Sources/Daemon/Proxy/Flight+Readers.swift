@@ -1,3 +1,7 @@
+import EventLoops
+import Settings
+import Upstream
+
 /// The clients of a flight: slow ones, and those who leave.
 extension Flight {
     func takeRelays(where isTaken: (Relay) -> Bool = { _ in true }) -> [Relay] {

@@ -1,5 +1,11 @@
+import CachePolicy
+import EventLoops
+import HTTPSemantics
+import HTTPServer
 import Mapping
+import Settings
 import Store
+import Upstream
 
 /// One request on its way to the upstream and back, and everybody who waits for its answer.
 ///
@@ -12,11 +18,11 @@ final class Flight: TransferDelegate {
     /// What the request asked for, as the one who started the flight put it.
     let demand: Demand
     /// What a 304 would renew, and what may stand in for an error.
-    let stored: ReadyAnswer?
+    let stored: ReadyResponse?
     /// What is stored in parts of what is asked for.
-    let parts: ReadyAnswer?
+    let parts: ReadyResponse?
     /// The same, where only what is missing in them is asked for.
-    let completing: ReadyAnswer?
+    let completing: ReadyResponse?
     /// When the request was sent, on the store's clock.
     let start: Int64
     /// When the request was sent, in seconds since 1970.
@@ -65,7 +71,7 @@ final class Flight: TransferDelegate {
 
     /// What will be stored when the body is whole.
     struct Storing {
-        var policy: AnswerPolicy
+        var policy: StoredPolicy
         var fields: Fields
         var selection: VarySelection
         /// Which part of the answer the body is; nil: the whole.
@@ -74,9 +80,9 @@ final class Flight: TransferDelegate {
 
     init(
         _ demand: Demand,
-        stored: ReadyAnswer?,
+        stored: ReadyResponse?,
         validation: Validation,
-        parts: ReadyAnswer? = nil,
+        parts: ReadyResponse? = nil,
         completes: Bool = false,
         start: Int64,
         requestTime: Int64,

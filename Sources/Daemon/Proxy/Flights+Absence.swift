@@ -1,6 +1,10 @@
+import CachePolicy
+import HTTPServer
 import Logging
 import Mapping
+import Settings
 import Store
+import Upstream
 
 /// Retrievals that find nothing: the object is known to be gone (tombstone).
 extension Flights {

@@ -1,4 +1,8 @@
+import CachePolicy
+import EventLoops
+import Settings
 import Store
+import Upstream
 
 /// Answers that have come whole: kept, and ended for their clients once what they tell holds everywhere.
 ///
@@ -18,9 +22,9 @@ extension Flights {
     /// What is to happen once it may be ended is said by `onceTold`.
     ///
     /// - Parameter isAwaited: whether a client waits for its end.
-    func keep(_ answer: Answer, from flight: Flight, isAwaited: Bool) -> ReadyAnswer {
+    func keep(_ answer: CachedResponse, from flight: Flight, isAwaited: Bool) -> ReadyResponse {
         let demand = flight.demand
-        let ready = ReadyAnswer(answer, digest: demand.digest, upstream: demand.upstream, base: demand.base)
+        let ready = ReadyResponse(answer, digest: demand.digest, upstream: demand.upstream, base: demand.base)
         guard !flight.storesNothing else {
             unstored.note(.invalidated, status: answer.status, of: demand, at: now)
             return ready
@@ -47,7 +51,7 @@ extension Flights {
     /// What a flight's request had been answered before is no longer what there is.
     ///
     /// - Parameter ready: what is kept in its place, which is none if it says something else of `Vary`; nil: nothing is.
-    func supersede(_ flight: Flight, by ready: ReadyAnswer?) {
+    func supersede(_ flight: Flight, by ready: ReadyResponse?) {
         guard !flight.storesNothing, let stored = flight.stored, !stored.isPartial else { return }
         // One of the same variant takes its place with its commit.
         if stored.variant != ready?.variant { cache.drop(stored) }
@@ -55,42 +59,42 @@ extension Flights {
 
     /// Does something once what a flight has brought holds everywhere, or takes too long to; at once where it tells nothing.
     func onceTold(by flight: Flight, _ work: @escaping () -> Void) {
-        guard let telling = tellings[ObjectIdentifier(flight)], !telling.isReleased else { return work() }
-        telling.work.append(work)
+        guard let response = withheld[ObjectIdentifier(flight)], !response.isReleased else { return work() }
+        response.work.append(work)
     }
 
-    private func withhold(_ ready: ReadyAnswer, _ flight: Flight) {
+    private func withhold(_ ready: ReadyResponse, _ flight: Flight) {
         let number = ObjectIdentifier(flight)
         settling[number] = flight
-        let telling = Telling(flight, ready)
-        tellings[number] = telling
-        telling.timer = loop.after(settings.store.withhold) { [unowned self, unowned telling] in takesLong(telling) }
+        let response = WithheldResponse(flight, ready)
+        withheld[number] = response
+        response.timer = loop.after(settings.store.withhold) { [unowned self, unowned response] in takesLong(response) }
     }
 
     /// It is committed, or will not be.
     private func told(_ number: ObjectIdentifier) {
-        guard let telling = tellings.removeValue(forKey: number) else { return }
+        guard let response = withheld.removeValue(forKey: number) else { return }
         settling[number] = nil
-        telling.release()
-        refreshed(telling.flight)
+        response.release()
+        refreshed(response.flight)
     }
 
-    private func takesLong(_ telling: Telling) {
+    private func takesLong(_ response: WithheldResponse) {
         // What a write has overtaken may be older than what is known: its commit tells.
-        if !telling.flight.storesNothing, telling.flight.overtakenAt == nil { cache.show(telling.ready) }
-        telling.release()
+        if !response.flight.storesNothing, response.flight.overtakenAt == nil { cache.show(response.ready) }
+        response.release()
     }
 
     /// An answer that tells of objects, until its commit.
-    final class Telling {
+    final class WithheldResponse {
         let flight: Flight
-        let ready: ReadyAnswer
+        let ready: ReadyResponse
         /// What waits for it.
         fileprivate var work: [() -> Void] = []
         fileprivate var timer: EventTimer?
         fileprivate private(set) var isReleased = false
 
-        init(_ flight: Flight, _ ready: ReadyAnswer) {
+        init(_ flight: Flight, _ ready: ReadyResponse) {
             self.flight = flight
             self.ready = ready
         }

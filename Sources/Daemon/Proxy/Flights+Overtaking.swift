@@ -16,7 +16,7 @@ extension Flights {
     }
 
     /// A write could not be taken in: nobody knows what of that which is in the air is older.
-    func distrust(_ upstream: Upstream) {
+    func distrust(_ upstream: ProxiedUpstream) {
         for flight in flightsThatMayStore where flight.demand.upstream === upstream {
             retire(flight)
             flight.storesNothing = true

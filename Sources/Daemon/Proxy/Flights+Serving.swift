@@ -1,11 +1,13 @@
+import HTTPSemantics
 import Logging
 import Synchronization
+import Upstream
 
 /// What clients are given that wait for a flight.
 extension Flights {
     /// Serves a stored answer in the place of an error, or of no answer at all.
     func substitute(
-        _ stored: ReadyAnswer,
+        _ stored: ReadyResponse,
         forStatus status: Int?,
         error: UpstreamError? = nil,
         to relays: [Relay]
@@ -40,9 +42,9 @@ extension Flights {
     /// - Parameter cookies: the upstream's `Set-Cookie` lines, and others that are for nobody but the one whose request they
     ///   answer.
     func serve(
-        _ ready: ReadyAnswer,
+        _ ready: ReadyResponse,
         to relays: [Relay],
-        as manner: (Demand) -> Manner,
+        as manner: (Demand) -> CacheUse,
         cookies: [Field] = []
     ) {
         for relay in relays {
@@ -59,7 +61,7 @@ extension Flights {
     }
 
     /// Serves a view that the store has to be read for.
-    private func serveLater(_ ready: ReadyAnswer, to relay: Relay, as manner: Manner, cookies: [Field]) {
+    private func serveLater(_ ready: ReadyResponse, to relay: Relay, as manner: CacheUse, cookies: [Field]) {
         let received = Received()
         after(
             { [cache, demand = relay.demand] in
@@ -76,7 +78,7 @@ extension Flights {
         )
     }
 
-    private func serve(_ shown: ReadyAnswer, to relay: Relay, as manner: Manner, cookies: [Field]) {
+    private func serve(_ shown: ReadyResponse, to relay: Relay, as manner: CacheUse, cookies: [Field]) {
         count(manner.outcome(of: shown), for: relay)
         relay.reply.serve(
             shown,
@@ -90,6 +92,6 @@ extension Flights {
 
     /// A response read from the store, on its way back to the loop.
     private final class Received: Sendable {
-        let response = Mutex<ReadyAnswer?>(nil)
+        let response = Mutex<ReadyResponse?>(nil)
     }
 }

@@ -1,11 +1,15 @@
+import EventLoops
+import HTTPSemantics
+import HTTPServer
 import Logging
 import Store
+import Upstream
 
 /// What flights learn from answers about whom to ask, and when: neither a crowd nor an upstream in need is made to wait, or to
 /// work, for nothing.
 extension Flights {
     /// Answers a retrieval that the upstream has asked to be spared; false where it may go.
-    func isHeldBack(_ relay: Relay, stored: ReadyAnswer?) -> Bool {
+    func isHeldBack(_ relay: Relay, stored: ReadyResponse?) -> Bool {
         let demand = relay.demand
         guard MethodFacts.isAnswerable(demand.request.method), let pause = pauses.pause(for: demand, now: loop.now)
         else { return false }

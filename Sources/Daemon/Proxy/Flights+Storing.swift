@@ -1,4 +1,9 @@
+import CachePolicy
+import HTTPSemantics
+import HTTPServer
+import Settings
 import Store
+import Upstream
 
 /// What of an answer may be stored, and what it is then.
 extension Flights {
@@ -65,9 +70,9 @@ extension Flights {
     }
 
     /// Makes an answer ready that has come whole and is not stored.
-    func unkept(_ head: UpstreamHead, body: [UInt8], from flight: Flight) -> ReadyAnswer {
+    func unkept(_ head: UpstreamHead, body: [UInt8], from flight: Flight) -> ReadyResponse {
         let demand = flight.demand
-        let answer = Answer(
+        let answer = CachedResponse(
             key: demand.key,
             document: nil,
             status: head.status,
@@ -78,12 +83,12 @@ extension Flights {
             form: .received,
             objects: []
         )
-        return ReadyAnswer(answer, digest: demand.digest, upstream: demand.upstream, base: demand.base)
+        return ReadyResponse(answer, digest: demand.digest, upstream: demand.upstream, base: demand.base)
     }
 
     /// Keeps what a POST has made of its target, once what that invalidated is gone.
-    func keep(_ posted: PostedAnswer, of demand: Demand) {
-        let ready = ReadyAnswer(posted.answer, digest: demand.digest, upstream: demand.upstream, base: demand.base)
+    func keep(_ posted: PostedResponse, of demand: Demand) {
+        let ready = ReadyResponse(posted.answer, digest: demand.digest, upstream: demand.upstream, base: demand.base)
         let reading = demand.upstream.reading(
             demand,
             method: "GET",

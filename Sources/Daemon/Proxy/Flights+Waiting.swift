@@ -1,3 +1,4 @@
+import EventLoops
 import Store
 
 /// Bytes that flights hold, and what waits for a commit or for a slow reader.

@@ -1,6 +1,11 @@
+import CachePolicy
+import EventLoops
+import HTTPServer
 import Logging
+import Settings
 import Store
 import Synchronization
+import Upstream
 
 /// All requests that are on their way to upstreams, and what may be done with their answers.
 ///
@@ -9,10 +14,10 @@ import Synchronization
 ///
 /// Law 10: no request joins a flight that began before the last write to its upstream was answered, and such a flight
 /// stores nothing that the write invalidated. Both are settled by `writeAnswered`, on this one thread.
-final class Flights {
+package final class Flights {
     let loop: EventLoop
-    let settings: Settings
-    let cache: AnswerCache
+    let settings: Configuration
+    let cache: ResponseCache
     private let clients: [UpstreamClient]
     let metrics: Metrics
     /// Where answers of the upstream loop are counted by their outcome.
@@ -24,11 +29,11 @@ final class Flights {
     /// Flights that are over, and whose answer waits for the store.
     var settling: [ObjectIdentifier: Flight] = [:]
     /// Those of them whose answers tell of objects, and whose clients wait for that.
-    var tellings: [ObjectIdentifier: Telling] = [:]
+    var withheld: [ObjectIdentifier: WithheldResponse] = [:]
     var hitForMiss: HitForMiss
     /// What was not stored lately, and why.
-    var unstored = UnstoredResponses()
-    var pauses = UpstreamPauses()
+    package var unstored = UnstoredResponses()
+    package var pauses = UpstreamPauses()
     private var refreshes = Refreshes()
     /// What waits for a commit or for a slow reader, by number; given what was read of the store for it.
     var errands: [Int: ([StoredDocument]) -> Void] = [:]
@@ -41,9 +46,9 @@ final class Flights {
     /// - Parameter clients: one per upstream, in their order.
     init(
         loop: EventLoop,
-        settings: Settings,
+        settings: Configuration,
         clients: [UpstreamClient],
-        cache: AnswerCache,
+        cache: ResponseCache,
         metrics: Metrics,
         outcomes: WorkerMetrics,
         log: Logger
@@ -77,9 +82,9 @@ final class Flights {
     func ask(
         _ demand: Demand,
         _ reply: any Recipient,
-        stored: ReadyAnswer?,
+        stored: ReadyResponse?,
         variants: [Variant] = [],
-        parts: ReadyAnswer? = nil,
+        parts: ReadyResponse? = nil,
         completes: Bool = false
     ) {
         let place = place(of: demand)
@@ -107,7 +112,7 @@ final class Flights {
     ///
     /// - Parameter selection: what the answer varies by, by which those who want the same are put together; nil where nothing
     ///   of it is for anybody else. A client that was regrouped once without success is fetched for alone.
-    func askApart(_ relays: [Relay], by selection: VarySelection?, stored: ReadyAnswer?) {
+    func askApart(_ relays: [Relay], by selection: VarySelection?, stored: ReadyResponse?) {
         let names = selection?.lines.map(\.name) ?? []
         var groups: [(selection: VarySelection, isJSON: Bool, flight: Flight)] = []
         for relay in relays {
@@ -132,7 +137,7 @@ final class Flights {
     /// Fetches for one client alone: what it wanted to join turned out not to be for it.
     ///
     /// - Parameter stored: what is served in the place of an answer if the upstream must not be asked.
-    func askAlone(_ relay: Relay, stored: ReadyAnswer? = nil) {
+    func askAlone(_ relay: Relay, stored: ReadyResponse? = nil) {
         if isHeldBack(relay, stored: stored) { return }
         start(relay.demand, stored: nil, isJoinable: false).join(relay.demand, relay.reply, isLeader: true)
     }
@@ -140,7 +145,7 @@ final class Flights {
     /// Fetches without conditions for clients whom a 304 did not help; together.
     ///
     /// Behind a stale answer nobody waits: there the refresh goes on, since a 304 of the same kind would come each time.
-    func askAgain(_ relays: [Relay], stored: ReadyAnswer?, insteadOf helpless: Flight) {
+    func askAgain(_ relays: [Relay], stored: ReadyResponse?, insteadOf helpless: Flight) {
         guard let first = relays.first else {
             guard let subject = helpless.refreshes, !helpless.storesNothing else { return }
             helpless.refreshes = nil
@@ -152,7 +157,7 @@ final class Flights {
     }
 
     /// Fetches a document that was served stale, for the next one who asks; never twice at a time, nor soon after a failure.
-    func refresh(_ demand: Demand, stored: ReadyAnswer) {
+    func refresh(_ demand: Demand, stored: ReadyResponse) {
         guard let demand = demand.ofWhole else { return }
         if let flight = joinable[demand.digest], flight.isJoinable(by: demand) { return }
         if pauses.pause(for: demand, now: loop.now) != nil { return }
@@ -173,11 +178,11 @@ final class Flights {
     @discardableResult
     private func start(
         _ demand: Demand,
-        stored: ReadyAnswer?,
+        stored: ReadyResponse?,
         variants: [Variant] = [],
         isJoinable: Bool = true,
         isConditional: Bool = true,
-        parts: ReadyAnswer? = nil,
+        parts: ReadyResponse? = nil,
         completes: Bool = false
     ) -> Flight {
         // What is missing comes with a condition of its own, `If-Range`.
@@ -235,7 +240,7 @@ final class Flights {
         ended(flight, upstream: flight.demand.upstream, result, since: flight.start)
     }
 
-    private func ended(_ flight: AnyObject, upstream: Upstream, _ result: FlightResult, since start: Int64) {
+    private func ended(_ flight: AnyObject, upstream: ProxiedUpstream, _ result: FlightResult, since start: Int64) {
         inAir[ObjectIdentifier(flight)] = nil
         let seconds = Double(max(0, cache.now - start)) / 1_000_000
         let metrics = metrics.upstream(upstream.name)

@@ -3,12 +3,12 @@ import Store
 
 /// What has become worthless at one upstream, whoever asked for it and with whatever query: paths, and patterns of them.
 struct Invalidation {
-    let upstream: Upstream
+    let upstream: ProxiedUpstream
     let paths: [String]
     let patterns: [InvalidationPattern]
     private let places: Set<String>
 
-    init(_ paths: [String], matching patterns: [InvalidationPattern] = [], of upstream: Upstream) {
+    init(_ paths: [String], matching patterns: [InvalidationPattern] = [], of upstream: ProxiedUpstream) {
         self.upstream = upstream
         self.paths = paths
         self.patterns = patterns

@@ -4,7 +4,7 @@
 /// never go upstream.
 enum OwnEntityTag {
     /// The tag of a body as served in one view and at one address; `base` is nil where the address is not in it.
-    static func make(body: [UInt8], view: View, base: LinkBase?) -> String {
+    static func make(body: [UInt8], view: View, base: ClientAuthority?) -> String {
         // A line break is in no address. Bytes that are as received need no tag of this kind.
         let marked = view == .mapped ? Array("mapped\n".utf8) : []
         let code = Crypto.authenticationCode(key: marked + (base?.bytes ?? []), message: body)

@@ -5,7 +5,7 @@ import Synchronization
 ///
 /// Until its commit what an answer tells of objects is not taken in: other answers that show them are served as they were,
 /// and what the disk has in its own place is older. So an answer that tells of objects is hidden until its commit, which puts
-/// all others right at the same moment. Where that takes too long, it is shown before (`AnswerCache.show`).
+/// all others right at the same moment. Where that takes too long, it is shown before (`ResponseCache.show`).
 ///
 /// Any thread.
 final class PendingCommits: Sendable {
@@ -22,7 +22,7 @@ final class PendingCommits: Sendable {
     }
 
     struct Entry {
-        let ready: ReadyAnswer
+        let ready: ReadyResponse
         /// When its request was sent, on the store's clock.
         let sent: Int64
         /// Whether it tells of objects.
@@ -74,7 +74,7 @@ final class PendingCommits: Sendable {
     ///   - sent: when its request was sent, on the store's clock.
     ///   - tells: whether it tells of objects.
     ///   - isHidden: whether it is found nowhere until its commit.
-    func begin(_ ready: ReadyAnswer, sent: Int64, tells: Bool, isHidden: Bool) {
+    func begin(_ ready: ReadyResponse, sent: Int64, tells: Bool, isHidden: Bool) {
         let digest = ready.residence.digest
         state.withLock { state in
             state.counts[Self.place(of: digest)] &+= 1
@@ -90,7 +90,7 @@ final class PendingCommits: Sendable {
     /// Has a hidden answer found from now on, although its commit is still to come, unless it is in doubt.
     ///
     /// - Parameter show: puts it where it is found; not called where the commit has begun to do so.
-    func show(_ ready: ReadyAnswer, by show: () -> Void) {
+    func show(_ ready: ReadyResponse, by show: () -> Void) {
         let digest = ready.residence.digest
         let waiters = state.withLock { state -> [CheckedContinuation<Void, Never>] in
             var isShown = false
@@ -109,9 +109,9 @@ final class PendingCommits: Sendable {
     /// Doubts those of an upstream that were asked for until a time and may show what is known newer since.
     ///
     /// Only their commits tell whether they do. Gives those of them that had been shown.
-    func doubt(of upstream: String, sentUntil time: Int64) -> [ReadyAnswer] {
+    func doubt(of upstream: String, sentUntil time: Int64) -> [ReadyResponse] {
         state.withLock { state in
-            var shown: [ReadyAnswer] = []
+            var shown: [ReadyResponse] = []
             for digest in Array(state.entries.keys) {
                 state.change(at: digest) { entry in
                     guard entry.tells, !entry.isDoubted, entry.sent <= time, entry.ready.upstream.storeKey == upstream
@@ -125,7 +125,7 @@ final class PendingCommits: Sendable {
     }
 
     /// Has an answer dropped by its commit; false where that is done already, and somebody else has to.
-    func refute(_ ready: ReadyAnswer) -> Bool {
+    func refute(_ ready: ReadyResponse) -> Bool {
         state.withLock { state in
             var isRefuted = false
             state.change(at: ready.residence.digest) { entry in
@@ -138,7 +138,7 @@ final class PendingCommits: Sendable {
     }
 
     /// What has become of an answer whose commit is done; nobody else shows it from now on, or has it dropped.
-    func conclude(_ ready: ReadyAnswer) -> Visibility {
+    func conclude(_ ready: ReadyResponse) -> Visibility {
         state.withLock { state in
             var visibility = Visibility.superseded
             state.change(at: ready.residence.digest) { entry in
@@ -152,7 +152,7 @@ final class PendingCommits: Sendable {
     }
 
     /// Notes that an answer has been committed, or will not be; after memory was told.
-    func end(_ ready: ReadyAnswer) {
+    func end(_ ready: ReadyResponse) {
         let digest = ready.residence.digest
         let waiters = state.withLock { state in
             state.entries[digest]?.removeAll { $0.ready === ready }

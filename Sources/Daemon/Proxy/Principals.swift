@@ -1,13 +1,14 @@
-import Store
+import CachePolicy
+package import Store
 import Synchronization
 
 /// Whose data a request may see: from its credentials to the store's surrogate id.
 ///
 /// Any thread. Credentials themselves are kept nowhere: what is remembered is a keyed digest of them, in memory the
 /// process's own, in the store that of the principal key (law 4).
-final class Principals: Sendable {
+package final class Principals: Sendable {
     private let key: PrincipalKey
-    private let store: Store
+    private let store: ObjectStore
     /// Digests fields that may hold a credential which nobody recognised: its secret is not in the store.
     let fieldHasher: KeyHasher
     private let known = Mutex(Known())
@@ -20,7 +21,7 @@ final class Principals: Sendable {
         var forgettings = 0
     }
 
-    init(key: PrincipalKey, store: Store) {
+    package init(key: PrincipalKey, store: ObjectStore) {
         self.key = key
         self.store = store
         fieldHasher = key.digest(of: Array(OtherFields.name.utf8)).withUnsafeBytes { secret in
@@ -33,7 +34,7 @@ final class Principals: Sendable {
     }
 
     /// The digest of a request's fields that are neither in the key nor known to be harmless; nil for none.
-    func otherFields(of arrival: Arrival) -> Digest128? {
+    package func otherFields(of arrival: Arrival) -> Digest128? {
         arrival.otherFields.isEmpty ? nil : fieldHasher.digest(arrival.otherFields)
     }
 
@@ -44,7 +45,7 @@ final class Principals: Sendable {
     /// - Parameter digest: by `quickDigest`; nil for an anonymous request.
     @inline(__always)
     func recognise(_ digest: Digest128?) -> PrincipalID? {
-        guard let digest else { return Store.anonymous }
+        guard let digest else { return ObjectStore.anonymous }
         return known.withLock { $0.ids[digest] }
     }
 
@@ -56,9 +57,9 @@ final class Principals: Sendable {
     func identify(
         _ credentials: [UInt8]?,
         quick: Digest128?,
-        of upstream: Upstream
+        of upstream: ProxiedUpstream
     ) async throws(StoreError) -> PrincipalID {
-        guard let credentials else { return Store.anonymous }
+        guard let credentials else { return ObjectStore.anonymous }
         if let quick, let principal = recognise(quick) { return principal }
         let forgettings = known.withLock(\.forgettings)
         let principal = try await store.principal(key.digest(of: upstream.storeKeyBytes + [0] + credentials))
@@ -75,17 +76,17 @@ final class Principals: Sendable {
     /// The principal behind a request and what people call it; its id is nil where nobody has asked on its behalf yet.
     ///
     /// Makes none, unlike `identify`.
-    func find(
+    package func find(
         _ credentials: [UInt8]?,
-        of upstream: Upstream
+        of upstream: ProxiedUpstream
     ) async throws(StoreError) -> (id: PrincipalID?, label: String) {
-        guard let credentials else { return (Store.anonymous, Store.label(ofPrincipal: [])) }
+        guard let credentials else { return (ObjectStore.anonymous, ObjectStore.label(ofPrincipal: [])) }
         let digest = key.digest(of: upstream.storeKeyBytes + [0] + credentials)
-        return (try await store.existingPrincipal(digest), Store.label(ofPrincipal: digest))
+        return (try await store.existingPrincipal(digest), ObjectStore.label(ofPrincipal: digest))
     }
 
     /// A digest of a request's field lines that is good within this process.
-    static func quickDigest(_ lines: [UInt8], _ upstream: Upstream, _ hasher: KeyHasher) -> Digest128 {
+    static func quickDigest(_ lines: [UInt8], _ upstream: ProxiedUpstream, _ hasher: KeyHasher) -> Digest128 {
         lines.withUnsafeBytes { lines in
             upstream.storeKeyBytes.withUnsafeBytes { name in
                 hasher.digest(
@@ -100,11 +101,11 @@ final class Principals: Sendable {
 }
 
 extension Principals: ChangeListener {
-    func objectsChanged(_ objects: [ObjectID]) {}
+    package func objectsChanged(_ objects: [ObjectID]) {}
 
-    func documentsRemoved(_ keys: [Digest128]) {}
+    package func documentsRemoved(_ keys: [Digest128]) {}
 
-    func principalsForgotten() {
+    package func principalsForgotten() {
         known.withLock { known in
             known.ids.removeAll()
             known.forgettings += 1

@@ -1,5 +1,7 @@
+package import HTTPSemantics
 import Logging
 import Store
+import Upstream
 
 /// The proxy's own answers when there is none to give (RFC 9457). This file alone knows which failure has which status.
 extension ProblemDocument {
@@ -12,7 +14,7 @@ extension ProblemDocument {
     private static let prefix = "urn:larder:"
 
     /// The member of `Cache-Status` for a request that was neither answered from what is stored nor sent on.
-    var cacheStatus: String { "larder; detail=\(type.dropFirst(Self.prefix.count))" }
+    package var cacheStatus: String { "larder; detail=\(type.dropFirst(Self.prefix.count))" }
 
     /// The upstream gave no answer that could be used, and nothing stored may stand in for it.
     /// - Parameter isValidation: whether something is stored that may not be used without asking; RFC 9111 §5.2.2.2 then
@@ -37,7 +39,7 @@ extension ProblemDocument {
     }
 
     /// The upstream's own refusal, repeated without asking it again.
-    static func heldBack(_ pause: UpstreamPause, seconds: Int64, upstream: String) -> ProblemDocument {
+    package static func heldBack(_ pause: UpstreamPause, seconds: Int64, upstream: String) -> ProblemDocument {
         var problem = make(
             pause.status,
             "retry-after",
@@ -59,7 +61,7 @@ extension ProblemDocument {
         )
     }
 
-    static func offline(_ method: String) -> ProblemDocument {
+    package static func offline(_ method: String) -> ProblemDocument {
         make(
             504,
             "offline",
@@ -117,7 +119,7 @@ extension ProblemDocument {
             + "GET the resource again: the next answer brings the upstream's tag."
     )
 
-    static func guarded(_ refusal: Guard.Refusal) -> ProblemDocument {
+    package static func guarded(_ refusal: Guard.Refusal) -> ProblemDocument {
         make(refusal.status, "guard", refusal.title, refusal.message)
     }
 
@@ -217,7 +219,12 @@ extension ProblemDocument {
         make(502, "upstream-failed", "The answer broke off", "Upstream \"\(upstream)\" did not send all of its answer.")
     }
 
-    static let traceRefused = make(405, "trace", "TRACE is not passed on", "It would show the request's credentials.")
+    package static let traceRefused = make(
+        405,
+        "trace",
+        "TRACE is not passed on",
+        "It would show the request's credentials."
+    )
 
     static let loop = make(
         508,

@@ -1,3 +1,7 @@
+import CachePolicy
+package import EventLoops
+import HTTPSemantics
+import HTTPServer
 import Store
 
 /// Answers the requests of one worker: hits on the spot, everything else through the `Proxy`.
@@ -5,10 +9,10 @@ import Store
 /// The way of a hit is `received` → `hit` → `connection.respond`, synchronous on the worker's loop: bytes in, look-up on
 /// bytes, bytes out. What it allocates does not grow with the body. Each step that finds something unusual (a range, a
 /// condition, a view, a dirty answer …) leaves the rest to the proxy, which can do everything.
-final class ProxyHandler: HTTPHandler {
-    private let upstreams: [Upstream]
-    private let proxy: Proxy
-    private let cache: AnswerCache
+package final class ProxyHandler: HTTPHandler {
+    private let upstreams: [ProxiedUpstream]
+    private let proxy: ProxyCore
+    private let cache: ResponseCache
     private let loop: EventLoop
     private let metrics: WorkerMetrics
     private var scratch = RequestScratch()
@@ -19,7 +23,7 @@ final class ProxyHandler: HTTPHandler {
     private var sites: [ObjectIdentifier: Site] = [:]
     private var latest: (entrance: Entrance, site: Site)?
 
-    init(upstreams: [Upstream], proxy: Proxy, loop: EventLoop, metrics: WorkerMetrics) {
+    package init(upstreams: [ProxiedUpstream], proxy: ProxyCore, loop: EventLoop, metrics: WorkerMetrics) {
         self.upstreams = upstreams
         self.proxy = proxy
         cache = proxy.cache
@@ -75,7 +79,9 @@ final class ProxyHandler: HTTPHandler {
     // MARK: The hit
 
     /// Answers from memory if nothing but a plain, fresh, clean answer is called for.
-    private func hit(_ request: borrowing RequestHead, _ upstream: Upstream, _ connection: HTTPConnection) -> Bool {
+    private func hit(_ request: borrowing RequestHead, _ upstream: ProxiedUpstream, _ connection: HTTPConnection)
+        -> Bool
+    {
         guard scratch.read(request, upstream), let directives = Self.plainDirectives(request) else { return false }
         let credentials = scratch.credentialsDigest(upstream, cache.store.hasher)
         guard let principal = proxy.principals.recognise(credentials) else { return false }
@@ -102,7 +108,7 @@ final class ProxyHandler: HTTPHandler {
     }
 
     private func respond(
-        _ answer: ReadyAnswer,
+        _ answer: ReadyResponse,
         age: Int64,
         timeToLive: Int64,
         now: Int64,
@@ -142,7 +148,7 @@ final class ProxyHandler: HTTPHandler {
 
     // MARK: Everything else
 
-    private func handOver(_ request: borrowing RequestHead, _ upstream: Upstream, _ connection: HTTPConnection) {
+    private func handOver(_ request: borrowing RequestHead, _ upstream: ProxiedUpstream, _ connection: HTTPConnection) {
         let quick = scratch.read(request, upstream) ? scratch.credentialsDigest(upstream, cache.store.hasher) : nil
         let arrival: Arrival
         do {

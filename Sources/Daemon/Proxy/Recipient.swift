@@ -1,3 +1,7 @@
+import CachePolicy
+import HTTPSemantics
+import HTTPServer
+
 /// Where the answer of a flight goes: to a client's `Reply`, or to what makes something else of it first.
 ///
 /// It is given the answer in one of three ways, once: begun, written and finished or aborted, as it arrives; whole, from
@@ -24,9 +28,9 @@ protocol Recipient: AnyObject {
     ///
     /// - Parameter cookies: new ones for this client alone; those of an answer that is replayed are in it already.
     func serve(
-        _ ready: ReadyAnswer,
+        _ ready: ReadyResponse,
         for demand: Demand,
-        as manner: Manner,
+        as manner: CacheUse,
         isCollapsed: Bool,
         cookies: [Field],
         now: Int64
@@ -60,7 +64,7 @@ extension Reply: Recipient {
         start(status: status, reason: reason, fields: fields, framing: framing)
     }
 
-    func finish() {
+    package func finish() {
         finish(trailers: Fields())
     }
 }

@@ -1,15 +1,16 @@
+import CachePolicy
 import Store
 
 /// The fetches behind stale answers: one at a time for each document, and after failures not again at once.
 ///
 /// A value for one thread.
-struct Refreshes {
+package struct Refreshes {
     /// One document: a key and the variant of it.
     struct Subject: Hashable {
         let digest: Digest128
         let variant: [UInt8]
 
-        init(_ stored: ReadyAnswer) {
+        init(_ stored: ReadyResponse) {
             digest = stored.residence.digest
             variant = stored.answer.selection.bytes
         }

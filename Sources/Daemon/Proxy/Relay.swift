@@ -1,3 +1,8 @@
+import CachePolicy
+import HTTPSemantics
+import HTTPServer
+import Upstream
+
 /// One client's place in a flight: what it is sent, and how far behind it is.
 ///
 /// The upstream loop only.

@@ -1,4 +1,7 @@
+import CachePolicy
+import HTTPSemantics
 import Mapping
+import Settings
 
 /// An answer's fields and body as they are served at one address.
 struct Rendering {
@@ -35,7 +38,13 @@ struct Rendering {
     }
 
     /// - Parameter known: what is known of objects that the mapped view names by their bare identities.
-    init(_ answer: Answer, upstream: Upstream, base: LinkBase, view: View, known: [ObjectName: [UInt8]] = [:]) {
+    init(
+        _ answer: CachedResponse,
+        upstream: ProxiedUpstream,
+        base: ClientAuthority,
+        view: View,
+        known: [ObjectName: [UInt8]] = [:]
+    ) {
         let received = answer.fields
         fields = received
         body = answer.body
@@ -78,7 +87,7 @@ struct Rendering {
     }
 
     /// What the mapped view is made of: the body, with what was stored under earlier versions of its models brought to today's.
-    private func mappable(_ answer: Answer, _ upstream: Upstream, _ links: LinkRewriter) -> [UInt8] {
+    private func mappable(_ answer: CachedResponse, _ upstream: ProxiedUpstream, _ links: LinkRewriter) -> [UInt8] {
         guard let migrated = answer.migrated else { return body }
         return upstream.settings.rewriteLinks ? links.rewritten(body: migrated) ?? migrated : migrated
     }

@@ -1,4 +1,9 @@
+import CachePolicy
+import HTTPSemantics
+import HTTPServer
+import Settings
 import Store
+import Upstream
 
 /// What the upstream says of stored answers without sending them again: a 304 (RFC 9111 §4.3.3, §4.3.4) or the answer to a
 /// HEAD (§4.3.5).
@@ -21,7 +26,7 @@ extension Flights {
             let isMeant: @Sendable ([UInt8]) -> Bool = { $0 == variant.selection }
             afterCommits(reading: flight.demand.key, where: isMeant) { [self] found in
                 settling[ObjectIdentifier(flight)] = nil
-                adopt(found.compactMap { Answer($0) }.first, by: head, flight, for: relays)
+                adopt(found.compactMap { CachedResponse($0) }.first, by: head, flight, for: relays)
                 if settling[ObjectIdentifier(flight)] == nil { refreshed(flight) }
             }
         }
@@ -29,7 +34,7 @@ extension Flights {
 
     /// Runs `work` once the stored answer has a document id, and objects whose changes to follow; normally within
     /// milliseconds.
-    private func onceSettled(_ stored: ReadyAnswer, _ flight: Flight, _ work: @escaping () -> Void) {
+    private func onceSettled(_ stored: ReadyResponse, _ flight: Flight, _ work: @escaping () -> Void) {
         guard stored.stored == nil else { return work() }
         settling[ObjectIdentifier(flight)] = flight
         afterCommits { [self] in
@@ -42,7 +47,7 @@ extension Flights {
     // MARK: 304
 
     /// The chosen answer is good for longer.
-    private func renew(_ stored: ReadyAnswer, by head: UpstreamHead, _ flight: Flight, for relays: [Relay]) {
+    private func renew(_ stored: ReadyResponse, by head: UpstreamHead, _ flight: Flight, for relays: [Relay]) {
         // A document that became dirty meanwhile is not what the 304 spoke of.
         guard cache.isStillClean(stored), !flight.storesNothing else {
             return askAgain(relays, stored: flight.stored, insteadOf: flight)
@@ -70,7 +75,7 @@ extension Flights {
     /// The answer to a request with other selecting fields is the answer to this one, too.
     ///
     /// That one is left as it is: the upstream spoke of this request's representation only.
-    private func adopt(_ source: Answer?, by head: UpstreamHead, _ flight: Flight, for relays: [Relay]) {
+    private func adopt(_ source: CachedResponse?, by head: UpstreamHead, _ flight: Flight, for relays: [Relay]) {
         guard let source, source.form == .received, !flight.storesNothing else {
             return askAgain(relays, stored: flight.stored, insteadOf: flight)
         }
@@ -83,7 +88,7 @@ extension Flights {
 
     /// Keeps a stored body as if it had just come with the fields of a 304.
     private func keepAnew(
-        _ answer: Answer,
+        _ answer: CachedResponse,
         under selection: VarySelection?,
         by head: UpstreamHead,
         _ renewed: Freshening.Renewed,
@@ -102,7 +107,7 @@ extension Flights {
         onceTold(by: flight) { [self] in serve(ready, by: head, renewed, isStored: isStored, to: relays) }
     }
 
-    private func renewed(_ answer: Answer, by head: UpstreamHead, _ flight: Flight) -> Freshening.Renewed {
+    private func renewed(_ answer: CachedResponse, by head: UpstreamHead, _ flight: Flight) -> Freshening.Renewed {
         let demand = flight.demand
         return Freshening.renewed(
             answer.fields,
@@ -121,7 +126,8 @@ extension Flights {
     /// The variant that a renewed response is from now on; nil if it may not be kept.
     ///
     /// What was for requests alone that agree in their `OtherFields` stays so, whatever the 304 says of freshness.
-    private func selection(of answer: Answer, _ renewed: Freshening.Renewed, _ flight: Flight) -> VarySelection? {
+    private func selection(of answer: CachedResponse, _ renewed: Freshening.Renewed, _ flight: Flight) -> VarySelection?
+    {
         var policy = renewed.policy
         guard policy.storability == .yes else { return nil }
         if answer.selection.isForAgreeing { policy.isForAgreeing = true }
@@ -129,15 +135,15 @@ extension Flights {
         return demand.upstream.selection(policy, route: demand.overrides, request: demand.request.fields)
     }
 
-    private func ready(_ answer: Answer, _ flight: Flight) -> ReadyAnswer {
+    private func ready(_ answer: CachedResponse, _ flight: Flight) -> ReadyResponse {
         let demand = flight.demand
         let digest = answer.status == 206 ? cache.partsDigest(of: demand) : demand.digest
-        return ReadyAnswer(answer, digest: digest, upstream: demand.upstream, base: demand.base)
+        return ReadyResponse(answer, digest: digest, upstream: demand.upstream, base: demand.base)
     }
 
     /// Serves a renewed answer to those who wait for its variant; the others ask for theirs.
     private func serve(
-        _ ready: ReadyAnswer,
+        _ ready: ReadyResponse,
         by head: UpstreamHead,
         _ renewed: Freshening.Renewed,
         isStored: Bool,
@@ -156,7 +162,7 @@ extension Flights {
     // MARK: HEAD
 
     /// The 200 to a HEAD renews the stored answer to a GET, or shows that it is out of date.
-    func compare(_ stored: ReadyAnswer, with head: UpstreamHead, _ flight: Flight) {
+    func compare(_ stored: ReadyResponse, with head: UpstreamHead, _ flight: Flight) {
         let hasWhole = stored.answer.form == .received && stored.answer.status == 200
         let length = hasWhole ? stored.answer.body.count : nil
         switch Freshening.outcome(ofHead: head.fields, stored: stored.answer.fields, length: length) {
@@ -168,7 +174,7 @@ extension Flights {
         }
     }
 
-    private func refresh(_ stored: ReadyAnswer, by head: UpstreamHead, _ flight: Flight) {
+    private func refresh(_ stored: ReadyResponse, by head: UpstreamHead, _ flight: Flight) {
         guard cache.isStillClean(stored), !flight.storesNothing, let known = stored.stored else { return }
         // Without a validator it tells nothing about the objects in the body, whose times a renewal renews.
         guard known.objects.isEmpty || head.fields.contains("etag") || head.fields.contains("last-modified") else {

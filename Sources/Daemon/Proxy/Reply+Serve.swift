@@ -1,17 +1,22 @@
+import CachePolicy
+import HTTPSemantics
+import HTTPServer
+import Settings
+
 extension Reply {
     /// Sends a stored answer: its conditions evaluated, its age and its history told.
     ///
     /// - Parameter cookies: new ones, and other lines, for this client alone; cookies of an answer that is replayed are in it
     ///   already.
     func serve(
-        _ ready: ReadyAnswer,
+        _ ready: ReadyResponse,
         for demand: Demand,
-        as manner: Manner,
+        as manner: CacheUse,
         isCollapsed: Bool = false,
         cookies: [Field] = [],
         now: Int64
     ) {
-        guard let portion = Portion(of: ready, for: demand.request, now: now) else {
+        guard let portion = SelectedPart(of: ready, for: demand.request, now: now) else {
             return refuse(.notCached(demand))
         }
         var (code, fields, body) = portion.message(from: ready)

@@ -1,3 +1,6 @@
+import CachePolicy
+import HTTPSemantics
+
 /// What the hit path asks of a request besides its key.
 extension RequestHead {
     /// Whether its `Accept` names JSON and nothing that another type would satisfy.
@@ -15,16 +18,5 @@ extension RequestHead {
             fields.lines.append(Field(name: Array(field.name), value: Array(field.value)))
         }
         return fields
-    }
-
-    /// All lines of a field joined by a comma and a space; `name` in lower case, nil when there is none.
-    func combined(_ name: String) -> [UInt8]? {
-        var value: [UInt8]?
-        for index in 0..<fieldCount {
-            let field = field(at: index)
-            guard FieldSyntax.equalsIgnoringCase(field.name, name.utf8) else { continue }
-            value = value.map { $0 + [0x2C, 0x20] + field.value } ?? Array(field.value)
-        }
-        return value
     }
 }

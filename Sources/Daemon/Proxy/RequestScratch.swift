@@ -1,3 +1,7 @@
+import CachePolicy
+import HTTPSemantics
+import HTTPServer
+import Settings
 import Store
 
 /// Memory in which a worker lines up the parts of a request's key, kept from request to request.
@@ -19,7 +23,7 @@ struct RequestScratch {
     private static let urlLimit = 1_024
 
     /// Finds the credentials and the context of a request; false where its key takes more than putting bytes together.
-    mutating func read(_ request: borrowing RequestHead, _ upstream: Upstream) -> Bool {
+    mutating func read(_ request: borrowing RequestHead, _ upstream: ProxiedUpstream) -> Bool {
         // A semicolon may begin a parameter of the path.
         guard TargetNormaliser.isPlain(request.path), !request.path.contains(0x3B) else { return false }
         if let query = request.query, !isPlain(query: query, upstream) { return false }
@@ -49,7 +53,7 @@ struct RequestScratch {
     }
 
     /// Whether a query has neither an escape nor a parameter that says whose data is asked for.
-    private func isPlain(query: UnsafeRawBufferPointer, _ upstream: Upstream) -> Bool {
+    private func isPlain(query: UnsafeRawBufferPointer, _ upstream: ProxiedUpstream) -> Bool {
         var start = 0
         var isName = true
         for index in 0...query.count {
@@ -69,7 +73,7 @@ struct RequestScratch {
     }
 
     /// A digest of the credentials that is good within this process; nil for an anonymous request.
-    func credentialsDigest(_ upstream: Upstream, _ hasher: KeyHasher) -> Digest128? {
+    func credentialsDigest(_ upstream: ProxiedUpstream, _ hasher: KeyHasher) -> Digest128? {
         credentials.isEmpty ? nil : Principals.quickDigest(credentials, upstream, hasher)
     }
 
@@ -81,7 +85,7 @@ struct RequestScratch {
     /// The digest of the request's key.
     mutating func digest(
         _ request: borrowing RequestHead,
-        _ upstream: Upstream,
+        _ upstream: ProxiedUpstream,
         principal: PrincipalID,
         _ hasher: KeyHasher
     ) -> Digest128 {
@@ -103,7 +107,7 @@ struct RequestScratch {
     }
 
     private func digest(
-        _ upstream: Upstream,
+        _ upstream: ProxiedUpstream,
         _ principal: PrincipalID,
         _ url: UnsafeRawBufferPointer,
         _ hasher: KeyHasher
@@ -116,7 +120,7 @@ struct RequestScratch {
     }
 
     /// The URL under a route that may have a word on its query: worked out once for each target.
-    private mutating func findURL(_ request: borrowing RequestHead, _ upstream: Upstream, _ hasher: KeyHasher) {
+    private mutating func findURL(_ request: borrowing RequestHead, _ upstream: ProxiedUpstream, _ hasher: KeyHasher) {
         let target = upstream.storeKeyBytes.withUnsafeBytes { name in
             hasher.digest(
                 upstream: name,
@@ -139,7 +143,11 @@ struct RequestScratch {
         urls[target] = url
     }
 
-    private mutating func findContext(_ request: borrowing RequestHead, _ upstream: Upstream, _ hasher: KeyHasher) {
+    private mutating func findContext(
+        _ request: borrowing RequestHead,
+        _ upstream: ProxiedUpstream,
+        _ hasher: KeyHasher
+    ) {
         if contextLines.isEmpty {
             context.removeAll(keepingCapacity: true)
             return

@@ -1,12 +1,16 @@
+import HTTPSemantics
+import HTTPServer
+import Settings
+
 /// The upstreams that are reached at one address, and who may ask for them there.
 ///
 /// A class, because every request asks one: a value would be copied for each.
 final class Site {
     /// Longest prefix first.
-    let upstreams: [Upstream]
+    let upstreams: [ProxiedUpstream]
     private let guards: [Guard]
 
-    init(_ entrance: Entrance, upstreams all: [Upstream]) {
+    init(_ entrance: Entrance, upstreams all: [ProxiedUpstream]) {
         let owners = all.filter { $0.owns(entrance) }
         upstreams = (owners.isEmpty ? all.filter(\.settings.listen.isEmpty) : owners)
             .sorted { $0.settings.prefix.utf8.count > $1.settings.prefix.utf8.count }
@@ -38,7 +42,7 @@ final class Site {
     func cors(at position: Int?) -> CORS { guards[position ?? 0].cors }
 }
 
-extension Upstream {
+extension ProxiedUpstream {
     /// Whether an address is one of its own.
     fileprivate func owns(_ entrance: Entrance) -> Bool {
         settings.listen.contains { ListenAddress($0) == entrance.configured }

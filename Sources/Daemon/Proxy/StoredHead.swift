@@ -1,3 +1,5 @@
+import HTTPSemantics
+
 /// How the fields of an answer lie in the store: as lines, as HTTP/1.1 writes them.
 enum StoredHead {
     static func encode(_ fields: Fields) -> [UInt8] {

@@ -1,10 +1,13 @@
+import CachePolicy
+import HTTPSemantics
+import HTTPServer
 import Mapping
-import Store
+package import Store
 
 /// Why a response was not stored: by which rule, and who decided it.
-struct Unstored: Error, Sendable, Equatable {
+package struct Unstored: Error, Sendable, Equatable {
     /// Who decided it.
-    enum Decider: String, Sendable {
+    package enum Decider: String, Sendable {
         case upstream, config, request
         /// HTTP's own rules.
         case standard
@@ -13,10 +16,10 @@ struct Unstored: Error, Sendable, Equatable {
     }
 
     /// The rule in a word, for programs, such as `no-store` or `too-large`.
-    var rule: String
-    var decidedBy: Decider
+    package var rule: String
+    package var decidedBy: Decider
     /// For people.
-    var reason: String
+    package var reason: String
 
     init(_ rule: String, _ decidedBy: Decider, _ reason: String) {
         self.rule = rule
@@ -45,7 +48,7 @@ struct Unstored: Error, Sendable, Equatable {
     }
 
     /// Why nothing that answers a request may be stored, whatever the response says; nil where something may.
-    static func refusal(of demand: Demand) -> Unstored? {
+    package static func refusal(of demand: Demand) -> Unstored? {
         if demand.overrides.cache == .never {
             return Unstored("never-by-route", .config, "its route says cache: never")
         }
@@ -107,15 +110,15 @@ struct Unstored: Error, Sendable, Equatable {
 /// The latest response to each URL that was not stored, as far as it is remembered: for `explain`.
 ///
 /// Bounded; a value for one thread. Two generations of entries take turns.
-struct UnstoredResponses {
+package struct UnstoredResponses {
     /// One response.
-    struct Note: Sendable {
-        let unstored: Unstored
-        let status: Int
+    package struct Note: Sendable {
+        package let unstored: Unstored
+        package let status: Int
         /// Seconds since 1970.
-        let time: Int64
-        let principal: PrincipalID
-        let context: String
+        package let time: Int64
+        package let principal: PrincipalID
+        package let context: String
     }
 
     private struct Place: Hashable {
@@ -129,7 +132,7 @@ struct UnstoredResponses {
     private static let limit = 1_024
     private static let urlLimit = 2_048
 
-    subscript(key: DocumentKey) -> Note? {
+    package subscript(key: DocumentKey) -> Note? {
         let place = Place(upstream: key.upstream, url: key.url)
         return young[place] ?? old[place]
     }

@@ -1,16 +1,21 @@
+import CachePolicy
+import HTTPSemantics
+import HTTPServer
+import Settings
 import Store
+import Upstream
 
 /// An upstream's wish not to be asked for a while: `Retry-After` on a refusal (RFC 9110 §10.2.3).
-struct UpstreamPause: Sendable, Equatable {
+package struct UpstreamPause: Sendable, Equatable {
     /// The refusal that brought it.
-    let status: Int
+    package let status: Int
     /// What it holds for.
-    let scope: Scope
+    package let scope: Scope
     /// When it is over, in ns of the loop's clock.
     let until: UInt64
 
     /// Which requests a refusal concerns.
-    enum Scope: Sendable, Equatable {
+    package enum Scope: Sendable, Equatable {
         /// All retrievals of the credential.
         case credential
         /// The credential's retrievals of a limited resource, by the upstream's name for it.
@@ -21,7 +26,7 @@ struct UpstreamPause: Sendable, Equatable {
         case document
 
         /// The scope in words, after "holds for".
-        var description: String {
+        package var description: String {
             switch self {
             case .credential: "everything that this credential asks for"
             case .resource(let name): "the resource \"\(name)\""
@@ -32,7 +37,7 @@ struct UpstreamPause: Sendable, Equatable {
     }
 
     /// The whole seconds that are left of it, at least one.
-    func secondsLeft(at now: UInt64) -> Int64 {
+    package func secondsLeft(at now: UInt64) -> Int64 {
         until > now ? Int64((until - now + 999_999_999) / 1_000_000_000) : 1
     }
 }
@@ -45,7 +50,7 @@ struct UpstreamPause: Sendable, Equatable {
 /// is for the client to say.
 ///
 /// A value for one thread.
-struct UpstreamPauses {
+package struct UpstreamPauses {
     private struct Credential: Hashable {
         let upstream: Int
         let principal: PrincipalID
@@ -116,7 +121,7 @@ struct UpstreamPauses {
     }
 
     /// The pause that holds back a retrieval; nil when it may go.
-    func pause(for demand: Demand, now: UInt64) -> UpstreamPause? {
+    package func pause(for demand: Demand, now: UInt64) -> UpstreamPause? {
         if places.isEmpty, documents.isEmpty { return nil }
         if let pause = documents[demand.digest], pause.until > now { return pause }
         if places.isEmpty { return nil }
@@ -129,7 +134,7 @@ struct UpstreamPauses {
     }
 
     /// How many pauses an upstream has asked for that are not over.
-    func count(of upstream: Upstream, now: UInt64) -> Int {
+    func count(of upstream: ProxiedUpstream, now: UInt64) -> Int {
         places.count { $0.key.credential.upstream == upstream.index && $0.value.until > now }
     }
 

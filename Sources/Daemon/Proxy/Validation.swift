@@ -1,7 +1,10 @@
+package import CachePolicy
+import HTTPSemantics
+
 /// An answer stored under a demand's key for a request with other selecting fields (RFC 9111 §4.1).
 ///
 /// It cannot be chosen for the demand, but the upstream may say that it is what the demand asks for.
-struct Variant: Sendable {
+package struct Variant: Sendable {
     /// The bytes of its `VarySelection`, which name it in the store.
     let selection: [UInt8]
     /// What the upstream may be asked about it by; nil where it may not: without a tag of the upstream's, or because
@@ -10,9 +13,9 @@ struct Variant: Sendable {
 }
 
 /// What one request asks the upstream about stored answers, and which of them a 304 to it speaks of (RFC 9111 §4.3).
-struct Validation: Sendable {
+package struct Validation: Sendable {
     /// The answer that would be chosen for the request, were it fresh.
-    private(set) var chosen: Preconditions.Stored?
+    package private(set) var chosen: Preconditions.Stored?
     /// Others that are asked about by their tags, the newest first.
     private(set) var variants: [Variant] = []
 
@@ -28,7 +31,7 @@ struct Validation: Sendable {
     ///
     /// A stored answer that shows anything else than what the upstream sent is asked for without conditions, whatever
     /// else is stored: a 304 would speak of bytes that are no longer served.
-    init(_ demand: Demand, stored: ReadyAnswer?, variants: [Variant]) {
+    package init(_ demand: Demand, stored: ReadyResponse?, variants: [Variant]) {
         let isOfParts = demand.isForParts && stored?.isPartial == true && !demand.hasConditions
         guard demand.asksForItself || isOfParts, stored?.isClean != false,
             stored.map({ $0.answer.form == .received && $0.answer.doubts.isEmpty }) != false
@@ -45,7 +48,7 @@ struct Validation: Sendable {
         )
     }
 
-    var isEmpty: Bool { chosen == nil && variants.isEmpty }
+    package var isEmpty: Bool { chosen == nil && variants.isEmpty }
 
     /// The fields that the request carries.
     var fields: Fields {

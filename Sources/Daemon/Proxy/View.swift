@@ -1,5 +1,5 @@
 /// The form in which a document is served.
-enum View: Sendable, Equatable {
+package enum View: Sendable, Equatable {
     /// The upstream's own shape, with the newest known values.
     case wire
     /// The bytes as received, after content decoding.

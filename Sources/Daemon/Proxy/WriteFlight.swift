@@ -1,3 +1,9 @@
+import EventLoops
+import HTTPSemantics
+import HTTPServer
+import Settings
+import Upstream
+
 /// An unsafe request on its way: its answer is relayed but for the last piece, which waits for the store (law 10).
 ///
 /// The upstream loop only.

@@ -1,4 +1,6 @@
+import HTTPServer
 import Store
+import Upstream
 
 extension WriteOutcome {
     /// What the store is told of a write that may have changed something.

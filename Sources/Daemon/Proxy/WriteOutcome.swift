@@ -1,5 +1,10 @@
+import CachePolicy
+import HTTPSemantics
+import HTTPServer
 import Mapping
+import Settings
 import Store
+import Upstream
 
 /// How a write ended, with the last piece of its answer, which its client does not have yet.
 struct WriteOutcome: Sendable {

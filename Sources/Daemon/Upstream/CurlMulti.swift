@@ -1,4 +1,5 @@
 import CCurl
+import EventLoops
 
 /// libcurl's multi handle on an event loop: many transfers, one pool of connections.
 ///

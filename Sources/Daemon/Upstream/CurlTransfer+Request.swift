@@ -1,4 +1,5 @@
 import CCurl
+import HTTPSemantics
 
 extension CurlTransfer {
     /// Tells libcurl all about a request; throws what cannot be put on the wire.

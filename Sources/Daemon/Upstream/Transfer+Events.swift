@@ -1,3 +1,5 @@
+import EventLoops
+
 /// Events of libcurl, which is on the stack.
 extension Transfer: CurlTransfer.Owner {
     func curlWillSend() -> Bool {

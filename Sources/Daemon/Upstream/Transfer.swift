@@ -1,14 +1,16 @@
+import EventLoops
+
 /// One request on its way to an upstream, and its answer on the way back.
 ///
 /// The upstream loop only. The client keeps it alive until its end; whoever started it may forget it.
-final class Transfer {
+package final class Transfer {
     let client: UpstreamClient
     let request: UpstreamRequest
     private let timeouts: UpstreamTimeouts
     var delegate: (any TransferDelegate)?
     var curl: CurlTransfer?
     var state: TransferState
-    var head: AnswerHeadReader
+    var head: ResponseHeadReader
     var body: RequestBodySender?
     private var watchdog: EventTimer?
     /// The wire bytes when the watchdog last looked: a body that decodes to nothing for long is progress too.
@@ -34,7 +36,7 @@ final class Transfer {
         timeouts = request.timeouts ?? client.options.timeouts
         stallTimeout = timeouts.stall
         state = TransferState(now: client.loop.now)
-        head = AnswerHeadReader(limit: client.options.maxHeadBytes, decodes: request.decodes)
+        head = ResponseHeadReader(limit: client.options.maxHeadBytes, decodes: request.decodes)
     }
 
     // MARK: For the user
@@ -42,12 +44,12 @@ final class Transfer {
     /// Lets the body come again after `Flow.pause`, with the piece that was not taken first.
     ///
     /// The delegate is called later, not from in here.
-    func resume() {
+    package func resume() {
         client.later(.resume(self))
     }
 
     /// Gives the transfer up; the delegate hears `completed(.failure(.cancelled))` later, and nothing else.
-    func cancel() {
+    package func cancel() {
         guard state.cancelled() else { return }
         client.later(.cancel(self))
     }
@@ -55,7 +57,7 @@ final class Transfer {
     /// Replaces the time allowed between two pieces of the body; nil for no limit.
     ///
     /// For the delegate that sees an event stream's head.
-    func setStallTimeout(_ timeout: Duration?) {
+    package func setStallTimeout(_ timeout: Duration?) {
         stallTimeout = timeout
         if state.phase == .receiving { watch() }
     }

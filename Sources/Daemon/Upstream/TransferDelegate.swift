@@ -1,5 +1,7 @@
+package import HTTPSemantics
+
 /// Whether the next piece of a body may follow.
-enum Flow: Sendable, Equatable {
+package enum Flow: Sendable, Equatable {
     case proceed
     /// The piece just offered was not taken; it is offered again after `Transfer.resume()`.
     case pause
@@ -9,7 +11,7 @@ enum Flow: Sendable, Equatable {
 ///
 /// The order is: any number of interim answers, the head, pieces of body, and in every case `completed`, once, as the last call.
 /// From each of them `resume()`, `cancel()` and new requests are allowed; none of the calls comes from within one of those.
-protocol TransferDelegate: AnyObject {
+package protocol TransferDelegate: AnyObject {
     /// An interim answer (102, 103 …); 100 is kept back, being between Larder and the upstream.
     func informational(status: Int, fields: Fields)
     /// The final answer's head.
@@ -21,7 +23,7 @@ protocol TransferDelegate: AnyObject {
 }
 
 /// Facts about a transfer that went well.
-struct TransferSummary: Sendable, Equatable {
+package struct TransferSummary: Sendable, Equatable {
     /// Bytes of body given to the delegate.
     var bodyBytes: Int
     /// Bytes of body as they came over the wire, before decoding.
@@ -31,5 +33,5 @@ struct TransferSummary: Sendable, Equatable {
     /// How often the request was sent; more than once only for a safe one whose pooled connection died.
     var attempts: Int
     /// Whether the body's content coding came to its end, checksum included, and did not break off in a message that is whole.
-    var isCodingWhole = true
+    package var isCodingWhole = true
 }

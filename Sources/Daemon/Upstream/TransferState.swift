@@ -1,3 +1,5 @@
+import HTTPSemantics
+
 /// Where a transfer stands, and what its events lead to.
 ///
 /// A value that decides; `Transfer` acts. Its phases follow one another:

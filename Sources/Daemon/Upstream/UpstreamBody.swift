@@ -1,5 +1,5 @@
 /// A request's body on its way upstream, which arrives while it is being sent.
-protocol UpstreamBody: AnyObject, Sendable {
+package protocol UpstreamBody: AnyObject, Sendable {
     /// The length that the client declared; nil when it comes in chunks.
     var declaredLength: Int? { get }
 
@@ -14,7 +14,7 @@ protocol UpstreamBody: AnyObject, Sendable {
 }
 
 /// What a request's body has to give at one moment.
-enum UpstreamBodyPart: Sendable {
+package enum UpstreamBodyPart: Sendable {
     case bytes([UInt8])
     /// Nothing now; `onAvailable` tells when to ask again.
     case pending

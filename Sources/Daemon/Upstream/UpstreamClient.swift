@@ -1,8 +1,10 @@
+package import EventLoops
+
 /// Sends requests to upstreams over one pool of connections.
 ///
 /// Lives on the upstream loop: all calls and all callbacks are made there. libcurl must not be entered from its own
 /// callbacks; what users ask for from in there is done as soon as libcurl has returned.
-final class UpstreamClient {
+package final class UpstreamClient {
     let loop: EventLoop
     let options: UpstreamOptions
     /// Where bodies are decoded, piece by piece.
@@ -11,25 +13,25 @@ final class UpstreamClient {
     private let multi: CurlMulti
     /// What keeps transfers alive until their end.
     private(set) var active: [ObjectIdentifier: Transfer] = [:]
-    private var waiting: [Errand] = []
+    private var waiting: [PendingAction] = []
     private var errandTimer: EventTimer!
     private var slots: UpstreamSlots
     /// Runs while requests have to wait for a slot.
     private var slotTimer: EventTimer!
     /// Called when requests begin to have to wait, and when none had to for some time.
-    var crowdChanged: ((UpstreamSlots.Change) -> Void)?
+    package var crowdChanged: ((UpstreamSlots.Change) -> Void)?
     /// Origins that have answered in HTTP/2, which a burst of requests had better share one connection to.
     private var http2Origins: Set<Substring> = []
 
     /// What has to wait until libcurl is off the stack.
-    enum Errand {
+    package enum PendingAction {
         case add(Transfer)
         case resume(Transfer)
         case cancel(Transfer)
         case stop(Transfer, UpstreamError)
     }
 
-    init(loop: EventLoop, options: UpstreamOptions = UpstreamOptions()) {
+    package init(loop: EventLoop, options: UpstreamOptions = UpstreamOptions()) {
         self.loop = loop
         self.options = options
         slots = UpstreamSlots(exchanges: options.maxConnectionsPerHost, uploads: options.maxUploads)
@@ -52,7 +54,7 @@ final class UpstreamClient {
 
     /// Sends a request; the delegate, kept until the end, is told of everything, but not before this has returned.
     @discardableResult
-    func start(_ request: UpstreamRequest, _ delegate: any TransferDelegate) -> Transfer {
+    package func start(_ request: UpstreamRequest, _ delegate: any TransferDelegate) -> Transfer {
         loop.proveOwnership()
         let transfer = Transfer(client: self, request: request, delegate: delegate)
         active[ObjectIdentifier(transfer)] = transfer
@@ -100,7 +102,7 @@ final class UpstreamClient {
     // MARK: For transfers
 
     /// Keeps something for the time when libcurl is off the stack.
-    func later(_ errand: Errand) {
+    func later(_ errand: PendingAction) {
         waiting.append(errand)
         if !errandTimer.isScheduled { errandTimer.schedule(after: .zero) }
     }
@@ -131,7 +133,7 @@ final class UpstreamClient {
         }
     }
 
-    private func perform(_ errand: Errand) {
+    private func perform(_ errand: PendingAction) {
         switch errand {
         case .add(let transfer): add(transfer)
         case .resume(let transfer): transfer.letGo(receiving: true, sending: false)

@@ -1,5 +1,5 @@
 /// Why a request got no answer from its upstream, or no whole one.
-enum UpstreamError: Error, Sendable, Equatable {
+package enum UpstreamError: Error, Sendable, Equatable {
     // Before anything was sent.
     /// The request cannot be put on the wire: its URL, method or a field is malformed.
     case invalidRequest(String)
@@ -32,7 +32,7 @@ enum UpstreamError: Error, Sendable, Equatable {
 
 extension UpstreamError {
     /// A short name from a fixed set, for metrics and problem documents.
-    var label: String {
+    package var label: String {
         switch self {
         case .invalidRequest: "invalid_request"
         case .couldNotResolve: "could_not_resolve"
@@ -55,7 +55,7 @@ extension UpstreamError {
     }
 
     /// Whether the upstream may have acted on the request; where this is false it may safely be sent again.
-    var requestMayHaveBeenProcessed: Bool {
+    package var requestMayHaveBeenProcessed: Bool {
         switch self {
         case .invalidRequest, .couldNotResolve, .refused, .connectTimeout, .queueTimeout, .proxy, .tls: false
         default: true
@@ -63,7 +63,7 @@ extension UpstreamError {
     }
 
     /// Whether the upstream took too long, which is a 504 rather than a 502.
-    var isTimeout: Bool {
+    package var isTimeout: Bool {
         switch self {
         case .connectTimeout, .queueTimeout, .firstByteTimeout, .stalled: true
         default: false
@@ -73,7 +73,7 @@ extension UpstreamError {
 
 extension UpstreamError: CustomStringConvertible {
     /// The failure in a sentence for the person who runs Larder.
-    var message: String {
+    package var message: String {
         switch self {
         case .invalidRequest(let reason): "the request cannot be sent upstream: \(reason)"
         case .couldNotResolve(let reason): "the upstream's name could not be resolved: \(reason)"
@@ -99,5 +99,5 @@ extension UpstreamError: CustomStringConvertible {
         }
     }
 
-    var description: String { message }
+    package var description: String { message }
 }

@@ -1,21 +1,23 @@
+package import HTTPSemantics
+
 /// The head of an upstream's final answer, fit to be passed on.
-struct UpstreamHead: Sendable, Equatable {
+package struct UpstreamHead: Sendable, Equatable {
     var version: Version
-    var status: Int
+    package var status: Int
     /// The reason phrase as it came; empty in HTTP/2.
     var reason: [UInt8]
     /// In order and with the bytes received.
     ///
     /// Without hop-by-hop fields and those that `Connection` names; without those that speak of the encoded body when
     /// it has been decoded (`Content-Encoding`, `Content-Length`, digests).
-    var fields: Fields
+    package var fields: Fields
     /// The content codings that have been taken off the body, as the answer named them; nil when it came plain.
     var decodedFrom: String?
     /// Whether the body is not in the coding that its fields claim: it goes on as it came, and is worth keeping to nobody.
-    var isGarbled = false
+    package var isGarbled = false
 
     /// The reason phrase as it is passed on; nil where there is none, though some clients show, or even want, one.
-    var reasonPhrase: String? { reason.isEmpty ? nil : String(decoding: reason, as: UTF8.self) }
+    package var reasonPhrase: String? { reason.isEmpty ? nil : String(decoding: reason, as: UTF8.self) }
 
     /// The protocol's version in which the answer came.
     enum Version: Sendable, Equatable {

@@ -1,10 +1,12 @@
+package import HTTPSemantics
+
 /// One request to an upstream.
-struct UpstreamRequest: Sendable {
+package struct UpstreamRequest: Sendable {
     var method: String
     /// An absolute `http` or `https` URL; path and query are sent as they are spelled here.
     var url: String
     /// Sent in this order, but for hop-by-hop and framing fields, which are left out; `Host` overrides the URL's.
-    var fields: Fields
+    package var fields: Fields
     var body: (any UpstreamBody)?
     /// The path of a Unix socket to connect to instead of the URL's host.
     var unixSocket: String?
@@ -15,12 +17,12 @@ struct UpstreamRequest: Sendable {
     /// With false the request's own `Accept-Encoding` goes upstream and the body is passed on as it comes: for ranges.
     var decodes = true
     /// Whose request it is, for a fair share of what is limited.
-    var client = UpstreamSlots.Client()
+    package var client = UpstreamSlots.Client()
 
     /// The slots that it takes one of.
     var slotKind: UpstreamSlots.Kind { body.map { $0.isComplete ? .exchange : .upload } ?? .exchange }
 
-    init(
+    package init(
         method: String,
         url: String,
         fields: Fields = Fields(),

@@ -4,10 +4,10 @@
 /// more than one client may have; when a slot gets free, the client that has the fewest is next.
 ///
 /// A value; `UpstreamClient` acts.
-struct UpstreamSlots {
+package struct UpstreamSlots {
     typealias ID = ObjectIdentifier
 
-    enum Kind: CaseIterable {
+    package enum Kind: CaseIterable {
         /// A request without a body, or whose body was there as a whole when it was made.
         case exchange
         /// A request whose body is still arriving.
@@ -15,17 +15,22 @@ struct UpstreamSlots {
     }
 
     /// Whose request it is, as far as clients can be told apart.
-    struct Client: Hashable, Sendable {
-        var principal: Int64 = 0
+    package struct Client: Hashable, Sendable {
+        package var principal: Int64 = 0
         /// The address that it came from, or the user at the other end of a Unix socket.
-        var host: [UInt8] = []
+        package var host: [UInt8] = []
+
+        package init(principal: Int64 = 0, host: [UInt8] = []) {
+            self.principal = principal
+            self.host = host
+        }
     }
 
     /// Requests of a kind begin to have to wait, or none had to for some time.
-    struct Change: Equatable {
-        var kind: Kind
-        var isCrowded: Bool
-        var limit: Int
+    package struct Change: Equatable {
+        package var kind: Kind
+        package var isCrowded: Bool
+        package var limit: Int
     }
 
     private struct Pool {
@@ -72,7 +77,7 @@ struct UpstreamSlots {
     static let relief: UInt64 = 10_000_000_000
 
     /// How many slots there are for all clients together, where one may have `limit` of them.
-    static func total(_ limit: Int) -> Int { limit + max(1, limit / 4) }
+    package static func total(_ limit: Int) -> Int { limit + max(1, limit / 4) }
 
     /// - Parameters: how many one client may have of each kind; 0 for no limit.
     init(exchanges: Int, uploads: Int) {

@@ -24,7 +24,7 @@ public struct OwnerNames: Sendable, Equatable {
     }
 }
 
-extension Store {
+extension ObjectStore {
     /// Whose data the store has.
     public func ownerNames() async throws(StoreError) -> OwnerNames {
         var names = try await core.read { try OwnerNames($0) }

@@ -20,7 +20,7 @@ extension DocumentReader {
             .integer(key.principal),
             .string(key.upstream),
             .string(key.context),
-            .integer(Int64(Store.variantLimit))
+            .integer(Int64(ObjectStore.variantLimit))
         ) { row in
             let variant = StoredVariant(
                 variant: row.bytes(0),

@@ -11,7 +11,7 @@ public struct RelatedObject: Sendable {
     public var start: Int64
 }
 
-extension Store {
+extension ObjectStore {
     /// Those of some objects whose newest values are known, among the objects that a document belongs to: of the same
     /// upstream, principal and context (law 4).
     ///

@@ -4,12 +4,12 @@ internal import Synchronization
 extension MemoryTier.Shard {
     /// Puts an answer in the place of the one with its variant; returns what had to go for it, nil where that one stays.
     mutating func put(
-        _ answer: Answer,
+        _ answer: Response,
         at digest: Digest128,
-        insteadOf mayGo: @Sendable (Answer) -> Bool
-    ) -> [Answer]? {
+        insteadOf mayGo: @Sendable (Response) -> Bool
+    ) -> [Response]? {
         var list = answers[digest] ?? []
-        var gone: [Answer] = []
+        var gone: [Response] = []
         if let index = list.firstIndex(where: { $0.variant == answer.variant && $0.key == answer.key }) {
             guard mayGo(list[index]) else { return nil }
             gone.append(list.remove(at: index))
@@ -28,9 +28,9 @@ extension MemoryTier.Shard {
     }
 
     /// Places in the ring are given in the order of arrival.
-    private func slot(_ answer: Answer) -> Int { answer.residence.slot.load(ordering: .relaxed) }
+    private func slot(_ answer: Response) -> Int { answer.residence.slot.load(ordering: .relaxed) }
 
-    mutating func vacate(_ answer: Answer) {
+    mutating func vacate(_ answer: Response) {
         let slot = self.slot(answer)
         guard ring.indices.contains(slot), ring[slot] === answer else { return }
         ring[slot] = nil
@@ -39,7 +39,7 @@ extension MemoryTier.Shard {
     }
 
     /// The next answer that had its second chance, in one turn of the hand; it stays where it is.
-    mutating func victim() -> Answer? {
+    mutating func victim() -> Response? {
         for _ in 0..<ring.count {
             if hand >= ring.count { hand = 0 }
             defer { hand += 1 }
@@ -51,7 +51,7 @@ extension MemoryTier.Shard {
     }
 
     private mutating func compact() {
-        var kept: [Answer?] = []
+        var kept: [Response?] = []
         kept.reserveCapacity(ring.count - vacancies)
         var newHand = 0
         for (index, answer) in ring.enumerated() {

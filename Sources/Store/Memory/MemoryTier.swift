@@ -26,14 +26,14 @@ extension MemoryResident {
 /// at the rate of misses. The answers of one digest are few (variants), so they are a list, the preferred ones first.
 ///
 /// Eviction is second chance: a hit sets a flag, the hand passes over a flagged answer once and clears its flag.
-public final class MemoryTier<Answer: MemoryResident>: Sendable {
+public final class MemoryTier<Response: MemoryResident>: Sendable {
     // What the look-up needs is open to its users: generic code that is not compiled for their type works out metadata at
     // each call, a fifth of the time of a hit.
     @usableFromInline
     struct Shard {
-        @usableFromInline var answers: [Digest128: [Answer]] = [:]
+        @usableFromInline var answers: [Digest128: [Response]] = [:]
         /// Every resident answer once, in the order in which the hand meets them; nil where one has left.
-        @usableFromInline var ring: [Answer?] = []
+        @usableFromInline var ring: [Response?] = []
         @usableFromInline var hand = 0
         @usableFromInline var vacancies = 0
 
@@ -85,7 +85,7 @@ public final class MemoryTier<Answer: MemoryResident>: Sendable {
 
     /// The answers under a digest, whoever they are for: the caller compares the key.
     @inlinable
-    public func answers(at digest: Digest128) -> [Answer]? {
+    public func answers(at digest: Digest128) -> [Response]? {
         shard(digest).lock.withLock { $0.answers[digest] }
     }
 
@@ -96,9 +96,9 @@ public final class MemoryTier<Answer: MemoryResident>: Sendable {
     /// - Parameter mayGo: whether it may take the place of that one, which is asked with the shard's lock held; where not, it
     ///   is discarded.
     public func insert(
-        _ answer: Answer,
+        _ answer: Response,
         at digest: Digest128,
-        insteadOf mayGo: @Sendable (Answer) -> Bool = { _ in true }
+        insteadOf mayGo: @Sendable (Response) -> Bool = { _ in true }
     ) {
         guard answer.byteCount <= capacity / 8 else {
             removeAnswers(at: digest) { $0.variant == answer.variant && $0.key == answer.key && mayGo($0) }
@@ -120,7 +120,7 @@ public final class MemoryTier<Answer: MemoryResident>: Sendable {
     /// Registers an answer under the objects that it shows, so that it is flipped when one of them changes.
     ///
     /// Before or after it is inserted; without effect once it has left. One that will never be inserted is discarded.
-    public func register(_ answer: Answer, under objects: [ObjectID]) {
+    public func register(_ answer: Response, under objects: [ObjectID]) {
         showings.register(answer.residence, under: objects)
         makeRoom()
     }
@@ -131,12 +131,12 @@ public final class MemoryTier<Answer: MemoryResident>: Sendable {
     }
 
     /// Removes one answer, if it is still the one that is held.
-    public func remove(_ answer: Answer, at digest: Digest128) {
+    public func remove(_ answer: Response, at digest: Digest128) {
         removeAnswers(at: digest) { $0 === answer }
     }
 
     /// Removes what is held of an answer's variant.
-    public func removeVariant(of answer: Answer, at digest: Digest128) {
+    public func removeVariant(of answer: Response, at digest: Digest128) {
         removeAnswers(at: digest) { $0.variant == answer.variant && $0.key == answer.key }
     }
 
@@ -159,9 +159,9 @@ public final class MemoryTier<Answer: MemoryResident>: Sendable {
     }
 
     /// Removes every answer of which `isRemoved` says so, by default all; walks the whole tier.
-    public func removeAll(where isRemoved: (Answer) -> Bool = { _ in true }) {
+    public func removeAll(where isRemoved: (Response) -> Bool = { _ in true }) {
         for box in shards {
-            let gone = box.lock.withLock { shard -> [(Digest128, Answer)] in
+            let gone = box.lock.withLock { shard -> [(Digest128, Response)] in
                 shard.answers.flatMap { digest, list in list.filter(isRemoved).map { (digest, $0) } }
             }
             for (digest, answer) in gone { remove(answer, at: digest) }
@@ -171,7 +171,7 @@ public final class MemoryTier<Answer: MemoryResident>: Sendable {
     /// The answers used since this was last asked; clears nothing else.
     ///
     /// For the store's own account of use.
-    public func takeUsed() -> [Answer] {
+    public func takeUsed() -> [Response] {
         shards.flatMap { box in
             box.lock.withLock { shard in
                 shard.ring.compactMap { answer in
@@ -199,8 +199,8 @@ public final class MemoryTier<Answer: MemoryResident>: Sendable {
         shards[Int(truncatingIfNeeded: digest.low &>> 32) & (Self.shardCount - 1)]
     }
 
-    private func removeAnswers(at digest: Digest128, where isRemoved: (Answer) -> Bool) {
-        let gone = shard(digest).lock.withLock { shard -> [Answer] in
+    private func removeAnswers(at digest: Digest128, where isRemoved: (Response) -> Bool) {
+        let gone = shard(digest).lock.withLock { shard -> [Response] in
             guard let list = shard.answers[digest] else { return [] }
             let gone = list.filter(isRemoved)
             guard !gone.isEmpty else { return [] }
@@ -215,13 +215,13 @@ public final class MemoryTier<Answer: MemoryResident>: Sendable {
     }
 
     /// The accounts of an answer that is no longer resident.
-    private func left(_ answer: Answer) {
+    private func left(_ answer: Response) {
         discard(answer)
         occupied.subtract(answer.byteCount, ordering: .relaxed)
         count.subtract(1, ordering: .relaxed)
     }
 
-    private func forgetTargets(of gone: [Answer], at digest: Digest128) {
+    private func forgetTargets(of gone: [Response], at digest: Digest128) {
         targets.withLock { targets in
             guard answers(at: digest) == nil else { return }
             for answer in gone {
@@ -233,7 +233,7 @@ public final class MemoryTier<Answer: MemoryResident>: Sendable {
     }
 
     /// Takes back the registrations of an answer that is not resident and will not be.
-    public func discard(_ answer: Answer) {
+    public func discard(_ answer: Response) {
         answer.residence.isRetired.store(true, ordering: .relaxed)
         showings.forget(answer.residence)
     }

@@ -20,7 +20,7 @@ extension WriteSession {
 
     /// Deletes the oldest variants of a key, so that one more has a place.
     func displaceVariants(of key: DocumentKey, under digest: Digest128) throws {
-        let surplus = try documents(at: key, under: digest).dropFirst(Store.variantLimit - 1)
+        let surplus = try documents(at: key, under: digest).dropFirst(ObjectStore.variantLimit - 1)
         // Without a word to memory, which would forget the other variants with them.
         for id in surplus { try delete(id) }
     }

@@ -9,7 +9,7 @@ extension WriteSession {
         // Not the table's choice, which would give the number of one that was forgotten to the next.
         numbers.principal += 1
         try query("INSERT INTO _principals (id, digest, label) VALUES (?, ?, ?)")
-            .run(.integer(numbers.principal), .blob(digest), .string(Store.label(ofPrincipal: digest)))
+            .run(.integer(numbers.principal), .blob(digest), .string(ObjectStore.label(ofPrincipal: digest)))
         return numbers.principal
     }
 
@@ -37,7 +37,7 @@ extension WriteSession {
             """
         ).run()
         try query("DELETE FROM _principals WHERE id > ? AND id <= ? AND id NOT IN (SELECT principal FROM _scopes)")
-            .run(.integer(Store.anonymous), .integer(last))
+            .run(.integer(ObjectStore.anonymous), .integer(last))
         names.forget()
     }
 
@@ -55,7 +55,7 @@ extension WriteSession {
         for id in orphans {
             let digest = (0..<32).map { _ in UInt8.random(in: .min ... .max) }
             try query("INSERT INTO _principals (id, digest, label) VALUES (?, ?, ?)")
-                .run(.integer(id), .blob(digest), .string(Store.label(ofPrincipal: digest)))
+                .run(.integer(id), .blob(digest), .string(ObjectStore.label(ofPrincipal: digest)))
         }
     }
 }

@@ -1,3 +1,5 @@
+import HTTPSemantics
+import HTTPServer
 import Store
 
 extension AdminRoute {
@@ -29,7 +31,9 @@ extension AdminRoute {
     /// Reads this often at most for one page, when what is read is not what is wanted.
     private static let readsPerPage = 16
 
-    private static func page(_ wanted: ChangeRequest, limit: Int, _ store: Store) async throws(Problem) -> JSONText {
+    private static func page(_ wanted: ChangeRequest, limit: Int, _ store: ObjectStore) async throws(Problem)
+        -> JSONText
+    {
         var resets: [ChangeReset] = []
         let start: Int64
         switch wanted.start {

@@ -1,3 +1,6 @@
+import HTTPSemantics
+import HTTPServer
+
 /// What a request to `/changes` asks for.
 struct ChangeRequest: Sendable {
     /// Where to begin.

@@ -1,9 +1,11 @@
+import HTTPSemantics
+import HTTPServer
 import Store
 
 /// Why a reader of changes has missed some: said in the place of what is missing, never passed over.
 ///
 /// What such a reader has to do is to read anew what it wants to know, and to go on from there.
-struct ChangeReset: Sendable, Equatable {
+package struct ChangeReset: Sendable, Equatable {
     enum Reason: String, Sendable {
         /// The number is none that this store gave: another store's, of the future, or of a commit lost with the power.
         case unknown
@@ -13,7 +15,7 @@ struct ChangeReset: Sendable, Equatable {
         case cleaned
     }
 
-    static let eventName = "reset"
+    package static let eventName = "reset"
 
     let reason: Reason
     /// For people.

@@ -1,3 +1,4 @@
+import HTTPServer
 import Store
 
 /// One client's stream of changes: what it wants, how far it has been told, and whether it keeps up.

@@ -1,4 +1,8 @@
-import Store
+package import EventLoops
+import HTTPSemantics
+import HTTPServer
+package import Proxy
+package import Store
 import Synchronization
 
 /// All open streams of `/changes`: reads the journal once for all of them, and tells each what it wants.
@@ -7,9 +11,9 @@ import Synchronization
 /// number it has seen. One page is read at a time, from where the newest or the oldest of the streams stands in turn, and
 /// given to every stream that stands within it: those that keep up share one read for each commit, and those that catch up
 /// do not hold them up. Nothing waits in memory but one page, and what a client has not yet taken of the last ones.
-actor ChangeStreams {
+package actor ChangeStreams {
     nonisolated let loop: EventLoop
-    nonisolated var unownedExecutor: UnownedSerialExecutor { loop.executor.asUnownedSerialExecutor() }
+    package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.executor.asUnownedSerialExecutor() }
 
     /// Changes of a page, and of one with members.
     private static let pageSize = (plain: 512, valued: 128)
@@ -19,7 +23,7 @@ actor ChangeStreams {
     /// Milliseconds after which a browser comes back.
     private static let retry = 1000
 
-    private let store: Store
+    private let store: ObjectStore
     private let metrics: Metrics
     private var streams: [Int: ChangeStream] = [:]
     private var lastNumber = 0
@@ -30,7 +34,7 @@ actor ChangeStreams {
     /// Whether the loop has been told of a commit and has not looked yet.
     private nonisolated let isTold = Atomic(false)
 
-    init(store: Store, loop: EventLoop, metrics: Metrics) {
+    package init(store: ObjectStore, loop: EventLoop, metrics: Metrics) {
         self.store = store
         self.loop = loop
         self.metrics = metrics
@@ -96,7 +100,7 @@ actor ChangeStreams {
     }
 
     /// Ends all streams in order, and takes no more; any thread.
-    nonisolated func close() {
+    package nonisolated func close() {
         enqueue { $0.end() }
     }
 

@@ -1,12 +1,14 @@
+import HTTPSemantics
+
 /// A host with its port as `Host`, a URL or an `Origin` spells it (RFC 3986 §3.2).
-struct Authority: Sendable, Equatable {
+package struct Authority: Sendable, Equatable {
     /// In lower case, without a trailing dot; an IPv6 address without its brackets.
-    var host: String
+    package var host: String
     /// Nil where none is written.
-    var port: UInt16?
+    package var port: UInt16?
     var isIPv6 = false
 
-    init(host: String, port: UInt16?) {
+    package init(host: String, port: UInt16?) {
         let lowercased = host.lowercased()
         isIPv6 = lowercased.contains(":")
         self.host = lowercased
@@ -44,14 +46,14 @@ struct Authority: Sendable, Equatable {
         port = number
     }
 
-    init?(_ text: String) { self.init(text.utf8) }
+    package init?(_ text: String) { self.init(text.utf8) }
 
     private static func isHostByte(_ byte: UInt8) -> Bool {
         byte &- 0x61 < 26 || FieldSyntax.isDigit(byte) || byte == 0x2D || byte == 0x2E || byte == 0x5F
     }
 
     /// Whether the host is this machine by name, whatever a name server says (RFC 6761 §6.3).
-    var isLoopback: Bool {
+    package var isLoopback: Bool {
         host == "localhost" || host.hasSuffix(".localhost") || isIPv6 && (host == "::1" || host == "0:0:0:0:0:0:0:1")
             || isIPv4 && host.hasPrefix("127.")
     }

@@ -1,12 +1,14 @@
+package import HTTPSemantics
+
 /// Which pages' origins may use Larder from a browser, and what they are told (the Fetch standard's CORS protocol).
-struct CORS: Sendable, Equatable {
+package struct CORS: Sendable, Equatable {
     /// Origins as browsers spell them, `http://localhost:3000`; `*` allows all but `null`.
     private let origins: [[UInt8]]
     private let allowsAny: Bool
     /// Seconds for which a browser may remember a preflight.
     private static let maxAge = 600
 
-    init(origins: [String] = []) {
+    package init(origins: [String] = []) {
         // A trailing slash is a common slip in configurations; browsers never send one.
         self.origins = origins.map { text in
             var bytes = FieldSyntax.lowercased(text.utf8)
@@ -28,7 +30,7 @@ struct CORS: Sendable, Equatable {
     /// What the answer to an allowed origin carries, besides `Vary: Origin`.
     ///
     /// The upstream's own `Access-Control-*` fields go first: they speak of the upstream's origin.
-    func fields(for origin: [UInt8]) -> Fields {
+    package func fields(for origin: [UInt8]) -> Fields {
         var fields = Fields()
         fields.lines.append(Field(name: Array("Access-Control-Allow-Origin".utf8), value: origin))
         // Pages may send no credentials, with which `*` would be a name like any other.
@@ -37,7 +39,7 @@ struct CORS: Sendable, Equatable {
     }
 
     /// The fields of the 204 that answers a preflight from an allowed origin.
-    func preflightFields(for origin: [UInt8], request: Fields) -> Fields {
+    package func preflightFields(for origin: [UInt8], request: Fields) -> Fields {
         var fields = Fields()
         fields.lines.append(Field(name: Array("Access-Control-Allow-Origin".utf8), value: origin))
         if let method = request[first: "access-control-request-method"], FieldSyntax.isToken(method) {

@@ -1,7 +1,7 @@
 import CCrypto
 
 /// OpenSSL's message authentication and random bytes; the only file that imports it.
-enum Crypto {
+package enum Crypto {
     /// HMAC-SHA-256 (RFC 2104): 32 bytes.
     ///
     /// Any thread.
@@ -36,7 +36,7 @@ enum Crypto {
     }
 
     /// Whether both are the same, in a time that does not tell where they differ.
-    static func areEqual(_ left: [UInt8], _ right: [UInt8]) -> Bool {
+    package static func areEqual(_ left: [UInt8], _ right: [UInt8]) -> Bool {
         guard left.count == right.count else { return false }
         return zip(left, right).reduce(UInt8(0)) { $0 | ($1.0 ^ $1.1) } == 0
     }

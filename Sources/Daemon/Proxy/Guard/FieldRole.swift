@@ -1,16 +1,22 @@
+import CachePolicy
 import Glibc
+package import HTTPSemantics
 import Store
 
 /// What a request field, or a query parameter, means for the key of a response; empty where it means nothing.
-struct FieldRole: OptionSet, Sendable {
-    let rawValue: UInt8
+package struct FieldRole: OptionSet, Sendable {
+    package let rawValue: UInt8
+
+    package init(rawValue: UInt8) {
+        self.rawValue = rawValue
+    }
 
     /// It says whose data is asked for.
     static let principal = FieldRole(rawValue: 1)
     /// It may choose the representation.
     static let context = FieldRole(rawValue: 2)
     /// It is not known to be harmless, and not in the key: see `OtherFields`.
-    static let other = FieldRole(rawValue: 4)
+    package static let other = FieldRole(rawValue: 4)
 }
 
 extension FieldRole {
@@ -36,16 +42,18 @@ extension FieldRole {
     }
 }
 
-extension Upstream {
+extension ProxiedUpstream {
     /// The role of a request field; for anything but the hit path.
-    func role(of field: Field) -> FieldRole { field.name.withUnsafeBytes { FieldRole(of: $0, principal, context) } }
+    package func role(of field: Field) -> FieldRole {
+        field.name.withUnsafeBytes { FieldRole(of: $0, principal, context) }
+    }
 }
 
 /// The roles of names that a worker has met, so that each is worked out once.
 ///
 /// A look-up neither allocates nor locks. Names are compared whole: clients choose them, and must not choose two that fall
 /// together. Long names are worked out each time.
-final class FieldRoleCache {
+package final class FieldRoleCache {
     private static let slotCount = 512
     /// Tag, count, role, and the name.
     private static let slotSize = 64
@@ -64,13 +72,13 @@ final class FieldRoleCache {
 
     /// The role of a request field.
     @inline(__always)
-    func role(of field: FieldView, _ upstream: Upstream) -> FieldRole {
+    func role(of field: FieldView, _ upstream: ProxiedUpstream) -> FieldRole {
         if let known = field.known { return upstream.knownRoles[Int(known.rawValue)] }
         return role(of: field.name, .field, upstream)
     }
 
     /// The role of a field that is not a known one, or of a query parameter.
-    func role(of name: UnsafeRawBufferPointer, _ kind: Kind, _ upstream: Upstream) -> FieldRole {
+    func role(of name: UnsafeRawBufferPointer, _ kind: Kind, _ upstream: ProxiedUpstream) -> FieldRole {
         guard name.count <= Self.slotSize - Self.headSize, upstream.index < 256, let start = name.baseAddress else {
             return Self.role(of: name, kind, upstream)
         }
@@ -87,7 +95,7 @@ final class FieldRoleCache {
         return role
     }
 
-    private static func role(of name: UnsafeRawBufferPointer, _ kind: Kind, _ upstream: Upstream) -> FieldRole {
+    private static func role(of name: UnsafeRawBufferPointer, _ kind: Kind, _ upstream: ProxiedUpstream) -> FieldRole {
         switch kind {
         case .field: FieldRole(of: name, upstream.principal, upstream.context)
         case .parameter: upstream.principal.reason(forParameter: name) != nil ? .principal : []
@@ -95,7 +103,7 @@ final class FieldRoleCache {
     }
 
     @inline(__always)
-    private static func place(_ name: UnsafeRawBufferPointer, _ kind: Kind, _ upstream: Upstream) -> Int {
+    private static func place(_ name: UnsafeRawBufferPointer, _ kind: Kind, _ upstream: ProxiedUpstream) -> Int {
         var hash = UInt64(kind.rawValue) << 32 | UInt64(upstream.index) << 16 | UInt64(name.count)
         var offset = 0
         while offset + 8 <= name.count {
@@ -111,18 +119,9 @@ final class FieldRoleCache {
     }
 }
 
-/// The fields of a request that are neither in the key nor known to be harmless, as one digest.
-///
-/// A response that its upstream marks `private`, or that must be revalidated, is for requests alone that agree in them: it is
-/// stored and shared as if `Vary` named them all. The digest stands in the request as a field of Larder's own, which never
-/// goes upstream; it is made under a secret outside of the store, since one of them may be a credential that nobody
-/// recognised.
-enum OtherFields {
-    /// The field's name, in lower case.
-    static let name = "larder-other-fields"
-
+extension OtherFields {
     /// The lines of those fields, in the order of their arrival.
-    static func lines(of fields: Fields, _ upstream: Upstream) -> [UInt8] {
+    static func lines(of fields: Fields, _ upstream: ProxiedUpstream) -> [UInt8] {
         var lines: [UInt8] = []
         for line in fields.lines where upstream.role(of: line) == .other {
             line.name.withUnsafeBytes { name in

@@ -1,3 +1,5 @@
+package import HTTPSemantics
+
 /// Decides, before any look-up, whether a request may be answered at all (DESIGN: Guard).
 ///
 /// A web page in the user's browser can send requests to any port of this machine. What gives it away is the `Host` it
@@ -5,16 +7,16 @@
 /// `Sec-Fetch-Site` only over TLS and to this machine's own names; elsewhere `Referer` and what else a browser sends decide.
 ///
 /// A class, because every request asks one: a value would be copied, list by list, for each.
-final class Guard: Sendable {
+package final class Guard: Sendable {
     /// Where requests come in.
-    enum Listener: Sendable, Equatable {
+    package enum Listener: Sendable, Equatable {
         /// As bound: a wildcard address listens on every address of the machine.
         case tcp(host: String, port: UInt16)
         /// No browser can reach it.
         case unix
     }
 
-    enum Verdict: Sendable, Equatable {
+    package enum Verdict: Sendable, Equatable {
         /// Not a browser, or a page of our own.
         case allowed
         /// A page whose origin `cors:` allows; the answer takes `CORS.fields(for:)`.
@@ -24,7 +26,7 @@ final class Guard: Sendable {
         case refused(Refusal)
     }
 
-    enum Refusal: Sendable, Equatable {
+    package enum Refusal: Sendable, Equatable {
         /// 421
         case misdirected(authority: String)
         /// 403
@@ -40,7 +42,7 @@ final class Guard: Sendable {
         /// 400
         case methodOverride(String)
 
-        var status: Int {
+        package var status: Int {
             switch self {
             case .misdirected: 421
             case .foreignOrigin, .foreignSite, .foreignReferrer, .unattributed, .prefetch: 403
@@ -59,7 +61,7 @@ final class Guard: Sendable {
         }
 
         /// For the person who reads the problem document.
-        var message: String {
+        package var message: String {
             switch self {
             case .misdirected(let authority):
                 "The request is addressed to \"\(authority)\", which is not this server. "
@@ -86,7 +88,7 @@ final class Guard: Sendable {
     }
 
     /// The fields that decide, as the request has them.
-    struct Facts {
+    package struct Facts {
         /// The authority of an absolute-form target where there is one, else `Host`; nil without either.
         var authority: UnsafeRawBufferPointer?
         var origin: UnsafeRawBufferPointer?
@@ -109,7 +111,7 @@ final class Guard: Sendable {
 
     private let listeners: [Listener]
     private let hosts: [Authority]
-    let cors: CORS
+    package let cors: CORS
     /// Whether every request but those for health and metrics shows a token, which no page can do for another site.
     private let wantsToken: Bool
     /// The spellings of `Host` that nearly all requests have, so that those are a comparison of bytes.
@@ -120,7 +122,7 @@ final class Guard: Sendable {
 
     /// - Parameters:
     ///   - hosts: further names, each with a port or, without, for all our ports and the schemes' own.
-    init(listeners: [Listener], hosts: [String] = [], cors: CORS = CORS(), wantsToken: Bool = false) {
+    package init(listeners: [Listener], hosts: [String] = [], cors: CORS = CORS(), wantsToken: Bool = false) {
         self.listeners = listeners
         self.hosts = hosts.compactMap { Authority($0) }
         self.cors = cors
@@ -136,7 +138,7 @@ final class Guard: Sendable {
 
     /// Decides on one request; costs a comparison or two where no browser is at work.
     @inline(__always)
-    func check(_ facts: Facts) -> Verdict {
+    package func check(_ facts: Facts) -> Verdict {
         let place = place(of: facts.authority)
         if place == .foreign { return .refused(.misdirected(authority: Self.text(facts.authority))) }
         if facts.isPrefetch { return .refused(.prefetch) }
@@ -248,7 +250,7 @@ final class Guard: Sendable {
 extension Guard.Facts {
     /// The facts of a request where it lies.
     @inline(__always)
-    init(_ head: borrowing RequestHead, authority: UnsafeRawBufferPointer?) {
+    package init(_ head: borrowing RequestHead, authority: UnsafeRawBufferPointer?) {
         self.init(
             authority: authority,
             origin: head[.origin],

@@ -1,3 +1,5 @@
+import CachePolicy
+
 /// What a route says of the spellings of a query: which of them are one (`key:` in the config).
 ///
 /// Answers are known by the URL that this makes; upstream goes what the client wrote.
@@ -6,8 +8,8 @@ struct KeyRules: Sendable, Equatable {
     private let ignored: [Glob]
 
     /// Nil where the route says nothing.
-    init?(_ key: Settings.Overrides.Key) {
-        guard key != Settings.Overrides.Key() else { return nil }
+    init?(_ key: CacheOverrides.Key) {
+        guard key != CacheOverrides.Key() else { return nil }
         sorts = key.sort
         ignored = key.ignore.map { Glob($0) }
     }

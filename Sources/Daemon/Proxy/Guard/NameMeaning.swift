@@ -1,8 +1,9 @@
+import HTTPSemantics
 import Synchronization
 
 /// What the name of a request field or query parameter says of its value.
 ///
-/// The table is documented in docs/http.md; whoever changes the one changes the other.
+/// The table is documented in docs/http-reference.md; whoever changes the one changes the other.
 enum NameMeaning: Sendable, Equatable {
     /// It is known to say nothing of whose data is asked for.
     case harmless

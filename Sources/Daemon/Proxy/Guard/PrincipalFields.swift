@@ -1,3 +1,6 @@
+import HTTPSemantics
+import Settings
+
 /// The request fields and parameters that say whose data is asked for (law 4).
 ///
 /// Which these are, their names say (`NameMeaning`), and the configuration: it adds names and takes some away, has every field
@@ -6,7 +9,7 @@
 /// In the shared reading (`shared: true`) `Authorization` is none of them: there a response to a request with one is stored
 /// only if the upstream itself says that it is for all (`public`, `must-revalidate`, `s-maxage`: RFC 9111 §3.5), and then it
 /// is, whatever `Authorization` the next request has. Other credentials divide principals in both readings.
-struct PrincipalFields: Sendable, Equatable {
+package struct PrincipalFields: Sendable, Equatable {
     /// What counts besides the names that the configuration gives.
     private enum Base: Sendable { case recognised, all, nothing }
 
@@ -19,7 +22,7 @@ struct PrincipalFields: Sendable, Equatable {
     /// - Parameters:
     ///   - words: as in the configuration (`PrincipalWords`). Case does not matter.
     ///   - isShared: whether RFC 9111 is read as a shared cache reads it.
-    init(_ words: [String] = Settings.Upstream.defaultPrincipal, isShared: Bool = false) {
+    init(_ words: [String] = Configuration.Upstream.defaultPrincipal, isShared: Bool = false) {
         var (included, excluded): (Set<String>, Set<String>) = ([], [])
         for word in words.map({ $0.lowercased() }) where !PrincipalWords.isBase(word) {
             let name = PrincipalWords.name(of: word)
@@ -42,7 +45,7 @@ struct PrincipalFields: Sendable, Equatable {
     // MARK: What counts
 
     /// Why a field says whose data is asked for; nil for one that does not.
-    func reason(forField name: some Collection<UInt8>) -> Reason? {
+    package func reason(forField name: some Collection<UInt8>) -> Reason? {
         if isShared || !excluded.isEmpty || !included.isEmpty {
             let lowercased = String(decoding: FieldSyntax.lowercased(name), as: UTF8.self)
             if isShared, lowercased == "authorization" { return nil }
@@ -60,7 +63,7 @@ struct PrincipalFields: Sendable, Equatable {
     /// The same for a query or matrix parameter, whose name may be escaped.
     ///
     /// One that does not count is a part of the URL like any other.
-    func reason(forParameter name: some Collection<UInt8>) -> Reason? {
+    package func reason(forParameter name: some Collection<UInt8>) -> Reason? {
         let plain = TargetNormaliser.unescaped(Array(name)[...])
         let lowercased = "?" + String(decoding: FieldSyntax.lowercased(plain), as: UTF8.self)
         if excluded.contains(lowercased) { return nil }
@@ -70,13 +73,13 @@ struct PrincipalFields: Sendable, Equatable {
     }
 
     /// Why something says whose data is asked for.
-    enum Reason: Sendable, Equatable, CustomStringConvertible {
+    package enum Reason: Sendable, Equatable, CustomStringConvertible {
         case configured
         case credential(String)
         case identity(String)
         case notKnownHarmless
 
-        var description: String {
+        package var description: String {
             switch self {
             case .configured: "named by principal:"
             case .credential(let word): "\"\(word)\" names a credential"
@@ -161,7 +164,7 @@ extension PrincipalFields {
         return redacted[..<slashes.upperBound] + Self.mark + redacted[at...]
     }
 
-    func redacted(url: String) -> String {
+    package func redacted(url: String) -> String {
         String(decoding: redacted(reference: Array(url.utf8)), as: UTF8.self)
     }
 
@@ -200,9 +203,9 @@ extension PrincipalFields {
 
 /// The parameters of a URL, wherever one may stand: behind `;` in the path, in the query, where `;` divides as `&` does, and
 /// in the fragment.
-struct URLParameters: Sequence, IteratorProtocol {
-    struct Parameter {
-        var name: Range<Int>
+package struct URLParameters: Sequence, IteratorProtocol {
+    package struct Parameter {
+        package var name: Range<Int>
         /// What follows the `=`; nil without one.
         var value: Range<Int>?
     }
@@ -213,11 +216,11 @@ struct URLParameters: Sequence, IteratorProtocol {
 
     private enum Part { case path, query, fragment }
 
-    init(_ url: [UInt8]) {
+    package init(_ url: [UInt8]) {
         self.url = url
     }
 
-    mutating func next() -> Parameter? {
+    package mutating func next() -> Parameter? {
         while position < url.count {
             let begins = isBeginning(url[position])
             position += 1

@@ -1,7 +1,7 @@
 import Glibc
 
 /// The secret that turns credentials into principals: 32 bytes in a file that only its owner may read (law 4).
-struct PrincipalKey: Sendable {
+package struct PrincipalKey: Sendable {
     private let secret: [UInt8]
 
     /// A key for tests and for stores that live in memory only.
@@ -21,7 +21,7 @@ struct PrincipalKey: Sendable {
     ///
     /// A new key is written under another name and then linked into place, so that a second process, or a crash half
     /// way, never leaves a key that another has not seen whole. Blocks on the disk: call it at start.
-    static func open(path: String) throws(PrincipalKeyError) -> PrincipalKey {
+    package static func open(path: String) throws(PrincipalKeyError) -> PrincipalKey {
         if let key = try load(path) { return key }
         try create(path)
         guard let key = try load(path) else { throw .unreadable(path: path, reason: "it vanished while being made") }
@@ -93,7 +93,7 @@ struct PrincipalKey: Sendable {
 }
 
 /// Why the key file cannot be used.
-enum PrincipalKeyError: Error, Sendable, Equatable, CustomStringConvertible {
+package enum PrincipalKeyError: Error, Sendable, Equatable, CustomStringConvertible {
     case unreadable(path: String, reason: String)
     /// Others than its owner may read or write it.
     case open(path: String, mode: String)
@@ -101,7 +101,7 @@ enum PrincipalKeyError: Error, Sendable, Equatable, CustomStringConvertible {
     case unwritable(path: String, reason: String)
 
     /// What is wrong, and what to do about it.
-    var description: String {
+    package var description: String {
         switch self {
         case .unreadable(let path, let reason):
             "the principal key \(path) cannot be read: \(reason)"

@@ -1,5 +1,7 @@
+import HTTPSemantics
+
 /// Turns a client's path into the upstream's: prefix off, dot segments resolved, base path on (DESIGN: Guard).
-struct TargetNormaliser: Sendable {
+package struct TargetNormaliser: Sendable {
     /// Empty, or beginning and not ending with `/`.
     let prefix: [UInt8]
     let basePath: [UInt8]
@@ -15,7 +17,7 @@ struct TargetNormaliser: Sendable {
         return bytes.isEmpty || bytes.first == 0x2F ? bytes : [0x2F] + bytes
     }
 
-    enum Refusal: Error, Sendable, Equatable {
+    package enum Refusal: Error, Sendable, Equatable {
         /// The path is not under this upstream's prefix; another's may match.
         case otherPrefix
         /// Dot segments lead above the base path.
@@ -241,7 +243,7 @@ struct TargetNormaliser: Sendable {
     }
 
     /// The bytes that a piece of a target stands for; what is no escape stays.
-    static func unescaped(_ piece: ArraySlice<UInt8>) -> [UInt8] {
+    package static func unescaped(_ piece: ArraySlice<UInt8>) -> [UInt8] {
         guard piece.contains(0x25) else { return Array(piece) }
         let piece = Array(piece)
         var result: [UInt8] = []

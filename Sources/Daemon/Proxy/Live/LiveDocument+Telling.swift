@@ -1,9 +1,12 @@
+import CachePolicy
+import HTTPSemantics
+import HTTPServer
 import Store
 
 /// What the streams on a document are told.
 extension LiveDocument {
     /// What would be answered now, as it is to be told.
-    struct Telling {
+    struct Update {
         /// The event, whatever its kind.
         var event: LiveEvent
         let content: Digest128
@@ -11,7 +14,7 @@ extension LiveDocument {
         let isStored: Bool
         /// Whether it is on disk.
         var isCommitted = false
-        var policy: AnswerPolicy?
+        var policy: StoredPolicy?
         /// The variant that it is.
         var variant: [UInt8] = []
     }
@@ -26,10 +29,10 @@ extension LiveDocument {
     }
 
     /// Whether this is another state than was told.
-    func isNew(_ telling: Telling) -> Bool { state?.content != telling.content }
+    func isNew(_ telling: Update) -> Bool { state?.content != telling.content }
 
     /// It will be told that this is the state from now on.
-    func move(to telling: Telling, number: Int64?) {
+    func move(to telling: Update, number: Int64?) {
         state = State(content: telling.content, number: number, policy: telling.policy)
         edition += 1
     }
@@ -52,7 +55,7 @@ extension LiveDocument {
     ///   - hasWord: whether the upstream has just said something.
     ///   - opening: what those begin with who have just come.
     func tell(
-        _ telling: Telling?,
+        _ telling: Update?,
         problem: ProblemDocument?,
         hasWord: Bool,
         opening: Opening,
@@ -94,7 +97,7 @@ extension LiveDocument {
     /// Begins a stream with what is known.
     private func join(
         _ reader: LiveReader,
-        _ telling: Telling?,
+        _ telling: Update?,
         _ opening: Opening,
         _ messages: inout Messages
     ) {
@@ -117,7 +120,7 @@ extension LiveDocument {
     }
 
     /// The body of an event, encoded once as long as anybody has it.
-    fileprivate func encoding(of telling: Telling, memory: LiveMemory) -> LiveEncoding {
+    fileprivate func encoding(of telling: Update, memory: LiveMemory) -> LiveEncoding {
         if let encoding, encoded == telling.content { return encoding }
         let made = LiveEncoding(bodyOf: telling.event, memory: memory)
         (encoding, encoded) = (made, telling.content)
@@ -129,12 +132,12 @@ extension LiveDocument {
 /// The messages of one round of telling, each made when the first reader needs it.
 private struct Messages {
     private let document: LiveDocument
-    private let telling: LiveDocument.Telling?
+    private let telling: LiveDocument.Update?
     private let memory: LiveMemory
     private var states: [LiveEvent.Kind: LiveMessage] = [:]
     private var unchanged: LiveMessage?
 
-    init(_ document: LiveDocument, _ telling: LiveDocument.Telling?, memory: LiveMemory) {
+    init(_ document: LiveDocument, _ telling: LiveDocument.Update?, memory: LiveMemory) {
         self.document = document
         self.telling = telling
         self.memory = memory
@@ -149,7 +152,7 @@ private struct Messages {
         reader.send(state: message, edition: document.edition)
     }
 
-    private func make(_ kind: LiveEvent.Kind, _ telling: LiveDocument.Telling) -> LiveMessage {
+    private func make(_ kind: LiveEvent.Kind, _ telling: LiveDocument.Update) -> LiveMessage {
         var event = telling.event
         event.kind = kind
         let encoding = document.encoding(of: telling, memory: memory)

@@ -1,3 +1,6 @@
+import CachePolicy
+import HTTPSemantics
+import HTTPServer
 import Store
 
 /// One document that streams are open on, and what they were told of it.
@@ -31,7 +34,7 @@ final class LiveDocument {
         /// The number that its events have; nil where the store could not give one, or not yet.
         var number: Int64?
         /// From which the age is reckoned; nil where nothing is kept.
-        var policy: AnswerPolicy?
+        var policy: StoredPolicy?
     }
 
     let number: Int
@@ -67,7 +70,7 @@ final class LiveDocument {
     /// The one whose answer is being looked at.
     private var answered: LiveInquiry?
     /// What was stored when it was asked.
-    private(set) var askedAbout: ReadyAnswer?
+    private(set) var askedAbout: ReadyResponse?
     private(set) var begun = 0
     var concluded = 0
     /// Whether anything of the last answer was kept.
@@ -170,7 +173,7 @@ final class LiveDocument {
     }
 
     /// Begins a question, in the place of one that a write has overtaken.
-    func ask(_ flights: Flights, about stored: ReadyAnswer?) -> LiveInquiry {
+    func ask(_ flights: Flights, about stored: ReadyResponse?) -> LiveInquiry {
         inquiry?.release()
         askedAbout = stored
         begun += 1

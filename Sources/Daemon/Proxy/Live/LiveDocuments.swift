@@ -1,3 +1,7 @@
+import EventLoops
+import HTTPSemantics
+import HTTPServer
+import Settings
 import Store
 
 /// All documents that streams are open on.
@@ -6,10 +10,10 @@ import Store
 final class LiveDocuments {
     let watch: LiveWatch
     let memory: LiveMemory
-    private let settings: Settings
+    private let settings: Configuration
     private let loop: EventLoop
     private let metrics: LiveMetrics
-    private unowned let proxy: Proxy
+    private unowned let proxy: ProxyCore
     private var documents: [Int: LiveDocument] = [:]
     private var numbers: [LiveDocument.Key: Int] = [:]
     private var nextNumber = 0
@@ -27,11 +31,11 @@ final class LiveDocuments {
     private static let lastGrace: Duration = .milliseconds(200)
 
     init(
-        settings: Settings,
+        settings: Configuration,
         loop: EventLoop,
         watch: LiveWatch,
         metrics: LiveMetrics,
-        proxy: Proxy
+        proxy: ProxyCore
     ) {
         self.settings = settings
         self.loop = loop

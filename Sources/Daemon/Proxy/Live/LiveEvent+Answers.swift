@@ -1,3 +1,6 @@
+import CachePolicy
+import HTTPSemantics
+
 /// Events made of answers.
 extension LiveEvent {
     /// What a ready answer has to tell, as it is served now.
@@ -5,8 +8,8 @@ extension LiveEvent {
     /// - Parameter cookies: those for the one client that is told.
     init(
         _ kind: Kind,
-        _ ready: ReadyAnswer,
-        as manner: Manner,
+        _ ready: ReadyResponse,
+        as manner: CacheUse,
         isCollapsed: Bool = false,
         cookies: [Field] = [],
         now: Int64

@@ -1,3 +1,5 @@
+import HTTPSemantics
+
 /// What one event of a `Larder-Live` stream tells.
 ///
 /// On the wire its data are one line of JSON, whatever the body is made of:

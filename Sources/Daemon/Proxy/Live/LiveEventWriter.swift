@@ -1,3 +1,5 @@
+import HTTPSemantics
+
 /// Writes an event as the HTML standard frames it (§9.2.5), a piece at a time.
 ///
 /// So an event of many megabytes takes no more memory than the body itself, which is shared: what is escaped or encoded for
@@ -7,7 +9,7 @@ struct LiveEventWriter {
     private static let portion = 48 << 10
 
     /// How a body is told.
-    enum Form { case text, base64, none }
+    package enum Form { case text, base64, none }
 
     private var head: [UInt8]
     let form: Form

@@ -1,3 +1,8 @@
+import CachePolicy
+import HTTPSemantics
+import HTTPServer
+import Settings
+
 /// One request with `Larder-Live: once`: what was shown, and what the upstream's answer makes of it.
 ///
 /// The upstream loop only; `LiveExchanges` keeps it until its stream is over.
@@ -6,7 +11,7 @@ final class LiveExchange {
     private let flights: Flights
     private let stream: LiveStream
     /// The event that showed what is stored, with what tells its age later.
-    private var shown: (event: LiveEvent, ready: ReadyAnswer)?
+    private var shown: (event: LiveEvent, ready: ReadyResponse)?
     private var inquiry: LiveInquiry?
     private var isSettled = false
 
@@ -32,7 +37,7 @@ final class LiveExchange {
     }
 
     /// Tells what is stored.
-    func show(_ ready: ReadyAnswer, as manner: Manner, isLast: Bool) {
+    func show(_ ready: ReadyResponse, as manner: CacheUse, isLast: Bool) {
         var event = LiveEvent(.cached, ready, as: manner, now: flights.now)
         if isLast { event.id = LiveMode.endID }
         shown = (event, ready)

@@ -1,3 +1,9 @@
+import CachePolicy
+import HTTPSemantics
+import HTTPServer
+import Settings
+import Upstream
+
 /// What the upstream is asked for the sake of events: it takes the whole answer before anything of it is told, since whether
 /// it differs is known at the end.
 ///
@@ -5,18 +11,18 @@
 /// The upstream loop only.
 final class LiveInquiry: Recipient {
     /// How it came out.
-    enum Outcome {
+    package enum Outcome {
         /// An answer as the upstream sent it; whether it is stored by now.
         case answered(LiveEvent, isKept: Bool)
         /// An answer that is stored, or might be.
-        case served(ReadyAnswer, Manner, isCollapsed: Bool, cookies: [Field])
+        case served(ReadyResponse, CacheUse, isCollapsed: Bool, cookies: [Field])
         /// No answer, or an error, which is the event then.
         case failed(ProblemDocument, LiveEvent?)
     }
 
     /// Whether it stands for a request of a client's, to be counted as one.
     let isRequest: Bool
-    private let upstream: Upstream
+    private let upstream: ProxiedUpstream
     private let flights: Flights
     private var conclude: (Outcome) -> Void
     /// The answer as far as it has come.
@@ -33,7 +39,7 @@ final class LiveInquiry: Recipient {
     private var drains: [@Sendable () -> Void] = []
 
     /// - Parameter conclude: called once, unless it is released before.
-    init(_ upstream: Upstream, flights: Flights, isRequest: Bool, conclude: @escaping (Outcome) -> Void) {
+    init(_ upstream: ProxiedUpstream, flights: Flights, isRequest: Bool, conclude: @escaping (Outcome) -> Void) {
         self.upstream = upstream
         self.flights = flights
         self.isRequest = isRequest
@@ -109,9 +115,9 @@ final class LiveInquiry: Recipient {
     }
 
     func serve(
-        _ ready: ReadyAnswer,
+        _ ready: ReadyResponse,
         for demand: Demand,
-        as manner: Manner,
+        as manner: CacheUse,
         isCollapsed: Bool,
         cookies: [Field],
         now: Int64

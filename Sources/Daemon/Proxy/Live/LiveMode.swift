@@ -1,5 +1,9 @@
+import CachePolicy
+import HTTPSemantics
+package import HTTPServer
+
 /// What `Larder-Live`, or the query parameter `larder_live`, asks for: the answer to a GET as server-sent events.
-enum LiveMode: Sendable {
+package enum LiveMode: Sendable {
     /// What is stored, then what the upstream says, then the end.
     case once
     /// The client of a `once` that has come to its end asks again, as `EventSource` does by itself: 204 stops it.
@@ -98,7 +102,7 @@ extension Request {
     }
 
     /// The plain request whose answers the events of a live one tell of.
-    var plain: Request {
+    package var plain: Request {
         var request = self
         request.fields = LiveMode.plain(fields)
         return request

@@ -1,3 +1,7 @@
+import EventLoops
+import HTTPSemantics
+import HTTPServer
+
 /// One client's stream that stays open: what it was told, and what waits for it.
 ///
 /// It is written no faster than the client reads. While it waits, newer states take the place of older ones, so that what

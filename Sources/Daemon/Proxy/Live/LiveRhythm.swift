@@ -1,3 +1,5 @@
+import HTTPSemantics
+
 /// When a followed document is asked for anew, although no client asked for it.
 ///
 /// A value without a clock of its own: times are nanoseconds of the loop's.

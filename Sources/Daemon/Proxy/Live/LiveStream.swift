@@ -1,3 +1,8 @@
+import CachePolicy
+import EventLoops
+import HTTPSemantics
+import HTTPServer
+
 /// A stream of events to one client, written no faster than the client reads.
 ///
 /// The upstream loop only. Events that wait hold their bodies, which are shared, and nothing else.

@@ -1,10 +1,10 @@
-import Store
+package import Store
 import Synchronization
 
 /// Tells followed documents of whatever might change what they would be answered with.
 ///
 /// Any thread. As long as nobody follows anything, it costs those who tell it one load of a flag.
-final class LiveWatch: Sendable {
+package final class LiveWatch: Sendable {
     /// What has happened to a document.
     struct Causes: OptionSet, Sendable {
         let rawValue: UInt8
@@ -28,6 +28,8 @@ final class LiveWatch: Sendable {
 
     private let isWatching = Atomic(false)
     private let state = Mutex(State())
+
+    package init() {}
 
     /// Has this done, on whatever thread, once something has happened to a document; `take` tells to which.
     func onChange(_ wake: @escaping @Sendable () -> Void) {
@@ -100,17 +102,17 @@ final class LiveWatch: Sendable {
 }
 
 extension LiveWatch: ChangeListener {
-    func objectsChanged(_ objects: [ObjectID]) {
+    package func objectsChanged(_ objects: [ObjectID]) {
         guard isWatching.load(ordering: .acquiring) else { return }
         note(.objects, of: objects) { $0.objects[$1] }
     }
 
-    func documentsRemoved(_ keys: [Digest128]) {
+    package func documentsRemoved(_ keys: [Digest128]) {
         guard isWatching.load(ordering: .acquiring) else { return }
         note(.removal, of: keys) { $0.documents[$1] }
     }
 
-    func storeEmptied() {
+    package func storeEmptied() {
         guard isWatching.load(ordering: .acquiring) else { return }
         note(.removal) { $0.documents.values.reduce(into: Set<Int>()) { $0.formUnion($1) } }
     }
@@ -124,26 +126,26 @@ extension LiveWatch.State {
 }
 
 /// Tells several of commits, in their order.
-struct ChangeListeners: ChangeListener {
+package struct ChangeListeners: ChangeListener {
     let all: [any ChangeListener]
 
-    init(_ all: any ChangeListener...) {
+    package init(_ all: any ChangeListener...) {
         self.all = all
     }
 
-    func objectsChanged(_ objects: [ObjectID]) {
+    package func objectsChanged(_ objects: [ObjectID]) {
         for listener in all { listener.objectsChanged(objects) }
     }
 
-    func documentsRemoved(_ keys: [Digest128]) {
+    package func documentsRemoved(_ keys: [Digest128]) {
         for listener in all { listener.documentsRemoved(keys) }
     }
 
-    func principalsForgotten() {
+    package func principalsForgotten() {
         for listener in all { listener.principalsForgotten() }
     }
 
-    func storeEmptied() {
+    package func storeEmptied() {
         for listener in all { listener.storeEmptied() }
     }
 }

@@ -1,3 +1,5 @@
+import EventLoops
+
 /// Somebody who waits for something, but not for ever.
 ///
 /// The upstream loop only.

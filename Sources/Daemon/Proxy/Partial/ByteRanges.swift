@@ -1,3 +1,6 @@
+import CachePolicy
+import HTTPSemantics
+
 /// Several parts of an answer in one body: `multipart/byteranges` (RFC 9110 §14.6).
 struct ByteRanges {
     /// One part, and where it lies in the whole.

@@ -1,3 +1,6 @@
+import CachePolicy
+import HTTPSemantics
+import HTTPServer
 import Store
 
 /// What a request has to do with answers that are stored in parts.
@@ -48,12 +51,12 @@ extension Demand {
     ///
     /// Where a model says what a JSON answer is made of, a part could show an object otherwise than it is known by now, and
     /// cannot be recomposed. There parts only spare bytes of the whole.
-    func mayBeServed(parts: ReadyAnswer) -> Bool {
+    func mayBeServed(parts: ReadyResponse) -> Bool {
         !parts.isJSON || upstream.reading(self, status: 200, fields: parts.answer.fields).rule == nil
     }
 }
 
-extension ReadyAnswer {
+extension ReadyResponse {
     /// The request fields that ask for the one gap between stored parts, provided that nothing has changed since.
     var fieldsAskingForGap: [Field] {
         guard let gap = parts?.gap, let tag = preconditions.entityTag else { return [] }

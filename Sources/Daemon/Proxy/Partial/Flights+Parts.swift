@@ -1,5 +1,9 @@
+import CachePolicy
+import HTTPSemantics
 import Mapping
+import Settings
 import Store
+import Upstream
 
 /// Parts of answers on their way from the upstream: which may be kept, and what they make together.
 extension Flights {
@@ -44,7 +48,8 @@ extension Flights {
     /// Keeps a part that has come, together with those of the same representation; the whole, if that makes it one.
     ///
     /// Nil where the part is not of the length it said, something newer is known, or it is too little to be worth it.
-    func keep(_ content: ContentRange, _ storing: Flight.Storing, body: [UInt8], from flight: Flight) -> ReadyAnswer? {
+    func keep(_ content: ContentRange, _ storing: Flight.Storing, body: [UInt8], from flight: Flight) -> ReadyResponse?
+    {
         guard let new = KnownParts(content, body: body) else { return nil }
         let demand = flight.demand
         // What has been stored since the flight began counts, not what was known then.
@@ -61,7 +66,7 @@ extension Flights {
             return nil
         }
         guard let policy = policy(of: fields, storing, isWhole: parts.isWhole, flight) else { return nil }
-        var answer = Answer(
+        var answer = CachedResponse(
             key: demand.key,
             document: nil,
             status: 200,
@@ -76,10 +81,10 @@ extension Flights {
         for value in parts.contentRanges { fields.append("Content-Range", value) }
         (answer.key, answer.status, answer.fields) = (demand.partsKey, 206, fields)
         let digest = cache.partsDigest(of: demand)
-        let ready = ReadyAnswer(answer, digest: digest, upstream: demand.upstream, base: demand.base)
+        let ready = ReadyResponse(answer, digest: digest, upstream: demand.upstream, base: demand.base)
         guard !flight.storesNothing else { return ready }
         let age = policy.knownAge
-        let reading = Reading(rule: nil, kind: .detail, bound: [:])
+        let reading = BodyMapping(rule: nil, kind: .detail, bound: [:])
         cache.keep(
             ready,
             sent: flight.start,
@@ -92,13 +97,13 @@ extension Flights {
     }
 
     /// Whether both are of one representation, by a strong tag (RFC 9110 §15.3.7.3).
-    private func isSame(_ known: ReadyAnswer, _ fields: Fields) -> Bool {
+    private func isSame(_ known: ReadyResponse, _ fields: Fields) -> Bool {
         guard let tag = fields[first: "etag"].flatMap({ EntityTag($0) }) else { return false }
         return known.preconditions.entityTag?.matchesStrongly(tag) ?? false
     }
 
     /// The terms on which what the parts make is used again: the newest answer's, read with the fields that it did not repeat.
-    private func policy(of fields: Fields, _ storing: Flight.Storing, isWhole: Bool, _ flight: Flight) -> AnswerPolicy?
+    private func policy(of fields: Fields, _ storing: Flight.Storing, isWhole: Bool, _ flight: Flight) -> StoredPolicy?
     {
         let demand = flight.demand
         var aged = fields

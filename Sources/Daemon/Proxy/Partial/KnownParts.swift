@@ -1,3 +1,6 @@
+import CachePolicy
+import HTTPSemantics
+
 /// What is known of a representation that did not come whole: its pieces, and how long the whole is.
 ///
 /// Pieces of one representation only, which a strong entity tag proves (RFC 9110 §15.3.7.3, RFC 9111 §3.4); without one
@@ -136,7 +139,7 @@ struct KnownParts: Sendable, Equatable {
     }
 }
 
-extension ReadyAnswer {
+extension ReadyResponse {
     /// Whether it is parts of an answer, which never stand for the whole.
     var isPartial: Bool { answer.status == 206 }
 

@@ -1,0 +1,176 @@
+import CachePolicy
+import HTTPSemantics
+import Proxy
+import Upstream
+
+extension Explanation.Outcome {
+    /// What a decision means for the client.
+    ///
+    /// - Parameter shortfall: why what is stored cannot show what is newest, as far as that is known.
+    init(_ decision: Decision, _ demand: Demand, shortfall: String?, now: Int64) {
+        switch decision {
+        case .answer(let ready, let manner):
+            self.init("answer", ready, manner, demand, now: now)
+        case .answerAndRefresh(let ready, let manner):
+            self.init("answer-and-refresh", ready, manner, demand, now: now)
+        case .ask(let reason, let stored):
+            var status = CacheStatus.forwarded(reason)
+            if demand.overrides.cache == .never { status.detail = "never-by-route" }
+            self.init(
+                action: "ask",
+                cacheStatus: status.text,
+                reason: stored.map { Self.reason(toAskAbout: $0, demand, shortfall: shortfall, now: now) }
+                    ?? Self.reason(reason)
+            )
+        case .refuse(let problem):
+            self.init(problem)
+        }
+    }
+
+    /// A refusal.
+    init(_ problem: ProblemDocument) {
+        self.init(
+            action: "refuse",
+            status: problem.status,
+            cacheStatus: problem.cacheStatus,
+            reason: problem.detail ?? problem.title
+        )
+    }
+
+    /// A retrieval with conditions that only the origin may evaluate.
+    static let forOrigin = Explanation.Outcome(
+        action: "pass",
+        cacheStatus: CacheStatus.forwarded(.bypass).text,
+        reason: "If-Match and If-Unmodified-Since are the origin's to evaluate"
+    )
+
+    /// A retrieval during a pause that the upstream has asked for.
+    ///
+    /// - Parameter stored: what is served meanwhile.
+    static func heldBack(
+        _ pause: UpstreamPause,
+        of demand: Demand,
+        stored: ReadyResponse?,
+        seconds: Int64,
+        now: Int64
+    ) -> Explanation.Outcome {
+        guard let stored else {
+            return .init(.heldBack(pause, seconds: seconds, upstream: demand.upstream.name))
+        }
+        var outcome = Explanation.Outcome("answer", stored, .heldBack, demand, now: now)
+        outcome.reason =
+            "the upstream answered \(pause.status) with Retry-After, which holds for \(pause.scope.description); "
+            + "it is asked again in \(seconds) s"
+        return outcome
+    }
+
+    /// What `Larder-Live` has told.
+    static func events(isShown: Bool, isAsked: Bool) -> Explanation.Outcome {
+        let shown = isShown ? "`cached` with what is stored" : ""
+        let asked = isAsked ? (isShown ? "then what the upstream says" : "what the upstream says") : "then the end"
+        return .init(
+            action: "events",
+            status: 200,
+            cacheStatus: isAsked ? CacheStatus.forwarded(isShown ? .request : .uriMiss).text : "",
+            reason: isShown ? "\(shown), \(asked)" : isAsked ? asked : "`error`: nothing is stored, and nobody is asked"
+        )
+    }
+
+    private init(_ action: String, _ ready: ReadyResponse, _ manner: CacheUse, _ demand: Demand, now: Int64) {
+        let portion = SelectedPart(of: ready.shown(to: demand), for: demand.request, now: now)
+        let sent = portion?.status(of: ready) ?? ready.answer.status
+        self.init(
+            action: action,
+            status: sent,
+            cacheStatus: manner.cacheStatus(of: ready, sent: sent, isCollapsed: false, now: now).text,
+            reason: Self.reason(toServe: ready, manner, demand, now: now)
+        )
+    }
+
+    // MARK: Reasons
+
+    private static func reason(toServe ready: ReadyResponse, _ manner: CacheUse, _ demand: Demand, now: Int64) -> String
+    {
+        let nobody = if case .offline = manner { "; nobody is asked" } else { "" }
+        switch ready.policy.reuse(at: now, for: demand.directives) {
+        case .fresh(_, let timeToLive):
+            return "it is fresh for \(timeToLive) s more" + nobody
+        case .mustValidate(_, let reason, _):
+            return reason.sentence + nobody
+        case .stale(_, let staleness, let allowed):
+            let since = "it has been stale for \(staleness) s"
+            guard nobody.isEmpty else { return since + nobody }
+            if allowed.contains(.whileRevalidating) {
+                let word = ready.policy.flags.contains(.staleByRoute) ? "stale of the route" : "stale-while-revalidate"
+                return since + ", which \(word) allows while it is asked for anew"
+            }
+            return since + ", which the request's max-stale allows"
+        }
+    }
+
+    private static func reason(
+        toAskAbout stored: ReadyResponse,
+        _ demand: Demand,
+        shortfall: String?,
+        now: Int64
+    ) -> String {
+        if stored.answer.form == .outdated {
+            return shortfall.map { "newer is known than it can show: \($0)" }
+                ?? "newer values are known of what it shows, but not all of them"
+        }
+        switch stored.policy.reuse(at: now, for: demand.directives) {
+        case .fresh: return "it is fresh, but does not hold what the request asks for"
+        case .stale(_, let staleness, _): return "it has been stale for \(staleness) s"
+        case .mustValidate(_, let reason, _): return reason.sentence
+        }
+    }
+
+    private static func reason(_ absence: CacheStatus.Forward) -> String {
+        switch absence {
+        case .bypass: "the route says cache: never"
+        case .varyMiss: "other variants are stored, but none that this request selects"
+        case .miss: "the store could not be read"
+        case .partial: "parts of it are stored, but not all that is asked for"
+        case .uriMiss, .method, .request, .stale:
+            "nothing is stored under this key for this principal and context"
+        }
+    }
+}
+
+extension Reuse.Reason {
+    /// Why the upstream is asked before it is used, in words.
+    fileprivate var sentence: String {
+        switch self {
+        case .noCache: "the answer said no-cache"
+        case .mustRevalidate: "it is stale, and said must-revalidate"
+        case .notReusable: "it may not be used again"
+        case .requestNoCache: "the request says no-cache"
+        case .requestMaxAge: "it is older than the request's max-age"
+        case .requestMinFresh: "it will not be fresh for the request's min-fresh"
+        }
+    }
+}
+
+extension Explanation.Expectations {
+    /// - Parameters:
+    ///   - stored: what a 304 would renew, and what may stand in for an error.
+    ///   - variants: what else the upstream would be asked about.
+    init(_ demand: Demand, stored: ReadyResponse?, variants: [Variant], now: Int64) {
+        let validation = Validation(demand, stored: stored, variants: variants)
+        let sent = demand.upstreamRequest(validation).fields
+        let names = ["if-none-match", "if-modified-since", "if-match", "if-unmodified-since", "if-range", "range"]
+        conditions = sent.lines.filter { names.contains($0.lowercasedName) }.map {
+            "\(String(decoding: $0.name, as: UTF8.self)): \($0.text)"
+        }
+        if validation.chosen == nil, !validation.isEmpty {
+            notModified = "the stored variant that its ETag names is renewed, and answers this request, too"
+        } else if !validation.isEmpty, let stored {
+            notModified =
+                "renews what is stored, lifetime \(stored.policy.lifetime) s unless it says otherwise, and that is served"
+        }
+        if let refusal = Unstored.refusal(of: demand) { storing = "is not stored: \(refusal.reason)" }
+        failure =
+            stored?.maySubstitute(at: now, for: demand) == true
+            ? "what is stored is served in its place" : "it is passed on"
+    }
+}

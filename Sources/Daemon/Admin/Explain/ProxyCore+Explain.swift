@@ -1,0 +1,301 @@
+import CachePolicy
+import EventLoops
+import HTTPSemantics
+import HTTPServer
+import Mapping
+import Proxy
+import Settings
+package import Store
+
+extension ProxyCore {
+    /// What would be done with a request, by the functions that would do it.
+    ///
+    /// Nothing is fetched, nothing counts as used, nothing is taken into memory, and no principal comes to be.
+    package func explain(_ imagined: ImaginedRequest) async throws(StoreError) -> Explanation {
+        let arrival = imagined.arrival
+        let (principal, label) = try await principals.find(arrival.credentials, of: arrival.upstream)
+        // Nobody's id: a principal that is not known has nothing.
+        let request = arrival.live == nil ? imagined.request : imagined.request.plain
+        let demand = Demand(
+            request,
+            arrival,
+            principal: principal ?? -1,
+            otherFields: principals.otherFields(of: arrival),
+            hasher: cache.store.hasher
+        )
+        let now = now
+        let (variants, selected) = try await cache.survey(demand, now: now)
+        let mode = modes.current
+        var explanation = Explanation(
+            request: Explanation.Asked(demand, arrival, label: label, isKnown: principal != nil),
+            overrides: Explanation.Overrides(demand.overrides),
+            variants: variants.map { Explanation.Variant($0, isSelected: $0.ready === selected, now: now) }
+                .sorted { $0.isSelected && !$1.isSelected },
+            mode: mode.rawValue,
+            online: Explanation.Outcome(action: "pass", cacheStatus: "", reason: ""),
+            offline: Explanation.Outcome(.offline(demand.request.method))
+        )
+        explanation.others = try await others(than: demand, label: label, now: now)
+        explanation.unstored = runningFlights.unstored[demand.key].map {
+            Explanation.NotStored($0, for: demand, now: now)
+        }
+        guard MethodFacts.isAnswerable(demand.request.method) else {
+            explanation.online = Self.outcome(ofUnanswerable: demand)
+            return explanation
+        }
+        explanation.freshness = selected.map {
+            Explanation.Freshness($0, of: demand.upstream, route: demand.overrides, now: now)
+        }
+        let absence = selected == nil ? await cache.absence(of: demand) : .uriMiss
+        let parts = arrival.live == nil && !demand.isForOrigin ? try await cache.surveyParts(demand) : nil
+        let shortfall = variants.first { $0.ready === selected }?.shortfall
+        let online = Decision(demand, selected, absence: absence, mode: .online, now: now)
+            .considering(parts, demand, mode: .online, limit: settings.limits.document, now: now)
+        let offline = Decision(demand, selected, absence: absence, mode: .offline, now: now)
+            .considering(parts, demand, mode: .offline, limit: settings.limits.document, now: now)
+        explanation.online = Explanation.Outcome(online, demand, shortfall: shortfall, now: now)
+        explanation.offline = Explanation.Outcome(offline, demand, shortfall: shortfall, now: now)
+        if arrival.live != nil {
+            let isShown = selected?.mayBeShown(at: now) == true
+            explanation.online = .events(isShown: isShown, isAsked: !demand.directives.onlyIfCached)
+            explanation.offline = .events(isShown: isShown, isAsked: false)
+            explanation.upstream = .init(demand, stored: selected, variants: [], now: now)
+            return explanation
+        }
+        if case .ask = online, let pause = runningFlights.pauses.pause(for: demand, now: loop.now) {
+            let isServed = selected?.maySubstitute(at: now, for: demand) == true
+            explanation.online = .heldBack(
+                pause,
+                of: demand,
+                stored: isServed ? selected : nil,
+                seconds: pause.secondsLeft(at: loop.now),
+                now: now
+            )
+            return explanation
+        }
+        if demand.isForOrigin {
+            explanation.online = .forOrigin
+            explanation.upstream = .init(demand.passed, stored: nil, variants: [], now: now)
+            return explanation
+        }
+        switch online {
+        case .ask(_, let stored):
+            let others = demand.asksForItself ? try await cache.variants(besides: demand) : []
+            explanation.upstream = .init(demand, stored: stored, variants: others, now: now)
+        case .answerAndRefresh(let ready, _):
+            explanation.upstream = .init(demand, stored: ready, variants: [], now: now)
+        case .answer, .refuse: break
+        }
+        return explanation
+    }
+
+    /// What is stored of the URL for other principals and contexts.
+    private func others(
+        than demand: Demand,
+        label: String,
+        now: Int64
+    ) async throws(StoreError) -> [Explanation.Other] {
+        let documents = try await cache.store.documents(ofURL: demand.key.url, upstream: demand.key.upstream)
+        return documents.compactMap { document in
+            let differences = Explanation.differences(
+                from: demand.key.context,
+                to: document.context,
+                credential: document.principal == label ? nil : "another credential (\(document.principal))"
+            )
+            // A part is stored beside the whole, for the same requests.
+            guard document.status != 206, !differences.isEmpty, let policy = StoredPolicy(bytes: document.policy) else {
+                return nil
+            }
+            let applied = demand.upstream.applying(policy, demand.overrides)
+            return Explanation.Other(
+                principal: document.principal,
+                context: document.context.split(separator: "\n").map(String.init),
+                differences: differences,
+                status: document.status,
+                selection: VarySelection(bytes: document.variant)?.texts ?? [],
+                age: applied.age(at: now),
+                timeToLive: applied.timeToLive(at: now)
+            )
+        }
+    }
+
+    private static func outcome(ofUnanswerable demand: Demand) -> Explanation.Outcome {
+        let method = demand.request.method
+        if !MethodFacts.isSafe(method), let problem = demand.upstream.refusesWrite(demand) { return .init(problem) }
+        let forwarded = CacheStatus.forwarded(.method).text
+        guard !MethodFacts.isSafe(method) else {
+            return .init(action: "pass", cacheStatus: forwarded, reason: "\(method) is neither looked up nor stored")
+        }
+        let paths = demand.suspects.joined(separator: ", ")
+        return .init(
+            action: "write",
+            cacheStatus: forwarded,
+            reason: "\(method) goes to the upstream; unless it fails, what is stored of \(paths) is dropped"
+        )
+    }
+}
+
+extension Decision {
+    /// What it becomes where something is stored in parts, as `Proxy.resort` has it.
+    fileprivate func considering(
+        _ parts: ReadyResponse?,
+        _ demand: Demand,
+        mode: Mode,
+        limit: Int,
+        now: Int64
+    ) -> Decision {
+        guard let parts else { return self }
+        var (demand, known): (Demand, ReadyResponse?) = (demand, nil)
+        switch self {
+        case .answer, .answerAndRefresh: return self
+        case .ask(let reason, let stored): (demand, known) = (demand.asking(because: reason), stored)
+        case .refuse: break
+        }
+        switch (PartDecision(demand, stored: known, parts: parts, mode: mode, limit: limit, now: now), self) {
+        case (.answer(let ready, let manner), _): return .answer(ready, manner)
+        case (.ask, .refuse): return self
+        case (.ask(let demand, let stored, _), _): return .ask(demand.reason, stored: stored)
+        }
+    }
+}
+
+extension Explanation.Asked {
+    init(_ demand: Demand, _ arrival: Arrival, label: String, isKnown: Bool) {
+        let upstream = demand.upstream
+        let match = upstream.rules.route(method: demand.request.method, path: demand.route, status: nil)
+        self.init(
+            method: demand.request.method,
+            upstream: upstream.name,
+            sent: upstream.url(of: upstream.principal.redacted(url: demand.target)),
+            key: demand.key.url,
+            route: match.map { Explanation.Route(upstream.settings.routes[$0.index]) },
+            principal: .init(
+                label: label,
+                isKnown: isKnown,
+                fields: upstream.credentials(in: demand.request).map(\.name)
+            ),
+            context: arrival.context.split(separator: "\n").map(String.init),
+            view: demand.view == .raw ? "raw" : "wire"
+        )
+    }
+}
+
+extension Explanation.Route {
+    init(_ route: Configuration.Route) {
+        path = route.declaration.path
+        method = route.declaration.method
+        model = route.body.map { $0.isList ? "[\($0.model)]" : $0.model }
+    }
+}
+
+extension Explanation.Overrides {
+    /// Nil where the route says nothing.
+    init?(_ route: CacheOverrides) {
+        guard route != CacheOverrides() else { return nil }
+        cache = route.cache?.rawValue
+        fresh = route.fresh.map(Units.text)
+        stale = route.stale.map(Units.text)
+        negative = route.negative.map(Units.text)
+        varyIgnore = route.vary.ignore
+        keySort = route.key.sort
+        keyIgnore = route.key.ignore
+    }
+}
+
+extension Explanation.Variant {
+    init(_ variant: ResponseCache.SurveyedResponse, isSelected: Bool, now: Int64) {
+        let (ready, answer) = (variant.ready, variant.ready.answer)
+        let fields = answer.fields
+        self.init(
+            isSelected: isSelected,
+            status: answer.status,
+            selection: answer.selection.texts,
+            inMemory: variant.isInMemory,
+            document: variant.document,
+            form: "\(answer.form)",
+            isDirty: variant.isDirty,
+            objects: variant.objects,
+            bytes: ready.body.count,
+            age: ready.policy.age(at: now),
+            timeToLive: ready.policy.timeToLive(at: now),
+            entityTag: fields.text("etag"),
+            lastModified: fields.text("last-modified")
+        )
+    }
+}
+
+extension VarySelection {
+    /// A line for each field: `accept-encoding=gzip`, or the name alone where it was absent.
+    fileprivate var texts: [String] {
+        lines.filter { $0.name != OtherFields.name || $0.value != nil }.map { line in
+            line.value.map { "\(line.name)=\(String(decoding: $0, as: UTF8.self))" } ?? line.name
+        }
+    }
+}
+
+extension Explanation {
+    /// In what another request differs from this one, by what is in its cache key.
+    ///
+    /// - Parameters:
+    ///   - asked: the context of this one, and `other` that of the other.
+    ///   - credential: what to say of the other's, where it is another.
+    fileprivate static func differences(from asked: String, to other: String, credential: String?) -> [String] {
+        func fields(_ context: String) -> [String: String] {
+            var fields: [String: String] = [:]
+            for line in context.split(separator: "\n") {
+                let parts = line.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+                fields[String(parts[0])] = parts.count == 2 ? String(parts[1]) : ""
+            }
+            return fields
+        }
+        let (asked, other) = (fields(asked), fields(other))
+        let names = Set(asked.keys).union(other.keys).sorted().filter { asked[$0] != other[$0] }
+        return (credential.map { [$0] } ?? [])
+            + names.map { "\($0): \(other[$0] ?? "none") instead of \(asked[$0] ?? "none")" }
+    }
+}
+
+extension Explanation.NotStored {
+    fileprivate init(_ note: UnstoredResponses.Note, for demand: Demand, now: Int64) {
+        let isOthers = note.principal != demand.key.principal
+        self.init(
+            status: note.status,
+            secondsAgo: max(0, now - note.time),
+            rule: note.unstored.rule,
+            decidedBy: note.unstored.decidedBy.rawValue,
+            reason: note.unstored.reason,
+            differences: Explanation.differences(
+                from: demand.key.context,
+                to: note.context,
+                credential: isOthers ? "another credential" : nil
+            )
+        )
+    }
+}
+
+extension ProxiedUpstream {
+    /// The names of the fields and parameters of a request that say whose data it asks for, and why they do.
+    func credentials(in request: Request) -> [(name: String, reason: String)] {
+        var found: [(name: String, reason: String)] = []
+        if let credential = settings.credential { found.append(("credential (\(credential.header))", "Larder's own")) }
+        func add(_ name: String, _ reason: PrincipalFields.Reason?) {
+            if let reason, !found.contains(where: { $0.name == name }) { found.append((name, "\(reason)")) }
+        }
+        for line in request.fields.lines { add(line.lowercasedName, principal.reason(forField: line.name)) }
+        let target = Array(request.target.utf8)
+        for parameter in URLParameters(target) {
+            let name = FieldSyntax.lowercased(TargetNormaliser.unescaped(target[parameter.name]))
+            add("?" + String(decoding: name, as: UTF8.self), principal.reason(forParameter: target[parameter.name]))
+        }
+        return found
+    }
+
+    /// The names of its `OtherFields`.
+    func otherFields(in request: Request) -> [String] {
+        var names: [String] = []
+        for line in request.fields.withoutHopByHop().lines where role(of: line) == .other {
+            if !names.contains(line.lowercasedName) { names.append(line.lowercasedName) }
+        }
+        return names
+    }
+}

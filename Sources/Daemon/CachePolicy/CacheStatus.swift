@@ -1,0 +1,144 @@
+import HTTPSemantics
+
+/// What Larder tells of how it came to an answer (RFC 9211): one member of the `Cache-Status` list.
+package struct CacheStatus: Sendable, Equatable {
+    /// Why the request went on to the upstream.
+    package enum Forward: String, Sendable {
+        case bypass, method
+        case uriMiss = "uri-miss"
+        case varyMiss = "vary-miss"
+        case miss, request, stale, partial
+    }
+
+    /// Nil on a hit.
+    var forward: Forward?
+    /// The status that the upstream answered with, where it is not that of the answer.
+    package var forwardStatus: Int?
+    var isStored = false
+    package var isCollapsed = false
+    /// What is left of the lifetime in seconds; negative once stale.
+    package var timeToLive: Int64?
+    /// Tokens joined by `+`: `composed`, `stale`, `offline`, `replay`, those of `RouteOverrideDetail`, or why something was not done.
+    package var detail: String?
+
+    /// An answer from the cache.
+    package static func hit(timeToLive: Int64? = nil, detail: String? = nil) -> CacheStatus {
+        var status = CacheStatus()
+        status.timeToLive = timeToLive
+        status.detail = detail
+        return status
+    }
+
+    /// An answer that the upstream was asked for.
+    package static func forwarded(
+        _ reason: Forward,
+        status: Int? = nil,
+        isStored: Bool = false,
+        isCollapsed: Bool = false
+    )
+        -> CacheStatus
+    {
+        var result = CacheStatus()
+        result.forward = reason
+        result.forwardStatus = status
+        result.isStored = isStored
+        result.isCollapsed = isCollapsed
+        return result
+    }
+
+    /// The member as the field spells it, parameters in the order of RFC 9211.
+    package var text: String {
+        var text = "larder"
+        if let forward {
+            text += "; fwd=" + forward.rawValue
+            if let forwardStatus { text += "; fwd-status=\(forwardStatus)" }
+        } else {
+            text += "; hit"
+        }
+        if let timeToLive { text += "; ttl=\(Self.bounded(timeToLive))" }
+        if isStored { text += "; stored" }
+        if isCollapsed { text += "; collapsed" }
+        if let detail { text += "; detail=" + Self.item(detail) }
+        return text
+    }
+
+    /// The value with the upstream's own list before it, since each cache appends itself.
+    package func appended(to upstream: [[UInt8]]) -> [UInt8] {
+        Array((upstream.filter { !$0.isEmpty } + [Array(text.utf8)]).joined(separator: [0x2C, 0x20]))
+    }
+
+    /// A token where it is one, else a quoted string.
+    private static func item(_ detail: String) -> String {
+        let bytes = Array(detail.utf8)
+        let isToken =
+            bytes.first.map { FieldSyntax.isTokenByte($0) && !FieldSyntax.isDigit($0) && $0 | 0x20 >= 0x61 } ?? false
+            && bytes.allSatisfy { FieldSyntax.isTokenByte($0) || $0 == 0x3A || $0 == 0x2F }
+        guard !isToken else { return detail }
+        var quoted: [UInt8] = [0x22]
+        for byte in bytes where (0x20...0x7E).contains(byte) {
+            if byte == 0x22 || byte == 0x5C { quoted.append(0x5C) }
+            quoted.append(byte)
+        }
+        return String(decoding: quoted + [0x22], as: UTF8.self)
+    }
+
+    /// A structured field's integer has at most fifteen digits.
+    private static func bounded(_ number: Int64) -> Int64 {
+        min(max(number, -999_999_999_999_999), 999_999_999_999_999)
+    }
+}
+
+/// Writes the fields that change from hit to hit straight into a buffer.
+package enum HitFields {
+    /// Room that `write` never exceeds.
+    package static let capacity = 96
+
+    /// Writes `Age: …` with its CRLF, and `Cache-Status: larder; hit; ttl=…` without, for more may follow.
+    ///
+    /// - Parameter buffer: at least `capacity` bytes.
+    /// - Returns: the number of bytes written.
+    @inline(__always)
+    package static func write(
+        age: Int64,
+        timeToLive: Int64,
+        into buffer: UnsafeMutableRawBufferPointer
+    ) -> Int {
+        precondition(buffer.count >= capacity, "the buffer is too small for the fields of a hit")
+        var end = copy("Age: ", to: buffer, at: 0)
+        end = number(min(max(age, 0), DeltaSeconds.maximum), to: buffer, at: end)
+        end = copy("\r\nCache-Status: larder; hit; ttl=", to: buffer, at: end)
+        return number(min(max(timeToLive, -DeltaSeconds.maximum), DeltaSeconds.maximum), to: buffer, at: end)
+    }
+
+    @inline(__always)
+    private static func copy(_ text: StaticString, to buffer: UnsafeMutableRawBufferPointer, at start: Int) -> Int {
+        let count = text.utf8CodeUnitCount
+        UnsafeMutableRawBufferPointer(rebasing: buffer[start..<start + count])
+            .copyMemory(from: UnsafeRawBufferPointer(start: text.utf8Start, count: count))
+        return start + count
+    }
+
+    /// Writes a decimal number; returns the position after it.
+    @inline(__always)
+    static func number(_ value: Int64, to buffer: UnsafeMutableRawBufferPointer, at start: Int) -> Int {
+        var start = start
+        if value < 0 {
+            buffer[start] = 0x2D
+            start += 1
+        }
+        var rest = value.magnitude
+        var count = 1
+        while rest >= 10 {
+            rest /= 10
+            count += 1
+        }
+        rest = value.magnitude
+        var position = start + count
+        repeat {
+            position -= 1
+            buffer[position] = UInt8(0x30 + rest % 10)
+            rest /= 10
+        } while position > start
+        return start + count
+    }
+}

@@ -1,0 +1,39 @@
+package import HTTPSemantics
+
+/// What an unsafe request that succeeded makes stale (RFC 9111 §4.4).
+package enum InvalidationTargets {
+    /// The targets at the upstream (path and query), each once, the request's own first; empty when nothing is
+    /// invalidated: a safe method, or an answer other than 2xx and 3xx.
+    ///
+    /// - Parameters:
+    ///   - url: the absolute URL at the upstream that the request went to.
+    ///   - fields: of the answer as the upstream sent it. `Location` and `Content-Location` count where they have the same
+    ///     origin as the request; another origin's word about this one's answers would be an attack.
+    ///   - links: between the upstream and the address that the client used: to the client that address is the origin, and
+    ///     many upstreams know their public name.
+    package static func find(
+        method: String,
+        url: String,
+        status: Int,
+        fields: Fields,
+        links: LinkRewriter? = nil
+    ) -> [[UInt8]] {
+        guard !MethodFacts.isSafe(method), (200...399).contains(status) else { return [] }
+        let base = URIReference(url)
+        var targets = [base.target]
+        for line in fields.all("location") + fields.all("content-location") {
+            guard let target = target(of: line, at: base, links: links) else { continue }
+            if !targets.contains(target) { targets.append(target) }
+        }
+        return targets
+    }
+
+    /// The target at the upstream that a reference in an answer names; nil where it leads to another origin.
+    ///
+    /// - Parameter base: the absolute URL at the upstream that was asked for.
+    package static func target(of reference: [UInt8], at base: URIReference, links: LinkRewriter?) -> [UInt8]? {
+        let resolved = URIReference(reference).resolved(against: base)
+        guard let origin = resolved.origin else { return nil }
+        return origin == base.origin ? resolved.target : links?.target(ofClient: resolved)
+    }
+}

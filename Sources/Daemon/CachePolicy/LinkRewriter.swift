@@ -1,0 +1,125 @@
+package import HTTPSemantics
+
+/// Points links that lead to the upstream back to the address that the client used.
+package struct LinkRewriter: Sendable, Equatable {
+    /// Scheme, authority and base path of the upstream, without a trailing `/`; the same for a default port written out.
+    let upstream: [[UInt8]]
+    /// `http://authority/prefix` of the client's side, without a trailing `/`.
+    private(set) var client: [UInt8]
+    private let base: URIReference
+    private let basePath: [UInt8]
+    private let clientPrefix: [UInt8]
+    private let scheme: String
+
+    /// - Parameters:
+    ///   - upstream: the base URL, `https://api.github.com/v3`.
+    ///   - authority: that of the request, as the client wrote it.
+    ///   - prefix: that of the upstream at this server, or nothing.
+    package init(upstream: String, authority: String, prefix: String, scheme: String = "http") {
+        base = URIReference(upstream)
+        var path = base.path
+        while path.last == 0x2F { path.removeLast() }
+        basePath = path
+        var prefixBytes = Array(prefix.utf8)
+        while prefixBytes.last == 0x2F { prefixBytes.removeLast() }
+        if let first = prefixBytes.first, first != 0x2F { prefixBytes.insert(0x2F, at: 0) }
+        clientPrefix = prefixBytes
+        self.scheme = scheme
+        client = Self.client(scheme, authority, prefixBytes)
+        let origin = base.origin ?? ""
+        let plain = Array(origin.utf8) + path
+        // `origin` leaves a default port out; where it has none left, the default may be written out in a body.
+        let host = URIReference(origin).authority ?? []
+        let hasPort = (host.lastIndex(of: 0x3A) ?? -1) > (host.lastIndex(of: 0x5D) ?? -1)
+        let defaultPort = origin.hasPrefix("http:") ? ":80" : ":443"
+        self.upstream = hasPort ? [plain] : [plain, Array((origin + defaultPort).utf8) + path]
+    }
+
+    /// The same for another address of this server.
+    package func leading(to authority: String) -> LinkRewriter {
+        var other = self
+        other.client = Self.client(scheme, authority, clientPrefix)
+        return other
+    }
+
+    private static func client(_ scheme: String, _ authority: String, _ prefix: [UInt8]) -> [UInt8] {
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(scheme.utf8.count + 3 + authority.utf8.count + prefix.count)
+        bytes += scheme.utf8
+        bytes += "://".utf8
+        bytes += authority.utf8
+        bytes += prefix
+        return bytes
+    }
+
+    /// The URL at this server for one at the upstream; nil when it is not under the upstream's base, or needs no change.
+    func rewritten(_ reference: [UInt8]) -> [UInt8]? {
+        let parsed = URIReference(reference)
+        if parsed.authority != nil {
+            var absolute = parsed
+            if absolute.scheme == nil { absolute.scheme = base.scheme }
+            guard absolute.origin == base.origin, let rest = Self.rest(of: absolute.path, under: basePath) else {
+                return nil
+            }
+            return client + rest + Self.tail(parsed)
+        }
+        // An absolute path: its host is now this server, whose paths begin elsewhere.
+        guard parsed.scheme == nil, parsed.path.first == 0x2F, basePath != clientPrefix else { return nil }
+        if let rest = Self.rest(of: parsed.path, under: basePath) {
+            let path = clientPrefix + rest
+            return (path.isEmpty ? [0x2F] : path) + Self.tail(parsed)
+        }
+        // Beside the base path there is nothing of it here.
+        return base.origin.map { Array($0.utf8) + reference }
+    }
+
+    /// The target at the upstream (path and query) of an absolute URL at this server; nil where it leads elsewhere.
+    func target(ofClient url: URIReference) -> [UInt8]? {
+        guard let origin = url.origin, origin == URIReference(client).origin,
+            let rest = Self.rest(of: url.path, under: clientPrefix)
+        else { return nil }
+        let path = basePath + rest
+        return (path.isEmpty ? [0x2F] : path) + (url.query.map { [0x3F] + $0 } ?? [])
+    }
+
+    private static func rest(of path: [UInt8], under base: [UInt8]) -> ArraySlice<UInt8>? {
+        guard path.starts(with: base) else { return nil }
+        let rest = path[base.count...]
+        return rest.isEmpty || rest.first == 0x2F ? rest : nil
+    }
+
+    private static func tail(_ reference: URIReference) -> [UInt8] {
+        (reference.query.map { [0x3F] + $0 } ?? []) + (reference.fragment.map { [0x23] + $0 } ?? [])
+    }
+
+    /// Rewrites `Location` and the targets of `Link`; all other fields stay as they are.
+    package func rewrite(_ fields: inout Fields) {
+        for index in fields.lines.indices {
+            if fields.lines[index].isNamed("location") {
+                if let new = rewritten(fields.lines[index].value) { fields.lines[index].value = new }
+            } else if fields.lines[index].isNamed("link") {
+                fields.lines[index].value = rewritten(link: fields.lines[index].value)
+            }
+        }
+    }
+
+    /// Rewrites what stands between `<` and `>`, outside quoted strings (RFC 8288 §3).
+    private func rewritten(link value: [UInt8]) -> [UInt8] {
+        var result: [UInt8] = []
+        var index = 0
+        while index < value.count {
+            if value[index] == 0x22, let end = FieldSyntax.endOfQuotedString(value[...], openedAt: index) {
+                result += value[index..<min(end, value.count)]
+                index = end
+            } else if value[index] == 0x3C, let close = value[index...].firstIndex(of: 0x3E) {
+                let target = Array(value[(index + 1)..<close])
+                result += [0x3C] + (rewritten(target) ?? target) + [0x3E]
+                index = close + 1
+            } else {
+                result.append(value[index])
+                index += 1
+            }
+        }
+        return result
+    }
+}

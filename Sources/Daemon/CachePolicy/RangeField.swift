@@ -1,0 +1,142 @@
+import HTTPSemantics
+
+/// The parts of an answer that a request asks for (RFC 9110 §14).
+package struct RangeField: Sendable, Equatable {
+    /// One range as it was asked for.
+    enum Spec: Sendable, Equatable {
+        /// From an offset to the end, or to an offset (inclusive).
+        case from(Int64, through: Int64?)
+        /// The last so many bytes.
+        case suffix(Int64)
+
+        fileprivate var isSatisfiableSuffix: Bool { if case .suffix(1...) = self { true } else { false } }
+    }
+
+    /// Never empty.
+    var specs: [Spec]
+
+    /// More ranges than this in one request are taken for an attack, and the field is ignored (RFC 9110 §17.15).
+    static let maximumCount = 32
+
+    /// Reads the lines of `Range`; nil where there is none to heed: absent, of another unit, or malformed.
+    package init?(lines: [[UInt8]]) {
+        guard lines.count == 1, let equals = lines[0].firstIndex(of: 0x3D),
+            FieldSyntax.equalsIgnoringCase(FieldSyntax.trimmed(lines[0][..<equals]), "bytes".utf8)
+        else { return nil }
+        let members = FieldSyntax.members(lines[0][(equals + 1)...])
+        guard !members.isEmpty, members.count <= Self.maximumCount else { return nil }
+        specs = []
+        for member in members {
+            guard let spec = Self.spec(member) else { return nil }
+            specs.append(spec)
+        }
+    }
+
+    /// Whether the field is of a unit that is unknown here, and its meaning for the upstream alone to know.
+    package static func isForeign(lines: [[UInt8]]) -> Bool {
+        !lines.allSatisfy { line in
+            FieldSyntax.equalsIgnoringCase(FieldSyntax.trimmed(line.prefix { $0 != 0x3D }), "bytes".utf8)
+        }
+    }
+
+    private static func spec(_ member: ArraySlice<UInt8>) -> Spec? {
+        guard let dash = member.firstIndex(of: 0x2D) else { return nil }
+        let first = member[..<dash]
+        let last = member[(dash + 1)...]
+        if first.isEmpty { return number(last).map { .suffix($0) } }
+        guard let start = number(first) else { return nil }
+        if last.isEmpty { return .from(start, through: nil) }
+        guard let end = number(last), end >= start else { return nil }
+        return .from(start, through: end)
+    }
+
+    private static func number(_ digits: ArraySlice<UInt8>) -> Int64? {
+        guard !digits.isEmpty else { return nil }
+        var value: Int64 = 0
+        for digit in digits {
+            guard FieldSyntax.isDigit(digit) else { return nil }
+            let (product, overflowed) = value.multipliedReportingOverflow(by: 10)
+            // Beyond any length: the range ends with the answer.
+            if overflowed || product > .max - 9 { return .max - 1 }
+            value = product + Int64(digit - 0x30)
+        }
+        return value
+    }
+
+    /// What comes of a request for ranges once the length is known.
+    package enum Selection: Sendable, Equatable {
+        /// The ranges cannot be told in a `Content-Range`, and are ignored: the last bytes of nothing.
+        case whole
+        /// In the order asked for, none empty; overlapping and touching ones joined where that saves bytes.
+        case ranges([Range<Int>])
+        /// 416 with `Content-Range: bytes */length`
+        case unsatisfiable
+    }
+
+    package func select(length: Int) -> Selection {
+        // The last bytes are there whatever the length (RFC 9110 §14.1.2), but of nothing there are none to show.
+        if length == 0, specs.contains(where: \.isSatisfiableSuffix) { return .whole }
+        let wanted = specs.compactMap { Self.range($0, length: Int64(length)) }
+        guard !wanted.isEmpty else { return .unsatisfiable }
+        return .ranges(Self.joined(wanted, length: length) ?? [0..<length])
+    }
+
+    /// The ranges where the length of the whole is not known; nil where they depend on it, or ask for the same bytes so
+    /// often that answering them would be a burden.
+    package func selectWithoutLength() -> Selection? {
+        var wanted: [Range<Int>] = []
+        for spec in specs {
+            guard case .from(let start, let end?) = spec, end < .max - 1 else { return nil }
+            wanted.append(Int(start)..<Int(end + 1))
+        }
+        return Self.joined(wanted, length: wanted.map(\.upperBound).max() ?? 0).map { .ranges($0) }
+    }
+
+    /// The ranges as they are sent; nil where they cover more than the whole, which is a burden, not a saving (RFC 9110 §14.2).
+    private static func joined(_ wanted: [Range<Int>], length: Int) -> [Range<Int>]? {
+        // Joined only if asked for in ascending order, so that the parts come as the client expects them.
+        guard zip(wanted, wanted.dropFirst()).allSatisfy({ $0.lowerBound <= $1.lowerBound }) else {
+            return wanted.reduce(0) { $0.addingReportingOverflow($1.count).partialValue } > length ? nil : wanted
+        }
+        var joined: [Range<Int>] = []
+        for range in wanted {
+            if let last = joined.last, range.lowerBound <= last.upperBound {
+                joined[joined.count - 1] = last.lowerBound..<max(last.upperBound, range.upperBound)
+            } else {
+                joined.append(range)
+            }
+        }
+        return joined
+    }
+
+    private static func range(_ spec: Spec, length: Int64) -> Range<Int>? {
+        switch spec {
+        case .from(let start, let end):
+            guard start < length else { return nil }
+            return Int(start)..<Int(min(end ?? length - 1, length - 1) + 1)
+        case .suffix(let count):
+            guard count > 0, length > 0 else { return nil }
+            return Int(max(0, length - count))..<Int(length)
+        }
+    }
+
+    /// The value of `Content-Range` for one part; without the length where that is not known.
+    package static func contentRange(_ range: Range<Int>, length: Int?) -> String {
+        "bytes \(range.lowerBound)-\(range.upperBound - 1)/\(length.map { String($0) } ?? "*")"
+    }
+
+    /// The value of `Content-Range` in a 416.
+    package static func unsatisfiedContentRange(length: Int) -> String { "bytes */\(length)" }
+
+    /// Whether `If-Range` lets the ranges be served from this answer; without it the caller need not ask.
+    ///
+    /// A tag must match strongly. A date must be that of `Last-Modified` exactly, and be a strong validator by being at
+    /// least a second older than `Date` (RFC 9110 §13.1.5, §8.8.2.2).
+    package static func permits(ifRange value: [UInt8], _ stored: Preconditions.Stored, now: Int64) -> Bool {
+        if let tag = EntityTag(value) {
+            return stored.entityTag.map { tag.matchesStrongly($0) } ?? false
+        }
+        guard let date = HTTPDate.parse(value, now: now), let lastModified = stored.lastModified else { return false }
+        return date == lastModified && (stored.date ?? .min) > lastModified
+    }
+}

@@ -1,0 +1,52 @@
+package import HTTPSemantics
+import RawStructuredFieldValues
+
+/// What a response says of its upstream's rate limits.
+///
+/// Read are `X-RateLimit-*`, as GitHub, GitLab and many others send it, and the IETF's `RateLimit` and `RateLimit-Policy`, in the
+/// spellings of its drafts: `"default";r=0;t=30`, `limit=100, remaining=0, reset=30`, and `RateLimit-Remaining: 0`.
+package enum RateLimitFields {
+    /// Whether the response says that it was refused because a rate limit was met: any 429; a 403 if nothing is left of a limit,
+    /// or if it has `Retry-After` and names a limit at all.
+    ///
+    /// A 403 with `Retry-After` alone may be anything, such as a repository that is locked for a while.
+    package static func isRefusal(status: Int, _ fields: Fields) -> Bool {
+        if status == 429 { return true }
+        guard status == 403 else { return false }
+        return isExhausted(fields) || fields.contains("retry-after") && names.contains { fields.contains(named: $0) }
+    }
+
+    /// Whether nothing is left of a limit.
+    static func isExhausted(_ fields: Fields) -> Bool {
+        remaining.contains { fields.combined(named: $0) == "0" } || policies(in: fields).contains { $0.remaining == 0 }
+    }
+
+    /// The name of what is limited, as the upstream has it; nil where it names none.
+    package static func resource(_ fields: Fields) -> String? {
+        if let name = fields.text("x-ratelimit-resource"), !name.isEmpty { return String(name.prefix(100)) }
+        let policies = policies(in: fields)
+        if let exhausted = policies.first(where: { $0.remaining == 0 }) { return exhausted.name }
+        return policies.count == 1 ? policies[0].name : nil
+    }
+
+    private static let remaining = ["x-ratelimit-remaining", "ratelimit-remaining", "x-rate-limit-remaining"]
+    private static let names = remaining + ["x-ratelimit-limit", "ratelimit", "ratelimit-policy", "ratelimit-limit"]
+
+    /// The members of `RateLimit`, a list of named policies.
+    private static func policies(in fields: Fields) -> [(name: String, remaining: Int64?)] {
+        guard let value = fields.combined("ratelimit") else { return [] }
+        var parser = StructuredFieldValueParser(Array(value.utf8))
+        guard let members = try? parser.parseListFieldValue() else { return [] }
+        return members.compactMap { member in
+            guard case .item(let item) = member else { return nil }
+            let name: String
+            switch item.rfc9651BareItem {
+            case .string(let text): name = String(text.prefix(100))
+            case .token(let text): name = String(text.prefix(100))
+            default: return nil
+            }
+            guard case .integer(let rest)? = item.rfc9651Parameters["r"] else { return (name, nil) }
+            return (name, rest)
+        }
+    }
+}

@@ -1,0 +1,125 @@
+import HTTPSemantics
+
+/// What the `Cache-Control` of a response, or a targeted field in its place, says (RFC 9111 §5.2.2).
+///
+/// Of repeated and of conflicting directives the most restrictive counts: the smallest number, the unqualified form before
+/// the qualified, `no-store` before all others (RFC 9111 §4.2.1). A number that cannot be read is 0 where it would grant
+/// freshness (`max-age`, `s-maxage`: stale), and nothing where it would grant staleness (`stale-…`).
+/// Unknown directives are ignored. Of those that take no argument, one that restricts holds with any, one that permits
+/// (`public`, `must-understand`, `immutable`) with none: what it might mean with an argument is not known.
+package struct ResponseDirectives: Sendable, Equatable {
+    /// Seconds; nil when absent, 0 when present but unreadable.
+    var maxAge: Int64?
+    var sMaxAge: Int64?
+    var staleWhileRevalidate: Int64?
+    var staleIfError: Int64?
+    package var noStore = false
+    var noCache = false
+    /// Lower-case field names of `no-cache="…"`: not to be reused without validation.
+    var noCacheFields: [[UInt8]] = []
+    package var isPrivate = false
+    /// Lower-case field names of `private="…"`: not to be stored by a shared cache.
+    var privateFields: [[UInt8]] = []
+    var isPublic = false
+    var mustRevalidate = false
+    var proxyRevalidate = false
+    var mustUnderstand = false
+    var immutable = false
+
+    init() {}
+
+    /// Reads all lines of `Cache-Control`.
+    package init(lines: [[UInt8]]) {
+        var isInDoubt = false
+        for line in lines {
+            line.withUnsafeBytes { bytes in
+                var reader = DirectiveReader(bytes, isInDoubt: isInDoubt)
+                while let directive = reader.next() {
+                    apply(directive)
+                }
+                isInDoubt = reader.isInDoubt
+            }
+        }
+    }
+
+    private mutating func apply(_ directive: DirectiveReader.Directive) {
+        let argument: Argument =
+            switch directive.argument {
+            case .none: .none
+            case .malformed: .unreadable
+            case .token, .quoted:
+                directive.argument.seconds.map(Argument.seconds) ?? .text(directive.argument.bytes ?? [])
+            }
+        apply(FieldSyntax.lowercased(directive.name), argument)
+    }
+
+    enum Argument {
+        case none, unreadable
+        case seconds(Int64)
+        case text([UInt8])
+
+        var isNone: Bool {
+            if case .none = self { true } else { false }
+        }
+    }
+
+    /// Directives whose argument is a number of seconds.
+    static let numeric: Set<String> = ["max-age", "s-maxage", "stale-while-revalidate", "stale-if-error"]
+
+    /// Takes one directive in; `name` in lower case.
+    mutating func apply(_ name: [UInt8], _ argument: Argument) {
+        switch String(decoding: name, as: UTF8.self) {
+        case "max-age": maxAge = Self.stricter(maxAge, Self.seconds(argument) ?? 0)
+        case "s-maxage": sMaxAge = Self.stricter(sMaxAge, Self.seconds(argument) ?? 0)
+        case "stale-while-revalidate":
+            if let seconds = Self.seconds(argument) {
+                staleWhileRevalidate = Self.stricter(staleWhileRevalidate, seconds)
+            }
+        case "stale-if-error":
+            if let seconds = Self.seconds(argument) { staleIfError = Self.stricter(staleIfError, seconds) }
+        case "no-store": noStore = true
+        case "no-cache": Self.qualify(argument, all: &noCache, fields: &noCacheFields)
+        case "private": Self.qualify(argument, all: &isPrivate, fields: &privateFields)
+        case "public": isPublic = isPublic || argument.isNone
+        case "must-revalidate": mustRevalidate = true
+        case "proxy-revalidate": proxyRevalidate = true
+        case "must-understand": mustUnderstand = mustUnderstand || argument.isNone
+        case "immutable": immutable = immutable || argument.isNone
+        default: break
+        }
+    }
+
+    /// Whether a shared cache may keep the answer to a request that had an `Authorization` field (RFC 9111 §3.5).
+    ///
+    /// Then it is anyone's.
+    package var permitsAuthorization: Bool { isPublic || mustRevalidate || sMaxAge != nil }
+
+    private static func seconds(_ argument: Argument) -> Int64? {
+        if case .seconds(let value) = argument { value } else { nil }
+    }
+
+    private static func stricter(_ known: Int64?, _ new: Int64) -> Int64 {
+        min(known ?? new, new)
+    }
+
+    /// `no-cache` and `private` speak of the whole answer, or only of the fields they name.
+    ///
+    /// An argument that names no field leaves the whole answer meant.
+    private static func qualify(_ argument: Argument, all: inout Bool, fields: inout [[UInt8]]) {
+        let text: [UInt8] =
+            switch argument {
+            case .none, .unreadable: []
+            // A field may be named by digits alone.
+            case .seconds(let value): Array(String(value).utf8)
+            case .text(let text): text
+            }
+        let names = FieldSyntax.members(text)
+        guard !names.isEmpty, names.allSatisfy({ FieldSyntax.isToken($0) }) else {
+            all = true
+            return
+        }
+        for name in names.map({ FieldSyntax.lowercased($0) }) where !fields.contains(name) {
+            fields.append(name)
+        }
+    }
+}

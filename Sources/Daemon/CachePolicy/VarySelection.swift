@@ -1,0 +1,114 @@
+package import HTTPSemantics
+
+/// The request fields that selected an answer, with their values: the secondary key of RFC 9111 §4.1.
+///
+/// Its bytes name the variant in the store: equal selections have equal bytes.
+package struct VarySelection: Sendable, Equatable {
+    /// One nominated field; a nil value means that the request did not have it, which differs from an empty one.
+    package struct Line: Sendable, Equatable {
+        /// In lower case.
+        package var name: String
+        /// Normalised.
+        package var value: [UInt8]?
+    }
+
+    /// Sorted by name.
+    package private(set) var lines: [Line]
+
+    /// The selection of an answer that varies by nothing.
+    package static let none = VarySelection(lines: [])
+
+    private init(lines: [Line]) {
+        self.lines = lines
+    }
+
+    /// The selection that the answer's `Vary` makes of its request; nil for `Vary: *`, which no request matches.
+    /// - Parameters:
+    ///   - ignored: lower-case names that do not select, since the key holds them already (the principal's fields, whose
+    ///     values must not be stored), Larder sets them itself, or the route says so.
+    ///   - value: the request's lines of a field, joined by comma and space; nil when it has none.
+    init?(_ vary: VaryField, ignoring ignored: Set<String> = [], value: (String) -> [UInt8]?) {
+        guard case .fields(let names) = vary else { return nil }
+        lines = names.filter { !ignored.contains($0) }.map { name in
+            Line(name: name, value: value(name).map { FieldNormalisation.normalise($0, of: name) })
+        }
+    }
+
+    package init?(_ vary: VaryField, ignoring ignored: Set<String> = [], request: Fields) {
+        self.init(vary, ignoring: ignored) { name in request.combinedBytes(name) }
+    }
+
+    /// Whether it is for requests alone that agree in their `OtherFields`.
+    package var isForAgreeing: Bool { lines.contains { $0.name == OtherFields.name } }
+
+    /// Whether a request has the same `OtherFields`, if the selection speaks of them at all.
+    package func agrees(with request: Fields) -> Bool {
+        lines.allSatisfy { $0.name != OtherFields.name || $0.value == request.combinedBytes(OtherFields.name) }
+    }
+
+    /// The same without one of its fields.
+    package func without(_ name: String) -> VarySelection {
+        VarySelection(lines: lines.filter { $0.name != name })
+    }
+
+    /// Whether a new request selects the same answer.
+    /// - Parameter value: as for the initialiser.
+    package func matches(_ value: (String) -> [UInt8]?) -> Bool {
+        lines.allSatisfy { line in
+            guard let stored = line.value else { return value(line.name) == nil }
+            guard let new = value(line.name) else { return false }
+            // Mostly the same client with the same spelling: compare before normalising.
+            return new == stored || FieldNormalisation.normalise(new, of: line.name) == stored
+        }
+    }
+
+    package func matches(_ request: Fields) -> Bool {
+        matches { name in request.combinedBytes(name) }
+    }
+
+    /// The form kept in the store: per line the name, 0, then 0 for absent or 1, a length in four bytes, and the value.
+    package var bytes: [UInt8] {
+        var bytes: [UInt8] = []
+        for line in lines {
+            bytes += Array(line.name.utf8)
+            bytes.append(0)
+            guard let value = line.value else {
+                bytes.append(0)
+                continue
+            }
+            bytes.append(1)
+            withUnsafeBytes(of: UInt32(value.count).littleEndian) { bytes += $0 }
+            bytes += value
+        }
+        return bytes
+    }
+
+    /// Reads what `bytes` gave; nil when it is not of that form.
+    package init?(bytes: [UInt8]) {
+        lines = []
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            guard let end = rest.firstIndex(of: 0), end + 1 < rest.endIndex else { return nil }
+            let name = String(decoding: rest[..<end], as: UTF8.self)
+            let isPresent = rest[end + 1] == 1
+            rest = rest[(end + 2)...]
+            guard isPresent else {
+                lines.append(Line(name: name, value: nil))
+                continue
+            }
+            guard rest.count >= 4 else { return nil }
+            let count = rest.prefix(4).reversed().reduce(0) { $0 << 8 | Int($1) }
+            guard rest.count >= 4 + count else { return nil }
+            lines.append(Line(name: name, value: Array(rest.dropFirst(4).prefix(count))))
+            rest = rest.dropFirst(4 + count)
+        }
+    }
+}
+
+extension Fields {
+    /// All lines of this name joined by a comma and a space; `name` in lower case, nil when there is none.
+    package func combinedBytes(_ name: String) -> [UInt8]? {
+        let values = lines.filter { $0.isNamed(name) }.map(\.value)
+        return values.isEmpty ? nil : Array(values.joined(separator: [0x2C, 0x20]))
+    }
+}

@@ -1,0 +1,100 @@
+/// An entity tag: an opaque string, weak or strong (RFC 9110 §8.8.3).
+package struct EntityTag: Sendable, Equatable {
+    package var isWeak: Bool
+    /// The bytes between the quotes; a backslash means itself.
+    package var opaque: [UInt8]
+
+    init(isWeak: Bool, opaque: [UInt8]) {
+        self.isWeak = isWeak
+        self.opaque = opaque
+    }
+
+    /// Reads one entity tag that fills the whole value; nil for anything else, an unquoted one included.
+    package init?(_ value: some Collection<UInt8>) {
+        var bytes = Array(value)[...]
+        isWeak = bytes.starts(with: [0x57, 0x2F])
+        if isWeak { bytes.removeFirst(2) }
+        guard bytes.count >= 2, bytes.first == 0x22, bytes.last == 0x22 else { return nil }
+        let opaque = bytes.dropFirst().dropLast()
+        guard opaque.allSatisfy({ $0 == 0x21 || (0x23...0x7E).contains($0) || $0 >= 0x80 }) else { return nil }
+        self.opaque = Array(opaque)
+    }
+
+    /// The tag as a field spells it.
+    package var bytes: [UInt8] { (isWeak ? [0x57, 0x2F] : []) + [0x22] + opaque + [0x22] }
+
+    /// Whether both are strong and spell the same (RFC 9110 §8.8.3.2).
+    package func matchesStrongly(_ other: EntityTag) -> Bool {
+        !isWeak && !other.isWeak && opaque == other.opaque
+    }
+
+    /// Whether both spell the same, weak or not.
+    package func matchesWeakly(_ other: EntityTag) -> Bool { opaque == other.opaque }
+
+    /// Whether Larder made it, for an answer composed of newer objects; such tags mean nothing to an upstream.
+    package var isOwn: Bool { opaque.starts(with: "larder-".utf8) }
+}
+
+/// The value of `If-Match` or `If-None-Match`: any, or a list of tags.
+package enum EntityTagCondition: Sendable, Equatable {
+    case any
+    case tags([EntityTag])
+
+    /// Reads all lines of the field; nil when there is none.
+    ///
+    /// Members that are no entity tags match nothing. `*` counts only where it stands alone.
+    package init?(lines: [[UInt8]]) {
+        guard !lines.isEmpty else { return nil }
+        let members = lines.flatMap { Self.members($0) }
+        if members.count == 1, members[0].elementsEqual([0x2A]) {
+            self = .any
+        } else {
+            self = .tags(members.compactMap { EntityTag($0) })
+        }
+    }
+
+    /// Splits at commas outside quotes.
+    ///
+    /// A backslash escapes nothing in an entity tag, unlike in a quoted string.
+    private static func members(_ line: [UInt8]) -> [ArraySlice<UInt8>] {
+        var members: [ArraySlice<UInt8>] = []
+        var isQuoted = false
+        var start = 0
+        for index in 0...line.count {
+            if index < line.count, line[index] == 0x22 { isQuoted.toggle() }
+            guard index == line.count || (line[index] == 0x2C && !isQuoted) else { continue }
+            let member = FieldSyntax.trimmed(line[start..<index])
+            if !member.isEmpty { members.append(member) }
+            start = index + 1
+        }
+        return members
+    }
+
+    /// Weak comparison, as `If-None-Match` wants it.
+    package func matchesWeakly(_ tag: EntityTag?) -> Bool {
+        switch self {
+        case .any: true
+        case .tags(let tags): tag.map { tag in tags.contains { $0.matchesWeakly(tag) } } ?? false
+        }
+    }
+
+    /// The tags that are the upstream's own, which alone may go there; nil when none is left.
+    package var withoutOwn: EntityTagCondition? {
+        guard case .tags(let tags) = self else { return self }
+        let foreign = tags.filter { !$0.isOwn }
+        return foreign.isEmpty ? nil : .tags(foreign)
+    }
+
+    /// Whether one of the tags is Larder's.
+    package var namesOwn: Bool {
+        if case .tags(let tags) = self { tags.contains(where: \.isOwn) } else { false }
+    }
+
+    /// The value as a field spells it.
+    package var bytes: [UInt8] {
+        switch self {
+        case .any: [0x2A]
+        case .tags(let tags): Array(tags.map(\.bytes).joined(separator: [0x2C, 0x20]))
+        }
+    }
+}

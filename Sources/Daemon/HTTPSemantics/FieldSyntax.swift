@@ -1,0 +1,122 @@
+import Glibc
+
+/// The lexical rules that field values share (RFC 9110 §5.6): tokens, optional white space, lists, quoted strings.
+package enum FieldSyntax {
+    @inline(__always)
+    package static func isWhitespace(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
+
+    @inline(__always)
+    package static func isDigit(_ byte: UInt8) -> Bool { byte &- 0x30 < 10 }
+
+    /// Whether the byte may stand in a token (RFC 9110 §5.6.2).
+    @inline(__always)
+    package static func isTokenByte(_ byte: UInt8) -> Bool {
+        // One bit per ASCII code point: ! # $ % & ' * + - . 0-9 A-Z ^ _ ` a-z | ~
+        let low: UInt64 = 0x03FF_6CFA_0000_0000
+        let high: UInt64 = 0x57FF_FFFF_C7FF_FFFE
+        guard byte < 128 else { return false }
+        return (byte < 64 ? low >> UInt64(byte) : high >> UInt64(byte &- 64)) & 1 == 1
+    }
+
+    package static func isToken(_ bytes: some Collection<UInt8>) -> Bool {
+        !bytes.isEmpty && bytes.allSatisfy(isTokenByte)
+    }
+
+    /// The value of a hexadecimal digit in either case; nil for any other byte.
+    package static func hexDigit(_ byte: UInt8) -> UInt8? {
+        switch byte {
+        case 0x30...0x39: byte - 0x30
+        case 0x41...0x46: byte - 0x41 + 10
+        case 0x61...0x66: byte - 0x61 + 10
+        default: nil
+        }
+    }
+
+    /// The bytes without leading and trailing spaces and tabs.
+    package static func trimmed(_ bytes: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
+        var slice = bytes
+        while let first = slice.first, isWhitespace(first) { slice.removeFirst() }
+        while let last = slice.last, isWhitespace(last) { slice.removeLast() }
+        return slice
+    }
+
+    package static func lowercased(_ bytes: some Sequence<UInt8>) -> [UInt8] {
+        bytes.map { asciiLowercased($0) }
+    }
+
+    /// Whether the bytes spell this name in any case; `lowercased` must be in lower case already.
+    package static func equalsIgnoringCase(_ bytes: some Collection<UInt8>, _ lowercased: some Collection<UInt8>)
+        -> Bool
+    {
+        bytes.count == lowercased.count && zip(bytes, lowercased).allSatisfy { asciiLowercased($0) == $1 }
+    }
+
+    /// Whether the bytes spell this name in any case; `lowercased` must be in lower case already.
+    @inline(__always)
+    package static func equalsIgnoringCase(_ bytes: UnsafeRawBufferPointer, _ lowercased: StaticString) -> Bool {
+        let count = lowercased.utf8CodeUnitCount
+        guard bytes.count == count else { return false }
+        let wanted = lowercased.utf8Start
+        for index in 0..<count where asciiLowercased(bytes[index]) != wanted[index] {
+            return false
+        }
+        return true
+    }
+
+    /// Whether both hold the same bytes.
+    @inline(__always)
+    package static func isSame(_ bytes: UnsafeRawBufferPointer, _ other: [UInt8]) -> Bool {
+        guard bytes.count == other.count, let start = bytes.baseAddress else { return bytes.count == other.count }
+        // Several times quicker than comparing elements, and this is done for every request.
+        return other.withUnsafeBytes { $0.baseAddress.map { memcmp(start, $0, bytes.count) == 0 } ?? true }
+    }
+
+    /// The members of a comma-separated list, trimmed, empty ones left out (RFC 9110 §5.6.1.2).
+    ///
+    /// A comma within a closed quoted string does not separate; a quote that is never closed does not swallow the rest.
+    package static func members(_ value: ArraySlice<UInt8>, separator: UInt8 = 0x2C) -> [ArraySlice<UInt8>] {
+        var members: [ArraySlice<UInt8>] = []
+        var start = value.startIndex
+        var index = start
+        while index < value.endIndex {
+            if value[index] == 0x22, let close = endOfQuotedString(value, openedAt: index) {
+                index = close
+                continue
+            }
+            if value[index] == separator {
+                append(value[start..<index], to: &members)
+                start = index + 1
+            }
+            index += 1
+        }
+        append(value[start..<value.endIndex], to: &members)
+        return members
+    }
+
+    package static func members(_ value: [UInt8], separator: UInt8 = 0x2C) -> [ArraySlice<UInt8>] {
+        members(value[...], separator: separator)
+    }
+
+    /// A media type or range without its parameters.
+    package static func essence(of type: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
+        type.prefix { $0 != 0x3B && $0 != 0x20 && $0 != 0x09 }
+    }
+
+    /// The position after the closing quote of the string opened at `start`; nil when it is never closed.
+    package static func endOfQuotedString(_ value: ArraySlice<UInt8>, openedAt start: Int) -> Int? {
+        var index = start + 1
+        while index < value.endIndex {
+            switch value[index] {
+            case 0x5C: index += 2
+            case 0x22: return index + 1
+            default: index += 1
+            }
+        }
+        return nil
+    }
+
+    private static func append(_ member: ArraySlice<UInt8>, to members: inout [ArraySlice<UInt8>]) {
+        let trimmed = trimmed(member)
+        if !trimmed.isEmpty { members.append(trimmed) }
+    }
+}

@@ -1,0 +1,104 @@
+/// One header or trailer field line, in the spelling it arrived in (RFC 9110 §5).
+package struct Field: Sendable, Equatable {
+    package var name: [UInt8]
+    /// The field value without leading and trailing white space; arbitrary bytes, obs-text included.
+    package var value: [UInt8]
+
+    package init(name: [UInt8], value: [UInt8]) {
+        self.name = name
+        self.value = value
+    }
+
+    package init(_ name: String, _ value: String) {
+        self.init(name: Array(name.utf8), value: Array(value.utf8))
+    }
+
+    /// Whether the field has this name; `lowercased` must be in lower case already.
+    package func isNamed(_ lowercased: StaticString) -> Bool {
+        lowercased.withUTF8Buffer { wanted in
+            name.count == wanted.count && zip(name, wanted).allSatisfy { asciiLowercased($0) == $1 }
+        }
+    }
+
+    /// Whether the field has this name; `lowercased` must be in lower case already.
+    package func isNamed(_ lowercased: String) -> Bool {
+        let wanted = lowercased.utf8
+        return name.count == wanted.count && zip(name, wanted).allSatisfy { asciiLowercased($0) == $1 }
+    }
+
+    /// The value as text; bytes that are not UTF-8 are replaced, so this is for reading, never for passing on.
+    package var text: String { String(decoding: value, as: UTF8.self) }
+
+    /// The name in lower case, for comparison and as a key.
+    package var lowercasedName: String { String(decoding: name.map { asciiLowercased($0) }, as: UTF8.self) }
+}
+
+/// The field lines of one message, in order.
+///
+/// A value type for everything off the hot path; on the hit path fields are read as spans of the connection's buffer.
+package struct Fields: Sendable, Equatable {
+    package var lines: [Field]
+
+    package init(_ lines: [Field] = []) {
+        self.lines = lines
+    }
+
+    /// The value of the first line of this name.
+    package subscript(first name: StaticString) -> [UInt8]? {
+        lines.first { $0.isNamed(name) }?.value
+    }
+
+    /// The text of the first line of this name.
+    package func text(_ name: StaticString) -> String? {
+        lines.first { $0.isNamed(name) }?.text
+    }
+
+    /// The values of all lines of this name, in order.
+    package func all(_ name: StaticString) -> [[UInt8]] {
+        lines.filter { $0.isNamed(name) }.map(\.value)
+    }
+
+    /// All lines of this name joined by a comma and a space (RFC 9110 §5.3); nil when there is none.
+    package func combined(_ name: StaticString) -> String? {
+        let values = all(name)
+        return values.isEmpty ? nil : values.map { String(decoding: $0, as: UTF8.self) }.joined(separator: ", ")
+    }
+
+    /// All lines of this name joined by a comma and a space (RFC 9110 §5.3); `name` in lower case.
+    package func combined(named name: String) -> String? {
+        let values = lines.filter { $0.isNamed(name) }
+        return values.isEmpty ? nil : values.map(\.text).joined(separator: ", ")
+    }
+
+    package func contains(_ name: StaticString) -> Bool {
+        lines.contains { $0.isNamed(name) }
+    }
+
+    package func contains(named lowercased: String) -> Bool {
+        lines.contains { $0.isNamed(lowercased) }
+    }
+
+    package mutating func append(_ name: String, _ value: String) {
+        lines.append(Field(name, value))
+    }
+
+    /// Puts one line in the place of all lines of this name.
+    package mutating func set(_ name: String, _ value: String) {
+        remove(named: name.lowercased())
+        append(name, value)
+    }
+
+    package mutating func remove(_ name: StaticString) {
+        lines.removeAll { $0.isNamed(name) }
+    }
+
+    package mutating func remove(named lowercased: String) {
+        lines.removeAll { $0.isNamed(lowercased) }
+    }
+}
+
+/// The byte with `A`–`Z` turned into `a`–`z`.
+@inline(__always)
+package func asciiLowercased(_ byte: UInt8) -> UInt8 {
+    byte &- 0x41 < 26 ? byte | 0x20 : byte
+}

@@ -1,0 +1,155 @@
+import Glibc
+
+/// A point in time as HTTP spells it (RFC 9110 §5.6.7), in seconds since 1970, UTC.
+package enum HTTPDate {
+    /// Reads one date in any of the three forms; nil for everything else.
+    ///
+    /// The grammar is taken to the letter but for what RFC 9111 §4.2 asks of caches: names match in any case. The zone is
+    /// `GMT`: any other, `UTC` and `+0000` included, makes a date invalid by the same section. The day of the week must be
+    /// one, but need not be that date's. One-digit days, other white space, four-digit years in the form of RFC 850, years
+    /// of five digits and numbers are no dates: an `Expires` of such a spelling has expired (RFC 9111 §5.3).
+    /// - Parameter now: decides the century of the two-digit years of RFC 850 dates.
+    package static func parse(_ bytes: some Collection<UInt8>, now: Int64) -> Int64? {
+        var reader = DateReader(bytes)
+        return reader.imfFixdate() ?? reader.restarted().rfc850(now: now) ?? reader.restarted().asctime()
+    }
+
+    static func parse(_ text: String, now: Int64) -> Int64? { parse(text.utf8, now: now) }
+
+    /// The earliest of the dates that lines of one field hold; nil when none holds one.
+    ///
+    /// For `Date`: the earlier an answer was made, the older it is now.
+    package static func earliest(of lines: [[UInt8]], now: Int64) -> Int64? {
+        lines.compactMap { parse($0, now: now) }.min()
+    }
+
+    /// The latest of the dates that lines of one field hold; nil when one of them holds none.
+    ///
+    /// For `Last-Modified`: the later an answer was changed, the shorter it can be supposed to stay.
+    package static func latest(of lines: [[UInt8]], now: Int64) -> Int64? {
+        let dates = lines.map { parse($0, now: now) }
+        return dates.contains(nil) ? nil : dates.compactMap { $0 }.max()
+    }
+
+    static let weekdays: [StaticString] = [
+        "thursday", "friday", "saturday", "sunday", "monday", "tuesday", "wednesday",
+    ]
+    static let months: [StaticString] = [
+        "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
+    ]
+}
+
+/// Reads the parts of a date from left to right; every part either matches or makes the whole nil.
+private struct DateReader {
+    private let bytes: [UInt8]
+    private var position = 0
+
+    init(_ bytes: some Collection<UInt8>) {
+        // The longest form is `Wednesday, 06-Nov-94 08:49:37 GMT`, 33 bytes; anything much longer is no date.
+        self.bytes = bytes.count > 40 ? [] : bytes.map { asciiLowercased($0) }
+    }
+
+    func restarted() -> DateReader {
+        var copy = self
+        copy.position = 0
+        return copy
+    }
+
+    /// The preferred form, as in `Sun, 06 Nov 1994 08:49:37 GMT`.
+    mutating func imfFixdate() -> Int64? {
+        guard weekday(short: true), skip(","), skip(" "), let day = digits(2), skip(" "), let month = month(),
+            skip(" "), let year = digits(4), skip(" "), let time = timeOfDay(), skip(" "), zone(), atEnd
+        else { return nil }
+        return seconds(year: year, month: month, day: day, time: time)
+    }
+
+    /// The form of RFC 850, as in `Sunday, 06-Nov-94 08:49:37 GMT`.
+    func rfc850(now: Int64) -> Int64? {
+        var copy = self
+        return copy.readRFC850(now: now)
+    }
+
+    private mutating func readRFC850(now: Int64) -> Int64? {
+        guard weekday(short: false), skip(","), skip(" "), let day = digits(2), skip("-"), let month = month(),
+            skip("-"), let shortYear = digits(2), skip(" "), let time = timeOfDay(), skip(" "), zone(), atEnd
+        else { return nil }
+        // "More than 50 years in the future" is read as the most recent such year in the past (RFC 9110 §5.6.7).
+        let today = HTTPDate.calendar(max(now, 0))
+        let thisYear = Int(today.tm_year) + 1900
+        var year = thisYear - thisYear % 100 + shortYear
+        if year <= thisYear - 50 { year += 100 }
+        if year > thisYear + 50 { year -= 100 }
+        if year == thisYear + 50, let exact = seconds(year: year, month: month, day: day, time: time) {
+            // A 29 February is no day of that year: the limit is the day before then.
+            let (month, day) = (Int(today.tm_mon) + 1, Int(today.tm_mday))
+            let limit = HTTPDate.seconds(year: year, month: month, day: min(day, month == 2 ? 28 : day)) ?? 0
+            if exact > limit + max(now, 0) % 86_400 { year -= 100 }
+        }
+        return seconds(year: year, month: month, day: day, time: time)
+    }
+
+    /// The form of C's `asctime`, as in `Sun Nov  6 08:49:37 1994`.
+    func asctime() -> Int64? {
+        var copy = self
+        return copy.readAsctime()
+    }
+
+    private mutating func readAsctime() -> Int64? {
+        guard weekday(short: true), skip(" "), let month = month(), skip(" "),
+            let day = skip(" ") ? digits(1) : digits(2), skip(" "), let time = timeOfDay(), skip(" "),
+            let year = digits(4), atEnd
+        else { return nil }
+        return seconds(year: year, month: month, day: day, time: time)
+    }
+
+    private var atEnd: Bool { position == bytes.count }
+
+    private mutating func skip(_ text: StaticString) -> Bool {
+        let count = text.utf8CodeUnitCount
+        guard position + count <= bytes.count else { return false }
+        for index in 0..<count where bytes[position + index] != text.utf8Start[index] { return false }
+        position += count
+        return true
+    }
+
+    private mutating func digits(_ count: Int) -> Int? {
+        guard position + count <= bytes.count else { return nil }
+        var value = 0
+        for byte in bytes[position..<position + count] {
+            guard FieldSyntax.isDigit(byte) else { return nil }
+            value = value * 10 + Int(byte - 0x30)
+        }
+        position += count
+        return value
+    }
+
+    private mutating func weekday(short: Bool) -> Bool {
+        for name in HTTPDate.weekdays {
+            let count = short ? 3 : name.utf8CodeUnitCount
+            guard position + count <= bytes.count else { continue }
+            if (0..<count).allSatisfy({ bytes[position + $0] == name.utf8Start[$0] }) {
+                position += count
+                return true
+            }
+        }
+        return false
+    }
+
+    private mutating func month() -> Int? {
+        for (index, name) in HTTPDate.months.enumerated() where skip(name) { return index + 1 }
+        return nil
+    }
+
+    private mutating func timeOfDay() -> Int? {
+        guard let hour = digits(2), skip(":"), let minute = digits(2), skip(":"), let second = digits(2),
+            hour < 24, minute < 60, second <= 60
+        else { return nil }
+        return hour * 3600 + minute * 60 + second
+    }
+
+    private mutating func zone() -> Bool { skip("gmt") }
+
+    private func seconds(year: Int, month: Int, day: Int, time: Int) -> Int64? {
+        HTTPDate.seconds(year: year, month: month, day: day).map { $0 + Int64(time) }
+    }
+}

@@ -1,0 +1,125 @@
+/// A piece of JSON to be written; what the store gives as bytes goes in unchanged.
+///
+/// For small answers off the request path: each is one array of bytes in the end.
+package enum JSONText: Sendable, ExpressibleByStringLiteral, ExpressibleByIntegerLiteral, ExpressibleByBooleanLiteral,
+    ExpressibleByArrayLiteral, ExpressibleByDictionaryLiteral
+{
+    case null
+    case bool(Bool)
+    case integer(Int64)
+    case number(Double)
+    case string(String)
+    case array([JSONText])
+    /// Members in the order in which they are written.
+    case object([(name: String, value: JSONText)])
+    /// Valid JSON text already.
+    case raw([UInt8])
+
+    package init(stringLiteral value: String) { self = .string(value) }
+    package init(integerLiteral value: Int64) { self = .integer(value) }
+    package init(booleanLiteral value: Bool) { self = .bool(value) }
+    package init(arrayLiteral elements: JSONText...) { self = .array(elements) }
+    package init(dictionaryLiteral members: (String, JSONText)...) {
+        self = .object(members.map { (name: $0.0, value: $0.1) })
+    }
+
+    package static func integer(_ value: Int) -> JSONText { .integer(Int64(value)) }
+
+    /// On one line, without a line feed at its end.
+    package var bytes: [UInt8] {
+        var writer = JSONWriter(indents: false)
+        writer.write(self)
+        return writer.bytes
+    }
+
+    /// As `bytes`.
+    package var text: String { String(decoding: bytes, as: UTF8.self) }
+
+    /// On many lines, two spaces to a level; raw pieces stay as they are.
+    package var prettyText: String {
+        var writer = JSONWriter(indents: true)
+        writer.write(self)
+        return String(decoding: writer.bytes, as: UTF8.self)
+    }
+}
+
+/// Writes `JSONText`.
+private struct JSONWriter {
+    let indents: Bool
+    private(set) var bytes: [UInt8] = []
+    private var level = 0
+
+    init(indents: Bool) {
+        self.indents = indents
+    }
+
+    mutating func write(_ value: JSONText) {
+        switch value {
+        case .null: bytes += "null".utf8
+        case .bool(let value): bytes += (value ? "true" : "false").utf8
+        case .integer(let value): bytes += String(value).utf8
+        // JSON has no word for what is not finite.
+        case .number(let value): bytes += (value.isFinite ? String(value) : "null").utf8
+        case .string(let text): write(text)
+        case .raw(let text): bytes += text
+        case .array(let elements):
+            write(elements, between: "[", "]") { $0.write($1) }
+        case .object(let members):
+            write(members, between: "{", "}") { writer, member in
+                writer.write(member.name)
+                writer.bytes += (writer.indents ? ": " : ":").utf8
+                writer.write(member.value)
+            }
+        }
+    }
+
+    private mutating func write<Element>(
+        _ elements: [Element],
+        between open: String,
+        _ close: String,
+        _ writeOne: (inout JSONWriter, Element) -> Void
+    ) {
+        bytes += open.utf8
+        level += 1
+        for (index, element) in elements.enumerated() {
+            if index > 0 { bytes.append(UInt8(ascii: ",")) }
+            breakLine()
+            writeOne(&self, element)
+        }
+        level -= 1
+        if !elements.isEmpty { breakLine() }
+        bytes += close.utf8
+    }
+
+    private mutating func breakLine() {
+        guard indents else { return }
+        bytes.append(UInt8(ascii: "\n"))
+        bytes += repeatElement(UInt8(ascii: " "), count: 2 * level)
+    }
+
+    /// Writes a string literal with the escapes that RFC 8259 §7 demands, and no others.
+    private mutating func write(_ text: String) {
+        bytes.append(UInt8(ascii: "\""))
+        bytes.append(escapedForJSON: text.utf8)
+        bytes.append(UInt8(ascii: "\""))
+    }
+}
+
+extension [UInt8] {
+    /// Appends UTF-8, or a part of it, as it stands between the quotes of a JSON string.
+    package mutating func append(escapedForJSON text: some Sequence<UInt8>) {
+        let digits = Array("0123456789abcdef".utf8)
+        for byte in text {
+            switch byte {
+            case UInt8(ascii: "\""), UInt8(ascii: "\\"):
+                append(UInt8(ascii: "\\"))
+                append(byte)
+            case 0x0A: self += "\\n".utf8
+            case 0x0D: self += "\\r".utf8
+            case 0x09: self += "\\t".utf8
+            case 0..<0x20: self += "\\u00".utf8 + [digits[Int(byte >> 4)], digits[Int(byte & 15)]]
+            default: append(byte)
+            }
+        }
+    }
+}

@@ -1,0 +1,175 @@
+/// How a request's body is delimited (RFC 9112 §6.3).
+package enum BodyFraming: Sendable, Equatable {
+    case none
+    case length(Int)
+    case chunked
+}
+
+/// In which form the target was written (RFC 9112 §3.2).
+package enum TargetForm: Sendable {
+    case origin, absolute, asterisk
+}
+
+/// Where a field line stands, in offsets from the head's first byte.
+package struct FieldSpan {
+    package var name: UInt32
+    package var nameCount: UInt32
+    package var value: UInt32
+    package var valueCount: UInt32
+    /// The raw value of the `KnownField`, 255 for none.
+    package var known: UInt8
+
+    package init(name: UInt32, nameCount: UInt32, value: UInt32, valueCount: UInt32, known: UInt8) {
+        self.name = name
+        self.nameCount = nameCount
+        self.value = value
+        self.valueCount = valueCount
+        self.known = known
+    }
+}
+
+/// One field line of a request, its bytes valid as long as the head.
+package struct FieldView {
+    package var name: UnsafeRawBufferPointer
+    package var value: UnsafeRawBufferPointer
+    package var known: KnownField?
+}
+
+/// A request's head, seen where it lies in the connection's buffer.
+///
+/// Nothing is copied and nothing allocated per request. Valid during `HTTPHandler.received` only; `owned` makes
+/// what may be kept.
+package struct RequestHead: ~Copyable {
+    /// The head's first byte.
+    ///
+    /// Mutable, because the reduction of an absolute-form target writes one byte.
+    package var base: UnsafeMutablePointer<UInt8>
+    package var method = Method.get
+    package var form = TargetForm.origin
+    /// 0 or 1 (anything above counts as 1).
+    package var minorVersion: UInt8 = 1
+    package var framing = BodyFraming.none
+    /// Whether the client waits for `100 Continue` before it sends the body.
+    package var expectsContinue = false
+    /// Whether the connection goes on after this exchange, as far as the client is concerned.
+    package var keepsAlive = true
+    package var fieldCount = 0
+
+    package var methodCount = 0
+    package var targetOffset = 0
+    package var targetCount = 0
+    package var pathCount = 0
+    package var authorityOffset = 0
+    package var authorityCount = 0
+
+    package let spans: UnsafeMutablePointer<FieldSpan>
+    /// For each known field the index of its first line plus one, 0 for none.
+    package let firstLine: UnsafeMutablePointer<UInt16>
+
+    package init(maxFields: Int) {
+        spans = .allocate(capacity: max(1, maxFields))
+        firstLine = .allocate(capacity: KnownField.allCases.count)
+        base = UnsafeMutablePointer(bitPattern: 16)!
+    }
+
+    deinit {
+        spans.deallocate()
+        firstLine.deallocate()
+    }
+
+    private func bytes(_ offset: Int, _ count: Int) -> UnsafeRawBufferPointer {
+        UnsafeRawBufferPointer(start: base + offset, count: count)
+    }
+
+    // MARK: The request line
+
+    package var methodBytes: UnsafeRawBufferPointer { bytes(0, methodCount) }
+
+    /// The target in origin form: path and query; `*` for `OPTIONS *`.
+    ///
+    /// What an absolute-form target says besides is in `authority`.
+    package var target: UnsafeRawBufferPointer { bytes(targetOffset, targetCount) }
+
+    package var path: UnsafeRawBufferPointer { bytes(targetOffset, pathCount) }
+
+    /// What follows the question mark; nil when there is none.
+    package var query: UnsafeRawBufferPointer? {
+        pathCount < targetCount ? bytes(targetOffset + pathCount + 1, targetCount - pathCount - 1) : nil
+    }
+
+    var isAbsoluteForm: Bool { form == .absolute }
+
+    /// The authority asked for: that of an absolute-form target, else the Host field's; nil in HTTP/1.0 without one.
+    package var authority: UnsafeRawBufferPointer? {
+        isAbsoluteForm ? bytes(authorityOffset, authorityCount) : self[.host]
+    }
+
+    package var isHTTP11: Bool { minorVersion != 0 }
+
+    /// Whether a body follows; one of length 0 counts as none.
+    package var hasBody: Bool {
+        switch framing {
+        case .none, .length(0): false
+        case .length, .chunked: true
+        }
+    }
+
+    // MARK: The fields
+
+    /// The field line at `index`, in the order of arrival.
+    package func field(at index: Int) -> FieldView {
+        let span = spans[index]
+        return FieldView(
+            name: bytes(Int(span.name), Int(span.nameCount)),
+            value: bytes(Int(span.value), Int(span.valueCount)),
+            known: KnownField(rawValue: span.known)
+        )
+    }
+
+    /// Whether there is a line of this field.
+    package func has(_ field: KnownField) -> Bool {
+        firstLine[Int(field.rawValue)] != 0
+    }
+
+    /// The value of the first line of this field.
+    package subscript(field: KnownField) -> UnsafeRawBufferPointer? {
+        let line = firstLine[Int(field.rawValue)]
+        if line == 0 { return nil }
+        let span = spans[Int(line) - 1]
+        return bytes(Int(span.value), Int(span.valueCount))
+    }
+
+    /// How many lines there are of this field.
+    package func count(of field: KnownField) -> Int {
+        let line = Int(firstLine[Int(field.rawValue)])
+        if line == 0 { return 0 }
+        var count = 1
+        for index in line..<max(line, fieldCount) where spans[index].known == field.rawValue { count += 1 }
+        return count
+    }
+
+    /// The value of the first line of any name; `lowercased` must be in lower case.
+    func first(named lowercased: StaticString) -> UnsafeRawBufferPointer? {
+        let count = lowercased.utf8CodeUnitCount
+        for index in 0..<fieldCount where Int(spans[index].nameCount) == count {
+            let name = base + Int(spans[index].name)
+            if (0..<count).allSatisfy({ asciiLowercased(name[$0]) == lowercased.utf8Start[$0] }) {
+                return bytes(Int(spans[index].value), Int(spans[index].valueCount))
+            }
+        }
+        return nil
+    }
+}
+
+extension RequestHead {
+    /// All lines of a field joined by a comma and a space; `name` in lower case, nil when there is none.
+    package func combined(_ name: String) -> [UInt8]? {
+        var value: [UInt8]?
+        for index in 0..<fieldCount {
+            let field = field(at: index)
+            guard FieldSyntax.equalsIgnoringCase(field.name, name.utf8) else { continue }
+            value = value.map { $0 + [0x2C, 0x20] + field.value } ?? Array(field.value)
+        }
+        return value
+    }
+}

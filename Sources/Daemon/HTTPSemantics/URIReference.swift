@@ -1,0 +1,128 @@
+/// A URI reference split into its parts, and its resolution (RFC 3986 §3, §5).
+///
+/// Parts are kept as they are spelled.
+package struct URIReference: Sendable, Equatable {
+    package var scheme: [UInt8]?
+    package var authority: [UInt8]?
+    package var path: [UInt8]
+    /// Without the `?`.
+    package var query: [UInt8]?
+    /// Without the `#`.
+    package var fragment: [UInt8]?
+
+    package init(_ bytes: some Collection<UInt8>) {
+        var rest = Array(bytes)[...]
+        if let colon = rest.firstIndex(where: { $0 == 0x3A || $0 == 0x2F || $0 == 0x3F || $0 == 0x23 }),
+            rest[colon] == 0x3A, Self.isScheme(rest[..<colon])
+        {
+            scheme = FieldSyntax.lowercased(rest[..<colon])
+            rest = rest[(colon + 1)...]
+        }
+        if let hash = rest.firstIndex(of: 0x23) {
+            fragment = Array(rest[(hash + 1)...])
+            rest = rest[..<hash]
+        }
+        if let mark = rest.firstIndex(of: 0x3F) {
+            query = Array(rest[(mark + 1)...])
+            rest = rest[..<mark]
+        }
+        if rest.starts(with: [0x2F, 0x2F]) {
+            rest = rest.dropFirst(2)
+            let end = rest.firstIndex(of: 0x2F) ?? rest.endIndex
+            authority = Array(rest[..<end])
+            rest = rest[end...]
+        }
+        path = Array(rest)
+    }
+
+    package init(_ text: String) { self.init(text.utf8) }
+
+    private static func isScheme(_ bytes: ArraySlice<UInt8>) -> Bool {
+        guard let first = bytes.first, (first | 0x20) &- 0x61 < 26 else { return false }
+        return bytes.allSatisfy { byte in
+            (byte | 0x20) &- 0x61 < 26 || FieldSyntax.isDigit(byte) || byte == 0x2B || byte == 0x2D || byte == 0x2E
+        }
+    }
+
+    /// The reference made absolute against a base (RFC 3986 §5.2.2).
+    package func resolved(against base: URIReference) -> URIReference {
+        var result = self
+        if scheme != nil {
+            result.path = Self.removingDotSegments(path)
+            return result
+        }
+        result.scheme = base.scheme
+        if authority != nil {
+            result.path = Self.removingDotSegments(path)
+            return result
+        }
+        result.authority = base.authority
+        if path.isEmpty {
+            result.path = base.path
+            result.query = query ?? base.query
+        } else if path.first == 0x2F {
+            result.path = Self.removingDotSegments(path)
+        } else {
+            let folder = base.path.lastIndex(of: 0x2F).map { base.path[...$0] } ?? [0x2F]
+            result.path = Self.removingDotSegments(Array(folder) + path)
+        }
+        return result
+    }
+
+    /// RFC 3986 §5.2.4.
+    static func removingDotSegments(_ path: [UInt8]) -> [UInt8] {
+        guard path.contains(0x2E) else { return path }
+        let isAbsolute = path.first == 0x2F
+        var kept: [ArraySlice<UInt8>] = []
+        let segments = path[(isAbsolute ? 1 : 0)...].split(separator: 0x2F, omittingEmptySubsequences: false)
+        for (index, segment) in segments.enumerated() {
+            let isLast = index == segments.count - 1
+            if segment.elementsEqual([0x2E]) {
+                if isLast { kept.append([]) }
+            } else if segment.elementsEqual([0x2E, 0x2E]) {
+                if !kept.isEmpty { kept.removeLast() }
+                if isLast { kept.append([]) }
+            } else {
+                kept.append(segment)
+            }
+        }
+        return (isAbsolute ? [0x2F] : []) + Array(kept.joined(separator: [0x2F]))
+    }
+
+    /// The path and query, as a request's target spells them.
+    package var target: [UInt8] {
+        (path.isEmpty ? [0x2F] : path) + (query.map { [0x3F] + $0 } ?? [])
+    }
+
+    /// The origin in a canonical spelling: lower case, no default port; nil without scheme and authority.
+    package var origin: String? {
+        guard let scheme, let authority else { return nil }
+        var host = FieldSyntax.lowercased(authority[...])
+        if let at = host.lastIndex(of: 0x40) { host.removeFirst(at + 1) }
+        let defaultPort: [UInt8] =
+            switch String(decoding: scheme, as: UTF8.self) {
+            case "http": Array(":80".utf8)
+            case "https": Array(":443".utf8)
+            default: []
+            }
+        if !defaultPort.isEmpty, host.count > defaultPort.count,
+            host.suffix(defaultPort.count).elementsEqual(defaultPort)
+        {
+            host.removeLast(defaultPort.count)
+        } else if host.last == 0x3A {
+            host.removeLast()
+        }
+        return String(decoding: scheme + Array("://".utf8) + host, as: UTF8.self)
+    }
+
+    /// The reference put together again.
+    var bytes: [UInt8] {
+        var bytes: [UInt8] = []
+        if let scheme { bytes += scheme + [0x3A] }
+        if let authority { bytes += [0x2F, 0x2F] + authority }
+        bytes += path
+        if let query { bytes += [0x3F] + query }
+        if let fragment { bytes += [0x23] + fragment }
+        return bytes
+    }
+}

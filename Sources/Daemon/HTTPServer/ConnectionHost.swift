@@ -1,0 +1,71 @@
+import EventLoops
+import HTTPSemantics
+
+/// What the connections of one worker share: their handler, the memory they read into and write from, the limits.
+///
+/// The worker's thread only.
+final class ConnectionHost {
+    let loop: EventLoop
+    let limits: HTTPLimits
+    /// The limit on idleness, which starts anew with each answer: to work it out takes longer than to look it up.
+    let idleNanoseconds: UInt64
+    let worker: HTTPWorker
+    let handler: any HTTPHandler
+    let population: Population
+    let notice: @Sendable (HTTPNotice) -> Void
+    let meter: (any HTTPMeter)?
+
+    /// Where connections read to; what is not used at once moves to the connection's own buffer.
+    let readMemory = UnsafeMutablePointer<UInt8>.allocate(capacity: ConnectionHost.readCapacity)
+    /// Answers of the connection that is being served, until they are sent together.
+    var output = SmallBuffer(capacity: 64 * 1024)
+    /// The parser for heads that come in one piece; a connection that needs longer takes it away.
+    var parser: RequestParser
+    var connections: [UInt64: HTTPConnection] = [:]
+    var isDraining = false
+    private var spareParsers: [RequestParser] = []
+    private var date = DateLine()
+
+    static let readCapacity = 64 * 1024
+    /// Room in `output` from which on it is sent.
+    static let outputFill = 48 * 1024
+
+    init(
+        worker: HTTPWorker,
+        loop: EventLoop,
+        limits: HTTPLimits,
+        handler: any HTTPHandler,
+        population: Population,
+        notice: @escaping @Sendable (HTTPNotice) -> Void,
+        meter: (any HTTPMeter)?
+    ) {
+        self.meter = meter
+        self.worker = worker
+        self.loop = loop
+        self.limits = limits
+        idleNanoseconds = limits.idle.nanoseconds
+        self.handler = handler
+        self.population = population
+        self.notice = notice
+        parser = RequestParser(limits: limits)
+    }
+
+    deinit {
+        readMemory.deallocate()
+    }
+
+    /// The Date line of this second.
+    var dateLine: [UInt8] { date.line(at: loop.wallSeconds) }
+
+    /// Gives away the parser, which is in the middle of a head.
+    func takeParser() -> RequestParser {
+        let taken = parser
+        parser = spareParsers.popLast() ?? RequestParser(limits: limits)
+        return taken
+    }
+
+    /// Takes a parser back.
+    func giveBack(_ parser: RequestParser) {
+        if spareParsers.count < 16 { spareParsers.append(parser) }
+    }
+}

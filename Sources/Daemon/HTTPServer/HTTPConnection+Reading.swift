@@ -1,0 +1,287 @@
+import EventLoops
+import Glibc
+import HTTPSemantics
+
+/// The way in: bytes, heads, bodies.
+extension HTTPConnection {
+    /// The socket has something to read, or has ended.
+    func readable() {
+        if phase == .lingering { return linger() }
+        if input.isEmpty {
+            readIntoSharedMemory()
+        } else {
+            readIntoOwnMemory()
+        }
+        settleReading()
+    }
+
+    /// The usual case: what arrives is used up on the spot, and the connection needs no memory of its own.
+    private func readIntoSharedMemory() {
+        let memory = host.readMemory
+        switch SocketCall.receive(descriptor, memory, ConnectionHost.readCapacity) {
+        case .done(0): ended()
+        case .done(let count):
+            host.meter?.received(bytes: count)
+            let used = consume(memory, count)
+            if phase != .closed, used < count { input.append(memory + used, count: count - used) }
+        case .failed(EAGAIN): break
+        case .failed: ended()
+        }
+    }
+
+    private func readIntoOwnMemory() {
+        let room = input.makeRoom(4096)
+        switch SocketCall.receive(descriptor, room.baseAddress!, min(room.count, ConnectionHost.readCapacity)) {
+        case .done(0): ended()
+        case .done(let count):
+            host.meter?.received(bytes: count)
+            input.filled(count)
+            consumeInput()
+        case .failed(EAGAIN): break
+        case .failed: ended()
+        }
+    }
+
+    /// Goes on with what waits in the connection's own buffer.
+    func consumeInput() {
+        guard phase != .closed, !input.isEmpty else { return }
+        let used = consume(input.base, input.count)
+        // Not when closed: then the memory goes with the connection, and somebody below may still look at it.
+        if phase != .closed { input.drop(used) }
+    }
+
+    /// Uses bytes as far as the phase allows; gives their number.
+    private func consume(_ base: UnsafeMutablePointer<UInt8>, _ count: Int) -> Int {
+        var offset = 0
+        var requests = 0
+        while offset < count {
+            guard case .nothing = receiving else {
+                offset = receiveBody(UnsafeRawBufferPointer(start: base, count: count), from: offset)
+                continue
+            }
+            if phase == .lingering {
+                offset = count
+                break
+            }
+            guard phase == .idle || phase == .head, ending == .none, queue.isEmpty else { break }
+            if requests == host.limits.requestsPerTurn {
+                resumeLater()
+                break
+            }
+            let used = readHead(base + offset, count - offset)
+            if used == 0 { break }
+            offset += used
+            requests += 1
+            if host.output.count > ConnectionHost.outputFill { flush() }
+        }
+        if phase != .closed { flush() }
+        if phase != .closed, ending != .none, queue.isEmpty { end() }
+        return offset
+    }
+
+    /// Reads a head and has it handled; 0 when it is not complete.
+    private func readHead(_ base: UnsafeMutablePointer<UInt8>, _ count: Int) -> Int {
+        var skipped = 0
+        if parser == nil {
+            // RFC 9112 §2.2: empty lines before a request are to be ignored; a few are.
+            while count - skipped >= 2, base[skipped] == 0x0D, base[skipped + 1] == 0x0A, emptyLines < 8 {
+                skipped += 2
+                emptyLines += 1
+            }
+            if skipped > 0 || (count == 1 && base[0] == 0x0D) {
+                headIsIncomplete()
+                return skipped
+            }
+        }
+        let parser = parser ?? host.parser
+        if self.parser == nil { parser.start() }
+        switch parser.parse(base, count: count) {
+        case .incomplete:
+            if self.parser == nil { self.parser = host.takeParser() }
+            headIsIncomplete()
+            return 0
+        case .refused(let fault):
+            refuse(fault)
+            return count
+        case .complete(let length):
+            emptyLines = 0
+            handle(parser)
+            if let own = self.parser {
+                self.parser = nil
+                host.giveBack(own)
+            }
+            return length
+        }
+    }
+
+    private func headIsIncomplete() {
+        if phase == .idle {
+            phase = .head
+            deadline = host.loop.now + host.limits.headTimeout.nanoseconds
+        }
+    }
+
+    private func handle(_ parser: RequestParser) {
+        phase = .handling
+        isHead = parser.head.method == .head
+        isHTTP11 = parser.head.isHTTP11
+        keepsAlive = parser.head.keepsAlive
+        switch parser.head.framing {
+        case .none, .length(0): receiving = .nothing
+        case .length(let length): receiving = .length(length)
+        case .chunked: receiving = .chunked(ChunkedDecoder(limits: host.limits))
+        }
+        owesContinue = parser.head.expectsContinue
+        bodyReceived = 0
+        host.handler.received(parser.head, on: self)
+        switch phase {
+        case .handling:
+            host.notice(HTTPNotice(level: .error, message: "a request was not answered", details: [:]))
+            respond(ProblemDocument(status: 500, detail: "Larder forgot to answer this request."))
+            answerIsComplete()
+        case .answered: answerIsComplete()
+        case .answering: awaitBody()
+        default: break
+        }
+    }
+
+    // MARK: Bodies
+
+    /// Uses bytes that belong to the current request's body; gives the offset behind them.
+    private func receiveBody(_ bytes: UnsafeRawBufferPointer, from offset: Int) -> Int {
+        var offset = offset
+        switch receiving {
+        case .nothing:
+            break
+        case .length(let rest):
+            let count = min(rest, bytes.count - offset)
+            receiving = count == rest ? .nothing : .length(rest - count)
+            deliver(UnsafeRawBufferPointer(rebasing: bytes[offset..<(offset + count)]))
+            offset += count
+            if count == rest { bodyIsComplete() }
+        case .chunked(var decoder):
+            decoding: while true {
+                switch decoder.next(bytes, from: &offset) {
+                case .body(let range):
+                    bodyReceived += range.count
+                    if bodyReceived > host.limits.maxBody {
+                        refuse(.bodyTooLarge)
+                        return bytes.count
+                    }
+                    deliver(UnsafeRawBufferPointer(rebasing: bytes[range]))
+                    if phase == .closed || phase == .lingering || ending != .none { return bytes.count }
+                case .needsMore:
+                    receiving = .chunked(decoder)
+                    break decoding
+                case .end:
+                    receiving = .nothing
+                    bodyIsComplete()
+                    break decoding
+                case .refused(let fault):
+                    refuse(fault)
+                    return bytes.count
+                }
+            }
+        }
+        return offset
+    }
+
+    private func deliver(_ bytes: UnsafeRawBufferPointer) {
+        guard !bytes.isEmpty else { return }
+        // The client did not wait for our 100.
+        owesContinue = false
+        if let body {
+            body.append(Array(bytes))
+            awaitBody()
+        } else {
+            discarded += bytes.count
+            if discarded > Self.discardLimit { finish(.linger) }
+        }
+    }
+
+    private func bodyIsComplete() {
+        body?.complete()
+        if phase == .discarding { becomeIdle() } else if phase == .answering { deadline = answeringDeadline }
+    }
+
+    /// Sets the time by which the next part of a body has to arrive.
+    private func awaitBody() {
+        deadline = answeringDeadline
+    }
+
+    var answeringDeadline: UInt64 {
+        if !queue.isEmpty { return host.loop.now + host.limits.writeStall.nanoseconds }
+        if case .nothing = receiving { return .max }
+        guard let body else { return host.loop.now + host.limits.bodyIdle.nanoseconds }
+        return body.isWanted && body.hasRoom ? host.loop.now + host.limits.bodyIdle.nanoseconds : .max
+    }
+
+    /// Somebody wants (more of) the body.
+    func bodyIsWanted() {
+        guard phase == .answering, let body, body.isWanted else { return }
+        if owesContinue, bodyEnd == nil {
+            owesContinue = false
+            queue.append(Array("HTTP/1.1 100 Continue\r\n\r\n".utf8))
+            sendQueue()
+        }
+        if phase == .closed { return }
+        deadline = answeringDeadline
+        settleReading()
+    }
+
+    // MARK: Reading or not
+
+    /// Watches the socket for input exactly when there is a use for it.
+    func settleReading() {
+        guard phase != .closed else { return }
+        let wants = wantsInput
+        if wants == isReading { return }
+        isReading = wants
+        if wants { readWatch?.enable() } else { readWatch?.disable() }
+    }
+
+    /// Bytes of pipelined requests kept while an earlier one is being answered.
+    private static let pipelineLimit = 64 * 1024
+
+    private var wantsInput: Bool {
+        if phase == .lingering { return true }
+        if ending != .none { return false }
+        if case .nothing = receiving {
+            // Also during an answer, to learn that the client has left.
+            return input.count < max(Self.pipelineLimit, host.limits.maxHead)
+        }
+        return body?.hasRoom ?? true
+    }
+
+    /// Goes on in a later turn, so that other connections get theirs.
+    func resumeLater() {
+        if isResumeScheduled { return }
+        isResumeScheduled = true
+        let (worker, id) = (host.worker, id)
+        host.loop.enqueue { worker.assumeIsolated { $0.resume(id) } }
+    }
+
+    /// The client has ended its side, or the connection broke.
+    private func ended() {
+        switch phase {
+        case .idle, .head, .discarding:
+            if queue.isEmpty { close() } else { finish(.close) }
+        case .answering, .handling, .answered, .lingering: close()
+        case .closed: break
+        }
+    }
+
+    /// Throws away what arrives until the client ends, or it was enough.
+    private func linger() {
+        switch SocketCall.receive(descriptor, host.readMemory, ConnectionHost.readCapacity) {
+        case .done(0): close()
+        case .done(let count):
+            lingered += count
+            if lingered > Self.lingerLimit { close() }
+        case .failed(EAGAIN): break
+        case .failed: close()
+        }
+    }
+
+    private static let lingerLimit = 64 << 20
+}

@@ -1,0 +1,33 @@
+/// The bounds of the inbound HTTP server; each has an answer of its own.
+package struct HTTPLimits: Sendable, Equatable {
+    /// Bytes of a request target; beyond: 414.
+    package var maxTarget = 8192
+    /// Bytes of a request line and its fields together; beyond: 431.
+    package var maxHead = 32 * 1024
+    /// Field lines of a request; beyond: 431.
+    package var maxFields = 100
+    /// Bytes of a request body after chunked coding was taken off; beyond: 413.
+    package var maxBody = 1 << 30
+    /// Connections of one server; beyond: 503.
+    package var maxConnections = 4096
+
+    /// From the first byte of a head to its last; beyond: 408.
+    package var headTimeout: Duration = .seconds(10)
+    /// Between two arrivals of a body that somebody reads; beyond: 408.
+    package var bodyIdle: Duration = .seconds(30)
+    /// Between an answer and the next request; beyond: the connection is closed.
+    package var idle: Duration = .seconds(75)
+    /// In which a client must take at least one byte of its answer; beyond: the connection is cut.
+    package var writeStall: Duration = .seconds(60)
+    /// How long a closing connection still listens, so that the client gets to read why.
+    var linger: Duration = .seconds(3)
+
+    /// Bytes of a request body kept in memory before the socket is left alone.
+    var bodyWindow = 256 * 1024
+    /// Requests of one connection answered in one turn of the loop, before others get theirs.
+    var requestsPerTurn = 64
+    /// Connections taken from one listener in one turn of the loop.
+    var acceptsPerTurn = 32
+
+    package init() {}
+}

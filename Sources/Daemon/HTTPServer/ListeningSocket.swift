@@ -1,0 +1,195 @@
+import EventLoops
+import Glibc
+
+/// A socket that listens; closed, and its path removed, by `close`.
+struct ListeningSocket: Sendable {
+    let descriptor: Int32
+    let address: BoundAddress
+
+    private static let backlog: Int32 = 1024
+
+    func close() {
+        Glibc.close(descriptor)
+    }
+
+    // MARK: TCP
+
+    /// Opens `count` sockets that share each address of a host.
+    ///
+    /// Blocks while the name is resolved. The kernel spreads connections over sockets that share an address.
+    static func tcp(host: String, port: UInt16, count: Int) throws(ListenError) -> [[ListeningSocket]] {
+        let shown = "\(ListenAddress.tcp(host: host, port: port))"
+        var port = port
+        var opened: [[ListeningSocket]] = []
+        var failure: ListenError?
+        for candidate in try addresses(host: host, shown: shown) {
+            do throws(ListenError) {
+                let group = try share(candidate, port: port, count: count, shown: shown)
+                // `localhost:0` means one port, on each of its addresses.
+                port = group[0].address.port ?? port
+                opened.append(group)
+            } catch {
+                // No IPv6 on this machine is no reason not to listen on IPv4.
+                guard case .system(_, _, let number) = error, number == EADDRNOTAVAIL || number == EAFNOSUPPORT else {
+                    for group in opened { for socket in group { socket.close() } }
+                    throw error
+                }
+                failure = error
+            }
+        }
+        if opened.isEmpty { throw failure ?? .unknownHost(host, reason: "it has no address") }
+        return opened
+    }
+
+    private static func addresses(host: String, shown: String) throws(ListenError) -> [SocketAddress] {
+        var hints = addrinfo()
+        hints.ai_family = AF_UNSPEC
+        hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
+        hints.ai_flags = AI_PASSIVE
+        var list: UnsafeMutablePointer<addrinfo>?
+        let failure = getaddrinfo(host.isEmpty || host == "*" ? nil : host, "0", &hints, &list)
+        guard failure == 0 else { throw .unknownHost(shown, reason: String(cString: gai_strerror(failure))) }
+        defer { freeaddrinfo(list) }
+        var found: [SocketAddress] = []
+        var next = list
+        while let entry = next {
+            found.append(SocketAddress(entry.pointee.ai_addr, entry.pointee.ai_addrlen))
+            next = entry.pointee.ai_next
+        }
+        return found
+    }
+
+    private static func share(
+        _ address: SocketAddress,
+        port: UInt16,
+        count: Int,
+        shown: String
+    ) throws(ListenError) -> [ListeningSocket] {
+        var address = address
+        address.port = port
+        // SO_REUSEPORT would let a second daemon of the same user join in silence, and let the kernel choose a port that
+        // another one has: the first socket is bound without it, and lets the others in afterwards.
+        let first = try bind(address, sharesPort: false, shown: shown)
+        address.port = first.address.port ?? port
+        if count > 1 { set(first.descriptor, SOL_SOCKET, SO_REUSEPORT) }
+        var group = [try first.listening(shown)]
+        for _ in 1..<count {
+            do throws(ListenError) {
+                group.append(try bind(address, sharesPort: true, shown: shown).listening(shown))
+            } catch {
+                for socket in group { socket.close() }
+                throw error
+            }
+        }
+        return group
+    }
+
+    private static func bind(
+        _ address: SocketAddress,
+        sharesPort: Bool,
+        shown: String
+    ) throws(ListenError) -> ListeningSocket {
+        let descriptor = try open(address.family, shown)
+        set(descriptor, SOL_SOCKET, SO_REUSEADDR)
+        if sharesPort { set(descriptor, SOL_SOCKET, SO_REUSEPORT) }
+        if address.family == AF_INET6 { set(descriptor, Int32(IPPROTO_IPV6), IPV6_V6ONLY) }
+        // Accepted sockets inherit it: answers go out at once.
+        set(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY)
+        try bind(descriptor, address, shown)
+        return ListeningSocket(descriptor: descriptor, address: SocketAddress.bound(descriptor).boundAddress)
+    }
+
+    // MARK: Unix
+
+    /// Opens a socket at a path, in the place of one that nobody listens on any more.
+    static func unix(path: String, mode: UInt32, group: String?) throws(ListenError) -> ListeningSocket {
+        let shown = "unix:\(path)"
+        guard let address = SocketAddress(path: path) else { throw .pathTooLong(path) }
+        try removeStale(path, address)
+        let descriptor = try open(AF_UNIX, shown)
+        try bind(descriptor, address, shown)
+        // Nobody can connect before `listen`, so the permissions hold from the first connection on.
+        let socket = ListeningSocket(descriptor: descriptor, address: .unix(path: path))
+        do throws(ListenError) {
+            if let group { try assign(path, to: group) }
+            guard chmod(path, mode) == 0 else { throw .system(address: shown, call: "chmod", errno: errno) }
+            return try socket.listening(shown)
+        } catch {
+            unlink(path)
+            throw error
+        }
+    }
+
+    private static func removeStale(_ path: String, _ address: SocketAddress) throws(ListenError) {
+        var status = stat()
+        guard lstat(path, &status) == 0 else { return }
+        guard status.st_mode & S_IFMT == S_IFSOCK else { throw .notASocket(path: path) }
+        let probe = try open(AF_UNIX, "unix:\(path)")
+        defer { Glibc.close(probe) }
+        let outcome = address.withPointer { pointer, count in
+            SystemCall.retried { Int(connect(probe, pointer, count)) }
+        }
+        guard case .failed(ECONNREFUSED) = outcome else { throw .inUse("unix:\(path)") }
+        unlink(path)
+    }
+
+    private static func assign(_ path: String, to group: String) throws(ListenError) {
+        var entry = Glibc.group()
+        var result: UnsafeMutablePointer<Glibc.group>?
+        var room = [CChar](repeating: 0, count: 16 * 1024)
+        getgrnam_r(group, &entry, &room, room.count, &result)
+        guard result != nil else { throw .unknownGroup(group) }
+        guard chown(path, uid_t.max, entry.gr_gid) == 0 else {
+            throw .system(address: "unix:\(path)", call: "chown", errno: errno)
+        }
+    }
+
+    // MARK: Inherited
+
+    /// Takes over a socket that somebody else, such as systemd, has opened.
+    static func inherited(_ descriptor: Int32) throws(ListenError) -> ListeningSocket {
+        var isListening: Int32 = 0
+        var count = socklen_t(MemoryLayout<Int32>.size)
+        guard getsockopt(descriptor, SOL_SOCKET, SO_ACCEPTCONN, &isListening, &count) == 0, isListening != 0 else {
+            throw .notListening(descriptor: descriptor)
+        }
+        _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK)
+        _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
+        let address = SocketAddress.bound(descriptor)
+        if address.family != AF_UNIX { set(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY) }
+        return ListeningSocket(descriptor: descriptor, address: address.boundAddress)
+    }
+
+    // MARK: Steps
+
+    private static func open(_ family: Int32, _ shown: String) throws(ListenError) -> Int32 {
+        let kind = Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
+        switch SystemCall.retried({ Int(socket(family, kind, 0)) }) {
+        case .done(let descriptor): return Int32(descriptor)
+        case .failed(let number): throw .system(address: shown, call: "socket", errno: number)
+        }
+    }
+
+    private static func bind(_ descriptor: Int32, _ address: SocketAddress, _ shown: String) throws(ListenError) {
+        let outcome = address.withPointer { pointer, count in
+            SystemCall.retried { Int(Glibc.bind(descriptor, pointer, count)) }
+        }
+        if case .failed(let number) = outcome {
+            Glibc.close(descriptor)
+            throw number == EADDRINUSE ? .inUse(shown) : .system(address: shown, call: "bind", errno: number)
+        }
+    }
+
+    private func listening(_ shown: String) throws(ListenError) -> ListeningSocket {
+        if case .failed(let number) = SystemCall.retried({ Int(listen(descriptor, Self.backlog)) }) {
+            close()
+            throw number == EADDRINUSE ? .inUse(shown) : .system(address: shown, call: "listen", errno: number)
+        }
+        return self
+    }
+
+    private static func set(_ descriptor: Int32, _ level: Int32, _ option: Int32) {
+        var on: Int32 = 1
+        setsockopt(descriptor, level, option, &on, socklen_t(MemoryLayout<Int32>.size))
+    }
+}

@@ -1,0 +1,126 @@
+import HTTPSemantics
+
+/// The head of an answer as it goes over the wire.
+struct ReplyHead {
+    /// What delimits the body that follows.
+    enum BodyEnd: Equatable {
+        /// No body, whatever is written.
+        case noBody
+        case length(Int)
+        case chunked
+        case close
+    }
+
+    var bytes: [UInt8] = []
+    private(set) var bodyEnd = BodyEnd.noBody
+    /// Whether the connection has to be closed after this answer.
+    private(set) var closes: Bool
+
+    /// Fields that only the connection may set.
+    private static let ownFields: [StaticString] = [
+        "connection", "keep-alive", "proxy-connection", "transfer-encoding", "content-length", "upgrade",
+    ]
+
+    init(
+        status: Int,
+        reason: String?,
+        fields: Fields,
+        framing: ReplyFraming,
+        isHead: Bool,
+        isHTTP11: Bool,
+        closes: Bool,
+        dateLine: [UInt8]
+    ) {
+        self.closes = closes
+        bytes.reserveCapacity(512)
+        appendStatusLine(status, reason)
+        let ownFields = Self.ownFields
+        for field in fields.lines where !ownFields.contains(where: { field.isNamed($0) }) { append(field) }
+        if !fields.contains("date") { bytes += dateLine }
+        frame(status: status, framing: framing, fields: fields, isHead: isHead, isHTTP11: isHTTP11)
+        if self.closes {
+            bytes += "Connection: close\r\n".utf8
+        } else if !isHTTP11 {
+            bytes += "Connection: keep-alive\r\n".utf8
+        }
+        bytes += "\r\n".utf8
+    }
+
+    /// A 1xx head.
+    init(informational status: Int, fields: Fields) {
+        closes = false
+        appendStatusLine(status, nil)
+        for field in fields.lines { append(field) }
+        bytes += "\r\n".utf8
+    }
+
+    /// RFC 9112 §6.3, seen from the sender.
+    private mutating func frame(status: Int, framing: ReplyFraming, fields: Fields, isHead: Bool, isHTTP11: Bool) {
+        let isBodyless = isHead || status == 204 || status == 304 || status < 200
+        if isBodyless {
+            guard status != 204, status >= 200 else { return }
+            if case .length(let length) = framing {
+                // In a 304 it is that of the answer that it stands for (RFC 9110 §8.6), not of the body that is not there.
+                guard status != 304 || length > 0 else { return }
+                append("Content-Length", String(length))
+            } else if case .none = framing, let declared = fields.text("content-length") {
+                append("Content-Length", declared)
+            } else if case .chunked = framing, isHTTP11 {
+                append("Transfer-Encoding", "chunked")
+            }
+            return
+        }
+        switch framing {
+        case .none:
+            append("Content-Length", "0")
+        case .length(let length):
+            append("Content-Length", String(length))
+            bodyEnd = .length(length)
+        case .chunked where isHTTP11:
+            append("Transfer-Encoding", "chunked")
+            bodyEnd = .chunked
+        case .chunked:
+            bodyEnd = .close
+            closes = true
+        }
+    }
+
+    private mutating func appendStatusLine(_ status: Int, _ reason: String?) {
+        bytes += "HTTP/1.1 \(status) ".utf8
+        appendValue((reason ?? statusPhrase(status)).utf8)
+        bytes += "\r\n".utf8
+    }
+
+    private mutating func append(_ name: String, _ value: String) {
+        append(Field(name, value))
+    }
+
+    private mutating func append(_ field: Field) {
+        Self.append(field, to: &bytes)
+    }
+
+    private mutating func appendValue(_ value: some Sequence<UInt8>) {
+        Self.appendValue(value, to: &bytes)
+    }
+
+    /// Adds a field line; one whose name is no token is left out, and control characters become spaces.
+    ///
+    /// Whatever an upstream or a handler says, it cannot begin a line of its own.
+    static func append(_ field: Field, to bytes: inout [UInt8]) {
+        let classes = ByteClass.table
+        guard !field.name.isEmpty,
+            field.name.allSatisfy({ classes[Int($0)] & ByteClass.token.rawValue != 0 })
+        else { return }
+        bytes += field.name
+        bytes += ": ".utf8
+        appendValue(field.value, to: &bytes)
+        bytes += "\r\n".utf8
+    }
+
+    private static func appendValue(_ value: some Sequence<UInt8>, to bytes: inout [UInt8]) {
+        let classes = ByteClass.table
+        for byte in value {
+            bytes.append(classes[Int(byte)] & ByteClass.value.rawValue != 0 ? byte : 0x20)
+        }
+    }
+}

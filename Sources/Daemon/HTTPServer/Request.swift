@@ -1,0 +1,50 @@
+package import HTTPSemantics
+
+/// A request as a value: what leaves the worker when it cannot be answered at once.
+package struct Request: Sendable {
+    package var method: String
+    /// The target in origin form: path and query; `*` for `OPTIONS *`.
+    package var target: String
+    var form: TargetForm
+    /// The authority asked for: that of an absolute-form target, else the Host field's.
+    var authority: String?
+    var isHTTP11: Bool
+    /// All field lines as they arrived, hop-by-hop ones included.
+    package var fields: Fields
+    /// Nil when no body follows.
+    package var body: RequestBody?
+    /// Which connection it came on; unique within the process.
+    var connectionID: UInt64
+    /// The address of the client without its port, or the user at the other end of a Unix socket; empty where nobody asked.
+    package var peer: [UInt8] = []
+
+    var isAbsoluteForm: Bool { form == .absolute }
+}
+
+/// A request and the means to answer it, both good for any thread.
+package struct Exchange: Sendable {
+    package let request: Request
+    package let reply: Reply
+}
+
+extension RequestHead {
+    /// The head as a value that may be kept and sent anywhere.
+    package func owned(body: RequestBody? = nil, connectionID: UInt64 = 0) -> Request {
+        var lines: [Field] = []
+        lines.reserveCapacity(fieldCount)
+        for index in 0..<fieldCount {
+            let field = field(at: index)
+            lines.append(Field(name: Array(field.name), value: Array(field.value)))
+        }
+        return Request(
+            method: String(decoding: methodBytes, as: UTF8.self),
+            target: String(decoding: target, as: UTF8.self),
+            form: form,
+            authority: authority.map { String(decoding: $0, as: UTF8.self) },
+            isHTTP11: isHTTP11,
+            fields: Fields(lines),
+            body: body,
+            connectionID: connectionID
+        )
+    }
+}

@@ -1,0 +1,133 @@
+import Admin
+import ArgumentParser
+import Foundation
+import HTTPSemantics
+import Settings
+
+/// How a command finds the daemon and shows its answer.
+struct AdminOptions: ParsableArguments {
+    @Option(
+        help: ArgumentHelp(
+            "The daemon's admin address: HOST:PORT or unix:PATH. (default: 127.0.0.1:8788)",
+            valueName: "addr"
+        ),
+        transform: Address.option
+    )
+    var admin: Address?
+
+    @Option(
+        help: ArgumentHelp(
+            "The daemon's store; the admin token is read beside it, unless LARDER_ADMIN_TOKEN has it.",
+            valueName: "file"
+        )
+    )
+    var store: String?
+
+    @Flag(help: "For programs: the daemon's JSON as it is.")
+    var json = false
+
+    func validate() throws { try GivenText.check(["--store": store]) }
+
+    /// Where Debian's package keeps the store of the service.
+    static let serviceStore = "/var/lib/larder/larder.db"
+
+    /// Asks, and ends the command with a message if that fails.
+    func ask(_ method: String, _ target: String, body: JSONText? = nil) throws -> [UInt8] {
+        try orFail { () throws(AdminClientError) in
+            try client().send(method, target, body: body.map { Array($0.text.utf8) }).body
+        }
+    }
+
+    /// What asks the daemon that is meant.
+    func client() throws(AdminClientError) -> AdminClient {
+        let address = admin ?? Configuration().admin
+        return AdminClient(address: address, token: try token(for: address, environment: Environment.variables))
+    }
+
+    /// Does something with the daemon, and ends the command with a message if that fails.
+    func orFail<Value>(_ work: () throws(AdminClientError) -> Value) throws -> Value {
+        do throws(AdminClientError) {
+            return try work()
+        } catch {
+            Terminal.complain("larder: \(error.description)")
+            throw ExitCode.failed
+        }
+    }
+
+    /// The same, read as a value.
+    func ask<Value: Decodable>(_ type: Value.Type, _ method: String, _ target: String, body: JSONText? = nil) throws
+        -> Value
+    {
+        try decode(type, try ask(method, target, body: body))
+    }
+
+    func decode<Value: Decodable>(_ type: Value.Type, _ bytes: [UInt8]) throws -> Value {
+        do {
+            return try JSONDecoder().decode(type, from: Data(ReadableJSON.make(bytes)))
+        } catch {
+            Terminal.complain("larder: the daemon's answer is not what this version expects; --json shows it as it is")
+            throw ExitCode.failed
+        }
+    }
+
+    /// Shows an answer: to programs as it came, to people as `show` puts it.
+    func present<Value: Decodable>(_ type: Value.Type, _ bytes: [UInt8], _ show: (Value) -> String) throws {
+        if json {
+            Terminal.out(String(decoding: bytes, as: UTF8.self).trimmingCharacters(in: .newlines))
+        } else {
+            Terminal.out(show(try decode(type, bytes)))
+        }
+    }
+
+    /// The admin token: from the environment, else from beside the store.
+    func token(for address: Address, environment: [String: String]) throws(AdminClientError) -> String? {
+        if let token = environment["LARDER_ADMIN_TOKEN"], !token.isEmpty {
+            guard token.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else {
+                throw AdminClientError("LARDER_ADMIN_TOKEN holds characters that no token has")
+            }
+            return token
+        }
+        // Whoever may connect to a Unix socket may ask.
+        if case .unix = address { return nil }
+        let stores =
+            store.map { [$0] } ?? [Defaults(environment: environment).storePath, Self.serviceStore].compactMap(\.self)
+        var refusal: AdminClientError?
+        for store in stores {
+            do throws(AdminTokenError) {
+                if let token = try AdminToken.load(from: AdminToken.path(besideStore: store)) { return token }
+            } catch {
+                refusal =
+                    refusal
+                    ?? AdminClientError(
+                        "\(error.description); run this as the user that runs Larder, or put the token into LARDER_ADMIN_TOKEN"
+                    )
+            }
+        }
+        if let refusal { throw refusal }
+        return nil
+    }
+}
+
+/// Values put into a target.
+enum Target {
+    /// `/objects/User/7?limit=5`: components and values percent-encoded, parameters without a value left out.
+    static func make(_ components: [String], _ query: [(String, String?)] = []) -> String {
+        let path = components.map { "/" + encoded($0) }.joined()
+        let pairs = query.compactMap { name, value in value.map { "\(name)=\(encoded($0))" } }
+        return pairs.isEmpty ? path : "\(path)?\(pairs.joined(separator: "&"))"
+    }
+
+    private static func encoded(_ text: String) -> String {
+        var result = ""
+        for byte in text.utf8 {
+            let isUnreserved = (byte | 0x20) &- 0x61 < 26 || byte &- 0x30 < 10 || "-._~".utf8.contains(byte)
+            if isUnreserved {
+                result.unicodeScalars.append(Unicode.Scalar(byte))
+            } else {
+                let digits = String(byte, radix: 16, uppercase: true)
+                result += "%" + (digits.count == 1 ? "0" : "") + digits
+            }
+        }
+        return result
+    }
+}

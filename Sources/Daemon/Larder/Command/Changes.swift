@@ -1,0 +1,154 @@
+import Admin
+import ArgumentParser
+import Glibc
+
+/// `larder changes`: what became of objects.
+struct Changes: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Show which objects were created, changed or deleted, the oldest first; or listen to what happens.",
+        discussion: """
+            One line for each change that is still kept; with --follow what happens from now on, until it is interrupted:
+
+              larder changes
+              larder changes --follow --model Issue --upstream github
+              larder changes --follow --id 583231 --json | jq .kind
+              larder changes --since 1795278000123456 --values --json
+
+            Each line begins with the change's number: --since goes on after it, with --follow too, and misses nothing in
+            between. If a daemon that is followed ends, or is started anew, the command waits for it and goes on where it was.
+            What is no longer kept is never passed over: a line on standard error says what is missing.
+
+            created  an answer showed the object for the first time, or after it had been deleted or forgotten
+            changed  a member has another value, or one more is known
+            deleted  the object is known to be gone
+            unknown  a write happened, and nobody told what it made of the object
+            """
+    )
+
+    @Option(help: ArgumentHelp("Only objects of this model; may be repeated.", valueName: "name"))
+    var model: [String] = []
+
+    @Option(help: ArgumentHelp("Only objects with this identity; may be repeated.", valueName: "id"))
+    var id: [String] = []
+
+    @Option(help: ArgumentHelp("Only objects of this upstream; may be repeated.", valueName: "name"))
+    var upstream: [String] = []
+
+    @Option(help: ArgumentHelp("Only objects of this principal, by its label; may be repeated.", valueName: "label"))
+    var principal: [String] = []
+
+    @Option(
+        help: ArgumentHelp(
+            "Begin after the change with this number; 0: with the oldest kept. (default: 0, with --follow from now on)",
+            valueName: "number"
+        )
+    )
+    var since: Int64?
+
+    @Flag(help: "With each object's members, as they are known now.")
+    var values = false
+
+    @Flag(name: .shortAndLong, help: "Listen to what happens.")
+    var follow = false
+
+    @OptionGroup var options: AdminOptions
+
+    func validate() throws {
+        try GivenText.check(["--model": model, "--id": id, "--upstream": upstream, "--principal": principal])
+        if let since, since < 0 { throw ValidationError("--since: \(since) is not the number of a change") }
+    }
+
+    private var filter: [(String, String?)] {
+        model.map { ("model", $0) } + id.map { ("id", $0) } + upstream.map { ("upstream", $0) }
+            + principal.map { ("principal", $0) } + [("values", values ? "true" : nil)]
+    }
+
+    func run() throws {
+        if follow { try listen() } else { try list() }
+    }
+
+    // MARK: What is kept
+
+    private func list() throws {
+        var position = "\(since ?? 0)"
+        while true {
+            let query = filter + [("since", position), ("limit", "1000")]
+            let bytes = try options.ask("GET", Target.make(["changes"], query))
+            let page = try options.decode(Page.self, bytes)
+            if options.json {
+                try options.present(Page.self, bytes) { _ in "" }
+            } else {
+                for reset in page.resets ?? [] { Terminal.complain("larder: \(reset.message)") }
+                for change in page.changes { Terminal.out(change.line) }
+            }
+            guard page.more else { return }
+            position = page.next
+        }
+    }
+
+    private struct Page: Decodable {
+        var changes: [Row]
+        var resets: [Reset]?
+        var next: String
+        var more: Bool
+    }
+
+    private struct Reset: Decodable {
+        var message: String
+    }
+
+    private struct Row: Decodable {
+        var sequence: Int64
+        var kind: String
+        var upstream: String
+        var principal: String
+        var context: String
+        var model: String
+        var id: AnyJSON
+        var time: String
+        var object: AnyJSON?
+
+        var line: String {
+            let context = context.isEmpty ? nil : HumanText.line(context, width: 40)
+            let name = "\(model) \(HumanText.line(id.text, width: 60))"
+            let parts = ["\(sequence)", time, kind, name, upstream, principal, context, object?.text]
+            return parts.compactMap(\.self).joined(separator: "  ")
+        }
+    }
+
+    // MARK: What happens
+
+    /// How long a daemon may be away before it is given up, in seconds.
+    private static let patience = 60
+
+    private func listen() throws {
+        let client = try options.orFail { () throws(AdminClientError) in try options.client() }
+        let target = Target.make(["changes"], filter + [("since", since.map { "\($0)" })])
+        var position = try options.orFail { () throws(AdminClientError) in try client.listen(target, each: show) }
+        var failures = 0
+        while true {
+            do throws(AdminClientError) {
+                position = try client.listen(target, after: position, each: show)
+                failures = 0
+            } catch {
+                if failures == 0 { Terminal.complain("larder: \(error.description); trying again") }
+                failures += 1
+                guard failures < Self.patience else { throw ExitCode.failed }
+            }
+            sleep(1)
+        }
+    }
+
+    private func show(_ event: ReceivedEvent) {
+        if event.name == ChangeReset.eventName {
+            let reset = try? options.decode(Reset.self, Array(event.data.utf8))
+            Terminal.complain("larder: \(reset?.message ?? event.data)")
+        } else if options.json {
+            Terminal.out(event.data)
+        } else if let row = try? options.decode(Row.self, Array(event.data.utf8)) {
+            Terminal.out(row.line)
+        }
+        // Whoever read this has gone (`| head`): nothing is left to be done.
+        if Terminal.isClosed { Glibc.exit(0) }
+    }
+}

@@ -1,0 +1,78 @@
+import ArgumentParser
+import Foundation
+import HTTPSemantics
+import Settings
+
+/// `larder check`: every mistake in a config.
+struct Check: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Find every mistake in a config, and what to write instead.",
+        discussion: """
+            Each mistake is told with file, line and column:
+
+              larder check larder.yaml
+              larder.yaml:4:5: error: upstreams.github: unknown key "prefx"; did you mean "prefix"?
+
+            Nothing is started and nothing is changed. The exit code is 78 if there is an error, 0 if there are none, or \
+            only warnings.
+            """
+    )
+
+    @Argument(help: ArgumentHelp("The config file, as with --config.", valueName: "file"))
+    var file: String?
+
+    @OptionGroup var source: ConfigOptions
+
+    @Flag(help: "For programs: one JSON document.")
+    var json = false
+
+    func validate() throws {
+        try GivenText.require(["config file": file])
+        if file != nil, source.config != nil || source.preset != nil {
+            throw ValidationError("name one config: FILE, --config FILE or --preset NAME")
+        }
+    }
+
+    func run() throws {
+        let environment = Environment.variables
+        var source = source
+        source.config = source.config ?? file
+        let file = try source.file(ConfigOverrides(), environment: environment)
+        let hasErrors = file.diagnostics.contains { $0.severity == .error }
+        if json {
+            Terminal.out(Self.document(file.diagnostics).prettyText)
+        } else {
+            for diagnostic in file.diagnostics { Terminal.complain(diagnostic.description) }
+            if !hasErrors { Terminal.out(Self.praise(file.settings)) }
+        }
+        if hasErrors { throw ExitCode.badConfig }
+    }
+
+    private static func document(_ diagnostics: [Diagnostic]) -> JSONText {
+        let rows = diagnostics.map { diagnostic -> JSONText in
+            [
+                "severity": .string(diagnostic.severity.rawValue),
+                "file": .string(diagnostic.file),
+                "line": diagnostic.place.map { .integer($0.line) } ?? .null,
+                "column": diagnostic.place.map { .integer($0.column) } ?? .null,
+                "message": .string(diagnostic.message),
+            ]
+        }
+        return ["ok": .bool(!diagnostics.contains { $0.severity == .error }), "diagnostics": .array(rows)]
+    }
+
+    private static func count(_ number: Int, _ noun: String) -> String { "\(number) \(noun)\(number == 1 ? "" : "s")" }
+
+    /// What a config without mistakes says, in a line per upstream.
+    private static func praise(_ settings: Configuration) -> String {
+        settings.upstreams.map { upstream in
+            let addresses = upstream.listen.isEmpty ? settings.listen : upstream.listen
+            let places = addresses.map { "\($0)\(upstream.prefix)" }.joined(separator: ", ")
+            let parts = [
+                count(upstream.models.count, "model"), count(upstream.routes.count, "route"),
+                count(upstream.errors.count, "rule") + " for errors",
+            ]
+            return "\(upstream.name): \(places) → \(upstream.url); \(parts.joined(separator: ", "))"
+        }.joined(separator: "\n")
+    }
+}

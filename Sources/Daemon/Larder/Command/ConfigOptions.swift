@@ -1,0 +1,89 @@
+import ArgumentParser
+import Foundation
+import Settings
+
+/// Where the settings come from: a file, a preset, or a URL alone.
+struct ConfigOptions: ParsableArguments {
+    @Option(help: ArgumentHelp("The config file.", valueName: "file"))
+    var config: String?
+
+    @Option(help: ArgumentHelp("A config that is shipped with Larder, such as github.", valueName: "name"))
+    var preset: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "The API to stand in front of: alone, as a careful HTTP cache; with a config or preset, in place of its url.",
+            valueName: "url"
+        )
+    )
+    var upstream: String?
+
+    func validate() throws {
+        try GivenText.check(["--config": config, "--preset": preset, "--upstream": upstream])
+        if config != nil, preset != nil {
+            throw ValidationError(
+                "--config and --preset exclude each other; write a config of your own, or use a preset"
+            )
+        }
+    }
+
+    /// Reads and checks what was named.
+    func file(_ overrides: ConfigOverrides, environment: [String: String]) throws -> ConfigFile {
+        var overrides = overrides
+        if let upstream {
+            do {
+                overrides.upstream = try UpstreamURL(upstream)
+            } catch {
+                throw ValidationError("--upstream: \(error.description)")
+            }
+        }
+        if let path = try path(environment: environment) {
+            return ConfigFile.read(path, environment: environment, overriding: overrides)
+        }
+        guard overrides.upstream != nil else {
+            throw ValidationError(
+                "say what to stand in front of: --upstream URL, --preset NAME or --config FILE (there is no "
+                    + "\(Self.folders(environment).map { "\($0)/larder.yaml" }.joined(separator: " and no ")))"
+            )
+        }
+        return ConfigFile.parse("", file: "command line", environment: environment, overriding: overrides)
+    }
+
+    /// Reads and checks what was named; where there are mistakes, they are told and the command ends.
+    func settings() throws -> Configuration {
+        let file = try file(ConfigOverrides(), environment: Environment.variables)
+        let errors = file.diagnostics.filter { $0.severity == .error }
+        for diagnostic in errors { Terminal.complain(diagnostic.description) }
+        guard errors.isEmpty else { throw ExitCode.badConfig }
+        return file.settings
+    }
+
+    /// The file to read; nil when a URL alone will do.
+    func path(environment: [String: String]) throws -> String? {
+        if let config { return config }
+        if let preset {
+            do {
+                return try Preset.find(preset, environment: environment).path
+            } catch {
+                throw ValidationError(error.description)
+            }
+        }
+        if upstream != nil { return nil }
+        return Self.folders(environment).map { "\($0)/larder.yaml" }.first { access($0, F_OK) == 0 }
+    }
+
+    private static func folders(_ environment: [String: String]) -> [String] {
+        Defaults(environment: environment).configFolders
+    }
+}
+
+extension Address {
+    /// For options: the message then says what to write instead.
+    static func option(_ text: String) throws -> Address {
+        do {
+            return try Address(text)
+        } catch {
+            throw ValidationError(error.description)
+        }
+    }
+}

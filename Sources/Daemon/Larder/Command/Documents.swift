@@ -1,0 +1,106 @@
+import ArgumentParser
+
+/// `larder documents`: the answers in the store.
+struct Documents: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "List the answers that are kept.",
+        discussion: """
+              larder documents
+              larder documents --url /repos/octocat/hello-world
+              larder documents --upstream github --limit 20 --json
+              larder documents --shows User/583231
+            """
+    )
+
+    @Option(help: ArgumentHelp("Only those whose path and query begin so.", valueName: "start"))
+    var url: String?
+
+    @Option(help: ArgumentHelp("Only what came from this upstream.", valueName: "name"))
+    var upstream: String?
+
+    @Option(help: ArgumentHelp("Only what belongs to this principal, by its label.", valueName: "label"))
+    var principal: String?
+
+    @Option(help: ArgumentHelp("Only those that show this object, the newest first.", valueName: "model/id"))
+    var shows: String?
+
+    @OptionGroup var page: PageOptions
+    @OptionGroup var options: AdminOptions
+
+    func validate() throws {
+        try GivenText.check(["--url": url, "--upstream": upstream, "--principal": principal, "--shows": shows])
+        guard let shows else { return }
+        guard url == nil else { throw ValidationError("--shows and --url do not go together") }
+        guard Self.object(shows) != nil else { throw ValidationError("--shows: \(shows) is not MODEL/ID") }
+    }
+
+    func run() throws {
+        if let object = shows.flatMap(Self.object) { return try list(showing: object) }
+        let query = [("url", url), ("upstream", upstream), ("principal", principal)] + page.query
+        try options.present(Response.self, try options.ask("GET", Target.make(["documents"], query))) { answer in
+            page.list(answer.documents, next: answer.next, empty: "there are none") { rows in
+                var table = TextTable(columns: [
+                    ("status", .right), ("objects", .right), ("size", .right), ("received", .left),
+                    ("principal", .left),
+                    ("url", .left),
+                ])
+                table.rows = rows.map { row in
+                    [
+                        row.status.map(String.init) ?? "", row.objects.map(String.init) ?? "",
+                        row.bytes.map(HumanText.bytes) ?? "", row.received ?? "", row.principal ?? "",
+                        "\(row.upstream ?? "") \(HumanText.line(row.url, width: 100))",
+                    ]
+                }
+                return table.text
+            }
+        }
+    }
+
+    private static func object(_ text: String) -> (model: String, id: String)? {
+        guard let slash = text.firstIndex(of: "/") else { return nil }
+        let (model, id) = (String(text[..<slash]), String(text[text.index(after: slash)...]))
+        return model.isEmpty || id.isEmpty ? nil : (model, id)
+    }
+
+    /// A page of the daemon's may be short: people are shown as many as they asked for.
+    private func list(showing object: (model: String, id: String)) throws {
+        var rows: [ShowingRow] = []
+        var next = page.after
+        while true {
+            let query = [
+                ("upstream", upstream), ("principal", principal), ("limit", "\(page.limit - rows.count)"),
+                ("after", next),
+            ]
+            let answer = try options.ask("GET", Target.make(["objects", object.model, object.id, "documents"], query))
+            if options.json { return try options.present(ShowingResponse.self, answer) { _ in "" } }
+            let part = try options.decode(ShowingResponse.self, answer)
+            rows += part.documents
+            next = part.next?.text
+            if next == nil || rows.count >= page.limit { break }
+        }
+        Terminal.out(
+            (rows.isEmpty ? "there are none" : ShowingRow.table(rows))
+                + (next.map { "\n\nThere are more: go on with --after \($0)" } ?? "")
+        )
+    }
+
+    private struct ShowingResponse: Decodable {
+        var documents: [ShowingRow]
+        var next: Cursor?
+    }
+
+    private struct Response: Decodable {
+        var documents: [Row]
+        var next: Cursor?
+    }
+
+    private struct Row: Decodable {
+        var upstream: String?
+        var principal: String?
+        var url: String
+        var status: Int?
+        var objects: Int?
+        var bytes: Int?
+        var received: String?
+    }
+}

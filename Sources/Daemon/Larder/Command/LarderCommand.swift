@@ -1,0 +1,38 @@
+import ArgumentParser
+
+/// The command line.
+@main
+struct LarderCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "larder",
+        abstract: "Answers REST requests from what it already knows, and asks the API when it must.",
+        discussion: """
+            Start it in front of an API, and point your program's base URL at it:
+
+              larder serve --upstream https://api.example.com
+              larder serve --preset github
+              curl -i http://127.0.0.1:8787/users/octocat
+
+            While it runs, look into what it has and throw away what you no longer want:
+
+              larder count
+              larder objects User
+              larder why User octocat
+              larder clean --model User --older-than 30d
+              larder explain /users/octocat
+              larder changes --follow
+
+            Exit codes: 0 done, 1 it did not work, 64 wrong usage, 78 mistakes in the config.
+            """,
+        version: Version.text,
+        subcommands: [
+            Serve.self, Check.self, Count.self, Objects.self, Documents.self, Why.self, Clean.self, ModeCommand.self,
+            Changes.self, Warnings.self, RouteCommand.self, MapCommand.self, Explain.self, KeyCommand.self,
+        ]
+    )
+}
+
+/// Which Larder this is.
+enum Version {
+    static let text = "0.1.0"
+}

@@ -1,0 +1,255 @@
+import Admin
+import ArgumentParser
+import Foundation
+import HTTPSemantics
+import Mapping
+import Proxy
+import Settings
+
+/// `larder map FILE`: a body as its models have it, or back, without storing anything.
+struct MapCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "map",
+        abstract: "Convert a file to its mapped view, or back, and say what does not fit.",
+        discussion: """
+            A dry run: nothing is stored, no daemon is asked. The rule is that of a URL, or one model:
+
+              curl -s https://api.github.com/users/octocat | larder map - --url /users/octocat --preset github
+              larder map users.json --model User --list --config larder.yaml
+              larder map mapped.json --model User --reverse --config larder.yaml
+
+            The result is written to standard output, warnings to standard error, each with its JSON pointer.
+            """
+    )
+
+    @Argument(help: "The file; - reads standard input.")
+    var file: String
+
+    @Option(help: ArgumentHelp("The URL that the file is the answer of.", valueName: "url"))
+    var url: String?
+
+    @Option(help: ArgumentHelp("The status of that answer.", valueName: "status"))
+    var status: Int = 200
+
+    @Option(
+        name: [.customShort("H"), .customLong("header")],
+        parsing: .unconditionalSingleValue,
+        help: ArgumentHelp(
+            "A field of that response, for properties that read one (@header.NAME); may be repeated.",
+            valueName: "name: value"
+        )
+    )
+    var header: [String] = []
+
+    @Option(help: ArgumentHelp("The model of the file's object.", valueName: "name"))
+    var model: String?
+
+    @Flag(help: "The file holds a list of the model's objects.")
+    var list = false
+
+    @Flag(help: "From the mapped view back to the upstream's JSON.")
+    var reverse = false
+
+    @Flag(help: "With --reverse: write values that equal their properties' defaults, too.")
+    var defaults = false
+
+    @Option(
+        help: ArgumentHelp(
+            "With --reverse: the view's Larder-Synthetic field, which names what the upstream did not send.",
+            valueName: "field"
+        )
+    )
+    var synthetic: String?
+
+    @Option(help: ArgumentHelp("Only these properties, separated by commas.", valueName: "names"))
+    var members: String?
+
+    @OptionGroup var source: ConfigOptions
+
+    @Flag(help: "For programs: one JSON document with the result and the warnings.")
+    var json = false
+
+    func validate() throws {
+        try GivenText.require(["file": file])
+        try GivenText.check(["--url": url, "--model": model, "--members": members])
+        guard (url == nil) != (model == nil) else {
+            throw ValidationError("say what the file holds: --url URL of an answer, or --model NAME")
+        }
+        guard !list || model != nil else { throw ValidationError("--list goes with --model") }
+        guard header.isEmpty || url != nil else { throw ValidationError("--header goes with --url") }
+        if let wrong = header.first(where: { !$0.contains(":") }) {
+            throw ValidationError("--header is a name, a colon and a value; it was \"\(wrong)\"")
+        }
+        guard !defaults || reverse else { throw ValidationError("--defaults goes with --reverse") }
+        guard synthetic == nil || reverse, synthetic == nil || !defaults else {
+            throw ValidationError("--synthetic goes with --reverse, and without --defaults")
+        }
+    }
+
+    func run() throws {
+        let settings = try source.settings()
+        let upstreams = try settings.upstreams.enumerated().map { index, upstream in
+            ProxiedUpstream(index: index, try CompiledUpstream(upstream))
+        }
+        let (upstream, rule, context) = try reading(upstreams, settings)
+        let body = try input()
+        let names = try names(rule, upstream.mapper)
+        let synthetic = defaults ? [] : try syntheticPointers()
+        if reverse {
+            do throws(UnmapError) {
+                let result = try upstream.mapper.unmap(
+                    body,
+                    as: rule,
+                    members: names,
+                    synthetic: synthetic
+                )
+                show(result.body, result.warnings, synthetic: [])
+            } catch {
+                Terminal.complain("larder: \(error.description)")
+                throw ExitCode.failed
+            }
+        } else {
+            let result = upstream.mapper.map(body, as: rule, in: context, members: names)
+            let others = identityWarnings(of: body, rule, context, upstream)
+            show(result.body, result.warnings + others, synthetic: result.synthetic)
+            if !result.isMapped { throw ExitCode.failed }
+        }
+    }
+
+    private func reading(
+        _ upstreams: [ProxiedUpstream],
+        _ settings: Configuration
+    ) throws -> (upstream: ProxiedUpstream, rule: BodyRule, context: MappingContext) {
+        if let model {
+            let owner = upstreams.first { $0.settings.models.contains { $0.name == model } }
+            guard let owner else {
+                let names = upstreams.flatMap { $0.settings.models.map(\.name) }
+                let meant = Suggestion.nearest(to: model, among: names).map { "; did you mean \"\($0)\"?" } ?? ""
+                throw ValidationError("there is no model \"\(model)\"\(meant)")
+            }
+            return (owner, BodyRule(model: model, isList: list), .none)
+        }
+        do {
+            let asked = try AskedURL(url ?? "", of: upstreams, at: settings.listen)
+            let imagined = try ImaginedRequest(
+                "GET",
+                asked,
+                fields: [],
+                limits: settings.httpLimits,
+                listen: settings.listen
+            )
+            let arrival = imagined.arrival
+            let subject = RouteSubject(
+                method: "GET",
+                path: arrival.route,
+                query: ProxiedUpstream.query(ofURL: arrival.target),
+                status: status,
+                contentType: "application/json"
+            )
+            guard let match = arrival.upstream.rules.body(subject) else {
+                throw ValidationError(
+                    "no route says what \(arrival.route) holds; see: larder route GET \(url ?? "") --status \(status)"
+                )
+            }
+            let context = MappingContext(
+                url: arrival.keyURL,
+                captures: match.captures,
+                bound: match.bound,
+                fields: fields
+            )
+            return (arrival.upstream, match.rule, context)
+        } catch let error as AskedURLError {
+            throw ValidationError(error.description)
+        } catch let error as ImaginedRequestError {
+            throw ValidationError(error.description)
+        }
+    }
+
+    /// The response's fields; of several lines with one name the first counts, as in the daemon.
+    private var fields: [String: String] {
+        let pairs = header.map { line in
+            let parts = line.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
+            return (parts[0].lowercased(), String(parts[1].drop { $0 == " " || $0 == "\t" }))
+        }
+        return Dictionary(pairs) { first, _ in first }
+    }
+
+    /// The members asked for; each must be one that the rule's models have.
+    private func names(_ rule: BodyRule, _ mapper: DocumentMapper) throws -> [String]? {
+        guard let members else { return nil }
+        guard let names = MemberNames.split(members) else {
+            throw ValidationError("--members names properties, separated by commas; it was \"\(members)\"")
+        }
+        let models = [rule.model] + rule.also.map(\.model)
+        if let unknown = mapper.unknownMembers(among: names, of: models).first {
+            throw ValidationError("\(rule.model) has no property \"\(unknown)\"")
+        }
+        return names
+    }
+
+    /// The pointers of a `Larder-Synthetic` field: a list of strings, which is JSON but for its brackets.
+    private func syntheticPointers() throws -> [String]? {
+        guard let synthetic else { return nil }
+        guard let pointers = try? JSONDecoder().decode([String].self, from: Data("[\(synthetic)]".utf8)) else {
+            throw ValidationError("--synthetic is a list of JSON pointers in quotes; it was \(synthetic)")
+        }
+        return pointers
+    }
+
+    /// What the daemon would say of identities, which the view shows whatever they are.
+    private func identityWarnings(
+        of body: [UInt8],
+        _ rule: BodyRule,
+        _ context: MappingContext,
+        _ upstream: ProxiedUpstream
+    ) -> [MappingWarning] {
+        let found: [MappingWarning] =
+            switch Normaliser(models: upstream.rules.models).decompose(body, as: rule, in: context) {
+            case .objects(let parts): parts.warnings
+            case .opaque(let warning): warning.map { [$0] } ?? []
+            }
+        return found.filter { !$0.kind.isOfMappedView }
+    }
+
+    private func input() throws -> [UInt8] {
+        let bytes: [UInt8]
+        do {
+            bytes =
+                file == "-"
+                ? try ConfigBytes.readStandardInput(limit: Self.limit)
+                : try ConfigBytes.read(file, limit: Self.limit).bytes
+        } catch {
+            Terminal.complain("larder: \(error)")
+            throw ExitCode.failed
+        }
+        guard !bytes.isEmpty else {
+            Terminal.complain("larder: \(file == "-" ? "standard input" : file) is empty: there is nothing to map")
+            throw ExitCode.failed
+        }
+        return bytes
+    }
+
+    /// Far more than any answer that is worth mapping.
+    private static let limit = 1 << 30
+
+    private func show(_ body: [UInt8], _ warnings: [MappingWarning], synthetic: [String]) {
+        guard json else {
+            Terminal.out(body)
+            for warning in warnings { Terminal.complain(Self.line(warning)) }
+            for pointer in synthetic { Terminal.complain("default: \(pointer)") }
+            return
+        }
+        let rows = warnings.map(\.document)
+        let result: JSONText = JSONBody.isMalformed(body) ? .string(String(decoding: body, as: UTF8.self)) : .raw(body)
+        let document: JSONText = [
+            "result": result, "warnings": .array(rows), "synthetic": .array(synthetic.map { .string($0) }),
+        ]
+        Terminal.out(document.text)
+    }
+
+    private static func line(_ warning: MappingWarning) -> String {
+        let place = [warning.pointer, warning.model].compactMap(\.self).filter { !$0.isEmpty }.joined(separator: " ")
+        let times = warning.count > 1 ? " (\(warning.count) times)" : ""
+        return "warning: \(warning.kind.rawValue)\(place.isEmpty ? "" : " at \(place)"): \(warning.message)\(times)"
+    }
+}

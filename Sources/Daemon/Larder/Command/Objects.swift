@@ -1,0 +1,132 @@
+import ArgumentParser
+
+/// `larder objects`: what is known, at its newest.
+struct Objects: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "List the objects of a model, or show one.",
+        discussion: """
+              larder objects User
+              larder objects User 583231
+              larder objects Issue --upstream github --limit 20
+              larder objects User 583231 --mapped --members login,fullName
+              larder objects User --json | jq '.objects[].object'
+            """
+    )
+
+    @Argument(help: "The model's name.")
+    var model: String
+
+    @Argument(help: "One object, by its identity or a key.")
+    var id: String?
+
+    @Option(help: ArgumentHelp("Only what came from this upstream.", valueName: "name"))
+    var upstream: String?
+
+    @Option(help: ArgumentHelp("Only what belongs to this principal, by its label.", valueName: "label"))
+    var principal: String?
+
+    @Flag(help: "As the model has it, instead of with the upstream's own members.")
+    var mapped = false
+
+    @Option(help: ArgumentHelp("With --mapped: only these properties, separated by commas.", valueName: "names"))
+    var members: String?
+
+    @OptionGroup var page: PageOptions
+    @OptionGroup var options: AdminOptions
+
+    func validate() throws {
+        try GivenText.require(["model": model, "id": id])
+        try GivenText.check(["--upstream": upstream, "--principal": principal, "--members": members])
+        guard mapped || members == nil else { throw ValidationError("--members goes with --mapped") }
+    }
+
+    func run() throws {
+        let query =
+            [
+                ("upstream", upstream), ("principal", principal), ("view", mapped ? "mapped" : nil),
+                ("members", members),
+            ] + page.query
+        let target = Target.make(["objects", model] + (id.map { [$0] } ?? []), query)
+        try options.present(Response.self, try options.ask("GET", target)) { answer in
+            page.list(answer.objects, next: answer.next, empty: "there are none") { rows in
+                id == nil ? Self.table(rows) : rows.map(Self.whole).joined(separator: "\n\n")
+            }
+        }
+    }
+
+    private struct Response: Decodable {
+        var objects: [Row]
+        var next: Cursor?
+    }
+
+    private struct Row: Decodable {
+        var upstream: String?
+        var principal: String?
+        var context: String?
+        var id: String
+        var observed: String?
+        var unknown: String?
+        var object: AnyJSON?
+    }
+
+    private static func table(_ rows: [Row]) -> String {
+        var table = TextTable(columns: [
+            ("id", .left), ("upstream", .left), ("principal", .left), ("observed", .left), ("", .left),
+        ])
+        table.rows = rows.map { row in
+            [
+                HumanText.line(row.id, width: 40), row.upstream ?? "", row.principal ?? "", row.observed ?? "",
+                HumanText.line(row.object?.text ?? "", width: 60),
+            ]
+        }
+        return table.text
+    }
+
+    /// One object with all that is known of it.
+    private static func whole(_ row: Row) -> String {
+        let head = [
+            row.upstream.map { "upstream \($0)" }, row.principal.map { "principal \($0)" },
+            row.context.flatMap { $0.isEmpty ? nil : "context \($0)" }, row.observed.map { "observed \($0)" },
+            row.unknown.map { "unknown since \($0): larder why says by which write" },
+        ]
+        return head.compactMap(\.self).joined(separator: ", ") + "\n" + (row.object?.prettyText ?? "")
+    }
+}
+
+/// Which part of a list to show.
+struct PageOptions: ParsableArguments {
+    @Option(help: ArgumentHelp("How many at most.", valueName: "n"))
+    var limit = 100
+
+    @Option(help: ArgumentHelp("Go on after this, as the page before said.", valueName: "cursor"))
+    var after: String?
+
+    func validate() throws {
+        try GivenText.check(["--after": after])
+        guard (1...1000).contains(limit) else {
+            throw ValidationError("--limit: \(limit) is not a number from 1 to 1000")
+        }
+    }
+
+    var query: [(String, String?)] { [("limit", "\(limit)"), ("after", after)] }
+
+    /// The rows, and how to see more.
+    func list<Row>(_ rows: [Row], next: Cursor?, empty: String, _ show: ([Row]) -> String) -> String {
+        if rows.isEmpty { return empty }
+        return show(rows) + (next.map { "\n\nThere are more: go on with --after \($0.text)" } ?? "")
+    }
+}
+
+/// What to ask for the next page with; a text or a number.
+struct Cursor: Decodable {
+    var text: String
+
+    init(from decoder: any Decoder) throws {
+        let container = try decoder.singleValueContainer()
+        if let number = try? container.decode(Int.self) {
+            text = "\(number)"
+        } else {
+            text = try container.decode(String.self)
+        }
+    }
+}

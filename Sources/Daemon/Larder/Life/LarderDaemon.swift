@@ -1,0 +1,198 @@
+import Admin
+import EventLoops
+import Glibc
+import HTTPServer
+import Logging
+import Proxy
+import Settings
+import Store
+import Upstream
+
+/// The daemon put together: loops, store, proxy, and the servers for data and administration.
+///
+/// Its life:
+/// 1. `init`: everything that can fail is opened, the store's lock before any socket;
+/// 2. `run`: it serves until a signal tells it to stop;
+/// 3. drain: no new connections, answers in flight are finished, the store is flushed and closed. A second signal ends
+///    the process at once.
+///
+/// The thread that runs it: its loop has the signals and the watchdog, and otherwise sleeps.
+final class LarderDaemon {
+    private let settings: Configuration
+    private let log: Logger
+    private let notifier: SystemdNotifier
+    private let loops: Loops
+    private let parts: Parts
+    private let data: Server
+    private let admin: Server
+    private var signals: [EventSignal] = []
+    private var timers: [EventTimer] = []
+    private let ending = Ending()
+
+    /// The event loops, each with a thread of its own but for `main`.
+    private struct Loops {
+        let main: EventLoop
+        let workers: [EventLoop]
+        let upstream: EventLoop
+        let admin: EventLoop
+
+        var all: [EventLoop] { [main, upstream, admin] + workers }
+
+        init(workers count: Int) throws(LoopError) {
+            main = try EventLoop(name: "larder")
+            upstream = try EventLoop(name: "upstream")
+            admin = try EventLoop(name: "admin")
+            var loops: [EventLoop] = []
+            for index in 0..<count { loops.append(try EventLoop(name: "worker-\(index)")) }
+            workers = loops
+        }
+    }
+
+    init(_ settings: Configuration, environment: [String: String]) throws {
+        self.settings = settings
+        log = Logger(label: "larder")
+        notifier = SystemdNotifier(environment: environment)
+        let inherited = try ListenDescriptors.take(environment: environment)
+        loops = try Loops(workers: settings.workers ?? min(4, max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN)))))
+        parts = try Parts(
+            settings,
+            workers: loops.workers.count,
+            upstreamLoop: loops.upstream,
+            adminLoop: loops.admin,
+            log: log
+        )
+
+        let (parts, loops, log) = (parts, loops, log)
+        let notice: @Sendable (HTTPNotice) -> Void = { notice in
+            let details = notice.details.reduce(into: Logger.Metadata()) { $0[$1.key] = "\($1.value)" }
+            log.log(level: notice.level == .error ? .error : .warning, "\(notice.message)", metadata: details)
+        }
+        let meters = loops.workers.indices.map { parts.metrics.worker($0) }
+        var limits = settings.httpLimits
+        let descriptors = DescriptorLimit.raised()
+        limits.maxConnections = DescriptorLimit.connections(
+            wanted: limits.maxConnections,
+            within: descriptors,
+            upstreamConnections: settings.upstreams.count
+                * (UpstreamSlots.total(settings.limits.upstreamConnections)
+                    + UpstreamSlots.total(settings.limits.upstreamUploads))
+        )
+        if limits.maxConnections < settings.limits.connections {
+            log.warning(
+                "fewer connections than configured, for want of descriptors (LimitNOFILE, ulimit -n)",
+                metadata: ["connections": "\(limits.maxConnections)", "descriptors": "\(descriptors)"]
+            )
+        }
+        data = Server(loops: loops.workers, limits: limits, notice: notice, meters: meters) { index in
+            ProxyHandler(
+                upstreams: parts.upstreams,
+                proxy: parts.proxy,
+                loop: loops.workers[index],
+                metrics: parts.metrics.worker(index)
+            )
+        }
+        let service = AdminService(context: parts, token: parts.token)
+        let hosts = settings.upstreams.flatMap(\.hosts)
+        admin = Server(loops: [loops.admin], notice: notice) { _ in AdminHandler(service: service, hosts: hosts) }
+        for loop in [loops.upstream, loops.admin] + loops.workers { loop.start() }
+        try listen(inherited)
+    }
+
+    /// Opens every address; what the service manager has opened comes first.
+    private func listen(_ inherited: [InheritedListener]) throws {
+        let (dataSockets, adminSockets) = inherited.sorted(adminAddresses: [settings.admin.description])
+        for socket in dataSockets {
+            tell("listening on", try data.listen(on: .inherited(descriptor: socket.descriptor)))
+        }
+        var admins: [BoundAddress] = []
+        for socket in adminSockets { admins += try admin.listen(on: .inherited(descriptor: socket.descriptor)) }
+        if adminSockets.isEmpty { admins += try admin.listen(on: ListenAddress(settings.admin)) }
+        tell("admin on", admins)
+        if let first = admins.first { parts.store.announce(admin: "\(first)") }
+        let own = settings.upstreams.flatMap(\.listen)
+        let shared = dataSockets.isEmpty && settings.upstreams.contains { $0.listen.isEmpty } ? settings.listen : []
+        for address in shared + own {
+            tell("listening on", try data.listen(on: ListenAddress(address)))
+        }
+    }
+
+    private func tell(_ what: String, _ addresses: [BoundAddress]) {
+        for address in addresses {
+            let text = if case .tcp = address { "http://\(address)" } else { "\(address)" }
+            log.info("\(what) \(text)")
+        }
+    }
+
+    /// Serves until a signal; the exit code.
+    func run() -> Int32 {
+        // The loop does not run yet: what is put on it now is put there by the one thread that knows it.
+        begin()
+        loops.main.run()
+        return ending.code
+    }
+
+    private func begin() {
+        for number in [SIGTERM, SIGINT] {
+            signals.append(loops.main.onSignal(number) { [unowned self] in self.told(number) })
+        }
+        for number in HarmlessSignals.handled {
+            signals.append(loops.main.onSignal(number) { [unowned self] in self.heard(number) })
+        }
+        let cache = parts.cache
+        timers.append(loops.main.every(.seconds(10)) { cache.reportUse() })
+        let watchdog = Watchdog(notifier: notifier, members: loops.all.map { Watchdog.Member($0) })
+        if let watchdog {
+            let log = log
+            timers.append(
+                watchdog.start(on: loops.main) { log.error("event loops hang", metadata: ["loops": "\($0)"]) }
+            )
+        }
+        parts.readinessSwitch.set(.ready)
+        notifier.send(.ready, .status("serving \(settings.upstreams.map(\.name).joined(separator: ", "))"))
+    }
+
+    /// Hears a signal that asks for something that there is not.
+    private func heard(_ signal: Int32) {
+        // The shell tells its jobs that the terminal is gone: who started it there wants it to end with it.
+        if signal == SIGHUP, HarmlessSignals.hasLostTerminal { return told(signal) }
+        log.notice(
+            "this signal does nothing: the config is read at the start only, so restart Larder to apply it",
+            metadata: ["signal": "\(HarmlessSignals.name(of: signal))"]
+        )
+    }
+
+    private func told(_ signal: Int32) {
+        guard ending.begin() else {
+            log.notice("told to stop again: ending at once")
+            _exit(128 + signal)
+        }
+        log.notice("stopping: finishing what is in flight")
+        parts.readinessSwitch.set(.notReady("the daemon is stopping"))
+        notifier.send(.stopping)
+        parts.proxy.endStreams()
+        let (data, admin, parts, loops) = (data, admin, parts, loops)
+        let (limit, log, ending) = (settings.timeouts.drain, log, ending)
+        let deadline = ContinuousClock.now + limit
+        Task {
+            await data.drain(within: limit)
+            // The last client has its answer, and perhaps a moment later the cache has it too.
+            await parts.proxy.finishTurn()
+            // Clients come back with the last number they saw, and hear of the last commits then.
+            parts.changeStreams?.close()
+            parts.cache.reportUse()
+            // It has been at it all the while; where clients took all the time there is, it gets some more.
+            let rest = max(deadline - .now, limit / 10)
+            let lost = await parts.store.close(within: rest)
+            if lost > 0 {
+                log.warning(
+                    "answers that were still to be taken in are lost: there was no time left (timeouts.drain)",
+                    metadata: ["answers": "\(lost)"]
+                )
+            }
+            await admin.drain(within: .milliseconds(200))
+            log.notice("stopped")
+            ending.finish(code: 0)
+            loops.main.stop()
+        }
+    }
+}

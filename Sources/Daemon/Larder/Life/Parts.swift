@@ -1,0 +1,86 @@
+import Admin
+import EventLoops
+import Logging
+import Mapping
+import Proxy
+import Settings
+import Store
+import Synchronization
+
+/// Everything of the daemon that has no socket, opened and wired.
+final class Parts: Sendable {
+    let settings: Configuration
+    let upstreams: [ProxiedUpstream]
+    let store: ObjectStore
+    let cache: ResponseCache
+    let proxy: ProxyCore
+    let modes: ModeSwitch
+    let metrics: Metrics
+    let changeStreams: ChangeStreams?
+    let token: AdminToken
+    let readinessSwitch = ReadinessSwitch()
+
+    /// Opens the store, under its lock, and the keys beside it; throws what a person has to mend.
+    init(_ settings: Configuration, workers: Int, upstreamLoop: EventLoop, adminLoop: EventLoop, log: Logger) throws {
+        self.settings = settings
+        var compiled: [ProxiedUpstream] = []
+        for (index, upstream) in settings.upstreams.enumerated() {
+            compiled.append(ProxiedUpstream(index: index, try CompiledUpstream(upstream)))
+        }
+        upstreams = compiled
+        guard let path = settings.store.path else { preconditionFailure("the command line names a store") }
+        try StoreFolder.prepare(forStoreAt: path)
+        let models = Dictionary(uniqueKeysWithValues: compiled.map { ($0.storeKey, $0.rules.models) })
+        var configuration = settings.storeConfiguration(path: path, models: models)
+        configuration.notify = { log.log(level: $0.isRelief ? .notice : .warning, "\($0)") }
+        let (store, notices) = try ObjectStore.open(configuration)
+        for notice in notices { log.warning("\(notice)") }
+        self.store = store
+        let folder = path.lastIndex(of: "/").map { String(path[...$0]) } ?? ""
+        let key = try PrincipalKey.open(path: folder + "principal.key")
+        let (token, origin) = try AdminToken.prepare(at: AdminToken.path(besideStore: path))
+        if case .replaced(let mode) = origin {
+            log.warning(
+                "others could read the admin token, so a new one was made",
+                metadata: ["mode": "\(String(mode, radix: 8))"]
+            )
+        }
+        self.token = token
+
+        let memory = MemoryTier<ReadyResponse>(capacity: settings.memory.maximumSize)
+        let watch = LiveWatch()
+        let principals = Principals(key: key, store: store)
+        // First what is served, then who is told of it.
+        store.setListener(ChangeListeners(memory, watch, principals))
+        cache = ResponseCache(store: store, memory: memory, watch: watch, log: log)
+        modes = ModeSwitch(settings.mode)
+        // One more for what the upstream loop answers.
+        metrics = Metrics(workers: workers + 1, startTime: ProcessFigures.wallClock())
+        changeStreams = ChangeStreams(store: store, loop: adminLoop, metrics: metrics)
+        let proxy = ProxyCore(
+            loop: upstreamLoop,
+            settings: settings,
+            upstreams: compiled,
+            cache: cache,
+            principals: principals,
+            modes: modes,
+            metrics: metrics,
+            outcomes: metrics.worker(workers),
+            log: log
+        )
+        self.proxy = proxy
+        // Ahead of everything else that the loop will do, requests among it.
+        upstreamLoop.enqueue { proxy.assumeIsolated { $0.start() } }
+    }
+}
+
+/// Whether the daemon can answer requests; any thread.
+final class ReadinessSwitch: Sendable {
+    private let state = Mutex(Readiness.notReady("the daemon is starting"))
+
+    var current: Readiness { state.withLock { $0 } }
+
+    func set(_ readiness: Readiness) {
+        state.withLock { $0 = readiness }
+    }
+}

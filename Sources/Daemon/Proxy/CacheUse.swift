@@ -1,0 +1,74 @@
+package import CachePolicy
+package import Upstream
+
+/// How a stored answer came to be served; `Cache-Status` tells it.
+package enum CacheUse: Sendable {
+    /// Without asking: fresh, or stale where a directive allows it.
+    case hit(isStale: Bool)
+    /// Without asking, because the upstream must not be asked.
+    case offline(isStale: Bool)
+    /// Without asking, because the upstream has asked to be spared for a while.
+    case heldBack
+    /// The upstream said that it is still good; it remains stored unless the upstream said no to that, too.
+    case revalidated(CacheStatus.Forward, isStored: Bool)
+    /// The upstream failed: with its status, or else with what kept it from answering.
+    case substituted(CacheStatus.Forward, status: Int?, error: UpstreamError?)
+    /// Fetched for this request, and served when it was whole.
+    case fetched(CacheStatus.Forward)
+    /// Fetched for this request, served when it was whole, and forgotten.
+    case unkept(CacheStatus.Forward)
+    /// Parts of it were stored, and the rest was fetched.
+    case completed(CacheStatus.Forward)
+
+    /// As what the metrics count it.
+    func outcome(of ready: ReadyResponse) -> Outcome {
+        switch self {
+        case .hit(isStale: true), .heldBack: .stale
+        case .hit: ready.answer.form == .composed ? .composed : .hit
+        case .offline, .substituted: .offline
+        case .revalidated: .revalidated
+        case .fetched, .unkept, .completed: .miss
+        }
+    }
+
+    /// The member of `Cache-Status`.
+    ///
+    /// - Parameter sent: the status that the client is given: of what was fetched for it, it may get a part, or a 304.
+    package func cacheStatus(of ready: ReadyResponse, sent: Int, isCollapsed: Bool, now: Int64) -> CacheStatus {
+        var status: CacheStatus
+        var detail: String?
+        switch self {
+        case .hit(let isStale):
+            status = .hit()
+            if isStale { detail = ready.staleDetail }
+        case .offline(let isStale):
+            status = .hit()
+            if isStale { detail = "offline" }
+        case .heldBack:
+            status = .hit()
+            detail = "retry-after"
+        case .revalidated(let reason, let isStored):
+            status = .forwarded(reason, status: 304, isStored: isStored)
+        case .substituted(let reason, let upstreamStatus, _):
+            status = .forwarded(reason, status: upstreamStatus)
+            detail = ready.answer.doubts.isEmpty ? ready.staleDetail : ready.answer.detail
+        case .completed(let reason):
+            status = .forwarded(reason, status: 206, isStored: true)
+        case .unkept(let reason):
+            status = .forwarded(reason, status: sent == ready.answer.status ? nil : ready.answer.status)
+        case .fetched(let reason):
+            let fetched = ready.answer.status
+            status = .forwarded(reason, status: sent == fetched ? nil : fetched, isStored: true)
+        }
+        if case .unkept = self {} else { status.timeToLive = ready.policy.timeToLive(at: now) }
+        status.isCollapsed = isCollapsed
+        detail = detail ?? ready.answer.detail
+        status.detail = RouteOverrideDetail.detail(detail, ready.departure)
+        return status
+    }
+}
+
+extension ReadyResponse {
+    /// What `detail` says where it is served although it is stale.
+    fileprivate var staleDetail: String { policy.flags.contains(.staleByRoute) ? "stale-by-route" : "stale" }
+}

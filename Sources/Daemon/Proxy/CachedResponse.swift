@@ -1,0 +1,104 @@
+package import CachePolicy
+package import HTTPSemantics
+package import Store
+
+/// A whole answer that Larder knows: what the upstream said, or what was composed from it.
+///
+/// Views, link bases and the fields that change with time are not in it; `ReadyResponse` adds them.
+package struct CachedResponse: Sendable {
+    /// How the body came about.
+    package enum Form: Sendable {
+        /// As the upstream sent it.
+        case received
+        /// Recomposed with newer values of its objects.
+        case composed
+        /// Something newer is known, but not all of it: served only where the upstream cannot be asked.
+        case outdated
+    }
+
+    var key: DocumentKey
+    /// The document in the store; nil until its first commit.
+    var document: DocumentID?
+    package var status: Int
+    /// The fields in the form of `StoredHead`: one piece of memory instead of two for each line.
+    private var head: [UInt8]
+    var body: [UInt8]
+    /// The body as the models' versions of today read it, for the mapped view; nil where that is the body itself.
+    var migrated: [UInt8]?
+    package var policy: StoredPolicy
+    package var selection: VarySelection
+    package var form: Form
+    var objects: [ObjectID]
+    /// For members in doubt that it shows, from when on each doubt is to be settled by asking.
+    var doubts: [Int64] = []
+
+    /// The fields as they are stored: none that belongs to a connection, to a moment or to the framing.
+    ///
+    /// Read anew each time; on the way of a hit nobody asks.
+    package var fields: Fields {
+        get { StoredHead.decode(head) }
+        set { head = StoredHead.encode(newValue) }
+    }
+
+    init(
+        key: DocumentKey,
+        document: DocumentID?,
+        status: Int,
+        fields: Fields,
+        body: [UInt8],
+        policy: StoredPolicy,
+        selection: VarySelection,
+        form: Form,
+        objects: [ObjectID]
+    ) {
+        self.key = key
+        self.document = document
+        self.status = status
+        head = StoredHead.encode(fields)
+        self.body = body
+        self.policy = policy
+        self.selection = selection
+        self.form = form
+        self.objects = objects
+    }
+
+    /// What `Cache-Status` says of its making; nil: nothing.
+    var detail: String? { !doubts.isEmpty ? "doubt" : form == .composed ? "composed" : nil }
+
+    /// What it occupies besides its body, about.
+    var overhead: Int {
+        (migrated?.count ?? 0) + head.count + key.url.utf8.count + key.context.utf8.count + 8 * objects.count
+    }
+
+    /// Whether there is a validator of the upstream's to ask with.
+    ///
+    /// A document that shows anything else than what the
+    /// upstream sent is asked for without conditions: a 304 would speak of bytes that are no longer served.
+    var isValidatable: Bool {
+        form == .received && doubts.isEmpty && (fields.contains("etag") || fields.contains("last-modified"))
+    }
+}
+
+extension CachedResponse {
+    /// What the store has; nil where its bytes are not of a form that is understood.
+    package init?(_ document: StoredDocument) {
+        guard let policy = StoredPolicy(bytes: document.policy), let selection = VarySelection(bytes: document.variant)
+        else { return nil }
+        key = document.key
+        self.document = document.id
+        status = document.status
+        head = document.head
+        body = document.body
+        migrated = document.migrated
+        self.policy = policy
+        self.selection = selection
+        objects = document.objects
+        doubts = document.doubts
+        form =
+            switch document.form {
+            case .asReceived: .received
+            case .composed: .composed
+            case .outdated: .outdated
+            }
+    }
+}

@@ -1,0 +1,252 @@
+import CachePolicy
+import EventLoops
+import HTTPSemantics
+import HTTPServer
+import Logging
+import Settings
+import Store
+
+/// Streams that stay open: how a followed document is looked at, and when the upstream is asked about it.
+///
+/// ```
+/// something happens ─► look up ─► what a GET would be answered now ─► other than told? ─► number it, tell it
+///        ▲                                                       └─► stale, gone, awaited? ─► ask, now or later
+///        └────────────────────────── the upstream's word ◄─────────────────────────────────────────┘
+/// ```
+extension ProxyCore {
+    /// Opens a stream that stays open.
+    func follow(_ demand: Demand, _ reply: Reply, after number: Int64?) {
+        if let problem = liveDocuments.refusal { return refuse(problem, reply) }
+        liveDocuments.open(demand, reply, resumed: number)
+    }
+
+    /// Has the document of a number looked at, once for all that happens until then.
+    func look(atNumber number: Int) {
+        guard liveDocuments[number]?.beginLook() == true else { return }
+        Task(executorPreference: loop.taskExecutor) { await self.lookAtNews(ofNumber: number) }
+    }
+
+    private func lookAtNews(ofNumber number: Int) async {
+        guard let document = liveDocuments[number] else { return }
+        while let (causes, outcome) = document.takeNews() { await look(at: document, causes, outcome) }
+    }
+
+    private func look(
+        at document: LiveDocument,
+        _ before: LiveWatch.Causes,
+        _ outcome: LiveInquiry.Outcome?
+    ) async {
+        var (causes, outcome) = (before, outcome)
+        let isBehind = await isBehind(document, hasWord: outcome != nil)
+        if outcome != nil {
+            liveDocuments.deliver()
+            // Of its own answer there is nothing to conclude.
+            causes = []
+            document.forgetCauses()
+        }
+        // What was shown is no longer what there is, though nothing may be kept in its place.
+        if case .answered(_, isKept: false) = outcome, let stored = document.askedAbout,
+            !document.demand.directives.noStore
+        {
+            cache.drop(stored)
+        }
+        // What is too large for memory is found nowhere before its commit.
+        let isUnfindable = isBehind && cache.inMemory(document.demand, now: now)?.isClean != true
+        let found = isUnfindable ? nil : await newest(of: document)
+        let mode = modes.current
+        let asks = mode == .online && !document.demand.directives.onlyIfCached
+        if !asks { document.asksNobody() }
+        let decision = Decision(document.demand, found, mode: mode, now: now)
+        let shown = await shown(by: decision, found, to: document)
+        guard !document.isOver else { return }
+        // A write has overtaken the question: its answer may be older than what readers know.
+        if document.isInvalid { outcome = nil }
+        let failure = outcome.flatMap { problem(in: $0, for: document) }
+        if let outcome { document.concluded(failure.map { .failed($0, nil) } ?? outcome, now: loop.now) }
+
+        let telling = telling(decision, shown, outcome, failure: failure, of: document)
+        if let telling, document.isNew(telling) || document.state?.number == nil {
+            let number = await number(for: telling, of: document)
+            guard !document.isOver else { return }
+            if document.isNew(telling) {
+                document.move(to: telling, number: number)
+            } else if let number {
+                document.give(number, memory: liveDocuments.memory)
+            }
+        }
+        document.tell(
+            telling,
+            problem: failure,
+            hasWord: outcome != nil,
+            opening: opening(of: document, decision, shown, asks: asks),
+            memory: liveDocuments.memory,
+            now: now
+        )
+        document.releaseOutcome()
+        // Its commit is news, and then it is known what there is to plan.
+        guard !document.isOver, !isUnfindable || document.mustAsk else { return }
+        plan(document, decision, found, causes, asks: asks)
+    }
+
+    /// Waits for what is to be committed of a document, since who comes back after a crash must find what he was told; true
+    /// where that takes longer than the end of an answer waits for it.
+    ///
+    /// What is told then has no number; it follows.
+    private func isBehind(_ document: LiveDocument, hasWord: Bool) async -> Bool {
+        let digest = document.demand.digest
+        guard hasWord || cache.commits.contains(digest) else { return false }
+        return await !flushes(within: settings.store.withhold) && cache.commits.contains(digest)
+    }
+
+    /// Returns when all that the store was given so far is committed, or the time is over; whether it is committed.
+    private func flushes(within limit: Duration) async -> Bool {
+        await withCheckedContinuation { continuation in
+            let waiting = TimedWait(continuation)
+            runningFlights.afterCommits { waiting.end(true) }
+            waiting.timer = loop.after(limit) { waiting.end(false) }
+        }
+    }
+
+    // MARK: What is known
+
+    /// What is known of a document; from here on every change of it is noticed.
+    private func newest(of document: LiveDocument) async -> ReadyResponse? {
+        while true {
+            let found = await lookUp(document.demand)
+            guard !document.isOver, let found else { return nil }
+            let objects = found.stored?.objects ?? []
+            var known: [ObjectID] = []
+            if document.demand.view == .mapped {
+                // What cannot be read is shown by its identity.
+                known = (try? await cache.inView(of: document.demand, found))?.known ?? []
+                guard !document.isOver else { return nil }
+            }
+            let shown = Array(
+                Set(objects + cache.memory.showings.objects(of: found.residence) + found.answer.objects + known)
+            )
+            // What was read before its objects were watched may have changed meanwhile.
+            if liveDocuments.watches(shown, for: document) {
+                liveDocuments.watchOnly(shown, for: document)
+                return found
+            }
+        }
+    }
+
+    /// What is stored and shown, in the view that is asked for; nil where there is nothing that may be.
+    private func shown(
+        by decision: Decision,
+        _ found: ReadyResponse?,
+        to document: LiveDocument
+    ) async -> Shown? {
+        guard let found else { return nil }
+        found.residence.noteUse()
+        let manner: CacheUse
+        switch decision {
+        case .answer(_, let how), .answerAndRefresh(_, let how): manner = how
+        case .ask, .refuse:
+            guard found.answer.form != .outdated, found.mayBeShown(at: now) else { return nil }
+            manner = .hit(isStale: true)
+        }
+        // What is told has to be committed, so that it can be known again after a restart.
+        if found.stored == nil { _ = await flushes(within: settings.store.withhold) }
+        do {
+            guard let ready = try await cache.inView(of: document.demand, found) else { return nil }
+            return Shown(ready: ready, manner: manner, isCommitted: found.stored != nil)
+        } catch {
+            log.error("a followed document could not be read", metadata: ["error": "\(error)"])
+            return nil
+        }
+    }
+
+    struct Shown {
+        let ready: ReadyResponse
+        let manner: CacheUse
+        /// Whether it is on disk.
+        let isCommitted: Bool
+    }
+
+    /// What streams begin with that have just come; counts them.
+    private func opening(
+        of document: LiveDocument,
+        _ decision: Decision,
+        _ shown: Shown?,
+        asks: Bool
+    ) -> LiveDocument.Opening {
+        var refusal: ProblemDocument?
+        if !asks {
+            refusal = if case .refuse(let problem) = decision { problem } else { .notCached(document.demand) }
+        }
+        let status: String
+        if let shown, refusal != nil {
+            let sent = shown.ready.answer.status
+            status = shown.manner.cacheStatus(of: shown.ready, sent: sent, isCollapsed: false, now: now).text
+        } else {
+            status = refusal?.cacheStatus ?? CacheStatus.forwarded(shown == nil ? .uriMiss : .request).text
+        }
+        let outcome = shown.map { $0.manner.outcome(of: $0.ready) } ?? (asks ? .miss : .error)
+        for _ in 0..<document.joining { outcomes.count(outcome) }
+        return LiveDocument.Opening(cacheStatus: status, refusal: refusal, retry: settings.live.retry)
+    }
+
+    // MARK: What is asked
+
+    /// Asks the upstream now, or notes when it is to be asked.
+    private func plan(
+        _ document: LiveDocument,
+        _ decision: Decision,
+        _ found: ReadyResponse?,
+        _ causes: LiveWatch.Causes,
+        asks: Bool
+    ) {
+        guard asks else { return }
+        if document.mustAsk { return ask(document, found) }
+        guard document.inquiry == nil else { return }
+        let need = need(of: document, decision, found, causes)
+        let now = loop.now
+        var due = document.rhythm.due(need, now: now)
+        if let pause = runningFlights.pauses.pause(for: document.demand, now: now) { due = max(due, pause.until) }
+        // Already due: ask now (an answer that became fresh has a later `due`).
+        if due <= now {
+            document.rhythm.asked(need)
+            ask(document, found)
+        } else {
+            document.due = due
+        }
+    }
+
+    private func need(
+        of document: LiveDocument,
+        _ decision: Decision,
+        _ found: ReadyResponse?,
+        _ causes: LiveWatch.Causes
+    ) -> LiveRhythm.Need {
+        switch decision {
+        case .answer(let ready, _):
+            if ready.answer.form == .outdated { return .displaced }
+            return .expiry(min(ready.policy.timeToLive(at: now), ready.doubtDue - now))
+        case .answerAndRefresh, .refuse: return .stale
+        case .ask(_, let stored):
+            guard let stored else { return document.isKept ? .displaced : .stale }
+            return stored.answer.form == .outdated || stored.isDoubtDue(at: now) || causes.contains(.objects)
+                ? .displaced : .stale
+        }
+    }
+
+    private func ask(_ document: LiveDocument, _ found: ReadyResponse?) {
+        let reason: CacheStatus.Forward =
+            found.map { $0.policy.timeToLive(at: now) > 0 ? .request : .stale } ?? .uriMiss
+        let inquiry = document.ask(runningFlights, about: found)
+        runningFlights.ask(document.demand.asking(because: reason), inquiry, stored: found)
+    }
+}
+
+extension LiveInquiry.Outcome {
+    /// Whether it is an answer of which nothing is kept.
+    var isUnkept: Bool {
+        switch self {
+        case .answered(_, let isKept): !isKept
+        case .served(_, .unkept, _, _), .served(_, .revalidated(_, isStored: false), _, _): true
+        case .served, .failed: false
+        }
+    }
+}

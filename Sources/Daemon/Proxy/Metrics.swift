@@ -1,0 +1,222 @@
+import HTTPServer
+import Synchronization
+
+/// All that the daemon counts of itself.
+///
+/// Workers count in objects of their own, so that no two threads share a cache line on the way of a hit; they are
+/// added up when somebody asks. What the store and the memory tier know of themselves is asked then, too
+/// (`AdminContext.figures`).
+package final class Metrics: Sendable {
+    private let workers: [WorkerMetrics]
+    private let upstreams = Mutex<[String: UpstreamMetrics]>([:])
+    /// Streams of `/changes` that are open.
+    package let changeStreams = Gauge()
+    /// Streams of `/changes` that were cut off because their clients did not keep up.
+    package let changeStreamsCut = Counter()
+    /// What streams that stay open do.
+    package let live = LiveMetrics()
+    /// When the process came up, in seconds since 1970.
+    package let startTime: Double
+
+    package init(workers count: Int, startTime: Double) {
+        workers = (0..<count).map { _ in WorkerMetrics() }
+        self.startTime = startTime
+    }
+
+    /// The counters of one worker; keep the object rather than asking for it on each request.
+    package func worker(_ index: Int) -> WorkerMetrics { workers[index] }
+
+    /// The counters of one upstream, by its name in the config; made when first asked for.
+    func upstream(_ name: String) -> UpstreamMetrics {
+        upstreams.withLock { upstreams in
+            if let known = upstreams[name] { return known }
+            let made = UpstreamMetrics()
+            upstreams[name] = made
+            return made
+        }
+    }
+
+    /// The sum of one counter over all workers.
+    package func total(_ read: (WorkerMetrics) -> UInt64) -> UInt64 {
+        workers.reduce(0) { $0 &+ read($1) }
+    }
+
+    /// All upstreams that have been asked for, by name.
+    package var allUpstreams: [(name: String, metrics: UpstreamMetrics)] {
+        upstreams.withLock { $0.map { (name: $0.key, metrics: $0.value) } }.sorted { $0.name < $1.name }
+    }
+
+    package var totalOpenConnections: Int { workers.reduce(0) { $0 + $1.connectionsOpen.value } }
+}
+
+/// How a request on the data side was answered; each request counts once.
+package enum Outcome: String, Sendable, CaseIterable {
+    /// From memory or disk, fresh, as received.
+    case hit
+    /// From memory or disk, past its freshness.
+    case stale
+    /// From memory or disk, with newer members of its objects.
+    case composed
+    /// Fetched for this request or for another one that it joined.
+    case miss
+    /// The upstream confirmed what was known.
+    case revalidated
+    /// From memory or disk because the upstream is not to be asked, or could not be.
+    case offline
+    /// A problem document of Larder's own.
+    case error
+    /// Relayed without a look-up, as unsafe methods are.
+    case bypass
+
+    /// Whether the upstream was spared.
+    package var isHit: Bool {
+        switch self {
+        case .hit, .stale, .composed, .offline: true
+        case .miss, .revalidated, .error, .bypass: false
+        }
+    }
+}
+
+/// What one worker counts.
+///
+/// Its own thread adds, any thread reads.
+package final class WorkerMetrics: Sendable {
+    let hits = Counter()
+    let stale = Counter()
+    let composed = Counter()
+    let misses = Counter()
+    let revalidated = Counter()
+    let offline = Counter()
+    let errors = Counter()
+    let bypassed = Counter()
+    /// Bytes of request heads and bodies.
+    package let bytesReceived = Counter()
+    /// Bytes of answers, heads included.
+    package let bytesSent = Counter()
+    package let connectionsAccepted = Counter()
+    let connectionsOpen = Gauge()
+    /// Keeps the counters of two workers out of one cache line (64 bytes, fetched in pairs).
+    private let padding = Padding()
+
+    private struct Padding: Sendable {
+        let lines: (SIMD64<UInt8>, SIMD64<UInt8>) = (.zero, .zero)
+    }
+
+    /// The same as adding to the counter of that name, where the outcome is a value.
+    func count(_ outcome: Outcome) {
+        switch outcome {
+        case .hit: hits.add()
+        case .stale: stale.add()
+        case .composed: composed.add()
+        case .miss: misses.add()
+        case .revalidated: revalidated.add()
+        case .offline: offline.add()
+        case .error: errors.add()
+        case .bypass: bypassed.add()
+        }
+    }
+
+    package func value(of outcome: Outcome) -> UInt64 {
+        switch outcome {
+        case .hit: hits.value
+        case .stale: stale.value
+        case .composed: composed.value
+        case .miss: misses.value
+        case .revalidated: revalidated.value
+        case .offline: offline.value
+        case .error: errors.value
+        case .bypass: bypassed.value
+        }
+    }
+}
+
+extension WorkerMetrics: HTTPMeter {
+    func connectionOpened() {
+        connectionsAccepted.add()
+        connectionsOpen.add()
+    }
+
+    func connectionClosed() {
+        connectionsOpen.subtract()
+    }
+
+    func received(bytes: Int) {
+        bytesReceived.add(UInt64(bytes))
+    }
+
+    func sent(bytes: Int) {
+        bytesSent.add(UInt64(bytes))
+    }
+}
+
+/// What is counted of streams that stay open, from any thread.
+package final class LiveMetrics: Sendable {
+    /// Streams that are open.
+    package let streams = Gauge()
+    /// Documents that they follow.
+    package let documents = Gauge()
+    /// Events written, each to one client.
+    package let events = Counter()
+    /// Streams whose client did not read.
+    package let cutOff = Counter()
+}
+
+/// What is counted of one upstream, from any thread.
+package final class UpstreamMetrics: Sendable {
+    /// Fetches that have begun and not ended.
+    package let inFlight = Gauge()
+    /// Requests that joined a fetch already under way.
+    package let coalesced = Counter()
+    /// Responses that asked for a pause.
+    package let backOffs = Counter()
+    /// Retrievals that were not sent because of one.
+    package let heldBack = Counter()
+    private let finished = Mutex(Finished())
+
+    /// The fetches that have ended.
+    package struct Finished: Sendable {
+        /// Their number by result: `2xx` … `5xx`, or the label of an `UpstreamError`.
+        package fileprivate(set) var results: [String: UInt64] = [:]
+        /// The time from sending the request to the last byte of the answer.
+        package fileprivate(set) var latency = Histogram()
+    }
+
+    /// One fetch begins.
+    func started() {
+        inFlight.add()
+    }
+
+    /// A fetch has ended; `result` comes from a fixed set, so that the number of time series stays bounded.
+    func ended(result: String, seconds: Double) {
+        inFlight.subtract()
+        finished.withLock { finished in
+            finished.results[result, default: 0] += 1
+            finished.latency.record(seconds: seconds)
+        }
+    }
+
+    /// A fetch has ended with this status.
+    func ended(status: Int, seconds: Double) {
+        ended(result: (100..<600).contains(status) ? "\(status / 100)xx" : "other", seconds: seconds)
+    }
+
+    package var allFinished: Finished { finished.withLock { $0 } }
+}
+
+/// What the store and the memory tier tell about themselves when the metrics are read.
+package struct StoreFigures: Sendable, Equatable {
+    package var objects = 0
+    package var documents = 0
+    /// Bytes of the store's files.
+    package var bytes = 0
+    package var memoryEntries = 0
+    package var memoryBytes = 0
+    /// Documents that had to make room, on disk and in memory, since the start.
+    package var evictions: UInt64 = 0
+    package var damaged: UInt64 = 0
+    /// Answers that wait to be written.
+    package var ingestQueue = 0
+    package var warnings: UInt64 = 0
+
+    package init() {}
+}

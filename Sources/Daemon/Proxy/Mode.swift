@@ -1,0 +1,48 @@
+package import Settings
+import Synchronization
+
+/// How the daemon relates to its upstreams.
+///
+/// `online`: ask the upstream when an answer is unknown or stale; stale answers step in when it fails. `offline`: never
+/// ask; answer what is known, fresh or stale, and explain what is not.
+package typealias Mode = Configuration.Mode
+
+/// The mode that the daemon is in: read by every request, changed by people.
+///
+/// All threads; reading costs one relaxed load.
+package final class ModeSwitch: Sendable {
+    private let rank: Atomic<Int>
+    private let listeners = Mutex<[@Sendable (Mode) -> Void]>([])
+
+    package init(_ mode: Mode) {
+        rank = Atomic(Self.rank(of: mode))
+    }
+
+    package var current: Mode { Mode.allCases[rank.load(ordering: .relaxed)] }
+
+    /// Changes the mode and tells the listeners, on the calling thread; false when it was the mode already.
+    @discardableResult
+    package func set(_ mode: Mode) -> Bool {
+        // The lock keeps two changes at once from being told in another order than they were made.
+        listeners.withLock { listeners in
+            let before = rank.exchange(Self.rank(of: mode), ordering: .relaxed)
+            guard before != Self.rank(of: mode) else { return false }
+            for listener in listeners { listener(mode) }
+            return true
+        }
+    }
+
+    /// Calls `listener` after each change from now on.
+    ///
+    /// It must be quick and must not change the mode itself.
+    func onChange(_ listener: @escaping @Sendable (Mode) -> Void) {
+        listeners.withLock { $0.append(listener) }
+    }
+
+    private static func rank(of mode: Mode) -> Int {
+        switch mode {
+        case .online: 0
+        case .offline: 1
+        }
+    }
+}

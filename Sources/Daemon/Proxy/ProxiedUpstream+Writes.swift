@@ -1,0 +1,48 @@
+import HTTPServer
+import Mapping
+import Settings
+import Store
+
+/// What the routes say of writes.
+extension ProxiedUpstream {
+    /// The object that a demand's path names: by the route of its own method, else by that of retrievals.
+    func bound(_ demand: Demand) -> BoundObject? {
+        for method in [demand.request.method, "GET"] {
+            let subject = RouteSubject(method: method, path: demand.route, query: Self.query(ofURL: demand.target))
+            guard let match = rules.body(subject), match.rule.shape == .one else { continue }
+            let object = rules.models.object(boundBy: match.bound, captures: match.captures, of: match.rule.model)
+            if let object { return object }
+        }
+        return nil
+    }
+
+    /// Whether a DELETE has deleted what it speaks of, as far as its answer says that it was carried out.
+    func deletes(_ demand: Demand, status: Int) -> Bool {
+        rules.deletes(
+            path: demand.route,
+            query: Self.query(ofURL: demand.target),
+            status: (200..<300).contains(status) ? status : nil
+        )
+    }
+
+    /// What else a write of this path makes worthless, as its route says: paths, and patterns where there are many.
+    ///
+    /// - Parameter status: of its answer; nil before it, or where it never came.
+    func invalidated(by demand: Demand, status: Int?) -> (paths: [String], patterns: [InvalidationPattern]) {
+        var (paths, patterns): ([String], [InvalidationPattern]) = ([], [])
+        let base = settings.url.basePath
+        for pattern in rules.invalidated(
+            method: demand.request.method,
+            path: demand.route,
+            query: Self.query(ofURL: demand.target),
+            status: status.flatMap { (200..<300).contains($0) ? $0 : nil }
+        ) {
+            if let path = pattern.onlyPath {
+                paths += [base + path] + (path == "/" ? [] : ["\(base)\(path)/"])
+            } else {
+                patterns.append(InvalidationPattern(upstream: storeKey, base: base, pattern: pattern))
+            }
+        }
+        return (paths, patterns)
+    }
+}

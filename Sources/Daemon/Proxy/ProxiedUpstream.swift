@@ -1,0 +1,245 @@
+package import CachePolicy
+package import HTTPSemantics
+import HTTPServer
+package import Mapping
+package import Settings
+import Store
+import Upstream
+
+/// One upstream as the request path needs it: its settings compiled into things that can be asked quickly.
+///
+/// Immutable, shared by all threads.
+package final class ProxiedUpstream: Sendable {
+    let index: Int
+    package let settings: Configuration.Upstream
+    package let rules: CompiledUpstream
+    let normaliser: TargetNormaliser
+    package let principal: PrincipalFields
+    let context: ContextFields
+    package let cors: CORS
+    package let policySettings: CachePolicySettings
+    package let mapper: DocumentMapper
+    /// How the store names it, so that nothing of another origin is ever taken for its own.
+    package let storeKey: String
+    /// The same as bytes, for digests.
+    let storeKeyBytes: [UInt8]
+    /// Whether any route says something about caching.
+    private let hasOverrides: Bool
+    /// Whether any route takes some spellings of a query for one; where none does, the hit path need not look.
+    let hasKeyRules: Bool
+    /// What each route says of the spelling of queries, by its index; nil where it says nothing.
+    private let keyRules: [KeyRules?]
+    /// Links as they lead to the upstream; where they shall lead instead is the request's to say.
+    private let links: LinkRewriter
+    /// Fields that select no variant, because the upstream is not sent them.
+    private let ignoredInVary: Set<String>
+    /// The fields by which Larder itself chooses what it sends, for `Vary`.
+    let variesBy: [String]
+    /// Whether `Larder-View` goes upstream, where it means something if the upstream is a Larder: nothing here maps anything.
+    let passesView: Bool
+    /// The roles of the known request fields, by their raw values.
+    let knownRoles: [FieldRole]
+
+    package var name: String { settings.name }
+
+    package init(index: Int, _ rules: CompiledUpstream) {
+        self.index = index
+        self.rules = rules
+        settings = rules.settings
+        normaliser = TargetNormaliser(prefix: settings.prefix, basePath: settings.url.basePath)
+        principal = PrincipalFields(settings.principal, isShared: settings.shared)
+        context = ContextFields(settings.context)
+        cors = CORS(origins: settings.cors)
+        mapper = DocumentMapper(models: rules.models)
+        storeKey = settings.storeKey
+        storeKeyBytes = Array(storeKey.utf8)
+        keyRules = settings.routes.map { KeyRules($0.overrides.key) }
+        hasKeyRules = keyRules.contains { $0 != nil }
+        hasOverrides = settings.routes.contains { $0.overrides != CacheOverrides() }
+        links = LinkRewriter(upstream: settings.url.description, authority: "", prefix: settings.prefix)
+        let passesView = (settings.routes + settings.errors).allSatisfy { $0.body == nil }
+        self.passesView = passesView
+        // What Larder answers is decoded, whatever codings a client takes; what does not go upstream selects nothing there.
+        var ignored: Set = ["accept-encoding", "larder-live"]
+        if settings.origin != .pass { ignored.insert("origin") }
+        if !passesView { ignored.insert("larder-view") }
+        ignoredInVary = ignored
+        variesBy = ["Larder-View", "Larder-Live"] + (settings.cors.isEmpty ? [] : ["Origin"])
+        knownRoles = FieldRole.known(principal, context)
+        var policy = CachePolicySettings()
+        policy.isShared = settings.shared
+        policy.addsCredential = settings.credential != nil
+        policy.targets = settings.targets
+        policy.storesPartialContent = true
+        policy.heuristicMaximum = settings.heuristic.seconds
+        policySettings = policy
+    }
+
+    // MARK: Rules
+
+    /// The path that routes are matched against, from a path and query as they go upstream.
+    package func route(ofURL url: String) -> String {
+        // By bytes: every miss asks, and by characters it takes ten times as long.
+        String(Substring(url.beforeQuery.utf8.dropFirst(settings.url.basePath.utf8.count)))
+    }
+
+    /// What the configuration says about the caching of answers to a retrieval of this path and query.
+    func overrides(for route: String, query: String?) -> CacheOverrides {
+        hasOverrides ? rules.overrides(method: "GET", path: route, query: query) : CacheOverrides()
+    }
+
+    /// The URL that the answer to a normalised target is known by: credentials redacted, spelled as its route says.
+    func keyURL(of target: TargetNormaliser.Target) -> [UInt8] {
+        let url = principal.redacted(target: target.key)
+        guard hasKeyRules, url.contains(0x3F) else { return url }
+        let route = String(decoding: target.routePath, as: UTF8.self)
+        guard let match = rules.route(method: "GET", path: route, status: nil), let rules = keyRules[match.index] else {
+            return url
+        }
+        return rules.applied(to: url)
+    }
+
+    /// The path, without query, by which the responses to a target at the upstream are stored.
+    func keyPath(of target: String) -> String {
+        let path = TargetNormaliser.keyPath(of: target)
+        // Only a parameter of the path can hold anything to hide.
+        guard path.utf8.contains(0x3B) else { return path }
+        return String(decoding: principal.redacted(target: Array(path.utf8)), as: UTF8.self)
+    }
+
+    /// The same for a path and query as they go upstream.
+    func overrides(ofURL url: String) -> CacheOverrides {
+        hasOverrides ? overrides(for: route(ofURL: url), query: Self.query(ofURL: url)) : CacheOverrides()
+    }
+
+    /// The upstream's word on an answer, with the configuration laid over it.
+    package func applying(_ policy: StoredPolicy, _ route: CacheOverrides) -> StoredPolicy {
+        var policy = policy.applying(route)
+        if policy.staleIfError < 0, settings.staleIfError < .forever {
+            policy.staleIfError = settings.staleIfError.components.seconds
+        }
+        return policy
+    }
+
+    /// What an answer holds, and how far it may be believed.
+    ///
+    /// - Parameter method: of the request whose answer it counts as; nil for the demand's own.
+    func reading(_ demand: Demand, method: String? = nil, status: Int, fields: Fields) -> BodyMapping {
+        let subject = RouteSubject(
+            method: method ?? demand.request.method,
+            path: demand.route,
+            query: Self.query(ofURL: demand.target),
+            status: status,
+            contentType: Self.mediaType(fields)
+        )
+        guard let match = rules.body(subject) else {
+            return BodyMapping(rule: nil, kind: .detail, bound: [:], captures: [:])
+        }
+        return BodyMapping(
+            rule: match.rule,
+            kind: match.rule.isList ? .list : .detail,
+            bound: match.bound,
+            captures: match.captures
+        )
+    }
+
+    /// The mapped view of an answer; nil where it holds nothing that a route speaks of.
+    ///
+    /// - Parameter known: what is shown in the place of bare identities.
+    func mapped(_ answer: CachedResponse, body: [UInt8], known: [ObjectName: [UInt8]]) -> MappedBody? {
+        guard answer.status != 206, isJSON(answer.fields) else { return nil }
+        let subject = RouteSubject(
+            method: "GET",
+            path: route(ofURL: answer.key.url),
+            query: Self.query(ofURL: answer.key.url),
+            status: answer.status,
+            contentType: Self.mediaType(answer.fields)
+        )
+        guard let match = rules.body(subject) else { return nil }
+        let reading = BodyMapping(rule: match.rule, kind: .detail, bound: match.bound, captures: match.captures)
+        let context = reading.surroundings(url: answer.key.url, fields: answer.fields)
+        let mapped = mapper.map(body, as: match.rule, in: context, known: known)
+        return mapped.isMapped ? mapped : nil
+    }
+
+    /// What follows the question mark; nil without one.
+    package static func query(ofURL url: String) -> String? {
+        url.utf8.firstIndex(of: UInt8(ascii: "?")).map { String(url[url.utf8.index(after: $0)...]) }
+    }
+
+    /// The media type of an answer, in lower case and without parameters.
+    static func mediaType(_ fields: Fields) -> String? {
+        fields[first: "content-type"].map { type in
+            String(decoding: FieldSyntax.lowercased(FieldSyntax.essence(of: type[...])), as: UTF8.self)
+        }
+    }
+
+    /// The variant that a response is for its request; nil where no request will ever match.
+    ///
+    /// What `Vary` names selects, but for what the key has already (the principal's fields) and what the upstream is not sent
+    /// (Larder decodes, whatever codings a client takes). A credential that is not in the key, as `Authorization` in the shared
+    /// reading, may not be noted down to compare others with (law 4): no request matches. That there was none can be noted.
+    func selection(_ policy: ResponsePolicy, route: CacheOverrides, request: Fields) -> VarySelection? {
+        // `Vary: *` says that nothing selects it; a route that forces it says that nothing needs to.
+        let isForced = route.cache == .force && StatusFacts.takesRouteLifetime(Int(policy.answer.status))
+        var selecting: [String]
+        switch policy.vary {
+        case .any where isForced: selecting = []
+        case .any: return nil
+        case .fields(let names): selecting = names
+        }
+        let ignored = ignoredInVary.union(route.vary.ignore.map { $0.lowercased() })
+        selecting.removeAll { ignored.contains($0) || principal.reason(forField: $0.utf8) != nil }
+        guard !selecting.contains(where: { principal.isSecret(field: $0.utf8) && request.contains(named: $0) }) else {
+            return nil
+        }
+        if policy.isForAgreeing { selecting.append(OtherFields.name) }
+        return VarySelection(.fields(selecting.sorted()), request: request)
+    }
+
+    /// Whether an answer is an error that something older may stand in for.
+    func isFailure(status: Int, fields: Fields) -> Bool {
+        StatusFacts.isFailure(status) || StatusFacts.isRateLimited(status, fields)
+    }
+
+    func isJSON(_ fields: Fields) -> Bool {
+        guard let type = fields[first: "content-type"], !fields.isContentCoded else { return false }
+        let essence = FieldSyntax.lowercased(FieldSyntax.essence(of: type[...]))
+        return essence.elementsEqual("application/json".utf8) || essence.suffix(5).elementsEqual("+json".utf8)
+    }
+
+    /// The fields as they may lie on disk: without the credentials that links and cookies carry (law 4).
+    ///
+    /// With `cookies: replay` the person has asked for cookies to be kept.
+    func storable(_ fields: Fields) -> Fields {
+        let redacted = principal.redacted(fields)
+        guard settings.cookies == .replay else { return redacted }
+        return Fields(zip(fields.lines, redacted.lines).map { $0.isNamed("set-cookie") ? $0 : $1 })
+    }
+
+    // MARK: Requests
+
+    /// The absolute URL of a target at the upstream.
+    package func url(of target: String) -> String { settings.url.origin + target }
+
+    /// Why an unsafe request is not sent; nil when it is.
+    package func refusesWrite(_ demand: Demand) -> ProblemDocument? {
+        if let credential = settings.credential, !credential.writes {
+            return .writesRefused(demand.request.method, upstream: name)
+        }
+        if Preconditions(fields: demand.request.fields, now: 0).matchesOwnTag { return .ownTagInCondition }
+        return nil
+    }
+
+    /// Links that lead back to the address that a client used.
+    func links(for base: ClientAuthority) -> LinkRewriter {
+        links.leading(to: base.authority)
+    }
+
+    /// Adds what a page of an allowed origin needs to see the answer; `variesBy` says that this depends on its origin.
+    func addCORS(to fields: inout Fields, for request: Fields) {
+        guard let origin = request[first: "origin"], cors.allows(origin) else { return }
+        CORS.removeFields(from: &fields)
+        fields.lines += cors.fields(for: origin).lines
+    }
+}

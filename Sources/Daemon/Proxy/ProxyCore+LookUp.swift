@@ -1,0 +1,75 @@
+import Logging
+import Store
+
+/// Look-ups in memory and on disk, the latter once for all who ask at the same time.
+extension ProxyCore {
+    /// Memory, then the store.
+    ///
+    /// Of all who want a document that has to be read, and composed, one does it and the others wait. What an
+    /// invalidation, a cleaning or a newer answer overtook is read again.
+    func lookUp(_ demand: Demand) async -> ReadyResponse? {
+        // Where more and more is kept under the digest, waiting for it would have no end.
+        var patience = 16
+        while true {
+            if let ready = cache.inMemory(demand, now: now), ready.isClean { return ready }
+            if patience > 0, cache.commits.contains(demand.digest) {
+                patience -= 1
+                cache.store.hurry()
+                await cache.commits.change(at: demand.digest)
+                continue
+            }
+            guard cache.store.mayHave(demand.digest) else { return admit([], for: demand) }
+            let before = invalidations
+            let generation = cache.commits.generation(of: demand.digest)
+            let (finding, isOwn) = await find(demand, generation)
+            // Not even for a moment may memory have what a write has made worthless: hits are answered on other threads.
+            guard before == invalidations else { continue }
+            if patience > 0, generation != cache.commits.generation(of: demand.digest) {
+                patience -= 1
+                continue
+            }
+            if isOwn { return admit(finding.documents, for: demand) }
+            if let ready = cache.inMemory(demand, now: now), ready.isClean { return ready }
+            // Not kept in memory, or of another variant, or changed since.
+            guard let documents = finding.documents(for: demand, in: cache.store) else { continue }
+            return admit(documents, for: demand)
+        }
+    }
+
+    /// What answers a demand, once the disk has been looked at.
+    private func admit(_ documents: [StoredDocument], for demand: Demand) -> ReadyResponse? {
+        if let ready = cache.admit(documents, for: demand, now: now) { return ready }
+        guard let ready = cache.inMemory(demand, now: now) else { return nil }
+        // A dirty one is nowhere but in memory, and cannot be composed there.
+        return ready.isClean ? ready : ready.outdated
+    }
+
+    /// Reads, or waits for the one who is reading.
+    private func find(_ demand: Demand, _ generation: Int) async -> (DiskFinding, isOwn: Bool) {
+        // Who comes after an invalidation, or a newer answer, must not be given what was read before it.
+        let lookUp = LookUp(key: demand.key, invalidations: invalidations, generation: generation)
+        if lookUps[lookUp] != nil {
+            return (await withCheckedContinuation { lookUps[lookUp]?.append($0) }, false)
+        }
+        lookUps[lookUp] = []
+        var finding = DiskFinding()
+        do {
+            finding = try await cache.onDisk(demand)
+        } catch .corrupt {
+            // The store has said it once; what lies in a damaged place counts as not stored.
+        } catch {
+            log.error("a document could not be read", metadata: ["url": "\(demand.key.url)", "error": "\(error)"])
+        }
+        for waiter in lookUps.removeValue(forKey: lookUp) ?? [] { waiter.resume(returning: finding) }
+        return (finding, true)
+    }
+}
+
+/// A look-up on disk that others may wait for.
+struct LookUp: Hashable, Sendable {
+    let key: DocumentKey
+    /// How many invalidations there had been when it began.
+    let invalidations: Int
+    /// What `PendingCommits` gave for its digest then.
+    let generation: Int
+}

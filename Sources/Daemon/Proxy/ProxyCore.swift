@@ -1,0 +1,321 @@
+import CachePolicy
+package import EventLoops
+import HTTPSemantics
+import HTTPServer
+package import Logging
+package import Settings
+package import Store
+import Synchronization
+import Upstream
+
+/// The path of every request that memory alone could not answer.
+///
+/// ```
+/// serve ─ write? ──────────────────────────────────────────► write   (WriteFlight, law 10)
+///   └─ look up ─ memory, then store
+///        └─ decide ─┬─ answer                               → reply
+///                   ├─ answer, refresh behind it            → reply, flight without a client
+///                   ├─ ask                                  → join or start a flight
+///                   └─ refuse                               → problem document
+/// ```
+///
+/// The hit itself never comes here: `ProxyHandler` answers it on the worker's own loop.
+/// An actor on the upstream loop, so that flights need no locks; whatever waits for the store waits here, never on a worker.
+package actor ProxyCore {
+    package nonisolated let loop: EventLoop
+    package nonisolated let cache: ResponseCache
+    package nonisolated let principals: Principals
+    package nonisolated let modes: ModeSwitch
+    nonisolated let metrics: Metrics
+    package nonisolated let settings: Configuration
+    private let upstreams: [ProxiedUpstream]
+    /// Counts what is answered here, as a worker's counts what is answered there.
+    let outcomes: WorkerMetrics
+    let log: Logger
+    private var flights: Flights?
+    let liveExchanges = LiveExchanges()
+    private var followed: LiveDocuments?
+    /// Counts invalidations and cleanings: what was read from disk before one is not to be trusted after it.
+    var invalidations = 0
+    /// Look-ups on disk that are under way (`Proxy+LookUp`).
+    var lookUps: [LookUp: [CheckedContinuation<DiskFinding, Never>]] = [:]
+    /// Writes whose invalidations are being committed, by a number of their own.
+    var settlingWrites: [Int: SettlingWrite] = [:]
+    var writeCount = 0
+    /// How many writes the store could not take in so far.
+    var unsettledCount = 0
+
+    package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.executor.asUnownedSerialExecutor() }
+
+    /// Returns once the loop is done with what it was at: an answer whose end its client has is kept in the same turn.
+    package func finishTurn() {}
+
+    package init(
+        loop: EventLoop,
+        settings: Configuration,
+        upstreams: [ProxiedUpstream],
+        cache: ResponseCache,
+        principals: Principals,
+        modes: ModeSwitch,
+        metrics: Metrics,
+        outcomes: WorkerMetrics,
+        log: Logger
+    ) {
+        self.loop = loop
+        self.settings = settings
+        self.upstreams = upstreams
+        self.cache = cache
+        self.principals = principals
+        self.modes = modes
+        self.metrics = metrics
+        self.outcomes = outcomes
+        self.log = log
+    }
+
+    /// Takes over a request from a worker; any thread.
+    nonisolated func accept(_ exchange: Exchange, _ arrival: Arrival) {
+        Task(executorPreference: loop.taskExecutor) { await self.serve(exchange, arrival) }
+    }
+
+    /// Answers one request.
+    func serve(_ exchange: Exchange, _ arrival: Arrival) async {
+        let hasher = cache.store.hasher
+        let otherFields = principals.otherFields(of: arrival)
+        do {
+            let principal = try await principals.identify(
+                arrival.credentials,
+                quick: arrival.quickDigest,
+                of: arrival.upstream
+            )
+            let request = exchange.request.asking(arrival.live)
+            let demand = Demand(request, arrival, principal: principal, otherFields: otherFields, hasher: hasher)
+            if case .over = arrival.live {
+                exchange.reply.endEvents(demand)
+            } else if case .on(let number) = arrival.live {
+                follow(demand, exchange.reply, after: number)
+            } else if arrival.live != nil {
+                await live(demand, exchange.reply)
+            } else if MethodFacts.isAnswerable(demand.request.method), demand.request.body == nil {
+                await retrieve(demand, exchange.reply)
+            } else if MethodFacts.isSafe(demand.request.method) {
+                pass(demand, exchange.reply)
+            } else {
+                await write(demand, exchange.reply)
+            }
+        } catch {
+            log.log(level: error.logLevel, "a principal could not be stored", metadata: ["error": "\(error)"])
+            // Whose data it is cannot be noted: it is fetched for this request alone.
+            let demand = Demand(
+                exchange.request,
+                arrival,
+                principal: ObjectStore.anonymous,
+                otherFields: otherFields,
+                hasher: hasher
+            )
+            guard MethodFacts.isSafe(demand.request.method), arrival.live == nil else {
+                return refuse(.storeFailed(error), exchange.reply)
+            }
+            pass(demand.passed, exchange.reply)
+        }
+    }
+
+    // MARK: Retrievals
+
+    private func retrieve(_ demand: Demand, _ reply: Reply) async {
+        // The upstream, which alone evaluates such a condition, would say so of a tag that it does not know.
+        if demand.request.fields.contains("if-match"), demand.conditions.matchesOwnTag, modes.current == .online {
+            await expire(demand)
+            return refuse(.ownTagInCondition, reply)
+        }
+        // An origin's own conditions are the origin's to evaluate; where it cannot be asked, a cache may ignore them
+        // (RFC 9110 §13.1.1).
+        if demand.isForOrigin, modes.current == .online { return pass(demand.passed, reply) }
+        let (decision, variants) = await decide(demand)
+        switch decision {
+        case .answer(let ready, let manner):
+            await answer(demand, reply, ready, manner)
+        case .answerAndRefresh(let ready, let manner):
+            await answer(demand, reply, ready, manner)
+            runningFlights.refresh(demand.forWhole.asking(because: .stale), stored: ready)
+        case .ask(let reason, let stored):
+            if let stored { cache.noteInquiry(about: stored) }
+            await resort(to: demand.asking(because: reason), reply, stored: stored, variants: variants, refusal: nil)
+        case .refuse(let problem):
+            await resort(to: demand, reply, stored: nil, variants: [], refusal: problem)
+        }
+    }
+
+    /// Looks whether parts are stored where no whole may be served, before the upstream is asked.
+    ///
+    /// - Parameter refusal: what is answered instead of asking, where the upstream must not be asked.
+    private func resort(
+        to demand: Demand,
+        _ reply: Reply,
+        stored: ReadyResponse?,
+        variants: [Variant],
+        refusal: ProblemDocument?
+    ) async {
+        let before = invalidations
+        let parts = await lookUpParts(demand)
+        // What was found whole may be gone as well.
+        guard before == invalidations else { return await retrieve(demand, reply) }
+        let decision = PartDecision(
+            demand,
+            stored: stored,
+            parts: parts,
+            mode: modes.current,
+            limit: settings.limits.document,
+            now: now
+        )
+        switch decision {
+        case .answer(let ready, let manner):
+            await answer(demand, reply, ready, manner)
+        case .ask(let demand, let stored, let completing):
+            if let refusal { return refuse(refusal, reply) }
+            let completes = completing != nil
+            runningFlights.ask(demand, reply, stored: stored, variants: variants, parts: parts, completes: completes)
+        }
+    }
+
+    /// Parts that are stored of an answer: memory, then the store, without waiting where neither has any.
+    private func lookUpParts(_ demand: Demand) async -> ReadyResponse? {
+        guard demand.request.method == "GET" else { return nil }
+        if let ready = cache.partsInMemory(demand) { return ready }
+        do {
+            let before = invalidations
+            let found = try await cache.partsOnDisk(demand)
+            return before == invalidations ? cache.admitParts(found, for: demand) : nil
+        } catch {
+            log.error("parts could not be read", metadata: ["url": "\(demand.key.url)", "error": "\(error)"])
+            return nil
+        }
+    }
+
+    func refuse(_ problem: ProblemDocument, _ reply: Reply) {
+        outcomes.count(.error)
+        reply.refuse(problem)
+    }
+
+    private func answer(_ demand: Demand, _ reply: Reply, _ ready: ReadyResponse, _ manner: CacheUse) async {
+        ready.residence.noteUse()
+        outcomes.count(manner.outcome(of: ready))
+        do {
+            guard let shown = try await cache.inView(of: demand, ready) else {
+                return runningFlights.ask(demand.asking(because: .miss), reply, stored: nil)
+            }
+            reply.serve(shown, for: demand, as: manner, now: now)
+        } catch {
+            refuse(.storeFailed(error), reply)
+        }
+    }
+
+    /// What is done, and, where the upstream is asked, what else is stored that it may be asked about.
+    private func decide(_ demand: Demand) async -> (Decision, variants: [Variant]) {
+        while true {
+            let found = await lookUp(demand)
+            let before = invalidations
+            let absence = found == nil ? await cache.absence(of: demand) : .uriMiss
+            let decision = Decision(demand, found, absence: absence, mode: modes.current, now: now)
+            guard case .ask = decision, demand.asksForItself, cache.mayHaveVariants(besides: found, of: demand) else {
+                return (decision, [])
+            }
+            var variants: [Variant] = []
+            do {
+                variants = try await cache.variants(besides: demand)
+            } catch .corrupt {
+                // The store has said it once.
+            } catch {
+                log.error("variants could not be read", metadata: ["url": "\(demand.key.url)", "error": "\(error)"])
+            }
+            // What was found first may be gone by now.
+            if before == invalidations { return (decision, variants) }
+        }
+    }
+
+    // MARK: Requests that are neither cached nor change anything
+
+    private func pass(_ demand: Demand, _ reply: Reply) {
+        guard modes.current == .online else { return refuse(.offline(demand.request.method), reply) }
+        runningFlights.ask(demand.isPassed ? demand : demand.asking(because: .method), reply, stored: nil)
+    }
+
+    // MARK: Administration
+
+    /// Removes what a filter names, durably, and everywhere.
+    package func clean(
+        _ filter: CleanFilter,
+        dryRun: Bool,
+        progress: @escaping CleanProgress
+    ) async throws(StoreError) -> CleanResult {
+        guard !dryRun else { return try await cache.store.clean(filter, dryRun: true, progress: progress) }
+        invalidations += 1
+        settlingWrites.removeAll()
+        runningFlights.cleaned()
+        liveDocuments.forgetAll()
+        defer { liveDocuments.settled() }
+        await cache.store.flush()
+        cache.memory.removeAll()
+        let result = try await cache.store.clean(filter, progress: progress)
+        invalidations += 1
+        cache.memory.removeAll()
+        return result
+    }
+
+    /// Starts to work: the flights need the loop's thread.
+    package func start() {
+        flights = Flights(
+            loop: loop,
+            settings: settings,
+            clients: upstreams.map { makeClient(for: $0) },
+            cache: cache,
+            metrics: metrics,
+            outcomes: outcomes,
+            log: log
+        )
+        followed = LiveDocuments(
+            settings: settings,
+            loop: loop,
+            watch: cache.watch,
+            metrics: metrics.live,
+            proxy: self
+        )
+        cache.watch.onChange { [self] in loop.enqueue { self.assumeIsolated { $0.liveDocuments.wake() } } }
+        modes.onChange { [self] _ in loop.enqueue { self.assumeIsolated { $0.liveDocuments.lookAtAll() } } }
+    }
+
+    private func makeClient(for upstream: ProxiedUpstream) -> UpstreamClient {
+        let client = UpstreamClient(loop: loop, options: settings.options(for: upstream.settings))
+        let (log, name) = (log, upstream.name)
+        client.crowdChanged = { change in
+            let key = change.kind == .upload ? "limits.upstream_uploads" : "limits.upstream_connections"
+            let metadata: Logger.Metadata = ["upstream": "\(name)", "\(key)": "\(change.limit)"]
+            if change.isCrowded {
+                log.warning("requests wait for their turn: too many are under way", metadata: metadata)
+            } else {
+                log.notice("requests wait no longer", metadata: metadata)
+            }
+        }
+        return client
+    }
+
+    /// Ends the streams that are open, lest those who wait for the end of answers wait for them; any thread.
+    package nonisolated func endStreams() {
+        loop.enqueue { self.assumeIsolated { $0.liveDocuments.end() } }
+    }
+
+    var liveDocuments: LiveDocuments {
+        guard let followed else { preconditionFailure("the proxy was not started") }
+        return followed
+    }
+
+    package var runningFlights: Flights {
+        guard let flights else { preconditionFailure("the proxy was not started") }
+        return flights
+    }
+
+    /// Seconds of the store's clock, by which ages are counted.
+    package var now: Int64 { cache.seconds }
+
+    /// Seconds of the wall clock, with which dates in messages are compared.
+    var wall: Int64 { Int64(loop.wallSeconds) }
+}

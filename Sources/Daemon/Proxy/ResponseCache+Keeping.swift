@@ -1,0 +1,136 @@
+import CachePolicy
+import Logging
+import Store
+import Synchronization
+
+/// What has just arrived: kept in memory and, behind that, in the store.
+extension ResponseCache {
+    /// Keeps an answer that has just arrived whole: in memory and, soon, in the store.
+    ///
+    /// One that tells of objects is a hit once its commit has flipped what shows them, and has told whether itself it shows
+    /// the newest; or after `show`. One that tells of none is a hit at once. What a write invalidated never comes here.
+    /// Until the commit, its predecessor is hidden too: clients have already seen newer bytes.
+    ///
+    /// - Parameters:
+    ///   - sent: when its request was sent, on the store's clock.
+    ///   - age: the answer's `Age` in µs: it speaks of a time that much before it was asked for.
+    ///   - isSecret: whether nothing of it may reach the disk: it is kept in memory, and only where it tells of no objects.
+    ///   - isAwaited: whether somebody waits for the commit, which then waits for no company.
+    ///   - done: called once, on the writer's thread, when what it tells holds everywhere, or never will.
+    /// - Returns: whether it tells of objects; if not, `done` is not called.
+    @discardableResult
+    func keep(
+        _ ready: ReadyResponse,
+        sent: Int64,
+        age: Int64,
+        reading: BodyMapping,
+        overtakenAt: Int64?,
+        isSecret: Bool = false,
+        isAwaited: Bool = false,
+        done: @escaping @Sendable () -> Void = {}
+    ) -> Bool {
+        let size = ready.answer.body.count
+        guard uncommitted.load(ordering: .relaxed) + size <= Self.uncommittedLimit else {
+            log.warning("the store cannot follow: an answer was not kept", metadata: ["url": "\(ready.key.url)"])
+            memory.remove(ready.residence.digest)
+            store.remove(at: ready.key)
+            return false
+        }
+        let rule = ready.isJSON && size > 0 ? reading.rule : nil
+        let tells = rule != nil
+        guard !isSecret else {
+            memory.removeVariant(of: ready, at: ready.residence.digest)
+            if !tells { memory.insert(ready, at: ready.residence.digest) }
+            store.remove(at: ready.key)
+            return false
+        }
+        // What a write has overtaken may be older than what the store has in its place by now: its commit tells.
+        let isHidden =
+            tells || overtakenAt != nil || unsettled.mayBeNewer(than: sent - age, of: ready.upstream.storeKey)
+        commits.begin(ready, sent: sent, tells: tells, isHidden: isHidden)
+        if isHidden {
+            memory.removeVariant(of: ready, at: ready.residence.digest)
+        } else {
+            memory.insert(ready, at: ready.residence.digest)
+        }
+        uncommitted.add(size, ordering: .relaxed)
+        var document = ReceivedDocument(
+            key: ready.key,
+            variant: ready.answer.selection.bytes,
+            selectedBy: ready.upstream.context.rest(of: ready.answer.selection),
+            status: ready.answer.status,
+            head: StoredHead.encode(ready.upstream.storable(ready.answer.fields)),
+            policy: ready.answer.policy.bytes,
+            body: ready.answer.body,
+            start: sent - age,
+            end: now,
+            sent: sent,
+            kind: reading.kind,
+            rule: rule,
+            surroundings: reading.surroundings(url: ready.key.url, fields: ready.answer.fields)
+        )
+        document.overtakenAt = overtakenAt
+        // Handed over at once: what writes tell from now on finds it among those that are still to be committed.
+        store.receive(document, isAwaited: isAwaited && tells) { [self] result in
+            committed(result, ready, tells: tells, start: sent - age)
+            commits.end(ready)
+            uncommitted.subtract(size, ordering: .relaxed)
+            if tells { done() }
+        }
+        return tells
+    }
+
+    /// Has an answer found whose commit takes long.
+    func show(_ ready: ReadyResponse) {
+        commits.show(ready) { memory.insert(ready, at: ready.residence.digest) }
+    }
+
+    /// On the writer's thread, so that what is committed later finds it among those to be flipped.
+    private func committed(
+        _ result: Result<Receipt, StoreError>,
+        _ ready: ReadyResponse,
+        tells: Bool,
+        start: Int64
+    ) {
+        let digest = ready.residence.digest
+        defer { watch.documentChanged(digest) }
+        // Before it is concluded: who drops it from then on has to know which document it is.
+        if case .success(let receipt) = result {
+            if receipt.isDirty { ready.residence.isDirty.store(true, ordering: .relaxed) }
+            if let id = receipt.document { ready.committed(as: id, showing: receipt.objects) }
+        }
+        let visibility = commits.conclude(ready)
+        switch result {
+        case .success(let receipt):
+            // An answer that shows a secret lives in memory alone, and follows its objects like any other.
+            guard receipt.document != nil || receipt.isSecret else {
+                // A cleaning or a write overtook it.
+                return memory.remove(ready, at: digest)
+            }
+            guard visibility != .refuted else {
+                memory.discard(ready)
+                return drop(ready)
+            }
+            register(ready, under: receipt.objects, asOf: receipt.sequence)
+            switch visibility {
+            case .shown: return
+            case .hidden where ready.isClean:
+                memory.insert(ready, at: digest)
+                // After it was put there: a write that cannot be taken in empties memory once it has said so.
+                if unsettled.mayBeNewer(than: start, of: ready.upstream.storeKey) { memory.remove(ready, at: digest) }
+            case .hidden, .superseded, .refuted: memory.discard(ready)
+            }
+        case .failure(.closed):
+            // Given up at the end of the daemon, which says how many there were.
+            memory.remove(ready, at: digest)
+        case .failure(let error):
+            log.log(
+                level: error.logLevel,
+                "an answer could not be stored",
+                metadata: ["error": "\(error)", "url": "\(ready.key.url)"]
+            )
+            // Without its objects in the store it would not follow their changes.
+            if tells { memory.remove(ready, at: digest) }
+        }
+    }
+}

@@ -1,0 +1,114 @@
+import CachePolicy
+import Logging
+import Mapping
+import Store
+import Synchronization
+
+/// Answers in other views, and for other addresses, than the one that a hit finds.
+extension ResponseCache {
+    /// The response in the view and for the address of a demand; nil if the raw view is wanted and its bytes are gone.
+    ///
+    /// Reads the bytes as received from the store where memory has the composed ones, and the objects that the mapped view
+    /// names by their bare identities.
+    func inView(of demand: Demand, _ ready: ReadyResponse) async throws(StoreError) -> ReadyResponse? {
+        guard ready.needsReceivedBytes(in: demand.view) else {
+            let shown = shown(ready, to: demand)
+            guard !shown.named.isEmpty else { return shown }
+            do throws(StoreError) {
+                return try await expanded(ready, naming: shown.named, to: demand)
+            } catch {
+                log.log(
+                    level: error.logLevel,
+                    "related objects could not be read: the mapped view shows their identities",
+                    metadata: ["error": "\(error)", "url": "\(ready.key.url)"]
+                )
+                return shown
+            }
+        }
+        guard let body = try await store.received(ready.document.load(ordering: .relaxed)) else { return nil }
+        var answer = ready.answer
+        answer.body = body
+        answer.form = .received
+        return ReadyResponse(answer, digest: demand.digest, upstream: demand.upstream, base: demand.base)
+            .shown(to: demand)
+    }
+
+    /// The answer in the view and for the address of a demand.
+    ///
+    /// Made once, and kept in memory beside the answer that it was made of, within the same bound. It is good for as long
+    /// as that one is: another one takes its place. One that names objects by their bare identities is not kept: `inView`
+    /// asks the store for them.
+    func shown(_ ready: ReadyResponse, to demand: Demand) -> ReadyResponse {
+        guard ready.needsRendering(for: demand) else { return ready }
+        let digest = ready.residence.digest.besides
+        if let kept = memory.answers(at: digest)?.first(where: { $0.isClean && $0.isMade(of: ready, for: demand) }) {
+            kept.residence.noteUse()
+            return kept
+        }
+        // Parts are cut out of the bytes that they were received as.
+        guard isKept(ready), ready.answer.status != 206 else { return ready.shown(to: demand) }
+        let shown = beside(ready, for: demand, known: nil)
+        if shown.named.isEmpty { memory.insert(shown, at: digest) }
+        return shown
+    }
+
+    /// The mapped view with those of the named objects in it that are known, of the same principal and context.
+    ///
+    /// Kept in memory if all are: then a change of any of them flips it.
+    private func expanded(
+        _ ready: ReadyResponse,
+        naming names: Set<ObjectName>,
+        to demand: Demand
+    ) async throws(StoreError) -> ReadyResponse {
+        let upstream = ready.upstream
+        let selectedBy = upstream.context.rest(of: ready.answer.selection)
+        let found = try await store.known(names, beside: ready.key, selectedBy: selectedBy)
+        func mayBeOutdated(_ object: RelatedObject) -> Bool {
+            unsettled.mayBeNewer(than: object.start, of: upstream.storeKey)
+        }
+        let known = found.objects.filter { !mayBeOutdated($0.value) }
+        let shown = beside(ready, for: demand, known: known)
+        guard isKept(ready), known.count == names.count else { return shown }
+        register(shown, under: shown.known, asOf: found.sequence)
+        memory.insert(shown, at: shown.residence.digest)
+        // After it was put there, as of what has just been committed.
+        if known.values.contains(where: mayBeOutdated) { memory.remove(shown, at: shown.residence.digest) }
+        return shown
+    }
+
+    /// Whether an answer is in memory: beside what is not, nothing is kept.
+    private func isKept(_ ready: ReadyResponse) -> Bool {
+        memory.answers(at: ready.residence.digest)?.contains { $0 === ready } == true
+    }
+
+    private func beside(
+        _ ready: ReadyResponse,
+        for demand: Demand,
+        known: [ObjectName: RelatedObject]?
+    ) -> ReadyResponse {
+        ReadyResponse(
+            ready.answer,
+            digest: ready.residence.digest.besides,
+            upstream: ready.upstream,
+            base: demand.base,
+            view: demand.view,
+            source: ready.residence,
+            known: known
+        )
+    }
+}
+
+extension ReadyResponse {
+    /// Whether a view cannot be made of this response: the raw view shows what was received, not what was composed.
+    func needsReceivedBytes(in view: View) -> Bool { view == .raw && answer.form == .composed }
+
+    /// Whether it was made of another one for what a demand wants.
+    fileprivate func isMade(of ready: ReadyResponse, for demand: Demand) -> Bool {
+        source === ready.residence && view == demand.view && base.map { $0 == demand.base } ?? true
+    }
+}
+
+extension Digest128 {
+    /// Where answers made of those under this digest are found: in a place that no request leads to.
+    fileprivate var besides: Digest128 { Digest128(low: ~low, high: ~high) }
+}

@@ -1,0 +1,224 @@
+import CachePolicy
+import HTTPSemantics
+package import Logging
+import Settings
+package import Store
+import Synchronization
+
+/// What Larder knows, as answers: the memory tier in front of the store.
+///
+/// Any thread. What is kept is taken apart into objects and committed on the store's side, in bounded amounts. An answer
+/// that tells of none is a hit before that; one that does, once its commit has flipped what shows them (`keep`).
+package final class ResponseCache: Sendable {
+    package let store: ObjectStore
+    package let memory: MemoryTier<ReadyResponse>
+    /// Tells those who follow a document of what is kept, renewed or dropped.
+    let watch: LiveWatch
+    let log: Logger
+    /// Documents that were dropped, of which a reader of the store may still find some.
+    private let dropped = Mutex(RecentDocuments<Void>())
+    /// What a 304 or a HEAD has made of a document's fields; the rest of it is as it was.
+    private struct Renewal {
+        /// In the form of `StoredHead`.
+        var head: [UInt8]
+        var policy: StoredPolicy
+        /// When it was asked about, on the store's clock.
+        var sent: Int64
+    }
+
+    /// Documents whose fields were renewed, of which a reader of the store may still find the old ones.
+    private let renewed = Mutex(RecentDocuments<Renewal>())
+    /// Answers whose commit is still to come: what the disk has in their place is older.
+    let commits = PendingCommits()
+    /// Writes that are not taken in: what the disk has of their upstreams may be older.
+    let unsettled = UnsettledWrites()
+    /// Documents that show a member in doubt.
+    let doubts = OpenDoubts()
+    /// Bytes of bodies that are kept in memory only, because their commit is still to come.
+    let uncommitted = Atomic<Int>(0)
+    /// Past this, answers are not kept: the store cannot follow.
+    static let uncommittedLimit = 128 << 20
+
+    package init(store: ObjectStore, memory: MemoryTier<ReadyResponse>, watch: LiveWatch, log: Logger) {
+        self.store = store
+        self.memory = memory
+        self.watch = watch
+        self.log = log
+    }
+
+    /// The store's clock, in µs.
+    var now: Int64 { store.clock.now() }
+
+    /// The store's clock in seconds; ages are counted by it.
+    var seconds: Int64 { store.clock.seconds }
+
+    // MARK: Looking up
+
+    /// The preferred ready answer in memory for a demand, dirty or not; nil where memory knows none.
+    ///
+    /// - Parameter now: in seconds of the store's clock.
+    package func inMemory(_ demand: Demand, now: Int64) -> ReadyResponse? {
+        memory.answers(at: demand.digest)?
+            .filter { $0.answers(demand) }
+            .max { $1.isPreferred(to: $0, for: demand.directives, now: now) }
+    }
+
+    /// Keeps in memory what was read from disk, and gives the preferred one that answers the demand; nil where none does.
+    ///
+    /// What cannot be composed, though something newer is known, is not kept.
+    func admit(_ documents: [StoredDocument], for demand: Demand, now: Int64) -> ReadyResponse? {
+        var found: ReadyResponse?
+        // Before memory is looked into: what is committed from then on is found there.
+        let isPending = commits.contains(demand.digest)
+        for document in documents {
+            guard !isDropped(document.id) else { continue }
+            guard var answer = CachedResponse(document) else {
+                log.warning("a stored answer is unreadable and was dropped", metadata: ["url": "\(demand.key.url)"])
+                store.remove(document.id)
+                continue
+            }
+            if let renewal = renewed.withLock({ $0[document.id] }) {
+                (answer.fields, answer.policy) = (StoredHead.decode(renewal.head), renewal.policy)
+            }
+            answer.policy = answer.policy.aged(at: now, knownSince: store.clock.agesKnownSince / 1_000_000)
+            if unsettled.mayBeNewer(than: document.start, of: demand.upstream.storeKey) {
+                // Composed, it is neither what was received nor what is known.
+                guard answer.form != .composed else { continue }
+                answer.form = .outdated
+            }
+            var ready = ReadyResponse(answer, digest: demand.digest, upstream: demand.upstream, base: demand.base)
+            noteDoubts(of: ready)
+            if let newer = kept(insteadOf: ready) {
+                ready = newer
+            } else if answer.form != .outdated, !isPending {
+                register(ready, under: document.objects, asOf: document.sequence)
+                memory.insert(ready, at: demand.digest, insteadOf: { !$0.isClean })
+            }
+            guard ready.answers(demand) else { continue }
+            if found.map({ !$0.isPreferred(to: ready, for: demand.directives, now: now) }) ?? true { found = ready }
+        }
+        return found
+    }
+
+    private func noteDoubts(of ready: ReadyResponse) {
+        guard !ready.answer.doubts.isEmpty else { return doubts.forget(ready.residence.digest) }
+        ready.asksAgain.store(
+            doubts.nextInquiry(
+                for: ready.residence.digest,
+                about: ready.answer.doubts,
+                lag: ready.upstream.settings.lag.lists.seconds
+            ),
+            ordering: .relaxed
+        )
+    }
+
+    /// Notes that a document is being asked for, which may show a member in doubt.
+    func noteInquiry(about ready: ReadyResponse) {
+        guard !ready.answer.doubts.isEmpty else { return }
+        doubts.noteInquiry(for: ready.residence.digest, about: ready.answer.doubts, at: seconds)
+        noteDoubts(of: ready)
+    }
+
+    /// What memory was given in the place of an answer while that was read: it is no older than what the disk had.
+    private func kept(insteadOf ready: ReadyResponse) -> ReadyResponse? {
+        memory.answers(at: ready.residence.digest)?
+            .first { $0.variant == ready.variant && $0.key == ready.key && $0.isClean }
+    }
+
+    /// Puts an answer among those that are flipped when one of its objects changes.
+    func register(_ ready: ReadyResponse, under objects: [ObjectID], asOf sequence: Int64) {
+        ready.asOf.store(sequence, ordering: .relaxed)
+        memory.register(ready, under: objects)
+        // A commit between the snapshot and the registration has told nobody of us.
+        if store.mayHaveChanged(objects, since: sequence) { ready.residence.isDirty.store(true, ordering: .relaxed) }
+    }
+
+    /// Whether nothing newer is known than an answer shows that was looked up a while ago, and may have left memory since:
+    /// then nobody has flipped it.
+    func isStillClean(_ ready: ReadyResponse) -> Bool {
+        guard ready.isClean else { return false }
+        guard !ready.residence.isFlipped, let (_, objects) = ready.stored else { return true }
+        return !store.mayHaveChanged(objects, since: ready.asOf.load(ordering: .relaxed))
+    }
+
+    /// Tells the store which documents were used, so that it keeps those.
+    package func reportUse() {
+        let used = memory.takeUsed().map { $0.document.load(ordering: .relaxed) }.filter { $0 != 0 }
+        if !used.isEmpty { store.touchUsed(used) }
+    }
+
+    /// Whether a document was dropped, which a reader of the store may still find.
+    package func isDropped(_ document: DocumentID) -> Bool { dropped.withLock { $0[document] != nil } }
+
+    /// Forgets an answer that is good for nothing any more, in memory and on disk.
+    func drop(_ ready: ReadyResponse) {
+        let digest = ready.residence.digest
+        memory.remove(ready, at: digest)
+        defer { watch.documentChanged(digest) }
+        // Its commit is still to come, and drops it then.
+        if ready.stored == nil, commits.refute(ready) { return }
+        guard let (document, _) = ready.stored else { return }
+        // By name: what is kept in its place from now on lies under the same digest.
+        for answer in memory.answers(at: digest) ?? [] where answer.stored?.document == document {
+            memory.remove(answer, at: digest)
+        }
+        dropped.withLock { $0.insert((), of: document) }
+        store.remove(document)
+    }
+
+    /// Puts an answer that a 304 has renewed in the place of the one that was asked about.
+    ///
+    /// What was kept since the request was sent is newer, also where memory has let go of it already: then this one is not
+    /// put into memory, and the store says what it is.
+    ///
+    /// - Parameters:
+    ///   - sent: when the request that the 304 answers was sent, on the store's clock.
+    ///   - generation: what `PendingCommits` gave for the digest then.
+    func renew(_ stored: ReadyResponse, with ready: ReadyResponse, sent: Int64, generation: Int) {
+        let document = ready.document.load(ordering: .relaxed)
+        // Until the commit of what it renews, nobody knows whose changes it would have to follow.
+        guard document != 0 else { return }
+        ready.asOf.store(stored.asOf.load(ordering: .relaxed), ordering: .relaxed)
+        memory.register(ready, under: ready.answer.objects)
+        // Dirty in the meantime: so is its successor.
+        if !isStillClean(stored) { ready.residence.isDirty.store(true, ordering: .relaxed) }
+        let (head, policy) = (StoredHead.encode(ready.upstream.storable(ready.answer.fields)), ready.answer.policy)
+        renewed.withLock { $0.insert(Renewal(head: head, policy: policy, sent: sent), of: document) }
+        let digest = ready.residence.digest
+        let isResident = memory.answers(at: digest)?.contains { $0.stored?.document == document } == true
+        if !commits.contains(digest, besides: document), !isDropped(document),
+            isResident || generation == commits.generation(of: digest)
+        {
+            memory.insert(ready, at: digest, insteadOf: { $0.stored?.document == document })
+        } else {
+            memory.discard(ready)
+        }
+        // A 304 out of a cache between us and the upstream is as old as that says.
+        let age = policy.knownAge
+        let end = now
+        Task { [self] in
+            do throws(StoreError) {
+                let outcome = try await store.refresh(
+                    document,
+                    head: head,
+                    policy: policy.bytes,
+                    observedFrom: sent - age,
+                    observedTo: end
+                )
+                if outcome != .renewed {
+                    // It was replaced, or what had come before the 304 was committed after it: the 304 does not count.
+                    renewed.withLock { $0.remove(document) { $0.sent == sent } }
+                    ready.residence.isDirty.store(true, ordering: .relaxed)
+                    memory.remove(ready, at: digest)
+                }
+                watch.documentChanged(digest)
+            } catch {
+                log.log(
+                    level: error.logLevel,
+                    "a renewal could not be stored",
+                    metadata: ["error": "\(error)", "url": "\(ready.key.url)"]
+                )
+            }
+        }
+    }
+}

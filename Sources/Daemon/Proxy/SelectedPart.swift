@@ -1,0 +1,120 @@
+import CachePolicy
+import HTTPSemantics
+package import HTTPServer
+
+/// How much of a stored answer a request is given, by its conditions and ranges (RFC 9110 §13.2.2).
+package enum SelectedPart: Equatable {
+    case whole
+    /// The client has it already: 304.
+    case nothing
+    /// 206
+    case part(Range<Int>)
+    /// 206 with several parts, in the order asked for.
+    case several([Range<Int>])
+    /// None of the ranges lies within the body: 416.
+    case unsatisfiable
+
+    /// Nil where the answer is known in parts only, and these do not hold what is asked for.
+    package init?(of ready: ReadyResponse, for request: Request, now: Int64) {
+        let conditions = Preconditions(fields: request.fields, now: now)
+        if conditions.evaluateForCache(method: request.method, against: ready.preconditions) == .notModified {
+            self = .nothing
+            return
+        }
+        let selection = Self.selected(by: request, of: ready, now: now)
+        if ready.isPartial {
+            guard let parts = ready.parts, let held = Self.held(selection, in: parts) else { return nil }
+            self = held
+        } else {
+            self = Self.selected(from: selection, length: ready.body.count)
+        }
+    }
+
+    /// The ranges that are to be heeded; nil where the whole is wanted.
+    private static func selected(by request: Request, of ready: ReadyResponse, now: Int64) -> RangeField? {
+        guard request.method == "GET", ready.answer.status == 200 || ready.isPartial,
+            let field = RangeField(lines: request.fields.all("range"))
+        else { return nil }
+        let condition = request.fields.all("if-range")
+        guard !condition.isEmpty else { return field }
+        let isPermitted =
+            condition.count == 1 && RangeField.permits(ifRange: condition[0], ready.preconditions, now: now)
+        return isPermitted ? field : nil
+    }
+
+    private static func selected(from field: RangeField?, length: Int) -> SelectedPart {
+        switch field?.select(length: length) {
+        case nil, .whole: .whole
+        case .unsatisfiable: .unsatisfiable
+        case .ranges(let ranges): ranges.count == 1 ? .part(ranges[0]) : .several(ranges)
+        }
+    }
+
+    /// What parts give; nil where they do not hold all of it.
+    ///
+    /// That nothing satisfies the ranges is for the upstream to say, whose answer may have grown.
+    private static func held(_ field: RangeField?, in parts: KnownParts) -> SelectedPart? {
+        let selection = parts.length.map { field?.select(length: $0) } ?? field?.selectWithoutLength()
+        guard case .ranges(let ranges) = selection, ranges.allSatisfy({ parts.bytes(in: $0) != nil }) else {
+            return nil
+        }
+        return ranges.count == 1 ? .part(ranges[0]) : .several(ranges)
+    }
+
+    /// The status that a client is sent.
+    package func status(of ready: ReadyResponse) -> Int {
+        switch self {
+        case .whole: ready.answer.status
+        case .nothing: 304
+        case .part, .several: 206
+        case .unsatisfiable: 416
+        }
+    }
+
+    /// The answer that a client is sent, but for the fields that change with time.
+    func message(from ready: ReadyResponse) -> (status: Int, fields: Fields, body: [UInt8]) {
+        switch self {
+        case .whole: return (ready.answer.status, ready.fields, ready.body)
+        case .nothing: return (304, StoredFields.notModified(ready.fields), [])
+        case .unsatisfiable:
+            var fields = Fields()
+            fields.append("Content-Range", RangeField.unsatisfiedContentRange(length: ready.body.count))
+            fields.lines += ready.fields.lines.filter { $0.isNamed("vary") }
+            return (416, fields, [])
+        case .part(let range):
+            var fields = Self.fieldsOfParts(of: ready)
+            fields.append("Content-Range", RangeField.contentRange(range, length: ready.completeLength))
+            return (206, fields, Array(ready.bytes(in: range)))
+        case .several(let ranges):
+            var fields = Self.fieldsOfParts(of: ready)
+            let message = ByteRanges(
+                ranges.map { ByteRanges.Part(range: $0, bytes: ready.bytes(in: $0)) },
+                contentType: fields[first: "content-type"],
+                length: ready.completeLength
+            )
+            fields.set("Content-Type", message.contentType)
+            return (206, fields, message.body)
+        }
+    }
+
+    /// These speak of the bytes that are sent, which are others now; `Repr-Digest` speaks of the whole.
+    private static func fieldsOfParts(of ready: ReadyResponse) -> Fields {
+        var fields = ready.fields
+        for name in ["content-md5", "content-digest", "content-range"] { fields.remove(named: name) }
+        return fields
+    }
+}
+
+extension ReadyResponse {
+    /// The length of the whole; nil where it is known in parts only, and the upstream did not tell.
+    fileprivate var completeLength: Int? {
+        guard let parts else { return body.count }
+        return parts.length
+    }
+
+    /// The bytes of a range of the whole; empty where a part does not hold them, which `Portion` has made sure of.
+    fileprivate func bytes(in range: Range<Int>) -> ArraySlice<UInt8> {
+        guard let parts else { return body[range] }
+        return parts.bytes(in: range) ?? []
+    }
+}

@@ -1,0 +1,83 @@
+package import CachePolicy
+package import Mapping
+
+/// An upstream with its models and route tables compiled, ready to be asked.
+package struct CompiledUpstream: Sendable {
+    package let settings: Configuration.Upstream
+    package let models: Models
+    private let routes: RouteTable
+    private let errors: RouteTable
+
+    /// What a body holds, by the rule it fell under.
+    package struct BodyMatch: Sendable, Equatable {
+        package var rule: BodyRule
+        /// Members of the object that the path gave, by name of the identity, key or property.
+        package var bound: [String: String]
+        /// What the route's captures matched, decoded.
+        package var captures: [String: String] = [:]
+        /// The route's path pattern.
+        var route = ""
+    }
+
+    package init(_ settings: Configuration.Upstream) throws(MappingError) {
+        self.settings = settings
+        models = try Models(settings.models)
+        routes = try RouteTable(settings.routes.map(\.declaration))
+        errors = try RouteTable(settings.errors.map(\.declaration))
+    }
+
+    /// What an answer's body holds; nil when nothing is declared.
+    package func body(_ subject: RouteSubject) -> BodyMatch? {
+        if let match = routes.match(subject) { return Self.body(settings.routes[match.index], match) }
+        guard let status = subject.status, !(200..<300).contains(status), let match = errors.match(subject) else {
+            return nil
+        }
+        return Self.body(settings.errors[match.index], match)
+    }
+
+    /// What a path's route says about caching, before there is an answer.
+    package func overrides(method: String, path: String, query: String? = nil) -> CacheOverrides {
+        routes.match(RouteSubject(method: method, path: path, query: query)).map { settings.routes[$0.index].overrides }
+            ?? CacheOverrides()
+    }
+
+    /// The paths that a write makes worthless besides its own, with the captures of its path filled in.
+    ///
+    /// - Parameter status: nil before the answer: rules for 2xx then fit.
+    package func invalidated(method: String, path: String, query: String?, status: Int?) -> [RoutePattern] {
+        let subject = RouteSubject(method: method, path: path, query: query, status: status)
+        guard let match = routes.match(subject), !settings.routes[match.index].invalidates.isEmpty else { return [] }
+        let captures = Dictionary(match.captures.map { ($0.name, $0.value) }) { first, _ in first }
+        return settings.routes[match.index].invalidates.map { $0.filled(with: captures) }
+    }
+
+    /// Whether a DELETE of a path that was carried out has deleted what it speaks of.
+    package func deletes(path: String, query: String?, status: Int?) -> Bool {
+        routes.match(RouteSubject(method: "DELETE", path: path, query: query, status: status))
+            .map { settings.routes[$0.index].deletes } ?? true
+    }
+
+    /// The index in `settings.routes` of the rule for a request, or for its answer once there is a status.
+    package func route(method: String, path: String, status: Int?) -> RouteMatch? {
+        routes.match(method: method, path: path, status: status)
+    }
+
+    /// Each rule with why it applies to a request or does not; those for errors where the status is one.
+    package func verdicts(on subject: RouteSubject) -> (routes: [RouteVerdict], errors: [RouteVerdict]) {
+        let isError = subject.status.map { !(200..<300).contains($0) } ?? false
+        return (
+            routes.verdicts(on: subject, declarations: settings.routes.map(\.declaration)),
+            isError ? errors.verdicts(on: subject, declarations: settings.errors.map(\.declaration)) : []
+        )
+    }
+
+    private static func body(_ route: Configuration.Route, _ match: RouteMatch) -> BodyMatch? {
+        guard let rule = route.body else { return nil }
+        var bound: [String: String] = [:]
+        for binding in route.object {
+            bound[binding.key] = match.captures.first { $0.name == binding.capture }?.value
+        }
+        let captures = Dictionary(match.captures.map { ($0.name, $0.value) }) { first, _ in first }
+        return BodyMatch(rule: rule, bound: bound, captures: captures, route: route.declaration.path)
+    }
+}

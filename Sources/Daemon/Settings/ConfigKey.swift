@@ -1,0 +1,233 @@
+import Yams
+
+/// A part of the config that has keys of its own.
+///
+/// A fresh value holds the defaults: they are not written down a second time.
+protocol ConfigSection: SendableMetatype {
+    init()
+    /// Every key, in the order in which the reference shows them.
+    static var keys: [ConfigKey<Self>] { get }
+}
+
+/// One key of a section: the single place that says what it is called, what it takes, what it means and where it goes.
+///
+/// Parser, sample file (`config/larder.yaml`) and JSON Schema are made from it.
+package struct ConfigKey<Section>: Sendable {
+    var facts: ConfigFacts
+    let read: @Sendable (Node, inout Section, inout ConfigReader) -> Void
+
+    /// A key with a reading of its own.
+    init(
+        _ name: String,
+        _ kind: ConfigKind,
+        fallback: String? = nil,
+        example: String? = nil,
+        isRequired: Bool = false,
+        sample: [String] = [],
+        _ text: String,
+        read: @escaping @Sendable (Node, inout Section, inout ConfigReader) -> Void
+    ) {
+        facts = ConfigFacts(
+            name: name,
+            kind: kind,
+            fallback: fallback,
+            example: example,
+            isRequired: isRequired,
+            sample: sample,
+            text: text
+        )
+        self.read = read
+    }
+}
+
+/// What is known of a key apart from how it is read.
+struct ConfigFacts: Sendable {
+    var name: String
+    var kind: ConfigKind
+    /// The default as it would be written; nil where leaving the key out means something that cannot be written.
+    var fallback: String?
+    /// Something to write, shown where there is no default.
+    var example: String?
+    var isRequired: Bool
+    /// Lines to show under the key, after those that its kind gives.
+    var sample: [String] = []
+    /// One or more sentences for people.
+    var text: String
+}
+
+/// What may stand under a key.
+indirect enum ConfigKind: Sendable {
+    case text
+    case boolean
+    case integer(ClosedRange<Int>)
+    case duration(ClosedRange<Duration>)
+    case size(ClosedRange<Int>)
+    case choice([String])
+    /// A list; a single value counts as a list of one.
+    case list(ConfigKind)
+    /// A list only.
+    case strictList(ConfigKind)
+    case section([ConfigFacts])
+    /// Names chosen by the person who writes, each with the same kind of value.
+    case named(ConfigKind, name: String)
+    case either([ConfigKind])
+    /// Whatever YAML can say; the reading decides.
+    case anything
+}
+
+extension ConfigKey where Section: ConfigSection {
+    static func text(
+        _ name: String,
+        _ path: any WritableKeyPath<Section, String?> & Sendable,
+        example: String,
+        _ text: String
+    ) -> ConfigKey {
+        ConfigKey(name, .text, example: example, text) { node, section, reader in
+            if let value = reader.text(node, wanted: "text") { section[keyPath: path] = value }
+        }
+    }
+
+    static func boolean(
+        _ name: String,
+        _ path: any WritableKeyPath<Section, Bool> & Sendable,
+        _ text: String
+    ) -> ConfigKey {
+        ConfigKey(name, .boolean, fallback: "\(Section()[keyPath: path])", text) { node, section, reader in
+            if let value = reader.boolean(node) { section[keyPath: path] = value }
+        }
+    }
+
+    static func integer(
+        _ name: String,
+        _ path: any WritableKeyPath<Section, Int> & Sendable,
+        in range: ClosedRange<Int>,
+        _ text: String
+    ) -> ConfigKey {
+        ConfigKey(name, .integer(range), fallback: "\(Section()[keyPath: path])", text) { node, section, reader in
+            if let value = reader.integer(node, in: range) { section[keyPath: path] = value }
+        }
+    }
+
+    static func duration(
+        _ name: String,
+        _ path: any WritableKeyPath<Section, Duration> & Sendable,
+        in range: ClosedRange<Duration>,
+        _ text: String
+    ) -> ConfigKey {
+        let fallback = Units.text(Section()[keyPath: path])
+        return ConfigKey(name, .duration(range), fallback: fallback, text) { node, section, reader in
+            if let value = reader.duration(node, in: range) { section[keyPath: path] = value }
+        }
+    }
+
+    static func optionalDuration(
+        _ name: String,
+        _ path: any WritableKeyPath<Section, Duration?> & Sendable,
+        in range: ClosedRange<Duration>,
+        example: String,
+        _ text: String
+    ) -> ConfigKey {
+        ConfigKey(name, .duration(range), example: example, text) { node, section, reader in
+            if let value = reader.duration(node, in: range) { section[keyPath: path] = value }
+        }
+    }
+
+    static func size(
+        _ name: String,
+        _ path: any WritableKeyPath<Section, Int> & Sendable,
+        in range: ClosedRange<Int>,
+        _ text: String
+    ) -> ConfigKey {
+        let fallback = Units.text(size: Section()[keyPath: path])
+        return ConfigKey(name, .size(range), fallback: fallback, text) { node, section, reader in
+            if let value = reader.size(node, in: range) { section[keyPath: path] = value }
+        }
+    }
+
+    static func choice<Value: RawRepresentable<String> & CaseIterable & Sendable>(
+        _ name: String,
+        _ path: any WritableKeyPath<Section, Value> & Sendable,
+        _ text: String
+    ) -> ConfigKey {
+        let words = Value.allCases.map(\.rawValue)
+        let fallback = Section()[keyPath: path].rawValue
+        return ConfigKey(name, .choice(words), fallback: fallback, text) { node, section, reader in
+            if let word = reader.choice(node, of: words), let value = Value(rawValue: word) {
+                section[keyPath: path] = value
+            }
+        }
+    }
+
+    /// A list of texts, each of which `check` may refuse with a message.
+    static func texts(
+        _ name: String,
+        _ path: any WritableKeyPath<Section, [String]> & Sendable,
+        example: String? = nil,
+        _ text: String,
+        check: @escaping @Sendable (String) -> String? = { _ in nil }
+    ) -> ConfigKey {
+        let fallback = ConfigText.list(Section()[keyPath: path])
+        return ConfigKey(name, .list(.text), fallback: fallback, example: example, text) { node, section, reader in
+            if let values = reader.checkedTexts(node, check) { section[keyPath: path] = values }
+        }
+    }
+
+    /// A section within the section.
+    static func section<Inner: ConfigSection>(
+        _ name: String,
+        _ path: any WritableKeyPath<Section, Inner> & Sendable,
+        _ text: String
+    ) -> ConfigKey {
+        ConfigKey(name, .section(Inner.keys.map(\.facts)), text) { node, section, reader in
+            reader.section(node, into: &section[keyPath: path])
+        }
+    }
+}
+
+extension ConfigReader {
+    /// Reads the keys of a mapping into a section; gives the place of each value that was there.
+    @discardableResult
+    mutating func section<Section: ConfigSection>(
+        _ node: Node,
+        into section: inout Section,
+        keys: [ConfigKey<Section>] = Section.keys
+    ) -> [String: Place] {
+        var places: [String: Place] = [:]
+        let examples = keys.prefix(3).map(\.facts.name).joined(separator: ", ")
+        guard let pairs = pairs(node, wanted: "keys with values, such as \(examples)") else { return places }
+        for (name, place, value) in pairs {
+            guard let key = keys.first(where: { $0.facts.name == name }) else {
+                unknown(name, at: place, among: keys.map(\.facts.name))
+                continue
+            }
+            places[name] = value.place
+            under(name) { key.read(value, &section, &$0) }
+        }
+        for key in keys
+        where key.facts.isRequired && !isIncomplete && !pairs.contains(where: { $0.key == key.facts.name }) {
+            let example = key.facts.example.map { ", for example `\(key.facts.name): \($0)`" } ?? ""
+            errorHere(node.place, "\"\(key.facts.name)\" is missing; add it\(example)")
+        }
+        return places
+    }
+
+    mutating func unknown(_ name: String, at place: Place?, among known: [String]) {
+        if name == "<<" {
+            errorHere(place, "merge keys are not read; write the keys out, use \"base\" for models, or \"include\"")
+        } else if let meant = Suggestion.nearest(to: name, among: known) {
+            errorHere(place, "unknown key \"\(name)\"; did you mean \"\(meant)\"?")
+        } else if let home = ConfigReference.home(of: name) {
+            errorHere(place, "unknown key \"\(name)\" here; it belongs \(home)")
+        } else {
+            errorHere(place, "unknown key \"\(name)\"; known here are \(known.joined(separator: ", "))")
+        }
+    }
+
+    mutating func checkedTexts(_ node: Node, _ check: (String) -> String?) -> [String]? {
+        guard let values = texts(node, wanted: "a list") else { return nil }
+        for (text, place) in values {
+            if let complaint = check(text) { errorHere(place, "\"\(text)\" \(complaint)") }
+        }
+        return values.map(\.text)
+    }
+}

@@ -1,0 +1,241 @@
+import Yams
+
+/// Takes values out of YAML nodes and collects everything that is wrong with them.
+///
+/// Nothing throws: a value that cannot be read leaves its default and a
+/// diagnostic, so that one run finds every mistake.
+struct ConfigReader {
+    let environment: [String: String]
+    /// The files that are read; places are in all of them.
+    var sources = ConfigSources()
+    /// Whether an included file could not be read: what is missing may stand there.
+    var isIncomplete = false
+    /// What was found, each with its place among the sources.
+    private var found: [(diagnostic: Diagnostic, place: Place?)] = []
+    private var told: Set<Report> = []
+
+    /// What was said of a place.
+    private struct Report: Hashable {
+        var place: Place?
+        var message: String
+    }
+
+    /// The keys from the root down to what is being read.
+    private(set) var path: [String] = []
+
+    init(environment: [String: String]) { self.environment = environment }
+
+    /// In the order in which it was found.
+    var diagnostics: [Diagnostic] { found.map(\.diagnostic) }
+
+    /// In the order of the files.
+    var sorted: [Diagnostic] {
+        found.enumerated().sorted {
+            ($0.element.place ?? .start, $0.offset) < ($1.element.place ?? .start, $1.offset)
+        }.map(\.element.diagnostic)
+    }
+
+    var hasErrors: Bool { found.contains { $0.diagnostic.severity == .error } }
+
+    mutating func error(_ place: Place?, _ message: String) { say(.error, place, message) }
+
+    mutating func warning(_ place: Place?, _ message: String) { say(.warning, place, message) }
+
+    /// What several upstreams may come upon, told once.
+    mutating func once(_ place: Place?, _ message: String, _ severity: Diagnostic.Severity = .error) {
+        guard !told.contains(Report(place: place, message: message)) else { return }
+        say(severity, place, message)
+    }
+
+    private mutating func say(_ severity: Diagnostic.Severity, _ place: Place?, _ message: String) {
+        let (file, line) = sources.resolve(place)
+        told.insert(Report(place: place, message: message))
+        found.append((Diagnostic(severity: severity, file: file, place: line, message: message), place))
+    }
+
+    /// The same, beginning with the dotted path of what is being read.
+    mutating func errorHere(_ place: Place?, _ message: String) {
+        error(place, path.isEmpty ? message : "\(path.joined(separator: ".")): \(message)")
+    }
+
+    /// Reads what stands under a key; messages then say where.
+    mutating func under<Result>(_ key: String, _ body: (inout ConfigReader) -> Result) -> Result {
+        path.append(key)
+        defer { path.removeLast() }
+        return body(&self)
+    }
+
+    // MARK: Scalars
+
+    /// The text of a scalar, variables put in; nil, and an error, when it is something else.
+    mutating func text(_ node: Node, wanted: String) -> String? {
+        guard case .scalar(let scalar) = node, !node.isNothing else {
+            misfit(node, wanted: wanted)
+            return nil
+        }
+        return expand(scalar.string, at: node.place)
+    }
+
+    /// True or false; the many other spellings of YAML 1.1 are refused.
+    mutating func boolean(_ node: Node) -> Bool? {
+        guard let text = text(node, wanted: "true or false") else { return nil }
+        switch text {
+        case "true": return true
+        case "false": return false
+        default:
+            let meant = Suggestion.boolean(text).map { "; write \($0)" } ?? ""
+            errorHere(node.place, "\"\(text)\" is neither true nor false\(meant)")
+            return nil
+        }
+    }
+
+    mutating func integer(_ node: Node, in range: ClosedRange<Int>) -> Int? {
+        let wanted = "a whole number from \(range.lowerBound) to \(range.upperBound)"
+        guard let text = text(node, wanted: wanted) else { return nil }
+        guard let number = Int(text), range.contains(number) else {
+            errorHere(node.place, "\"\(text)\" is not \(wanted)")
+            return nil
+        }
+        return number
+    }
+
+    mutating func duration(_ node: Node, in range: ClosedRange<Duration>) -> Duration? {
+        measure(node, wanted: "a duration such as 500ms, 30s, 5m or 1d", in: range, Units.duration, Units.text)
+    }
+
+    mutating func size(_ node: Node, in range: ClosedRange<Int>) -> Int? {
+        measure(node, wanted: "a size such as 512KiB, 64MiB or 1GiB", in: range, Units.size) { Units.text(size: $0) }
+    }
+
+    private mutating func measure<Value: Comparable>(
+        _ node: Node,
+        wanted: String,
+        in range: ClosedRange<Value>,
+        _ parse: (String) throws(Units.Misfit) -> Value,
+        _ print: (Value) -> String
+    ) -> Value? {
+        guard let text = text(node, wanted: wanted) else { return nil }
+        do {
+            let value = try parse(text)
+            if range.contains(value) { return value }
+            let bound =
+                value < range.lowerBound
+                ? "less than \(print(range.lowerBound)), the least" : "more than \(print(range.upperBound)), the most"
+            errorHere(node.place, "\(text) is \(bound) allowed")
+        } catch {
+            errorHere(node.place, "\"\(text)\" \(error.reason)")
+        }
+        return nil
+    }
+
+    /// One of a few words.
+    mutating func choice(_ node: Node, of words: [String]) -> String? {
+        let wanted = words.count == 1 ? "\"\(words[0])\"" : "one of \(words.joined(separator: ", "))"
+        guard let text = text(node, wanted: wanted) else { return nil }
+        guard words.contains(text) else {
+            let meant = Suggestion.word(for: text, among: words).map { "; did you mean \"\($0)\"?" } ?? ""
+            errorHere(node.place, "\"\(text)\" is not \(wanted)\(meant)")
+            return nil
+        }
+        return text
+    }
+
+    // MARK: Collections
+
+    /// The elements of a list; a single value counts as a list of one.
+    mutating func list(_ node: Node, wanted: String) -> [Node]? {
+        switch node {
+        case .sequence(let sequence): return Array(sequence)
+        case .scalar where !node.isNothing: return [node]
+        default:
+            misfit(node, wanted: wanted)
+            return nil
+        }
+    }
+
+    /// The texts of a list, each with its place.
+    mutating func texts(_ node: Node, wanted: String) -> [(text: String, place: Place?)]? {
+        list(node, wanted: wanted)?.compactMap { element in
+            text(element, wanted: "text").map { ($0, element.place) }
+        }
+    }
+
+    /// The pairs of a mapping whose keys are plain text.
+    mutating func pairs(_ node: Node, wanted: String) -> [(key: String, place: Place?, value: Node)]? {
+        guard case .mapping(let mapping) = node else {
+            misfit(node, wanted: wanted)
+            return nil
+        }
+        return mapping.compactMap { key, value in
+            guard case .scalar(let scalar) = key else {
+                errorHere(key.place, "a key is plain text, this is \(key.kindInWords)")
+                return nil
+            }
+            return (scalar.string, key.place, value)
+        }
+    }
+
+    /// Says that something else stands where a value is wanted.
+    mutating func misfit(_ node: Node, wanted: String) {
+        if node.isNothing {
+            let hint = line(node.place).contains("#") ? "; a \"#\" begins a comment, so quote a value that has one" : ""
+            errorHere(node.place, "nothing stands here; write \(wanted)\(hint)")
+        } else {
+            let found = node.sequence?.isEmpty == true ? "an empty list" : node.kindInWords
+            errorHere(node.place, "\(found) stands here; write \(wanted)")
+        }
+    }
+
+    /// The line that a place is in.
+    func line(_ place: Place?) -> Substring { sources.line(place) }
+
+    // MARK: Variables
+
+    /// Puts environment variables in the place of `${NAME}`; `$${` is a literal `${`.
+    private mutating func expand(_ text: String, at place: Place?) -> String? {
+        guard text.contains("${") else { return text }
+        var result = ""
+        var rest = Substring(text)
+        while let start = rest.firstRange(of: "${") {
+            if rest[..<start.lowerBound].hasSuffix("$") {
+                result += rest[..<start.lowerBound].dropLast() + "${"
+                rest = rest[start.upperBound...]
+                continue
+            }
+            result += rest[..<start.lowerBound]
+            guard let end = rest[start.upperBound...].firstIndex(of: "}") else {
+                errorHere(place, "\"\(text)\" has a \"${\" without its \"}\"; a literal \"${\" is written \"$${\"")
+                return nil
+            }
+            let name = String(rest[start.upperBound..<end])
+            guard let value = environment[name] else {
+                errorHere(place, "the environment variable \(name) is not set; a literal \"${\" is written \"$${\"")
+                return nil
+            }
+            result += value
+            rest = rest[rest.index(after: end)...]
+        }
+        return result + rest
+    }
+}
+
+extension Node {
+    /// Where it stands in the file.
+    var place: Place? { mark.map { Place(line: $0.line, column: $0.column) } }
+
+    /// Whether it is an empty value or a null.
+    var isNothing: Bool {
+        guard case .scalar(let scalar) = self, scalar.style == .plain || scalar.style == .any else { return false }
+        return ["", "~", "null", "Null", "NULL"].contains(scalar.string)
+    }
+
+    /// What it is, for messages.
+    var kindInWords: String {
+        switch self {
+        case .scalar(let scalar): isNothing ? "nothing" : "\"\(scalar.string)\""
+        case .mapping: "a mapping"
+        case .sequence: "a list"
+        case .alias: "an alias"
+        }
+    }
+}

@@ -1,0 +1,122 @@
+/// All that the daemon was told: the config file, with the command line's flags over it.
+///
+/// Plain values with their defaults. `ConfigFile` makes them from YAML and has
+/// checked them; nothing here has to be checked again.
+package struct Configuration: Sendable, Equatable {
+    /// The addresses that serve upstreams which have none of their own.
+    package var listen: [Address] = [.tcp(host: "127.0.0.1", port: 8787)]
+    package var admin: Address = .tcp(host: "127.0.0.1", port: 8788)
+    /// Worker loops; nil is one per core, four at most.
+    package var workers: Int?
+    package var mode: Mode = .online
+    package var store = Store()
+    package var memory = Memory()
+    package var limits = Limits()
+    package var timeouts = Timeouts()
+    package var live = Live()
+    package var log = Log()
+    /// In the order of the file.
+    package var upstreams: [Upstream] = []
+
+    package init() {}
+
+    /// Whether the upstream may be asked.
+    package enum Mode: String, Sendable, CaseIterable {
+        case online, offline
+    }
+
+    /// The object store's file.
+    package struct Store: Sendable, Equatable {
+        /// The file; nil is `Defaults.storePath`.
+        package var path: String?
+        /// The group that may read the file; nil: nobody but its owner, or whom the folder lets in.
+        package var group: String?
+        /// Bytes the file may take; least recently used documents go first.
+        package var maximumSize = 1 << 30
+        /// How long a batch of answers may wait for company before it is committed.
+        package var batchDelay: Duration = .milliseconds(5)
+        /// How long the end of an answer waits until what it tells of objects is committed.
+        package var withhold: Duration = .milliseconds(50)
+        /// Bytes of answers that may wait to be committed.
+        package var queueSize = 64 << 20
+        /// Connections that read.
+        package var readers = 4
+        /// Changes of objects that are kept for `/changes`.
+        package var changes = 100_000
+    }
+
+    /// The tier of ready answers.
+    package struct Memory: Sendable, Equatable {
+        /// Bytes it may take.
+        package var maximumSize = 64 << 20
+    }
+
+    /// Bounds on what clients and upstreams may send; sizes in bytes.
+    package struct Limits: Sendable, Equatable {
+        /// Request target; 414 above.
+        package var target = 8 << 10
+        /// Request head; 431 above.
+        package var head = 32 << 10
+        /// Field lines of a request; 431 above.
+        package var fields = 100
+        /// Request body; 413 above.
+        package var body = 1 << 30
+        /// Client connections at a time; 503 above.
+        package var connections = 4096
+        /// Decoded body of an answer that may be stored; longer ones are passed on only.
+        package var document = 16 << 20
+        /// Objects that are taken out of one response; one that contains more is stored as it came.
+        package var objects = 50_000
+        /// How far a client may fall behind the answer it shares before it is cut off.
+        package var relayWindow = 1 << 20
+        /// Head of an upstream's answer; 502 above.
+        package var upstreamHead = 256 << 10
+        /// Requests of one client to one upstream at a time, uploads apart.
+        package var upstreamConnections = 256
+        /// Uploads of one client to one upstream at a time.
+        package var upstreamUploads = 128
+        /// Bytes a second below which a request is ended while others wait for its place.
+        package var minimumRate = 1 << 10
+    }
+
+    /// How long to wait for whom.
+    package struct Timeouts: Sendable, Equatable {
+        /// Connection to the upstream, TLS included.
+        package var connect: Duration = .seconds(5)
+        /// From the request's last byte to the answer's first.
+        package var firstByte: Duration = .seconds(30)
+        /// Between two reads of an upstream's answer.
+        package var stall: Duration = .seconds(30)
+        /// A client's request head; 408 after.
+        package var requestHead: Duration = .seconds(10)
+        /// Between two reads of a client's request body; 408 after.
+        package var requestBody: Duration = .seconds(30)
+        /// A client's connection between requests.
+        package var idle: Duration = .seconds(75)
+        /// A client that takes no byte of its answer.
+        package var writeStall: Duration = .seconds(60)
+        /// Requests in flight when the daemon is told to stop.
+        package var drain: Duration = .seconds(10)
+    }
+
+    /// Streams of events that stay open.
+    package struct Live: Sendable, Equatable {
+        /// Streams at a time; 503 above.
+        package var streams = 2048
+        /// The least time between two requests for one document that nobody made but a stream which follows it.
+        package var interval: Duration = .seconds(15)
+        /// The longest silence.
+        package var heartbeat: Duration = .seconds(15)
+        /// What a client is told to wait before it comes back after a break.
+        package var retry: Duration = .seconds(2)
+    }
+
+    /// What is written to standard error.
+    package struct Log: Sendable, Equatable {
+        package var level: Level = .info
+
+        package enum Level: String, Sendable, CaseIterable {
+            case trace, debug, info, notice, warning, error
+        }
+    }
+}

@@ -1,0 +1,183 @@
+import HTTPSemantics
+import Mapping
+import Yams
+
+/// The conversions that `as:` knows.
+enum TransformNames {
+    /// Those that are written as a word.
+    static let all = ["base64", "boolean", "date", "decimal", "integer", "string", "url", "uuid"]
+    /// Those that say more.
+    static let forms = ["enum", "values", "date", "number", "list_of", "dictionary_of", "chain", "one_way"]
+
+    static let wanted = "a conversion: \(all.joined(separator: ", ")), or a form with \(forms.joined(separator: ", "))"
+}
+
+extension ConfigReader {
+    /// What stands under `as:`.
+    mutating func transform(_ node: Node) -> TransformDeclaration? {
+        guard let declaration = node.mapping == nil ? namedTransform(node) : longTransform(node) else { return nil }
+        do {
+            _ = try Transformer(declaration)
+            return declaration
+        } catch {
+            errorHere(node.place, error.description)
+            return nil
+        }
+    }
+
+    private mutating func namedTransform(_ node: Node) -> TransformDeclaration? {
+        guard let name = text(node, wanted: TransformNames.wanted) else { return nil }
+        guard TransformNames.all.contains(name) else {
+            let meant = Suggestion.word(for: name, among: TransformNames.all + TransformNames.forms)
+            errorHere(
+                node.place,
+                "there is no conversion \"\(name)\"; "
+                    + (meant.map { "did you mean \"\($0)\"?" }
+                        ?? "write \(TransformNames.wanted.dropFirst("a conversion: ".count))")
+            )
+            return nil
+        }
+        return .named(name)
+    }
+
+    private mutating func longTransform(_ node: Node) -> TransformDeclaration? {
+        let companions = ["default", "reverse_default", "back"]
+        guard let keys = mapping(node, keys: TransformNames.forms + companions, wanted: TransformNames.wanted) else {
+            return nil
+        }
+        let forms = TransformNames.forms.filter { keys[$0] != nil }
+        guard forms.count == 1, let form = forms.first, let value = keys[form] else {
+            if keys.isEmpty || forms.count > 1 || !forms.isEmpty {
+                errorHere(node.place, "exactly one conversion belongs here; write \(TransformNames.wanted)")
+            }
+            return nil
+        }
+        for companion in companions where keys[companion] != nil {
+            let isAllowed = companion == "back" ? form == "one_way" : form == "enum" || form == "values"
+            if !isAllowed { errorHere(keys[companion]?.place, "\"\(companion)\" says nothing beside \"\(form)\"") }
+        }
+        return under(form) { $0.transform(form, value, keys) }
+    }
+
+    private mutating func transform(_ form: String, _ value: Node, _ keys: [String: Node]) -> TransformDeclaration? {
+        switch form {
+        case "enum":
+            let cases = enumeration(value)
+            // With null for a default it is a map of values like any other.
+            if let node = keys["default"], node.isNothing {
+                return cases.map { cases in
+                    .values(
+                        cases.map { .init(wire: Self.json($0.wire), mapped: Self.json($0.mapped)) },
+                        fallback: Array("null".utf8),
+                        reverseFallback: fallback("reverse_default", keys).map(Self.json)
+                    )
+                }
+            }
+            return cases.map {
+                .enumeration(
+                    $0,
+                    fallback: fallback("default", keys),
+                    reverseFallback: fallback("reverse_default", keys)
+                )
+            }
+        case "values":
+            return values(value).map {
+                .values(
+                    $0,
+                    fallback: keys["default"].flatMap { json($0) },
+                    reverseFallback: keys["reverse_default"].flatMap { json($0) }
+                )
+            }
+        case "date": return dateForm(value).map { .date($0) }
+        case "number":
+            guard
+                let parts = mapping(
+                    value,
+                    keys: ["grouping", "decimal"],
+                    wanted: "{ grouping: \",\", decimal: \".\" }"
+                )
+            else { return nil }
+            return .number(
+                grouping: parts["grouping"].flatMap { text($0, wanted: "a separator") } ?? "",
+                decimal: parts["decimal"].flatMap { text($0, wanted: "a separator") } ?? "."
+            )
+        case "list_of": return transform(value).map { .arrayOf($0) }
+        case "dictionary_of": return transform(value).map { .dictionaryOf($0) }
+        case "chain":
+            guard let links = value.sequence else {
+                misfit(value, wanted: "a list of conversions")
+                return nil
+            }
+            return .chain(links.compactMap { transform($0) })
+        default:
+            let words = TransformDeclaration.Back.allCases.map(\.rawValue)
+            let back = keys["back"].flatMap { choice($0, of: words) }.flatMap(TransformDeclaration.Back.init)
+            return transform(value).map { .oneWay($0, back: back ?? .drop) }
+        }
+    }
+
+    private static func json(_ text: String) -> [UInt8] { Array(JSONText.string(text).text.utf8) }
+
+    private mutating func fallback(_ key: String, _ keys: [String: Node]) -> String? {
+        keys[key].flatMap { text($0, wanted: "a name") }
+    }
+
+    private mutating func dateForm(_ node: Node) -> TransformDeclaration.DateForm? {
+        guard node.mapping != nil else {
+            if let text = node.scalar?.string, !["unix", "unix_ms"].contains(text) {
+                errorHere(
+                    node.place,
+                    Suggestion.word(for: text, among: ["date"]) != nil
+                        ? "\"\(text)\" is what \"as: date\" reads by itself; write that"
+                        : "\"\(text)\" is not one of unix, unix_ms; a pattern is written { format: \"yyyy-MM-dd\" }"
+                )
+                return nil
+            }
+            return switch choice(node, of: ["unix", "unix_ms"]) {
+            case "unix": .unixSeconds
+            case "unix_ms": .unixMilliseconds
+            default: nil
+            }
+        }
+        guard let keys = mapping(node, keys: ["format", "zone"], wanted: "{ format: \"yyyy-MM-dd\", zone: UTC }") else {
+            return nil
+        }
+        guard let format = keys["format"] else {
+            errorHere(node.place, "\"format\" is missing; write { format: \"yyyy-MM-dd\", zone: UTC }")
+            return nil
+        }
+        let zone = keys["zone"].flatMap { text($0, wanted: "a time zone such as UTC") } ?? "UTC"
+        return text(format, wanted: "a date pattern").map { .pattern($0, zone: zone) }
+    }
+
+    private mutating func enumeration(_ node: Node) -> [TransformDeclaration.Case]? {
+        if node.sequence != nil {
+            guard let names = texts(node, wanted: "a list of spellings") else { return nil }
+            for (index, name) in names.enumerated() where names[..<index].contains(where: { $0.text == name.text }) {
+                errorHere(name.place, "\"\(name.text)\" is listed twice")
+                return nil
+            }
+            return names.map { .init(wire: $0.text, mapped: $0.text) }
+        }
+        guard let pairs = pairs(node, wanted: "the upstream's spellings, each with a name") else { return nil }
+        if pairs.isEmpty {
+            errorHere(node.place, "it has no case; write { open: open, closed: done }")
+            return nil
+        }
+        return pairs.compactMap { wire, _, value in
+            text(value, wanted: "a name").map { .init(wire: wire, mapped: $0) }
+        }
+    }
+
+    /// A value map: keys that read like numbers, true, false or null are that.
+    private mutating func values(_ node: Node) -> [TransformDeclaration.Pair]? {
+        guard let mapping = node.mapping, !mapping.isEmpty else {
+            misfit(node, wanted: "the upstream's values, each with another, such as { 1: one, 2: two }")
+            return nil
+        }
+        return mapping.compactMap { key, value in
+            guard let wire = json(key), let mapped = json(value) else { return nil }
+            return .init(wire: wire, mapped: mapped)
+        }
+    }
+}

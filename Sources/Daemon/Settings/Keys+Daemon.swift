@@ -1,0 +1,252 @@
+/// The keys at the top of the file, and those of the sections that speak of the daemon itself.
+extension ConfigDraft: ConfigSection {
+    static let keys: [ConfigKey<ConfigDraft>] = [
+        ConfigKey(
+            "include",
+            .list(.text),
+            fallback: "[]",
+            """
+            Files to begin with, relative to this one's folder, or presets by their name: github. What stands in this file \
+            is laid over them: models, their properties, upstreams and routes each by itself and key by key; a key \
+            without a value takes theirs away.
+            """
+        ) { _, _, _ in
+            // The files were put together before any key is read.
+        },
+        .addresses(
+            "listen",
+            \.settings.listen,
+            """
+            Where programs reach Larder: HOST:PORT, or unix:PATH, or a list of them. The long form gives a socket its \
+            permissions: { address: "unix:/run/larder/larder.sock", mode: "0660", group: larder }.
+            """
+        ),
+        .address(
+            "admin",
+            \.settings.admin,
+            """
+            Where the admin side listens, for the commands, the dashboard and metrics. On a Unix socket its permissions \
+            decide who may ask; over TCP the token in admin.token beside the store does.
+            """
+        ),
+        ConfigKey(
+            "workers",
+            .integer(1...64),
+            example: "2",
+            "Event loops that serve clients. Without it: one per core, four at most."
+        ) { node, draft, reader in
+            if let value = reader.integer(node, in: 1...64) { draft.settings.workers = value }
+        },
+        .choice(
+            "mode",
+            \.settings.mode,
+            """
+            online: ask the upstream when an answer is not known or not fresh. offline: never ask, answer what is known, \
+            fresh or stale. `larder mode` changes it while the daemon runs.
+            """
+        ),
+        .section("store", \.settings.store, "The file in which objects and answers are kept."),
+        .section("memory", \.settings.memory, "Ready answers kept in memory."),
+        .section(
+            "limits",
+            \.settings.limits,
+            "Bounds on what clients and upstreams may send. What is over one is refused with the status named."
+        ),
+        .section("timeouts", \.settings.timeouts, "How long Larder waits for whom."),
+        .section("live", \.settings.live, "Answers that are told as they change: Larder-Live: on."),
+        .section("log", \.settings.log, "What is written to standard error, and so to the journal."),
+        .upstreams,
+        .models(\.models),
+        .routes(\.routes),
+        .errors(\.errors),
+    ]
+}
+
+extension Configuration.Store: ConfigSection {
+    static let keys: [ConfigKey<Configuration.Store>] = [
+        .text(
+            "path",
+            \.path,
+            example: "/var/lib/larder/larder.db",
+            """
+            The file. Without it: larder.db in $STATE_DIRECTORY under systemd, else in $XDG_CACHE_HOME/larder, else in \
+            ~/.cache/larder. admin.token is kept beside it.
+            """
+        ),
+        .text(
+            "group",
+            \.group,
+            example: "larder",
+            """
+            The group that may read the file, which then has mode 0640. Without it a store in a folder that others may enter \
+            has mode 0600.
+            """
+        ),
+        .size(
+            "maximum_size",
+            \.maximumSize,
+            in: 4 << 20...1 << 50,
+            "Disk it may take. The documents not used for longest are removed first."
+        ),
+        .duration(
+            "batch_delay",
+            \.batchDelay,
+            in: .zero ... .seconds(5),
+            "How long an answer that nobody waits for may wait for others to be committed with."
+        ),
+        .duration(
+            "withhold",
+            \.withhold,
+            in: .zero ... .seconds(60),
+            """
+            How long the last byte of an answer is withheld at most until what it tells of objects holds in all others that \
+            show them. As a rule that takes a few milliseconds.
+            """
+        ),
+        .size(
+            "queue_size",
+            \.queueSize,
+            in: 1 << 20...1 << 34,
+            "Answers that may wait to be committed. Above it new ones are kept in memory only."
+        ),
+        .integer("readers", \.readers, in: 1...64, "Connections that read the file."),
+        .integer(
+            "changes",
+            \.changes,
+            in: 0...100_000_000,
+            """
+            Changes of objects that are kept, so that a reader of /changes can go on where it was; the oldest go first. \
+            They take two bytes each, and a sixteenth of the file at most. 0 keeps none, and turns /changes off.
+            """
+        ),
+    ]
+}
+
+extension Configuration.Memory: ConfigSection {
+    static let keys: [ConfigKey<Configuration.Memory>] = [
+        .size("maximum_size", \.maximumSize, in: 0...1 << 40, "Memory they may take. 0 keeps none.")
+    ]
+}
+
+extension Configuration.Limits: ConfigSection {
+    static let keys: [ConfigKey<Configuration.Limits>] = [
+        .size("target", \.target, in: 256...1 << 20, "A request's target (path and query). Longer ones: 414."),
+        .size("head", \.head, in: 1 << 10...1 << 20, "A request's head. Larger ones: 431."),
+        .integer("fields", \.fields, in: 8...10_000, "Header fields of a request. More: 431."),
+        .size("body", \.body, in: 0...1 << 40, "A request's body, which is passed on as it arrives. Larger ones: 413."),
+        .integer("connections", \.connections, in: 1...1_000_000, "Client connections at a time. More: 503."),
+        .size(
+            "document",
+            \.document,
+            in: 1 << 10...1 << 30,
+            "The body of an answer after decompression. Longer ones are passed on, but not stored."
+        ),
+        .integer(
+            "objects",
+            \.objects,
+            in: 100...10_000_000,
+            """
+            Objects in one response. One that contains more is stored as it came and shares none of its objects; any write \
+            to its upstream removes it. Each object takes about a kilobyte of memory until it is stored.
+            """
+        ),
+        .size(
+            "relay_window",
+            \.relayWindow,
+            in: 16 << 10...1 << 30,
+            "How far a client may lag behind an answer that is still arriving before it is cut off."
+        ),
+        .size(
+            "upstream_head",
+            \.upstreamHead,
+            in: 4 << 10...1 << 24,
+            "The head of an upstream's answer. Larger ones: 502."
+        ),
+        .integer(
+            "upstream_connections",
+            \.upstreamConnections,
+            in: 1...1000,
+            """
+            Requests of one client to one upstream at a time, each on a connection of its own unless the upstream speaks \
+            HTTP/2; clients are told apart by credential and address. All clients together have a quarter more. Further \
+            requests wait for their turn, half a minute at most.
+            """
+        ),
+        .integer(
+            "upstream_uploads",
+            \.upstreamUploads,
+            in: 1...1000,
+            """
+            The same for requests whose body is still arriving when they are sent. They are counted apart, so that slow uploads \
+            keep nobody from asking.
+            """
+        ),
+        .size(
+            "minimum_rate",
+            \.minimumRate,
+            in: 0...1 << 30,
+            """
+            Bytes a second. While requests wait for their turn, those that moved more slowly than this for ten seconds are \
+            ended: uploads with 408, responses by a reset. 0 ends none.
+            """
+        ),
+    ]
+}
+
+extension Configuration.Timeouts: ConfigSection {
+    private static let range: ClosedRange<Duration> = .milliseconds(1) ... .seconds(86_400)
+
+    static let keys: [ConfigKey<Configuration.Timeouts>] = [
+        .duration("connect", \.connect, in: range, "To connect to the upstream, TLS included."),
+        .duration("first_byte", \.firstByte, in: range, "From the end of a request to the upstream's first byte."),
+        .duration("stall", \.stall, in: range, "Between two pieces of an upstream's answer."),
+        .duration("request_head", \.requestHead, in: range, "For a client to send a request's head. Then: 408."),
+        .duration(
+            "request_body",
+            \.requestBody,
+            in: range,
+            "Between two pieces of a client's request body. Then: 408."
+        ),
+        .duration("idle", \.idle, in: range, "For a client's connection without a request."),
+        .duration("write_stall", \.writeStall, in: range, "For a client to take the next piece of its answer."),
+        .duration(
+            "drain",
+            \.drain,
+            in: .zero ... .seconds(3600),
+            "For requests in flight, and for answers that are still to be stored, when the daemon is told to stop."
+        ),
+    ]
+}
+
+extension Configuration.Live: ConfigSection {
+    static let keys: [ConfigKey<Configuration.Live>] = [
+        .integer("streams", \.streams, in: 0...1_000_000, "Streams at a time. More: 503."),
+        .duration(
+            "interval",
+            \.interval,
+            in: .milliseconds(10) ... .seconds(86_400),
+            """
+            A document that is followed is asked for when it gets stale, but never sooner than this after it was asked for \
+            last, however short it is fresh.
+            """
+        ),
+        .duration(
+            "heartbeat",
+            \.heartbeat,
+            in: .milliseconds(10) ... .seconds(3600),
+            "The longest silence of a stream. Then it sends an empty comment, by which clients that are gone are found."
+        ),
+        .duration(
+            "retry",
+            \.retry,
+            in: .milliseconds(1) ... .seconds(3600),
+            "How long clients are told to wait before they come back after a break."
+        ),
+    ]
+}
+
+extension Configuration.Log: ConfigSection {
+    static let keys: [ConfigKey<Configuration.Log>] = [
+        .choice("level", \.level, "The least important messages to write.")
+    ]
+}

@@ -1,0 +1,40 @@
+import HTTPSemantics
+package import Mapping
+import Yams
+
+/// How far the responses of an upstream may lag behind the truth (`lag`).
+package struct ResponseLag: ConfigSection, Equatable {
+    package var lists: Duration = .seconds(30)
+    var details: Duration = .zero
+
+    static let range: ClosedRange<Duration> = .zero ... .seconds(86_400)
+
+    static let keys: [ConfigKey<ResponseLag>] = [
+        .duration("lists", \.lists, in: range, "Lists, searches, and objects that are embedded in others."),
+        .duration(
+            "details",
+            \.details,
+            in: range,
+            "Responses about one object, where replicas that lag serve them. Your own write may stay hidden that long."
+        ),
+    ]
+
+    /// As the store takes it.
+    package var stored: Lag { Lag(lists: lists.seconds * 1_000_000, details: details.seconds * 1_000_000) }
+
+    static let key = ConfigKey<UpstreamDraft>(
+        "lag",
+        .either([.duration(range), .section(keys.map(\.facts))]),
+        fallback: Units.text(ResponseLag().lists),
+        """
+        How far responses of this upstream may lag behind the truth: what they show may be that much older. A single \
+        duration is the one of lists and searches; {lists: 30s, details: 5s} sets both.
+        """
+    ) { node, draft, reader in
+        if node.mapping != nil {
+            reader.section(node, into: &draft.settings.lag)
+        } else if let lists = reader.duration(node, in: range) {
+            draft.settings.lag.lists = lists
+        }
+    }
+}

@@ -1,0 +1,135 @@
+/// What a header field's name may be (RFC 9110 §5.1).
+package enum FieldName {
+    /// What is wrong with a name; nil for nothing.
+    package static func complaint(_ name: String) -> String? {
+        !name.isEmpty && name.utf8.allSatisfy(isTokenByte) ? nil : "is no header field's name"
+    }
+
+    /// The same for a name with a `*` at its beginning or end, which stands for any text.
+    static func patternComplaint(_ pattern: String) -> String? {
+        var name = Substring(pattern)
+        if name.hasPrefix("*") { name = name.dropFirst() } else if name.hasSuffix("*") { name = name.dropLast() }
+        guard complaint(String(name)) == nil, !name.contains("*") else {
+            return "is no header field's name, nor one with a \"*\" at its beginning or end such as \"*-Version\""
+        }
+        return nil
+    }
+
+    /// A `tchar` of RFC 9110 §5.6.2.
+    static func isTokenByte(_ byte: UInt8) -> Bool {
+        switch byte {
+        case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
+        default: "!#$%&'*+-.^_`|~".utf8.contains(byte)
+        }
+    }
+}
+
+/// The words of `principal:`: names of fields, and of query parameters with a `?` before them, that replace what counts by
+/// itself; or `+NAME` and `-NAME`, which change it.
+package enum PrincipalWords {
+    /// What is recognised by its name.
+    static let auto = "auto"
+    /// Every field that is not known to be harmless.
+    package static let all = "all"
+
+    package static func isBase(_ word: String) -> Bool { word.lowercased() == auto || word.lowercased() == all }
+
+    /// The name in a word, without its sign.
+    package static func name(of word: String) -> String { isSigned(word) ? String(word.dropFirst()) : word }
+
+    private static func isSigned(_ word: String) -> Bool { word.hasPrefix("+") || word.hasPrefix("-") }
+
+    /// Whether a list says all that counts.
+    package static func replaces(_ words: [String]) -> Bool { !words.contains { isBase($0) || isSigned($0) } }
+
+    /// What is wrong with a word; nil for nothing.
+    static func complaint(_ word: String) -> String? {
+        let name = name(of: word)
+        if name.hasPrefix("?") { return name.count > 1 ? nil : "names no query parameter" }
+        return FieldName.complaint(name)
+    }
+
+    /// What is wrong with the words together; nil for nothing.
+    static func contradiction(in words: [String]) -> String? {
+        guard !replaces(words), let plain = words.first(where: { !isBase($0) && !isSigned($0) }) else { return nil }
+        return """
+            "\(plain)" beside words with a sign leaves open what counts; write "+\(plain)" to add it to what is recognised, \
+            or plain names only, which replace that
+            """
+    }
+}
+
+/// The name of a query parameter, for `key: { ignore: [] }`.
+enum ParameterName {
+    /// What is wrong with a name or a pattern of names; nil for nothing.
+    static func complaint(_ name: String) -> String? {
+        let isName = !name.isEmpty && name.utf8.allSatisfy { $0 > 0x20 && $0 != 0x7F && !"&=#?".utf8.contains($0) }
+        return isName ? nil : "is no query parameter's name; write it without \"?\", \"=\" and \"&\""
+    }
+}
+
+/// A name for `hosts:`, with or without a port.
+enum HostName {
+    static func complaint(_ host: String) -> String? {
+        let parts = host.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
+        let isName =
+            !parts[0].isEmpty
+            && parts[0].utf8.allSatisfy {
+                ($0 | 0x20) &- 0x61 < 26 || $0 &- 0x30 < 10 || "-._".utf8.contains($0)
+            }
+        guard isName, parts.count == 1 || UInt16(parts[1]) != nil else {
+            return
+                "is no host name; write it as in a Host field, for example \"larder.internal\" or \"larder.internal:8787\""
+        }
+        return nil
+    }
+}
+
+/// An origin as browsers send it (RFC 6454 §7).
+enum WebOrigin {
+    static func complaint(_ origin: String) -> String? {
+        if origin == "*" { return "would let in every page on the web; name the origins that may ask" }
+        if origin == "null" { return "is the origin of any sandboxed page; it cannot be let in" }
+        guard let mark = origin.firstRange(of: "://"), mark.lowerBound > origin.startIndex else {
+            return "is no origin; write it with its scheme, for example \"https://\(origin)\""
+        }
+        let host = origin[mark.upperBound...]
+        guard !host.isEmpty, !host.contains(where: { "/?#@".contains($0) || $0.isWhitespace }) else {
+            return "is more than an origin; write scheme, host and port only, without a \"/\" at the end"
+        }
+        guard origin == origin.lowercased() else { return "has capitals; browsers send origins in small letters" }
+        return nil
+    }
+}
+
+/// The path under which an upstream is found.
+enum PathPrefix {
+    package struct Misfit: Error, CustomStringConvertible {
+        let description: String
+    }
+
+    /// `/github` in its plainest form, empty for the root.
+    static func read(_ text: String) throws(Misfit) -> String {
+        guard text.hasPrefix("/") else {
+            throw Misfit(description: "\"\(text)\" begins with no slash; write \"/\(text)\"")
+        }
+        var prefix = Substring(text)
+        while prefix.hasSuffix("/") { prefix = prefix.dropLast() }
+        for piece in prefix.split(separator: "/", omittingEmptySubsequences: false).dropFirst() {
+            let isPlain = piece.utf8.allSatisfy {
+                ($0 | 0x20) &- 0x61 < 26 || $0 &- 0x30 < 10 || "-._~".utf8.contains($0)
+            }
+            guard !piece.isEmpty, piece != ".", piece != "..", isPlain else {
+                throw Misfit(
+                    description: "\"\(text)\" is no prefix; use letters, digits and -._~ between single slashes"
+                )
+            }
+        }
+        return String(prefix)
+    }
+
+    /// Whether one of two prefixes lies within the other.
+    static func overlap(_ left: String, _ right: String) -> Bool {
+        (left + "/").hasPrefix(right + "/") || (right + "/").hasPrefix(left + "/")
+    }
+}

@@ -1,0 +1,144 @@
+import HTTPSemantics
+
+/// Durations and sizes as people write them: `1h30m`, `500ms`, `64MiB`.
+package enum Units {
+    /// Why a text is no duration or size; the message goes after the text.
+    package struct Misfit: Error, Equatable {
+        package let reason: String
+    }
+
+    private static let durations: [(unit: String, milliseconds: Int64)] = [
+        ("w", 604_800_000), ("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000), ("ms", 1),
+    ]
+
+    private static let sizes: [(unit: String, bytes: Int)] = [
+        ("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10),
+        ("TB", 1_000_000_000_000), ("GB", 1_000_000_000), ("MB", 1_000_000), ("kB", 1000), ("B", 1),
+    ]
+
+    /// Reads `500ms`, `30s`, `5m`, `1h30m`, `1d`, `0` or `forever`.
+    package static func duration(_ text: String) throws(Misfit) -> Duration {
+        if text == "forever" { return .forever }
+        if text == "0" { return .zero }
+        if let meant = likely(text) { throw Misfit(reason: "is no duration as Larder writes it; write \(meant)") }
+        var rest = Substring(text)
+        var total: Int64 = 0
+        while !rest.isEmpty {
+            let (number, unit, after) = try numberAndUnit(rest)
+            guard !unit.isEmpty else { throw Misfit(reason: "has no unit; write \(number)s for seconds") }
+            guard let factor = durations.first(where: { $0.unit == unit })?.milliseconds else {
+                throw Misfit(reason: "has an unknown unit \"\(unit)\"; units are ms, s, m, h, d and w")
+            }
+            let (product, overflow) = Int64(number).multipliedReportingOverflow(by: factor)
+            let (sum, carry) = total.addingReportingOverflow(product)
+            guard !overflow, !carry else { throw Misfit(reason: "is too long; write \"forever\"") }
+            total = sum
+            rest = after
+        }
+        guard !text.isEmpty else { throw Misfit(reason: "is not a duration such as 500ms, 30s, 5m or 1d") }
+        return .milliseconds(total)
+    }
+
+    /// How durations of other languages would be written: `5 minutes`, `5min`, `1.5h`, `PT5M`.
+    private static func likely(_ text: String) -> String? {
+        var rest = Substring(text.lowercased().filter { !$0.isWhitespace })
+        if rest.hasPrefix("p") { rest = Substring(rest.dropFirst().filter { $0 != "t" }) }
+        var written = ""
+        while !rest.isEmpty {
+            let number = rest.prefix { $0.isASCII && $0.isNumber || $0 == "." }
+            let word = rest.dropFirst(number.count).prefix(while: \.isLetter)
+            guard let value = Double(number), let unit = unit(of: word) else { return nil }
+            guard let factor = durations.first(where: { $0.unit == unit })?.milliseconds, value < 1e9 else {
+                return nil
+            }
+            let milliseconds = (value * Double(factor)).rounded()
+            guard abs(milliseconds - value * Double(factor)) < 1e-6 else { return nil }
+            written += self.text(.milliseconds(Int64(milliseconds)))
+            rest = rest.dropFirst(number.count + word.count)
+        }
+        return written.isEmpty || written == text || isPlain(text) ? nil : written
+    }
+
+    /// Whether each number is whole and each unit one of ours.
+    private static func isPlain(_ text: String) -> Bool {
+        text.utf8.allSatisfy { $0 &- 0x30 < 10 || "wdhms".utf8.contains($0) }
+    }
+
+    private static func unit(of word: Substring) -> String? {
+        if durations.contains(where: { $0.unit == word }) { return String(word) }
+        let words = [
+            ("ms", ["milli", "millis", "msec", "millisecond", "milliseconds"]),
+            ("s", ["sec", "secs", "second", "seconds"]),
+            ("m", ["min", "mins", "minute", "minutes"]), ("h", ["hr", "hrs", "hour", "hours"]), ("d", ["day", "days"]),
+            ("w", ["week", "weeks"]),
+        ]
+        return words.first { $0.1.contains { $0 == word } }?.0
+    }
+
+    /// Reads `64MiB`, `1GB`, `4096`.
+    static func size(_ text: String) throws(Misfit) -> Int {
+        if let meant = likelySize(text) { throw Misfit(reason: "is no size as Larder writes it; write \(meant)") }
+        let (number, unit, rest) = try numberAndUnit(Substring(text))
+        guard rest.isEmpty else { throw Misfit(reason: "is not a size such as 4096, 512KiB, 64MiB or 1GiB") }
+        if unit.isEmpty { return number }
+        guard let factor = sizes.first(where: { $0.unit == unit })?.bytes else {
+            throw Misfit(reason: "has an unknown unit \"\(unit)\"; units are B, KiB, MiB, GiB, TiB, kB, MB, GB and TB")
+        }
+        let (product, overflow) = number.multipliedReportingOverflow(by: factor)
+        guard !overflow else { throw Misfit(reason: "is larger than any disk") }
+        return product
+    }
+
+    /// How sizes of other languages would be written: `64 MiB`, `64mb`, `64M`, `64Mi`, `1.5GiB`.
+    private static func likelySize(_ text: String) -> String? {
+        let plain = text.filter { !$0.isWhitespace }
+        let number = plain.prefix { $0.isASCII && $0.isNumber || $0 == "." }
+        let word = plain.dropFirst(number.count)
+        guard let value = Double(number), let prefix = word.first.map({ $0.uppercased() }), "KMGT".contains(prefix)
+        else { return nil }
+        let rest = word.dropFirst().lowercased()
+        guard ["", "i", "b", "ib"].contains(rest) else { return nil }
+        // "K", "M" and "G" alone are powers of 1024 nearly everywhere.
+        let unit = rest == "b" ? (prefix == "K" ? "kB" : prefix + "B") : prefix + "iB"
+        guard let factor = sizes.first(where: { $0.unit == unit })?.bytes, value < 1e6 else { return nil }
+        let bytes = value * Double(factor)
+        let written = value == value.rounded() ? "\(Int(value))\(unit)" : self.text(size: Int(bytes))
+        return written == text || bytes != bytes.rounded() ? nil : written
+    }
+
+    /// The shortest spelling that `duration` reads.
+    package static func text(_ duration: Duration) -> String {
+        if duration >= .forever { return "forever" }
+        let (seconds, attoseconds) = duration.components
+        var rest = seconds * 1000 + attoseconds / 1_000_000_000_000_000
+        guard rest > 0 else { return "0s" }
+        // A single unit reads best: 90m rather than 1h30m would, but 1d rather than 24h; weeks are never the shorter.
+        var text = ""
+        for (unit, milliseconds) in durations.dropFirst() where rest >= milliseconds {
+            text += "\(rest / milliseconds)\(unit)"
+            rest %= milliseconds
+        }
+        return text
+    }
+
+    /// The spelling in the largest binary unit that divides it.
+    static func text(size: Int) -> String {
+        for (unit, bytes) in sizes.prefix(4) where size > 0 && size % bytes == 0 { return "\(size / bytes)\(unit)" }
+        return "\(size)"
+    }
+
+    private static func numberAndUnit(_ text: Substring) throws(Misfit) -> (Int, String, Substring) {
+        let digits = text.prefix { $0.isASCII && $0.isNumber }
+        guard !digits.isEmpty else {
+            throw Misfit(reason: "is not a whole number with a unit, such as 30s or 64MiB")
+        }
+        guard let number = Int(digits) else { throw Misfit(reason: "is too large") }
+        let tail = text[digits.endIndex...]
+        let unit = tail.prefix { $0.isLetter }
+        let rest = tail[unit.endIndex...]
+        guard rest.isEmpty || rest.first?.isNumber == true else {
+            throw Misfit(reason: "is not a whole number with a unit, such as 30s or 64MiB")
+        }
+        return (number, String(unit), rest)
+    }
+}

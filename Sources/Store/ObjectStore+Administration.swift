@@ -1,0 +1,68 @@
+/// What administrators ask and do.
+extension ObjectStore {
+    /// How much the store holds.
+    public func count() async throws(StoreError) -> StoreCount {
+        try await core.read { [hasher] in try Inventory(database: $0, hasher: hasher).count() }
+    }
+
+    /// Removes what a filter means, durably; a dry run only counts it.
+    ///
+    /// What was asked for before the clean and arrives after it is not stored. Others are served and stored meanwhile. Where
+    /// the progress says so it stops after a slice; what is gone stays gone, and all that is left is consistent.
+    public func clean(
+        _ filter: CleanFilter,
+        dryRun: Bool = false,
+        progress: @escaping CleanProgress = { _ in true }
+    ) async throws(StoreError) -> CleanResult {
+        var filter = filter
+        filter.upstream = core.upstream(labelled: filter.upstream)
+        if dryRun {
+            var preview = CleanPreview(core: core, filter: filter, progress: progress)
+            return try await preview.run()
+        }
+        var cleaner = Cleaner(core: core, filter: filter, progress: progress)
+        return try await cleaner.run()
+    }
+
+    /// A page of objects, in the order of their ids.
+    ///
+    /// As in all listings, an upstream of today's configuration goes by its name, in the query and in the rows; any other by
+    /// its name and URL.
+    public func objects(_ query: ObjectQuery) async throws(StoreError) -> Page<ObjectRow> {
+        let models = core.models
+        var query = query
+        query.upstream = core.upstream(labelled: query.upstream)
+        var page = try await core.read { [hasher, query] in
+            try Inventory(database: $0, hasher: hasher).objects(query, models: models)
+        }
+        for index in page.rows.indices { page.rows[index].upstream = core.label(ofUpstream: page.rows[index].upstream) }
+        return page
+    }
+
+    /// A page of documents, in the order of their ids.
+    public func documents(_ query: DocumentQuery) async throws(StoreError) -> Page<DocumentRow> {
+        var query = query
+        query.upstream = core.upstream(labelled: query.upstream)
+        var page = try await core.read { [hasher, query] in
+            try Inventory(database: $0, hasher: hasher).documents(query)
+        }
+        for index in page.rows.indices { page.rows[index].upstream = core.label(ofUpstream: page.rows[index].upstream) }
+        return page
+    }
+
+    /// A page of warnings, the latest first.
+    public func warnings(limit: Int = 100, after: Int64? = nil) async throws(StoreError) -> Page<StoredWarning> {
+        await core.examiner.settled()
+        // What that found has been handed over; behind it, it is committed.
+        _ = try? await core.write(.batched) { _ in true }
+        return try await core.read { [hasher] in
+            try Inventory(database: $0, hasher: hasher).warnings(limit: limit, after: after)
+        }
+    }
+
+    /// Counts warnings; batched.
+    public func warn(_ warnings: [StoredWarning]) {
+        let now = core.clock.now()
+        core.note { try $0.warn(warnings, at: now) }
+    }
+}

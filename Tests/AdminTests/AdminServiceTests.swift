@@ -1,0 +1,143 @@
+import Testing
+
+@testable import Admin
+@testable import HTTPSemantics
+@testable import Proxy
+@testable import Settings
+
+/// The admin side as such: who may ask, which paths and methods there are, and the daemon's own state.
+@Suite struct AdminServiceTests: AdminServiceFixtures {
+    let daemon: AdminFixture
+
+    init() throws { daemon = try AdminFixture() }
+
+    // MARK: Who may
+
+    @Test(arguments: ["/healthz", "/readyz", "/metrics"])
+    func `monitors need no token`(path: String) async throws {
+        #expect(try await ask("GET", path, token: nil).status == 200)
+    }
+
+    @Test(
+        arguments: AdminRoute.all.filter { $0.access == .guarded }.map { "\($0.method) \($0.path)" } + [
+            "GET /nothing", "DELETE /count", "OPTIONS /clean", "HEAD /count",
+        ]
+    )
+    func `everything else wants the token`(endpoint: String) async throws {
+        let parts = endpoint.split(separator: " ")
+        for token in [nil, "wrong-horse-battery"] {
+            let response = try await ask(String(parts[0]), String(parts[1]), token: token)
+            #expect(response.status == 401)
+            #expect(response.fields.all("www-authenticate").count == 1)
+            #expect(response.fields.text("www-authenticate")?.hasPrefix("Bearer") == true)
+            #expect(response.fields.text("content-type") == ProblemDocument.mediaType)
+        }
+    }
+
+    @Test func `two credentials are none`() async throws {
+        let fields = Fields([
+            Field("Authorization", "Bearer \(daemon.token)"), Field("Authorization", "Bearer \(daemon.token)"),
+        ])
+        let request = try #require(AdminRequest(method: "GET", path: "/count", query: nil, fields: fields))
+        #expect(await service.answer(request, isTrusted: false).status == 401)
+    }
+
+    @Test func `on a Unix socket nobody is asked`() async throws {
+        #expect(try await ask("GET", "/count", token: nil, isTrusted: true).status == 200)
+    }
+
+    @Test func `a browser without the token is shown the page that asks for it`() async throws {
+        let response = try await ask("GET", "/", token: nil, accept: "text/html,application/xhtml+xml")
+        #expect(response.status == 401)
+        #expect(response.fields.text("content-type") == "text/html; charset=utf-8")
+        #expect(response.fields.text("www-authenticate") == "Bearer realm=\"larder\"")
+        let policy = try #require(response.fields.text("content-security-policy"))
+        let nonce = try #require(policy.firstMatch(of: /script-src 'nonce-([0-9a-z]+)'/)?.1)
+        let page = String(decoding: response.body, as: UTF8.self)
+        #expect(page.contains("<script nonce=\"\(nonce)\">"))
+        #expect(page.contains("<style nonce=\"\(nonce)\">"))
+        #expect(!page.contains("src=") && !page.contains("http"), "the page needs nobody else")
+    }
+
+    @Test(arguments: ["/healthz", "/count", "/nothing", "/"])
+    func `no answer is to be kept or framed`(path: String) async throws {
+        let response = try await ask("GET", path)
+        #expect(response.fields.text("cache-control") == "no-store")
+        #expect(response.fields.text("x-content-type-options") == "nosniff")
+        #expect(response.fields.all("content-security-policy").count == 1)
+        #expect(response.fields.text("content-security-policy")?.contains("frame-ancestors 'none'") == true)
+    }
+
+    // MARK: The table
+
+    @Test func `an unknown path is 404, an unknown method 405 with what is allowed`() async throws {
+        #expect(try await ask("GET", "/nothing").status == 404)
+        #expect(try await ask("GET", "/objects").status == 404)
+        let response = try await ask("DELETE", "/mode")
+        #expect(response.status == 405)
+        #expect(response.fields.text("allow") == "GET, HEAD, PUT, OPTIONS")
+        let options = try await ask("OPTIONS", "/clean")
+        #expect(options.status == 204)
+        #expect(options.fields.text("allow") == "POST, OPTIONS")
+    }
+
+    @Test(arguments: ["/count?modle=User", "/documents?limit=1&limit=2", "/objects/User?page=2", "/healthz?x"])
+    func `a parameter that is unknown or given twice is refused`(target: String) async throws {
+        #expect(try await ask("GET", target).status == 400)
+    }
+
+    @Test(arguments: AdminRoute.all.filter { !$0.isBuilt }.map { "\($0.method) \($0.path)" })
+    func `what is reserved says so`(endpoint: String) async throws {
+        let parts = endpoint.split(separator: " ")
+        let response = try await ask(String(parts[0]), String(parts[1]))
+        #expect(response.status == 501)
+        #expect(
+            try json(response)["detail"] as? String
+                == "\(parts[1]) is reserved and not built yet in this version of Larder"
+        )
+    }
+
+    @Test func `the description is served`() async throws {
+        #expect(try json(await ask("GET", "/openapi.json"))["openapi"] as? String == "3.1.0")
+    }
+
+    // MARK: Life
+
+    @Test func `readiness gives its reason while there is none`() async throws {
+        #expect(try await ask("GET", "/readyz", token: nil).status == 200)
+        daemon.readiness = .notReady("draining: 3 requests are still in flight")
+        let response = try await ask("GET", "/readyz", token: nil)
+        #expect(response.status == 503)
+        #expect(try json(response)["detail"] as? String == "draining: 3 requests are still in flight")
+        #expect(try await ask("GET", "/healthz", token: nil).status == 200)
+    }
+
+    @Test func `metrics are read from daemon and store`() async throws {
+        try await daemon.fill()
+        daemon.metrics.worker(0).hits.add(3)
+        let response = try await ask("GET", "/metrics", token: nil)
+        let text = String(decoding: response.body, as: UTF8.self)
+        #expect(response.fields.text("content-type") == "text/plain; version=0.0.4; charset=utf-8")
+        #expect(text.contains("\nlarder_requests_total{outcome=\"hit\"} 3\n"))
+        #expect(text.contains("\nlarder_store_objects 3\n"))
+        #expect(text.contains("\nlarder_build_info{version=\"0.1-test\"} 1\n"))
+    }
+
+    @Test func `the mode is told and changed`() async throws {
+        #expect(try json(await ask("GET", "/mode"))["mode"] as? String == "online")
+        #expect(try await ask("PUT", "/mode", body: #"{"mode": "offline"}"#).status == 200)
+        #expect(daemon.modes.current == .offline)
+        #expect(try json(await ask("GET", "/mode"))["mode"] as? String == "offline")
+        #expect(try await ask("PUT", "/mode?mode=online").status == 200)
+        #expect(daemon.modes.current == .online)
+    }
+
+    @Test(arguments: [
+        ("/mode", ""), ("/mode", #"{"mode": "asleep"}"#), ("/mode", #"{"mood": "offline"}"#), ("/mode", "offline"),
+        ("/mode?mode=offline", #"{"mode": "offline"}"#),
+    ])
+    func `a mode that is none changes nothing`(target: String, body: String) async throws {
+        #expect(try await ask("PUT", target, body: body).status == 400)
+        #expect(daemon.modes.current == .online)
+    }
+}

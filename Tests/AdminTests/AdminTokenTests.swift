@@ -1,0 +1,99 @@
+import Glibc
+import TestSupport
+import Testing
+
+@testable import Admin
+
+@Suite struct AdminTokenTests {
+    let folder = TemporaryFolder()
+
+    @Test func `the first start makes a token that only its owner can read`() throws {
+        let path = folder.path + "/admin.token"
+        let (token, origin) = try AdminToken.prepare(at: path)
+        #expect(origin == .made)
+        #expect(mode(of: path) == 0o600)
+        let text = try #require(try AdminToken.load(from: path))
+        #expect(text.utf8.count == 43)
+        #expect(token.matches(Array(text.utf8)))
+        #expect(folder.names == ["admin.token"])
+    }
+
+    @Test func `the next start finds the same token`() throws {
+        let path = folder.path + "/admin.token"
+        _ = try AdminToken.prepare(at: path)
+        let text = try #require(try AdminToken.load(from: path))
+        let (token, origin) = try AdminToken.prepare(at: path)
+        #expect(origin == .found)
+        #expect(token.matches(Array(text.utf8)))
+    }
+
+    @Test(arguments: [0o640, 0o604, 0o644, 0o660] as [mode_t])
+    func `a token that others could read is replaced`(mode wrong: mode_t) throws {
+        let path = folder.path + "/admin.token"
+        _ = try AdminToken.prepare(at: path)
+        let old = try #require(try AdminToken.load(from: path))
+        chmod(path, wrong)
+        let (token, origin) = try AdminToken.prepare(at: path)
+        #expect(origin == .replaced(mode: wrong))
+        #expect(!token.matches(Array(old.utf8)))
+        #expect(mode(of: path) == 0o600)
+    }
+
+    @Test func `a link in the token's place is refused`() throws {
+        let path = folder.path + "/admin.token"
+        symlink("/etc/hostname", path)
+        #expect(throws: AdminTokenError.notAFile(path: path)) { try AdminToken.prepare(at: path) }
+    }
+
+    @Test func `a folder in the token's place is refused`() throws {
+        let path = folder.path + "/admin.token"
+        mkdir(path, 0o700)
+        #expect(throws: AdminTokenError.notAFile(path: path)) { try AdminToken.prepare(at: path) }
+    }
+
+    @Test(arguments: ["", "\n", "short", "with spaces in between it is none", "zeile eins zwei drei\nzeile zwei"])
+    func `a file that holds no token is refused`(content: String) throws {
+        let path = folder.path + "/admin.token"
+        try folder.write(content, to: "admin.token")
+        #expect(throws: AdminTokenError.malformed(path: path)) { try AdminToken.prepare(at: path) }
+    }
+
+    @Test func `a token of one's own choice is taken`() throws {
+        try folder.write("correct-horse-battery\n", to: "admin.token")
+        let (token, origin) = try AdminToken.prepare(at: folder.path + "/admin.token")
+        #expect(origin == .found)
+        #expect(token.matches(Array("correct-horse-battery".utf8)))
+    }
+
+    @Test func `no token is nil for a command`() throws {
+        #expect(try AdminToken.load(from: folder.path + "/admin.token") == nil)
+    }
+
+    @Test func `two tokens differ`() throws {
+        _ = try AdminToken.prepare(at: folder.path + "/one")
+        _ = try AdminToken.prepare(at: folder.path + "/two")
+        #expect(try AdminToken.load(from: folder.path + "/one") != AdminToken.load(from: folder.path + "/two"))
+    }
+
+    @Test(arguments: [
+        ("Bearer correct-horse-battery", true), ("bearer  correct-horse-battery", true),
+        ("BEARER correct-horse-battery", true), ("Bearer correct-horse-batterz", false),
+        ("Bearer correct-horse-batter", false), ("Bearer correct-horse-batteryy", false),
+        ("Bearer", false), ("Bearer ", false), ("", false), ("Basic correct-horse-battery", false),
+        ("correct-horse-battery", false), ("Bearercorrect-horse-battery", false),
+    ])
+    func `an Authorization field opens with the whole token only`(field: String, opens: Bool) {
+        #expect(AdminToken("correct-horse-battery").authorizes(Array(field.utf8)) == opens)
+    }
+
+    @Test(arguments: [("/var/lib/larder/larder.db", "/var/lib/larder/admin.token"), ("larder.db", "admin.token")])
+    func `the token lies beside the store`(store: String, token: String) {
+        #expect(AdminToken.path(besideStore: store) == token)
+    }
+
+    private func mode(of path: String) -> mode_t {
+        var status = stat()
+        stat(path, &status)
+        return status.st_mode & 0o777
+    }
+}

@@ -1,0 +1,65 @@
+import Testing
+
+@testable import Admin
+@testable import Proxy
+@testable import Settings
+
+@Suite struct AskedURLTests {
+    private static func upstreams() throws -> [ProxiedUpstream] {
+        let declared: [(String, String, String, [Address])] = [
+            ("github", "https://api.github.com/v3", "/github", []), ("lab", "http://lab.example:8080", "/lab", []),
+            ("own", "http://127.0.0.1:9000", "", [.tcp(host: "127.0.0.1", port: 8790)]),
+        ]
+        return try declared.enumerated().map { index, upstream in
+            var settings = Configuration.Upstream()
+            (settings.name, settings.prefix, settings.listen) = (upstream.0, upstream.2, upstream.3)
+            settings.url = try UpstreamURL(upstream.1)
+            settings.hosts = upstream.0 == "lab" ? ["lab.internal"] : []
+            return ProxiedUpstream(index: index, try CompiledUpstream(settings))
+        }
+    }
+
+    private static let listen: [Address] = [.tcp(host: "10.0.0.1", port: 8787)]
+
+    @Test(arguments: [
+        ("/github/users?q=1", "github", "/github/users?q=1"), ("/lab", "lab", "/lab"), ("/lab?x", "lab", "/lab?x"),
+        ("https://api.github.com/v3/users", "github", "/github/users"),
+        ("https://api.github.com/v3", "github", "/github"),
+        ("HTTPS://API.GITHUB.COM:443/v3?q", "github", "/github?q"), ("http://lab.example:8080", "lab", "/lab/"),
+        ("http://lab.example:8080/a//b", "lab", "/lab/a//b"), ("http://127.0.0.1:9000/x", "own", "/x"),
+        ("http://localhost:8790/x", "own", "/x"), ("http://127.0.0.1:8787/lab/x", "lab", "/lab/x"),
+        ("http://[::1]:40000/lab/x", "lab", "/lab/x"), ("http://10.0.0.1:8787/github/x", "github", "/github/x"),
+        ("http://lab.internal/lab/x", "lab", "/lab/x"),
+    ])
+    func `paths, Larder's URLs and upstreams' URLs are understood`(_ text: String, _ name: String, _ target: String)
+        throws
+    {
+        let asked = try AskedURL(text, of: try Self.upstreams(), at: Self.listen)
+        #expect(asked.upstream.name == name)
+        #expect(asked.target == target)
+    }
+
+    @Test(arguments: [
+        "", "users", "//", "/", "/githubx", "https://api.github.com/", "https://api.github.com/v33", "http://",
+        "http://api.github.com/v3", "https://api.github.com:444/v3", "http://evil.example/github",
+        "ftp://lab.example/x",
+        "http://user@lab.example:8080/x", "/lab/a#b", "/lab/a b", "/lab/\r\nX: y", "/lab/\u{0}",
+        "http://10.0.0.1:x/lab",
+    ])
+    func `what is nobody's is refused with a reason`(_ text: String) throws {
+        let upstreams = try Self.upstreams()
+        #expect(throws: AskedURLError.self) { try AskedURL(text, of: upstreams, at: Self.listen) }
+    }
+
+    @Test func `a choice has to be made by the person who asks`() throws {
+        let two = try ["a", "b"].map { name in
+            var settings = Configuration.Upstream()
+            (settings.name, settings.url) = (name, try UpstreamURL("https://api.example.com"))
+            return ProxiedUpstream(index: 0, try CompiledUpstream(settings))
+        }
+        #expect(throws: AskedURLError.self) { try AskedURL("/x", of: two, at: []) }
+        #expect(throws: AskedURLError.self) { try AskedURL("https://api.example.com/x", of: two, at: []) }
+        #expect(try AskedURL("/x", of: two, at: [], named: "b").upstream.name == "b")
+        #expect(throws: AskedURLError.self) { try AskedURL("/x", of: two, at: [], named: "c") }
+    }
+}

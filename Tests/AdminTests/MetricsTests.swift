@@ -1,0 +1,125 @@
+import Testing
+
+@testable import Admin
+@testable import Proxy
+@testable import Settings
+
+@Suite struct MetricsTests {
+    @Test func `workers are summed`() {
+        let metrics = Metrics(workers: 3, startTime: 0)
+        metrics.worker(0).hits.add()
+        metrics.worker(2).hits.add(4)
+        metrics.worker(1).count(.hit)
+        #expect(metrics.total { $0.hits.value } == 6)
+    }
+
+    @Test(arguments: Outcome.allCases)
+    func `every outcome has a counter of its own`(outcome: Outcome) {
+        let worker = WorkerMetrics()
+        worker.count(outcome)
+        #expect(Outcome.allCases.filter { worker.value(of: $0) == 1 } == [outcome])
+    }
+
+    @Test func `counting from many threads loses nothing`() async {
+        let metrics = Metrics(workers: 2, startTime: 0)
+        await withTaskGroup(of: Void.self) { group in
+            for task in 0..<8 {
+                group.addTask { for _ in 0..<10_000 { metrics.worker(task % 2).hits.add() } }
+            }
+        }
+        #expect(metrics.total { $0.hits.value } == 80_000)
+    }
+
+    @Test func `a fetch is counted by its result and its time`() {
+        let upstream = Metrics(workers: 1, startTime: 0).upstream("github")
+        upstream.started()
+        upstream.started()
+        upstream.ended(status: 200, seconds: 0.003)
+        #expect(upstream.inFlight.value == 1)
+        upstream.ended(result: "refused", seconds: 40)
+        #expect(upstream.inFlight.value == 0)
+        #expect(upstream.allFinished.results == ["2xx": 1, "refused": 1])
+        #expect(upstream.allFinished.latency.counts.reduce(0, +) == 2)
+        #expect(upstream.allFinished.latency.counts.last == 1)
+    }
+
+    @Test func `an upstream keeps its counters`() {
+        let metrics = Metrics(workers: 1, startTime: 0)
+        #expect(metrics.upstream("github") === metrics.upstream("github"))
+        #expect(metrics.allUpstreams.map(\.name) == ["github"])
+    }
+}
+
+@Suite struct PrometheusTextTests {
+    @Test func `every metric says what it is before its samples`() {
+        let text = exposition()
+        for metric in Metric.all {
+            #expect(text.contains("# HELP \(metric.name) "))
+            #expect(text.contains("# TYPE \(metric.name) \(metric.kind.rawValue)\n"))
+        }
+    }
+
+    @Test func `names are unique and of the right form`() {
+        #expect(Set(Metric.all.map(\.name)).count == Metric.all.count)
+        for metric in Metric.all {
+            #expect(metric.name.wholeMatch(of: /[a-z][a-z0-9_]*/) != nil)
+            #expect((metric.kind == .counter) == metric.name.hasSuffix("_total"), "\(metric.name)")
+        }
+    }
+
+    @Test func `every line has the form of a sample or a comment`() {
+        let sample = /[a-z_]+(\{[a-z]+="([^"\\\n]|\\["\\n])*"(,[a-z]+="([^"\\\n]|\\["\\n])*")*\})? (\+Inf|-?[0-9.e+-]+)/
+        let text = exposition()
+        #expect(text.hasSuffix("\n"))
+        for line in text.split(separator: "\n") where !line.hasPrefix("# ") {
+            #expect(line.wholeMatch(of: sample) != nil, "\(line)")
+        }
+    }
+
+    @Test func `buckets are cumulative and end with the count`() {
+        let lines = exposition().split(separator: "\n").filter { $0.hasPrefix("larder_upstream_duration_seconds") }
+        #expect(lines.contains(#"larder_upstream_duration_seconds_bucket{upstream="a\"b\\c\n",le="0.001"} 0"#))
+        #expect(lines.contains(#"larder_upstream_duration_seconds_bucket{upstream="a\"b\\c\n",le="0.005"} 1"#))
+        #expect(lines.contains(#"larder_upstream_duration_seconds_bucket{upstream="a\"b\\c\n",le="+Inf"} 2"#))
+        #expect(lines.contains(#"larder_upstream_duration_seconds_count{upstream="a\"b\\c\n"} 2"#))
+        #expect(lines.contains(#"larder_upstream_duration_seconds_sum{upstream="a\"b\\c\n"} 40.003"#))
+    }
+
+    @Test(
+        arguments: [
+            (0, "0"), (1, "1"), (0.5, "0.5"), (1e15, "1000000000000000"), (.infinity, "+Inf"), (-.infinity, "-Inf"),
+            (.nan, "NaN"), (1_700_000_000.25, "1700000000.25"),
+        ] as [(Double, String)]
+    )
+    func `numbers read as Prometheus wants them`(value: Double, text: String) {
+        #expect(PrometheusText.number(value) == text)
+    }
+
+    @Test func `the process is described`() {
+        let figures = ProcessFigures.read()
+        #expect((figures.residentBytes ?? 0) > 1_000_000)
+        #expect((figures.openDescriptors ?? 0) >= 3)
+        #expect((figures.descriptorLimit ?? 0) >= 3)
+        #expect(figures.cpuSeconds > 0)
+    }
+
+    private func exposition() -> String {
+        let metrics = Metrics(workers: 2, startTime: 0)
+        metrics.worker(1).hits.add(7)
+        let upstream = metrics.upstream("a\"b\\c\n")
+        upstream.started()
+        upstream.ended(status: 200, seconds: 0.003)
+        upstream.started()
+        upstream.ended(result: "refused", seconds: 40)
+        return PrometheusText.write(
+            Metric.all,
+            Metric.Reading(
+                metrics: metrics,
+                store: StoreFigures(),
+                process: ProcessFigures.read(),
+                mode: .offline,
+                version: "0.1"
+            )
+        )
+    }
+}

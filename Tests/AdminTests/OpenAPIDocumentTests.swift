@@ -1,0 +1,34 @@
+import Foundation
+import Testing
+
+@testable import Admin
+@testable import HTTPSemantics
+
+@Suite struct OpenAPIDocumentTests {
+    let document: [String: Any]
+
+    init() throws {
+        let bytes = OpenAPIDocument.describe(AdminRoute.all, version: "0.1").bytes
+        document = try #require(try JSONSerialization.jsonObject(with: Data(bytes)) as? [String: Any])
+    }
+
+    @Test func `it describes every route of the table and no others`() throws {
+        let paths = try #require(document["paths"] as? [String: [String: Any]])
+        let described = paths.flatMap { path, operations in operations.keys.map { "\($0.uppercased()) \(path)" } }
+        #expect(described.sorted() == AdminRoute.all.map { "\($0.method) \($0.path)" }.sorted())
+    }
+
+    @Test func `every capture of a path is a parameter`() throws {
+        let paths = try #require(document["paths"] as? [String: [String: [String: Any]]])
+        let operation = try #require(paths["/objects/{model}/{id}"]?["get"])
+        let parameters = try #require(operation["parameters"] as? [[String: Any]])
+        let names = parameters.filter { $0["in"] as? String == "path" }.compactMap { $0["name"] as? String }
+        #expect(names == ["model", "id"])
+    }
+
+    @Test func `operations have names of their own`() throws {
+        let paths = try #require(document["paths"] as? [String: [String: [String: Any]]])
+        let names = paths.values.flatMap { $0.values.compactMap { $0["operationId"] as? String } }
+        #expect(Set(names).count == AdminRoute.all.count)
+    }
+}

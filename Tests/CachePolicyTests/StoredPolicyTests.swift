@@ -1,0 +1,72 @@
+import DaemonTestSupport
+import Testing
+
+@testable import CachePolicy
+
+/// The policy that is kept with an answer: its bytes, and what a route makes of it.
+@Suite struct StoredPolicyTests {
+    @Test func `bytes give the same policy back`() throws {
+        var answer = policy([
+            ("Cache-Control", "max-age=60, no-cache, stale-if-error=7"), ("Age", "3"), ("ETag", "\"a\""),
+        ]).answer
+        answer.status = 404
+        answer.lastModified = 1
+        answer.staleWhileRevalidate = 9
+        #expect(StoredPolicy(bytes: answer.bytes) == answer)
+        for source in StoredPolicy.LifetimeSource.allCases {
+            answer.lifetimeSource = source
+            #expect(StoredPolicy(bytes: answer.bytes) == answer)
+        }
+    }
+
+    @Test func `bytes of another form are refused`() {
+        let bytes = policy([]).answer.bytes
+        #expect(StoredPolicy(bytes: []) == nil)
+        #expect(StoredPolicy(bytes: bytes.dropLast()) == nil)
+        #expect(StoredPolicy(bytes: bytes + [0]) == nil)
+        #expect(StoredPolicy(bytes: [bytes[0] + 1] + bytes.dropFirst()) == nil)
+        var unknownSource = bytes
+        unknownSource[81] = 200
+        #expect(StoredPolicy(bytes: unknownSource) == nil)
+    }
+
+    @Test func `a route's fresh replaces lifetime and no-cache, not must-revalidate`() {
+        var route = CacheOverrides()
+        route.fresh = .seconds(300)
+        let answer = policy([("Cache-Control", "no-cache, must-revalidate, max-age=1")]).answer.applying(route)
+        #expect(answer.lifetime == 300)
+        #expect(answer.lifetimeSource == .route)
+        #expect(answer.flags.contains(.mustRevalidate))
+        #expect(!answer.flags.contains(.noCache))
+    }
+
+    @Test func `force makes everything reusable for ever, or for as long as fresh says`() {
+        var route = CacheOverrides()
+        route.cache = .force
+        let answer = policy([("Cache-Control", "no-store, no-cache, must-revalidate")]).answer
+        #expect(answer.applying(route).reuse(at: exampleDate + 1_000_000_000, for: .none).isServable)
+        route.fresh = .seconds(10)
+        #expect(!answer.applying(route).reuse(at: exampleDate + 10, for: .none).isServable)
+        #expect(!answer.reuse(at: exampleDate, for: .none).isServable)
+    }
+
+    @Test(
+        arguments: [
+            (404, "", 30, .negative), (410, "", 30, .negative), (404, "max-age=5", 5, .maxAge),
+            (404, "no-cache", 0, .none),
+            (200, "", 0, .none), (403, "", 0, .none),
+        ] as [(Int, String, Int64, StoredPolicy.LifetimeSource)]
+    )
+    func `negative is for answers of absence that name no lifetime`(
+        _ status: Int,
+        _ control: String,
+        _ lifetime: Int64,
+        _ source: StoredPolicy.LifetimeSource
+    ) {
+        var route = CacheOverrides()
+        route.negative = .seconds(30)
+        let answer = policy([("Cache-Control", control)], status: status).answer.applying(route)
+        #expect(answer.lifetime == lifetime)
+        #expect(answer.lifetimeSource == source)
+    }
+}

@@ -1,0 +1,203 @@
+import Glibc
+import Synchronization
+import DaemonTestSupport
+import Testing
+
+@testable import EventLoops
+
+/// An actor that lives on a loop, as the daemon's workers do.
+private actor Resident {
+    let loop: EventLoop
+    var count = 0
+
+    init(_ loop: EventLoop) { self.loop = loop }
+
+    nonisolated var unownedExecutor: UnownedSerialExecutor { loop.executor.asUnownedSerialExecutor() }
+
+    func increment() -> Bool {
+        count += 1
+        return loop.isCurrent
+    }
+
+    /// Whether the actor is still on its loop after it has waited for a timer.
+    func waitForTimer() async -> Bool {
+        var timer: EventTimer?
+        await withCheckedContinuation { continuation in
+            timer = loop.after(.milliseconds(1)) { continuation.resume() }
+        }
+        _ = timer
+        return loop.isCurrent
+    }
+}
+
+@Suite struct EventLoopTests {
+    private func withLoop<Result>(_ body: (EventLoop) async throws -> Result) async throws -> Result {
+        let loop = try EventLoop(name: "test")
+        loop.start()
+        defer {
+            loop.stop()
+            loop.join()
+        }
+        return try await body(loop)
+    }
+
+    @Test func `work from many threads is done once, each thread's in order`() async throws {
+        try await withLoop { loop in
+            let seen = Noted<[Int: [Int]]>([:])
+            await withTaskGroup { group in
+                for source in 0..<8 {
+                    group.addTask {
+                        for number in 0..<1000 {
+                            loop.enqueue { seen.value.withLock { $0[source, default: []].append(number) } }
+                        }
+                    }
+                }
+            }
+            await withCheckedContinuation { done in loop.enqueue { done.resume() } }
+            for source in 0..<8 { #expect(seen.value.withLock { $0[source] } == Array(0..<1000)) }
+        }
+    }
+
+    @Test func `work enqueued by the loop itself is done without a wake-up`() async throws {
+        try await withLoop { loop in
+            await withCheckedContinuation { done in
+                loop.enqueue { loop.enqueue { loop.enqueue { done.resume() } } }
+            }
+        }
+    }
+
+    @Test func `an actor on the loop runs on its thread and comes back to it`() async throws {
+        try await withLoop { loop in
+            let resident = Resident(loop)
+            #expect(!loop.isCurrent)
+            #expect(await resident.increment())
+            #expect(await resident.waitForTimer())
+        }
+    }
+
+    @Test func `a task that prefers the loop stays on it`() async throws {
+        try await withLoop { loop in
+            let stayed = await Task(executorPreference: loop.taskExecutor) {
+                let before = loop.isCurrent
+                await Task.yield()
+                return before && loop.isCurrent
+            }.value
+            #expect(stayed)
+        }
+    }
+
+    @Test func `timers fire in the order of their times`() async throws {
+        try await withLoop { loop in
+            let order: [Int] = await withCheckedContinuation { done in
+                loop.enqueue {
+                    let fired = Fired()
+                    fired.timers = [
+                        loop.after(.milliseconds(30)) {
+                            fired.order.append(3)
+                            done.resume(returning: fired.order)
+                            fired.timers = []
+                        },
+                        loop.after(.milliseconds(2)) { fired.order.append(1) },
+                        loop.after(.milliseconds(12)) { fired.order.append(2) },
+                    ]
+                    _ = loop.after(.milliseconds(5)) { fired.order.append(99) }  // Dropped at once.
+                }
+            }
+            #expect(order == [1, 2, 3])
+        }
+    }
+
+    @Test func `a repeating timer may drop itself`() async throws {
+        try await withLoop { loop in
+            await withCheckedContinuation { done in
+                loop.enqueue {
+                    let fired = Fired()
+                    fired.timers = [
+                        loop.every(.milliseconds(1)) {
+                            fired.order.append(0)
+                            if fired.order.count == 3 {
+                                fired.timers = []
+                                done.resume()
+                            }
+                        }
+                    ]
+                }
+            }
+        }
+    }
+
+    @Test func `a watched descriptor calls back when it can be read`() async throws {
+        try await withLoop { loop in
+            var ends: [Int32] = [0, 0]
+            #expect(pipe(&ends) == 0)
+            let (reader, writer) = (ends[0], ends[1])
+            defer { for end in [reader, writer] { close(end) } }
+            await withCheckedContinuation { done in
+                loop.enqueue {
+                    let fired = Fired()
+                    fired.watch = loop.watch(descriptor: reader, events: .read) { events in
+                        fired.watch = nil
+                        #expect(events == .read)
+                        done.resume()
+                    }
+                    write(writer, "x", 1)
+                }
+            }
+        }
+    }
+
+    @Test func `a signal arrives as loop code`() async throws {
+        try await withLoop { loop in
+            await withCheckedContinuation { done in
+                loop.enqueue {
+                    let fired = Fired()
+                    fired.signal = loop.onSignal(SIGUSR1) {
+                        fired.signal = nil
+                        #expect(loop.isCurrent)
+                        done.resume()
+                    }
+                    kill(getpid(), SIGUSR1)
+                }
+            }
+        }
+    }
+
+    @Test func `the clock stands still within a turn and goes on between turns`() async throws {
+        try await withLoop { loop in
+            let times: [UInt64] = await withCheckedContinuation { done in
+                loop.enqueue {
+                    let first = loop.now
+                    let fired = Fired()
+                    fired.timers = [
+                        loop.after(.milliseconds(25)) {
+                            done.resume(returning: [first, loop.now])
+                            fired.timers = []
+                        }
+                    ]
+                }
+            }
+            #expect(times[1] - times[0] > 10_000_000)
+        }
+    }
+
+    @Test func `work that waits when the loop is stopped is still done`() async throws {
+        let loop = try EventLoop(name: "test")
+        let count = Noted(0)
+        await withCheckedContinuation { done in
+            for _ in 0..<10 { loop.enqueue { count.value.withLock { $0 += 1 } } }
+            loop.enqueue { done.resume() }
+            loop.start()
+            loop.stop()
+        }
+        loop.join()
+        #expect(count.value.withLock { $0 } == 10)
+    }
+}
+
+/// What callbacks note down, on the loop's thread.
+private final class Fired {
+    var order: [Int] = []
+    var timers: [EventTimer] = []
+    var watch: EventWatch?
+    var signal: EventSignal?
+}

@@ -1,0 +1,185 @@
+import Glibc
+import Synchronization
+import TestSupport
+import DaemonTestSupport
+import Testing
+
+@testable import HTTPSemantics
+@testable import HTTPServer
+
+@Suite(.scripts) struct HTTPLimitsTests {
+    private var limits: HTTPLimits {
+        var limits = HTTPLimits()
+        limits.maxTarget = 100
+        limits.maxHead = 1000
+        limits.maxFields = 5
+        limits.maxBody = 1000
+        return limits
+    }
+
+    /// A text of so many `x`.
+    private static func x(_ count: Int) -> String { String(repeating: "x", count: count) }
+
+    static let tooMuch: [(String, RequestFault)] = [
+        ("GET /\(x(100)) HTTP/1.1\r\nHost: h\r\n\r\n", .targetTooLong),
+        ("GET /\(x(200))", .targetTooLong),
+        ("GET /\(x(5000)) HTTP/1.1\r\nHost: h\r\n\r\n", .targetTooLong),
+        ("GET / HTTP/1.1\r\nHost: h\r\nA: \(x(1000))\r\n\r\n", .headTooLarge),
+        ("GET / HTTP/1.1\r\nHost: h\r\nA: \(x(1000))", .headTooLarge),
+        ("GET / HTTP/1.1\r\nHost: h\r\n\(x(1000))", .headTooLarge),
+        ("GET / HTTP/1.1\r\nHost: h\r\n\(String(repeating: "A: b\r\n", count: 5))\r\n", .tooManyFields),
+        ("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 1001\r\n\r\n", .bodyTooLarge),
+        ("POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n3e9\r\n\(x(1001))\r\n", .bodyTooLarge),
+    ]
+
+    @Test(arguments: tooMuch)
+    func `each limit has its own answer`(request: String, fault: RequestFault) async throws {
+        try await withServer(limits: limits) { server in
+            let client = try server.connect()
+            client.send(request)
+            let answer = try client.answer()
+            #expect(answer.status == fault.status)
+            #expect(answer.body == fault.problem.bytes)
+            #expect(client.readToEnd().isEmpty)
+        }
+    }
+
+    @Test func `what just fits is answered`() async throws {
+        try await withServer(limits: limits) { server in
+            let client = try server.connect()
+            client.send("GET /\(Self.x(99)) HTTP/1.1\r\nHost: h\r\n\(String(repeating: "A: b\r\n", count: 4))\r\n")
+            #expect(try client.answer().status == 200)
+            client.send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 1000\r\n\r\n\(Self.x(1000))")
+            #expect(try client.answer().text == "POST: \(Self.x(1000))\n")
+            client.send("POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n")
+            client.send("3e8\r\n\(Self.x(1000))\r\n0\r\n\r\n")
+            #expect(try client.answer().status == 200)
+        }
+    }
+
+    @Test func `a client that sends a large body learns that it is too large`() async throws {
+        try await withServer(limits: limits) { server in
+            let client = try server.connect()
+            HTTPTestServer.onThread {
+                client.send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 20000000\r\n\r\n")
+                client.send([UInt8](repeating: 0x78, count: 20_000_000))
+            }
+            #expect(try client.answer().status == 413)
+            #expect(client.readToEnd().isEmpty)
+        }
+    }
+
+    @Test func `connections beyond the limit are told so`() async throws {
+        var limits = HTTPLimits()
+        limits.maxConnections = 2
+        try await withServer(limits: limits) { server in
+            let clients = try (0..<2).map { _ in try server.connect() }
+            for client in clients {
+                client.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n")
+                #expect(try client.answer().status == 200)
+            }
+            let third = try server.connect()
+            #expect(try third.answer().status == 503)
+            #expect(third.readToEnd().isEmpty)
+            #expect(server.server.connectionCount <= 3)
+        }
+    }
+
+    // MARK: Time
+
+    private func limits(_ change: (inout HTTPLimits) -> Void) -> HTTPLimits {
+        var limits = HTTPLimits()
+        change(&limits)
+        return limits
+    }
+
+    @Test func `a head that takes too long is answered 408`() async throws {
+        try await withServer(limits: limits { $0.headTimeout = .milliseconds(80) }) { server in
+            let client = try server.connect()
+            client.send("GET / HTTP/1.1\r\nHo")
+            #expect(try client.answer().status == 408)
+            #expect(client.readToEnd().isEmpty)
+        }
+    }
+
+    @Test func `a head that comes in drops is cut all the same`() async throws {
+        try await withServer(limits: limits { $0.headTimeout = .milliseconds(100) }) { server in
+            let client = try server.connect()
+            HTTPTestServer.onThread {
+                client.send("GET / HTTP/1.1\r\nX: ")
+                while client.send("x") { usleep(5_000) }
+            }
+            #expect(try client.answer().status == 408)
+            _ = client.readToEnd()
+        }
+    }
+
+    @Test func `a body that stops is answered 408`() async throws {
+        try await withServer(limits: limits { $0.bodyIdle = .milliseconds(80) }) { server in
+            let client = try server.connect()
+            client.send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\n\r\n12345")
+            #expect(try client.answer().status == 408)
+            #expect(client.readToEnd().isEmpty)
+        }
+    }
+
+    @Test func `an idle connection is closed without a word`() async throws {
+        try await withServer(limits: limits { $0.idle = .milliseconds(80) }) { server in
+            let silent = try server.connect()
+            // On a busy machine it may be idle for too long before it asks; then it comes again.
+            var used = try server.connect()
+            var answer: HTTPTestAnswer?
+            for _ in 0..<50 where answer == nil {
+                used = try server.connect()
+                used.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n")
+                answer = try? used.answer()
+            }
+            #expect(answer?.status == 200)
+            #expect(used.read() == [])
+            #expect(silent.read() == [])
+        }
+    }
+
+    @Test func `a client that never reads is cut`() async throws {
+        let gone = Flag()
+        let body = [UInt8](repeating: 0x78, count: 20_000_000)
+        try await withServer(
+            limits: limits { $0.writeStall = .milliseconds(150) },
+            handler: { request, connection in
+                let reply = connection.deferReply(request).reply
+                reply.onDisconnect { gone.raise() }
+                reply.start(status: 200, fields: Fields(), framing: .length(body.count * 2))
+                reply.write(body)
+                HTTPTestServer.keep(reply)
+            }
+        ) { server in
+            let client = try HTTPTestClient(server.address, receiveBuffer: 4096)
+            client.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n")
+            await gone.wait()
+        }
+    }
+}
+
+/// Something that happens once and can be waited for.
+final class Flag: Sendable {
+    private let state = Mutex<(isRaised: Bool, waiting: [CheckedContinuation<Void, Never>])>((false, []))
+
+    func raise() {
+        let waiting = state.withLock { state in
+            state.isRaised = true
+            defer { state.waiting = [] }
+            return state.waiting
+        }
+        for continuation in waiting { continuation.resume() }
+    }
+
+    func wait() async {
+        await withCheckedContinuation { continuation in
+            let isRaised = state.withLock { state in
+                if !state.isRaised { state.waiting.append(continuation) }
+                return state.isRaised
+            }
+            if isRaised { continuation.resume() }
+        }
+    }
+}

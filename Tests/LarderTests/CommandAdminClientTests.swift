@@ -1,0 +1,151 @@
+import ArgumentParser
+import Foundation
+import Glibc
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import Larder
+@testable import Settings
+
+/// Answers one connection with fixed bytes, and keeps what it was asked.
+private final class OneAnswer: Sendable {
+    let address: Address
+    private let path: String
+    private let request = Mutex("")
+
+    init(_ answer: String) throws {
+        path = FileManager.default.temporaryDirectory.path + "/larder-\(UUID().uuidString.prefix(8)).sock"
+        address = .unix(path: path)
+        let listener = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
+        var name = sockaddr_un()
+        name.sun_family = sa_family_t(AF_UNIX)
+        withUnsafeMutableBytes(of: &name.sun_path) { [path] in $0.copyBytes(from: path.utf8) }
+        let size = socklen_t(MemoryLayout<sockaddr_un>.size)
+        let bound = withUnsafePointer(to: &name) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { bind(listener, $0, size) }
+        }
+        try #require(bound == 0 && listen(listener, 1) == 0)
+        // A thread of its own: the client blocks the one that it is called on.
+        Thread.detachNewThread { [self] in
+            let connection = accept(listener, nil, nil)
+            var buffer = [UInt8](repeating: 0, count: 4096)
+            var asked: [UInt8] = []
+            // The head, and the body where one is announced.
+            while !OneAnswer.isWhole(asked) {
+                let count = read(connection, &buffer, buffer.count)
+                if count <= 0 { break }
+                asked += buffer[..<count]
+            }
+            request.withLock { [asked] in $0 = String(decoding: asked, as: UTF8.self) }
+            _ = Array(answer.utf8).withUnsafeBytes { write(connection, $0.baseAddress, $0.count) }
+            close(connection)
+            close(listener)
+        }
+    }
+
+    deinit { unlink(path) }
+
+    /// What was asked; complete once the client has its answer.
+    var asked: String { request.withLock { $0 } }
+
+    private static func isWhole(_ bytes: [UInt8]) -> Bool {
+        let text = String(decoding: bytes, as: UTF8.self)
+        guard let end = text.firstRange(of: "\r\n\r\n") else { return false }
+        let length = text.split(separator: "\r\n").first { $0.hasPrefix("Content-Length: ") }.flatMap {
+            Int($0.dropFirst(16))
+        }
+        return text[end.upperBound...].utf8.count >= length ?? 0
+    }
+}
+
+private func answer(_ head: String, _ body: String) -> String { "HTTP/1.1 \(head)\r\n\r\n\(body)" }
+
+@Suite(.scripts) struct CommandAdminClientTests {
+    @Test func `a request carries the token and its body`() throws {
+        let server = try OneAnswer(answer("200 OK\r\nContent-Length: 2", "{}"))
+        let client = AdminClient(address: server.address, token: "t0ken")
+        #expect(try client.send("POST", "/clean?x=1", body: Array("{\"all\":true}".utf8)).body == Array("{}".utf8))
+        let asked = server.asked
+        #expect(asked.hasPrefix("POST /clean?x=1 HTTP/1.1\r\nHost: localhost\r\n"))
+        #expect(asked.contains("\r\nAuthorization: Bearer t0ken\r\n"))
+        #expect(asked.contains("\r\nContent-Type: application/json\r\nContent-Length: 12\r\n"))
+        #expect(asked.hasSuffix("\r\n\r\n{\"all\":true}"))
+    }
+
+    @Test(arguments: [
+        answer("200 OK\r\nContent-Length: 5", "hello"),
+        answer("200 OK\r\ncontent-length:5", "hello, and more"),
+        answer("200 OK", "hello"),
+        answer("200\r\nTransfer-Encoding: chunked", "2\r\nhe\r\n3;x=y\r\nllo\r\n0\r\n\r\n"),
+    ])
+    func `a body is read however it is framed`(_ text: String) throws {
+        #expect(try AdminClient.parse(Array(text.utf8)).body == Array("hello".utf8))
+    }
+
+    @Test(arguments: [
+        answer("200 OK\r\nContent-Length: 6", "hello"),
+        answer("200 OK\r\nTransfer-Encoding: chunked", "9\r\nhello"),
+        "SSH-2.0-OpenSSH_9.2\r\n", "", "HTTP/1.1 200 OK\r\n", "HTTP/1.1 abc\r\n\r\n",
+    ])
+    func `an answer that is cut short or no HTTP is an error`(_ text: String) {
+        #expect(throws: AdminClientError.self) { try AdminClient.parse(Array(text.utf8)) }
+    }
+
+    @Test func `a daemon that is not there is told as such`() throws {
+        let client = AdminClient(address: .unix(path: "/nonexistent/larder.sock"), token: nil)
+        #expect(
+            throws: AdminClientError(
+                "nothing listens on unix:/nonexistent/larder.sock; is `larder serve` running with this admin address?"
+            )
+        ) { try client.send("GET", "/count") }
+        // A port that was free a moment ago.
+        let socket = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        defer { close(socket) }
+        var name = sockaddr_in()
+        name.sin_family = sa_family_t(AF_INET)
+        name.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        var size = socklen_t(MemoryLayout<sockaddr_in>.size)
+        withUnsafeMutablePointer(to: &name) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                _ = bind(socket, $0, size)
+                _ = getsockname(socket, $0, &size)
+            }
+        }
+        let port = UInt16(bigEndian: name.sin_port)
+        #expect(
+            throws: AdminClientError("nothing listens on 127.0.0.1:\(port); is `larder serve` running?")
+        ) { try AdminClient(address: .tcp(host: "127.0.0.1", port: port), token: nil).send("GET", "/count") }
+    }
+
+    @Test(arguments: [
+        (401, false, "{}", "the daemon wants its admin token"),
+        (401, true, "{}", "the admin token is not this daemon's"),
+        (400, true, #"{"title":"Bad request","detail":"no such model"}"#, "Bad request: no such model"),
+        (503, true, "<html>", "the daemon answered with status 503"),
+        (403, true, #"{"title":"Forbidden","detail":"foreign origin"}"#, "Forbidden: foreign origin"),
+    ])
+    func `a refusal is told in words`(_ status: Int, _ hadToken: Bool, _ body: String, _ message: String) throws {
+        let server = try OneAnswer(answer("\(status) X\r\nContent-Length: \(body.utf8.count)", body))
+        let error = #expect(throws: AdminClientError.self) {
+            try AdminClient(address: server.address, token: hadToken ? "t" : nil).send("GET", "/count")
+        }
+        #expect(error?.description.hasPrefix(message) == true)
+    }
+
+    @Test func `the token is taken from the environment, else from beside the store`() throws {
+        let temporary = TemporaryFolder()
+        let folder = temporary.path
+        let token = "0123456789abcdef"
+        try temporary.write(token + "\n", to: "admin.token")
+        let tcp = Address.tcp(host: "127.0.0.1", port: 1)
+        let options = try AdminOptions.parse(["--store", "\(folder)/larder.db"])
+        #expect(try options.token(for: tcp, environment: [:]) == token)
+        #expect(try options.token(for: tcp, environment: ["LARDER_ADMIN_TOKEN": "other"]) == "other")
+        #expect(try options.token(for: .unix(path: "/x"), environment: [:]) == nil)
+        let elsewhere = try AdminOptions.parse(["--store", "\(folder)/none/larder.db"])
+        #expect(try elsewhere.token(for: tcp, environment: [:]) == nil)
+        let usual = try AdminOptions.parse([])
+        #expect(try usual.token(for: tcp, environment: ["STATE_DIRECTORY": folder]) == token)
+    }
+}

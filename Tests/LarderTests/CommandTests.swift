@@ -1,0 +1,113 @@
+import ArgumentParser
+import Testing
+
+@testable import HTTPSemantics
+@testable import Larder
+@testable import Settings
+
+/// Parses a command line; nil and the message when it is refused.
+private func parse<Command: ParsableCommand>(_ type: Command.Type, _ line: String...) -> (Command?, message: String) {
+    do {
+        return (try LarderCommand.parseAsRoot(line) as? Command, "")
+    } catch {
+        return (nil, LarderCommand.message(for: error))
+    }
+}
+
+struct CommandTests {
+    @Test func `serve takes its flags`() throws {
+        let serve = try #require(
+            parse(
+                Serve.self,
+                "serve",
+                "--upstream",
+                "https://a.example",
+                "--listen",
+                "127.0.0.1:1",
+                "--listen",
+                "unix:/run/l",
+                "--admin",
+                "127.0.0.1:2",
+                "--store",
+                "/s/larder.db",
+                "--mode",
+                "offline",
+                "--workers",
+                "3"
+            ).0
+        )
+        let settings = try serve.settings(environment: [:])
+        #expect(settings.upstreams.map(\.url.description) == ["https://a.example"])
+        #expect(settings.listen == [.tcp(host: "127.0.0.1", port: 1), .unix(path: "/run/l")])
+        #expect(settings.admin == .tcp(host: "127.0.0.1", port: 2))
+        #expect(settings.store.path == "/s/larder.db")
+        #expect(settings.mode == .offline)
+        #expect(settings.workers == 3)
+    }
+
+    @Test func `serve finds a place for the store by itself`() throws {
+        let serve = try #require(parse(Serve.self, "serve", "--upstream", "http://a.example").0)
+        #expect(try serve.settings(environment: ["STATE_DIRECTORY": "/s"]).store.path == "/s/larder.db")
+    }
+
+    @Test(arguments: [
+        (["clean"], "say what to remove"),
+        (["clean", "--all", "--model", "User"], "--all removes everything; leave out the other conditions, or --all"),
+        (["clean", "--id", "7"], "--id needs --model"),
+        (["clean", "--older-than", "5"], "--older-than: \"5\" has no unit; write 5s for seconds"),
+        (["serve", "--config", "a", "--preset", "b"], "--config and --preset exclude each other"),
+        (["serve", "--listen", "8787"], "\"8787\" has no port"),
+        (["serve", "--workers", "0"], "--workers: 0 is not a number from 1 to 64"),
+        (["serve", "--mode", "off"], "'off' is invalid"),
+        (["objects"], "Missing expected argument '<model>'"),
+        (["objects", "User", "--limit", "0"], "--limit: 0 is not a number from 1 to 1000"),
+        (["mode", "sleeping"], "'sleeping' is invalid"),
+        (["nonsense"], "Unexpected argument 'nonsense'"),
+    ])
+    func `wrong usage is refused with 64 and a reason`(_ line: [String], _ reason: String) {
+        do {
+            _ = try LarderCommand.parseAsRoot(line)
+            Issue.record("accepted")
+        } catch {
+            #expect(LarderCommand.exitCode(for: error).rawValue == 64)
+            #expect(LarderCommand.fullMessage(for: error).contains(reason))
+        }
+    }
+
+    @Test func `clean says what it means in one document`() throws {
+        let clean = try #require(
+            parse(Clean.self, "clean", "--model", "User", "--id", "a\"b", "--older-than", "1h30m", "--dry-run").0
+        )
+        #expect(try clean.request().text == #"{"model":"User","id":"a\"b","older_than":"5400s","dry_run":true}"#)
+        #expect(try #require(parse(Clean.self, "clean", "--all").0).request().text == #"{"all":true}"#)
+    }
+
+    @Test func `targets are percent-encoded`() {
+        #expect(
+            Target.make(["objects", "Label", "a/b ü"], [("upstream", "x&y"), ("principal", nil), ("limit", "5")])
+                == "/objects/Label/a%2Fb%20%C3%BC?upstream=x%26y&limit=5"
+        )
+    }
+
+    @Test func `every command takes --json and shows an example`() {
+        for command in LarderCommand.configuration.subcommands {
+            let help = command.helpMessage(columns: 200)
+            #expect(help.contains("--json"), "\(command)")
+            #expect(help.contains("\n  larder "), "\(command)")
+        }
+    }
+
+    @Test func `tables are aligned and end without spaces`() {
+        var table = TextTable(columns: [("model", .left), ("objects", .right), ("", .left)])
+        table.rows = [["User", "1000", ""], ["Repository", "7", "x"]]
+        #expect(table.text == "model       objects\nUser           1000\nRepository        7  x")
+    }
+
+    @Test(arguments: [
+        (0, "0 B"), (1023, "1023 B"), (1024, "1.0 KiB"), (1_048_575, "1.0 MiB"), (1_572_864, "1.5 MiB"),
+        (5 << 30, "5.0 GiB"),
+    ])
+    func `sizes are shown with one decimal`(_ bytes: Int, _ text: String) {
+        #expect(HumanText.bytes(bytes) == text)
+    }
+}

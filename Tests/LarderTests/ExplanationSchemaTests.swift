@@ -1,0 +1,140 @@
+import Foundation
+import Testing
+
+@testable import Admin
+@testable import HTTPSemantics
+@testable import Larder
+
+/// What `/explain` writes is what the OpenAPI document describes.
+@Suite struct ExplanationSchemaTests {
+    /// One of everything.
+    static let whole = Explanation(
+        request: .init(
+            method: "GET",
+            upstream: "api",
+            sent: "https://api.example.com/x",
+            key: "/x",
+            route: .init(path: "x", method: "GET", model: "[X]"),
+            principal: .init(label: "p-12345678", isKnown: true, fields: ["authorization"]),
+            context: ["accept-language=de"],
+            view: "wire"
+        ),
+        overrides: .init(
+            cache: "force",
+            fresh: "5m",
+            stale: "1h",
+            negative: "1m",
+            varyIgnore: ["user-agent"],
+            keySort: true,
+            keyIgnore: ["utm_*"]
+        ),
+        variants: [
+            .init(
+                isSelected: true,
+                status: 200,
+                selection: ["x-a=1"],
+                inMemory: true,
+                document: 7,
+                form: "received",
+                isDirty: false,
+                objects: 2,
+                bytes: 1234,
+                age: 10,
+                timeToLive: -5,
+                entityTag: "\"a\"",
+                lastModified: "Sun, 06 Nov 1994 08:49:37 GMT"
+            )
+        ],
+        others: [
+            .init(
+                principal: "p-87654321",
+                context: ["accept=a/b"],
+                differences: ["accept: a/b instead of none"],
+                status: 200,
+                selection: ["x-a"],
+                age: 1,
+                timeToLive: 2
+            )
+        ],
+        unstored: .init(
+            status: 403,
+            secondsAgo: 9,
+            rule: "no-store",
+            decidedBy: "upstream",
+            reason: "the upstream said Cache-Control: no-store",
+            differences: ["another credential"]
+        ),
+        freshness: .init(
+            isFresh: false,
+            terms: [.init(name: "lifetime", seconds: 5, source: "max-age of Cache-Control")],
+            rules: ["no-cache"]
+        ),
+        mode: "online",
+        online: .init(
+            action: "ask",
+            status: 200,
+            cacheStatus: "larder; fwd=stale",
+            reason: "it has been stale for 5 s"
+        ),
+        offline: .init(action: "answer", status: 200, cacheStatus: "larder; hit", reason: "nobody is asked"),
+        upstream: .init(
+            conditions: ["If-None-Match: \"a\""],
+            notModified: "renews it",
+            storing: "is not stored: its route says cache: never",
+            failure: "it is passed on"
+        )
+    )
+
+    private func object(_ json: JSONText) throws -> [String: Any] {
+        try #require(try JSONSerialization.jsonObject(with: Data(json.bytes)) as? [String: Any])
+    }
+
+    /// Complains where value and schema differ.
+    private func compare(_ value: Any, _ schema: [String: Any], at path: String) {
+        switch schema["type"] as? String {
+        case "object":
+            let (members, described) = (
+                value as? [String: Any] ?? [:], schema["properties"] as? [String: [String: Any]] ?? [:]
+            )
+            #expect(members.keys.sorted() == described.keys.sorted(), "\(path)")
+            for (name, member) in members { compare(member, described[name] ?? [:], at: "\(path).\(name)") }
+        case "array":
+            let items = schema["items"] as? [String: Any] ?? [:]
+            #expect((value as? [Any])?.isEmpty == false, "\(path)")
+            for element in value as? [Any] ?? [] { compare(element, items, at: "\(path)[]") }
+        case "string": #expect(value is String, "\(path)")
+        case "integer": #expect(value is Int, "\(path)")
+        case "boolean": #expect(value is Bool, "\(path)")
+        case let other: Issue.record("\(path) has the type \(other ?? "none")")
+        }
+    }
+
+    @Test func `every member is described, and nothing else is`() throws {
+        compare(try object(Self.whole.document), try object(Explanation.schema), at: "")
+    }
+
+    @Test func `what may be missing is not required`() throws {
+        var least = Self.whole
+        (least.overrides, least.unstored, least.freshness, least.upstream) = (nil, nil, nil, nil)
+        (least.request.route, least.online.status) = (nil, nil)
+        let required = try object(Explanation.schema)["required"] as? [String] ?? []
+        #expect(Set(try object(least.document).keys) == Set(required))
+        #expect(try JSONDecoder().decode(Explanation.self, from: Data(least.document.bytes)) == least)
+    }
+
+    @Test func `its text has all of it`() {
+        var explanation = Self.whole
+        explanation.variants[0].entityTag = "\"a\u{1B}[31m\""
+        let text = explanation.text
+        #expect(!text.contains("\u{1B}"))
+        for piece in [
+            "p-12345678 (by authorization)", "accept-language=de", "GET  x  [X]", "cache: force; fresh: 5m",
+            "vary ignores user-agent", "key sorted", "in memory and on disk as document 7", "If-None-Match: \"a\"",
+            "rules: no-cache", "5 s  max-age of Cache-Control", "accept: a/b instead of none",
+            "the upstream said Cache-Control: no-store (no-store, decided by: upstream)",
+            "its request had another credential", "is not stored: its route says cache: never",
+        ] {
+            #expect(text.contains(piece), "\(piece) in\n\(text)")
+        }
+    }
+}

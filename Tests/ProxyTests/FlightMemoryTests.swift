@@ -1,0 +1,230 @@
+import Mapping
+import Store
+import TestSupport
+import Testing
+
+@testable import HTTPSemantics
+@testable import Proxy
+@testable import Settings
+@testable import Upstream
+
+/// What flights remember of documents and upstreams beyond their own lives.
+@Suite struct FlightMemoryTests {
+    private static let second: UInt64 = 1_000_000_000
+
+    // MARK: Hit-for-miss
+
+    @Test func `what cannot be shared is remembered for one to two minutes`() throws {
+        let demand = ProxyFixture.demand(of: try ProxyFixture.upstream())
+        var memory = HitForMiss(now: 0)
+        memory.note(demand.digest, of: demand.key, now: 30 * Self.second)
+        for seconds in [30, 59, 61, 89] as [UInt64] {
+            let isKnown = memory.contains(demand.digest, now: seconds * Self.second)
+            #expect(isKnown, "\(seconds)")
+        }
+        let isKnownLater = memory.contains(demand.digest, now: 150 * Self.second)
+        #expect(!isKnownLater)
+
+        memory.note(demand.digest, of: demand.key, now: 200 * Self.second)
+        let isKnownAfterSilence = memory.contains(demand.digest, now: 10_000 * Self.second)
+        #expect(!isKnownAfterSilence)
+    }
+
+    @Test func `an answer that may be stored, a write to the path and a cleaning end the memory`() throws {
+        let upstream = try ProxyFixture.upstream()
+        let (one, two) = (
+            ProxyFixture.demand("GET", "/x?a=1", of: upstream), ProxyFixture.demand("GET", "/y", of: upstream)
+        )
+        var memory = HitForMiss(now: 0)
+        func fill() {
+            for demand in [one, two] { memory.note(demand.digest, of: demand.key, now: 0) }
+        }
+        fill()
+        memory.forget(one.digest)
+        let afterAnswer = [memory.contains(one.digest, now: 1), memory.contains(two.digest, now: 1)]
+        #expect(afterAnswer == [false, true])
+
+        fill()
+        memory.forget(Invalidation(["/x"], of: upstream))
+        let afterWrite = [memory.contains(one.digest, now: 1), memory.contains(two.digest, now: 1)]
+        #expect(afterWrite == [false, true])
+
+        fill()
+        let patterns = [InvalidationPattern(upstream: "api", base: "", pattern: try RoutePattern("*"))]
+        let another = try ProxyFixture.upstream { $0.name = "another" }
+        memory.forget(Invalidation(["/x", "/y"], matching: patterns, of: another))
+        #expect(memory.count == 2)
+        memory.forget(Invalidation(["/none"], matching: patterns, of: upstream))
+        let afterPattern = memory.contains(one.digest, now: 1)
+        #expect(!afterPattern)
+
+        fill()
+        memory.forgetAll()
+        #expect(memory.count == 0)
+    }
+
+    @Test func `the memory has a bound`() throws {
+        let upstream = try ProxyFixture.upstream()
+        var memory = HitForMiss(now: 0, limit: 100)
+        for number in 0..<1_000 {
+            let demand = ProxyFixture.demand("GET", "/\(number)", of: upstream)
+            memory.note(demand.digest, of: demand.key, now: 0)
+            #expect(memory.count <= 100)
+        }
+    }
+
+    // MARK: Pauses
+
+    private func head(_ status: Int, _ fields: [(String, String)]) -> UpstreamHead {
+        UpstreamHead(
+            version: .http11,
+            status: status,
+            reason: [],
+            fields: Fields(fields.map { Field($0.0, $0.1) }),
+            decodedFrom: nil
+        )
+    }
+
+    /// Which of these paths are held back after a refusal of the first one, in the order of the paths.
+    private func held(
+        _ paths: [String],
+        after status: Int,
+        _ fields: [(String, String)],
+        learned: [(path: String, resource: String)] = [],
+        backOff: Configuration.Upstream.BackOff = .resource
+    ) throws -> [Bool] {
+        let upstream = try ProxyFixture.upstream { $0.backOff = backOff }
+        let demands = paths.map { ProxyFixture.demand("GET", $0, of: upstream) }
+        var pauses = UpstreamPauses()
+        for (path, resource) in learned {
+            let head = head(200, [("X-RateLimit-Resource", resource), ("X-RateLimit-Remaining", "9")])
+            pauses.note(head, for: ProxyFixture.demand("GET", path, of: upstream), now: 0, wall: 1_000)
+        }
+        pauses.note(head(status, [("Retry-After", "10")] + fields), for: demands[0], now: 0, wall: 1_000)
+        let later = demands.map { pauses.pause(for: $0, now: 10 * Self.second) }
+        #expect(later == demands.map { _ in nil })
+        return demands.map { pauses.pause(for: $0, now: 1) != nil }
+    }
+
+    private static let search = [
+        "/search/code?q=1", "/search/code?q=2", "/search/issues", "/repos/a/b", "/repos/c", "/x",
+    ]
+
+    @Test func `a rate limit without a name holds back what is below the path's first segment`() throws {
+        for (status, fields) in [
+            (429, []), (403, [("X-RateLimit-Remaining", "0")]), (403, [("X-RateLimit-Limit", "60")]),
+            (403, [("RateLimit", "limit=10, remaining=0, reset=5")]), (403, [("RateLimit-Remaining", "0")]),
+        ] as [(Int, [(String, String)])] {
+            #expect(try held(Self.search, after: status, fields) == [true, true, true, false, false, false])
+        }
+    }
+
+    @Test func `a rate limit of a named resource holds back what was learned to belong to it`() throws {
+        let learned = [
+            ("/search/code", "code_search"), ("/search/issues", "search"), ("/repos/a", "core"), ("/repos/z", "core"),
+        ]
+        let named = [("X-RateLimit-Resource", "code_search")]
+        #expect(
+            try held(Self.search, after: 403, named + [("X-RateLimit-Remaining", "5")], learned: learned)
+                == [true, true, false, false, false, false]
+        )
+        // Before anything was learned, the path that was refused is all that is known.
+        #expect(try held(Self.search, after: 429, named) == [true, true, false, false, false, false])
+        let core = ["/repos/a/b", "/repos/a", "/repos/new", "/search/code", "/search/other", "/x"]
+        #expect(
+            try held(core, after: 429, [("X-RateLimit-Resource", "core")], learned: learned)
+                == [true, true, true, false, false, false]
+        )
+        // The policy that is used up is the one that counts.
+        let policies = [("RateLimit", #""daily";r=100;t=9, "core";r=0;t=5"#)]
+        #expect(try held(core, after: 403, policies, learned: learned) == [true, true, true, false, false, false])
+    }
+
+    @Test func `a refusal that is no rate limit holds back its document, as another failure does`() throws {
+        for status in [403, 500, 503, 504] {
+            #expect(try held(Self.search, after: status, []) == [true, false, false, false, false, false])
+        }
+        for status in [200, 401, 404, 501] {
+            #expect(try held(Self.search, after: status, []) == Self.search.map { _ in false })
+        }
+    }
+
+    @Test func `back_off says how far a rate limit reaches`() throws {
+        let named = [("X-RateLimit-Resource", "code_search")]
+        #expect(try held(Self.search, after: 429, named, backOff: .credential) == Self.search.map { _ in true })
+        #expect(
+            try held(Self.search, after: 503, [], backOff: .credential) == [true, false, false, false, false, false]
+        )
+        for status in [429, 503] {
+            #expect(try held(Self.search, after: status, named, backOff: .never) == Self.search.map { _ in false })
+        }
+    }
+
+    @Test func `what was learned of resources, and the pauses, have a bound`() throws {
+        let upstream = try ProxyFixture.upstream()
+        var pauses = UpstreamPauses()
+        for number in 0..<10_000 {
+            let demand = ProxyFixture.demand("GET", "/\(number)/x", of: upstream)
+            let fields = [("Retry-After", "10"), ("X-RateLimit-Resource", "\(number)")]
+            pauses.note(head(429, fields), for: demand, now: 0, wall: 0)
+            let pause = pauses.pause(for: demand, now: 1)
+            #expect(pause?.scope == .resource("\(number)"))
+            #expect(pauses.count(of: upstream, now: 1) <= 4_096)
+        }
+    }
+
+    @Test(
+        arguments: [
+            (503, "10", 10), (503, "Thu, 01 Jan 1970 00:17:10 GMT", 30), (503, "999999", 3_600), (429, "86400", 3_600),
+            (503, "0", nil), (503, "-5", nil), (503, "soon", nil), (503, "Thu, 01 Jan 1970 00:00:10 GMT", nil),
+            (200, "10", nil), (404, "10", nil), (301, "10", nil), (501, "10", nil),
+        ] as [(Int, String, Int64?)]
+    )
+    func `Retry-After is seconds or a date, is bounded, and counts on failures`(
+        status: Int,
+        value: String,
+        seconds: Int64?
+    ) throws {
+        let demand = ProxyFixture.demand(of: try ProxyFixture.upstream())
+        var pauses = UpstreamPauses()
+        let noted = pauses.note(head(status, [("Retry-After", value)]), for: demand, now: 0, wall: 1_000)
+        #expect(noted?.secondsLeft(at: 0) == seconds)
+        let pause = pauses.pause(for: demand, now: 0)
+        #expect(pause?.secondsLeft(at: 0) == seconds)
+    }
+
+    @Test func `a write's rate limit holds back retrievals, its other failures nothing`() throws {
+        let upstream = try ProxyFixture.upstream()
+        let (get, post) = (ProxyFixture.demand(of: upstream), ProxyFixture.demand("POST", of: upstream))
+        var pauses = UpstreamPauses()
+        pauses.note(head(503, [("Retry-After", "10")]), for: post, now: 0, wall: 0)
+        let afterFailure = pauses.pause(for: get, now: 1)
+        #expect(afterFailure == nil)
+        pauses.note(head(429, [("Retry-After", "10")]), for: post, now: 0, wall: 0)
+        let afterLimit = pauses.pause(for: get, now: 1)
+        #expect(afterLimit?.status == 429)
+    }
+
+    // MARK: Refreshes
+
+    @Test func `a document is refreshed once at a time, and less and less often while that fails`() throws {
+        let upstream = try ProxyFixture.upstream()
+        let demand = ProxyFixture.demand(of: upstream)
+        let subject = Refreshes.Subject(ProxyFixture.answer([], of: upstream, for: demand))
+        var refreshes = Refreshes()
+        var now: UInt64 = 0
+        for wait in [1, 2, 4, 8, 16, 32, 60, 60] as [UInt64] {
+            let (first, second) = (refreshes.begin(subject, now: now), refreshes.begin(subject, now: now))
+            #expect(first)
+            #expect(!second)
+            refreshes.ended(subject, hasSucceeded: false, now: now)
+            let tooSoon = refreshes.begin(subject, now: now + wait * Self.second - 1)
+            #expect(!tooSoon)
+            now += wait * Self.second
+        }
+        _ = refreshes.begin(subject, now: now)
+        refreshes.ended(subject, hasSucceeded: true, now: now)
+        let again = refreshes.begin(subject, now: now)
+        #expect(again)
+    }
+}

@@ -1,0 +1,62 @@
+import Testing
+
+@testable import Proxy
+
+/// When a followed document is asked for, although no client asked for it.
+@Suite struct LiveRhythmTests {
+    private static let second: UInt64 = 1_000_000_000
+    private static let start = 1000 * second
+
+    /// One whose upstream has just given its word.
+    private static func asked(failing times: Int = 0) -> LiveRhythm {
+        var rhythm = LiveRhythm(interval: .seconds(15))
+        rhythm.concluded(hasFailed: false, now: start)
+        for _ in 0..<times { rhythm.concluded(hasFailed: true, now: start) }
+        return rhythm
+    }
+
+    @Test func `what was never asked for is asked for when it is needed`() {
+        var rhythm = LiveRhythm(interval: .seconds(15))
+        #expect(rhythm.due(.stale, now: Self.start) == Self.start)
+        #expect(rhythm.due(.displaced, now: Self.start) == Self.start)
+        #expect(rhythm.due(.expiry(60), now: Self.start) == Self.start + 60 * Self.second)
+    }
+
+    @Test func `what is stale is asked for at the interval, however short it is fresh`() {
+        var rhythm = Self.asked()
+        let now = Self.start + Self.second
+        #expect(rhythm.due(.stale, now: now) == Self.start + 15 * Self.second)
+        #expect(rhythm.due(.expiry(1), now: now) == Self.start + 15 * Self.second)
+        #expect(rhythm.due(.expiry(60), now: now) == now + 60 * Self.second)
+        #expect(rhythm.due(.expiry(.max), now: now) > now)
+    }
+
+    @Test func `what is displaced again and again comes down to the interval`() {
+        var rhythm = Self.asked()
+        var now = Self.start
+        var times: [UInt64] = []
+        for _ in 0..<200 {
+            let due = rhythm.due(.displaced, now: now)
+            now = max(now, due)
+            rhythm.asked(.displaced)
+            rhythm.concluded(hasFailed: false, now: now)
+            times.append(now)
+        }
+        #expect(times[0] == Self.start)
+        #expect(times[4] - Self.start < 2 * Self.second)
+        #expect(times[199] - times[198] == 15 * Self.second)
+        // After a rest at once again.
+        now += 60 * Self.second
+        #expect(rhythm.due(.displaced, now: now) <= now)
+    }
+
+    @Test(arguments: zip(1...10, [1, 2, 4, 8, 16, 32, 60, 60, 60, 60] as [UInt64]))
+    func `after failures the distance grows`(failures: Int, seconds: UInt64) {
+        var rhythm = Self.asked(failing: failures)
+        for need in [LiveRhythm.Need.stale, .displaced, .expiry(3600)] {
+            #expect(rhythm.due(need, now: Self.start) == Self.start + seconds * Self.second)
+        }
+        rhythm.concluded(hasFailed: false, now: Self.start)
+        #expect(rhythm.due(.stale, now: Self.start) == Self.start + 15 * Self.second)
+    }
+}

@@ -1,0 +1,34 @@
+import Synchronization
+import Testing
+
+@testable import Proxy
+@testable import Settings
+
+@Suite struct ModeTests {
+    @Test func `a change is told once, and only when it is one`() {
+        let modes = ModeSwitch(.online)
+        let told = Told()
+        modes.onChange { told.add($0) }
+        #expect(!modes.set(.online))
+        #expect(modes.set(.offline))
+        #expect(!modes.set(.offline))
+        #expect(modes.current == .offline)
+        #expect(modes.set(.online))
+        #expect(told.modes == [.offline, .online])
+    }
+
+    @Test(arguments: Mode.allCases)
+    func `a switch starts in the mode it is given`(mode: Mode) {
+        #expect(ModeSwitch(mode).current == mode)
+    }
+}
+
+private final class Told: Sendable {
+    private let list = Mutex<[Mode]>([])
+
+    func add(_ mode: Mode) {
+        list.withLock { $0.append(mode) }
+    }
+
+    var modes: [Mode] { list.withLock { $0 } }
+}

@@ -1,0 +1,86 @@
+import Mapping
+import Store
+
+@testable import CachePolicy
+@testable import HTTPSemantics
+@testable import HTTPServer
+@testable import Proxy
+@testable import Settings
+
+/// Upstreams, demands and answers made for a test.
+enum ProxyFixture {
+    static let hasher = KeyHasher(secret: (1, 2))
+
+    static func upstream(_ change: (inout Configuration.Upstream) throws -> Void = { _ in }) throws -> ProxiedUpstream {
+        var settings = Configuration.Upstream()
+        settings.name = "api"
+        settings.url = try UpstreamURL("https://api.example.com")
+        try change(&settings)
+        return ProxiedUpstream(index: 0, try CompiledUpstream(settings))
+    }
+
+    static func demand(
+        _ method: String = "GET",
+        _ url: String = "/x",
+        _ fields: [(String, String)] = [],
+        of upstream: ProxiedUpstream
+    ) -> Demand {
+        let lines = Fields(fields.map { Field($0.0, $0.1) })
+        let request = Request(
+            method: method,
+            target: url,
+            form: .origin,
+            authority: "localhost:8787",
+            isHTTP11: true,
+            fields: lines,
+            body: nil,
+            connectionID: 1
+        )
+        let arrival = Arrival(
+            upstream: upstream,
+            target: url,
+            route: String(url.prefix { $0 != "?" }),
+            keyURL: url,
+            context: "",
+            credentials: nil,
+            otherFields: [],
+            quickDigest: nil,
+            view: .wire,
+            live: nil,
+            base: ClientAuthority(authority: "localhost:8787")
+        )
+        return Demand(request, arrival, principal: 1, otherFields: nil, hasher: hasher)
+    }
+
+    /// An answer that arrived at second 1000 with these fields.
+    static func answer(
+        _ fields: [(String, String)],
+        body: String = "{}",
+        form: Proxy.CachedResponse.Form = .received,
+        of upstream: ProxiedUpstream,
+        for demand: Demand,
+        base: String = "localhost:8787"
+    ) -> ReadyResponse {
+        let lines = Fields(fields.map { Field($0.0, $0.1) })
+        let policy = ResponsePolicy(
+            request: RequestFacts(method: "GET", fields: demand.request.fields),
+            status: 200,
+            fields: lines,
+            requestTime: 1_000,
+            responseTime: 1_000,
+            settings: upstream.policySettings
+        )
+        let answer = Proxy.CachedResponse(
+            key: demand.key,
+            document: nil,
+            status: 200,
+            fields: lines,
+            body: Array(body.utf8),
+            policy: policy.answer,
+            selection: .none,
+            form: form,
+            objects: []
+        )
+        return ReadyResponse(answer, digest: demand.digest, upstream: upstream, base: ClientAuthority(authority: base))
+    }
+}

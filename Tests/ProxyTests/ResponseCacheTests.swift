@@ -1,0 +1,139 @@
+import Logging
+import Mapping
+import Store
+import TestSupport
+import Testing
+
+@testable import HTTPSemantics
+@testable import Proxy
+
+/// Memory never goes back behind what has been passed on.
+@Suite struct ResponseCacheTests {
+    private let folder = TemporaryFolder()
+    private let store: ObjectStore
+    private let memory = MemoryTier<ReadyResponse>(capacity: 1 << 20)
+    private let cache: ResponseCache
+    private let upstream: ProxiedUpstream
+    private let demand: Demand
+
+    init() throws {
+        store = try ObjectStore.open(StoreConfiguration(path: folder.file())).0
+        let watch = LiveWatch()
+        store.setListener(ChangeListeners(memory, watch))
+        cache = ResponseCache(store: store, memory: memory, watch: watch, log: Logger(label: "test"))
+        upstream = try ProxyFixture.upstream()
+        demand = ProxyFixture.demand(of: upstream)
+    }
+
+    private func answer(_ body: String) -> ReadyResponse {
+        ProxyFixture.answer([("Cache-Control", "max-age=60")], body: body, of: upstream, for: demand)
+    }
+
+    private func keep(_ ready: ReadyResponse, overtakenAt: Int64? = nil) {
+        let reading = BodyMapping(rule: nil, kind: .detail, bound: [:])
+        cache.keep(ready, sent: cache.now, age: 0, reading: reading, overtakenAt: overtakenAt)
+    }
+
+    /// The same answer as a 304 has renewed it.
+    private func renewed(_ ready: ReadyResponse) -> ReadyResponse {
+        var answer = ready.answer
+        answer.document = ready.stored?.document
+        return ReadyResponse(
+            answer,
+            digest: demand.digest,
+            upstream: upstream,
+            base: ClientAuthority(authority: "localhost")
+        )
+    }
+
+    private var remembered: [ReadyResponse] { memory.answers(at: demand.digest) ?? [] }
+
+    @Test func `an answer that a 304 renews does not take the place of one that was kept since`() async throws {
+        let (old, new) = (answer("old"), answer("new"))
+        keep(old)
+        await store.flush()
+        let (sent, generation) = (cache.now, cache.commits.generation(of: demand.digest))
+        // Whether its commit is still to come, or done; and also where memory has let go of it.
+        keep(new)
+        cache.renew(old, with: renewed(old), sent: sent, generation: generation)
+        #expect(remembered.map { $0 === new } == [true])
+        await store.flush()
+        cache.renew(old, with: renewed(old), sent: sent, generation: generation)
+        #expect(remembered.map { $0 === new } == [true])
+        memory.remove(new, at: demand.digest)
+        cache.renew(old, with: renewed(old), sent: sent, generation: generation)
+        #expect(remembered.isEmpty)
+        await store.close()
+    }
+
+    @Test func `an answer that a 304 renews takes the place of what it renews, and its own where nothing came since`()
+        async throws
+    {
+        let old = answer("old")
+        keep(old)
+        await store.flush()
+        let (sent, generation) = (cache.now, cache.commits.generation(of: demand.digest))
+        let first = renewed(old)
+        cache.renew(old, with: first, sent: sent, generation: generation)
+        #expect(remembered.map { $0 === first } == [true])
+        memory.remove(demand.digest)
+        let second = renewed(old)
+        cache.renew(old, with: second, sent: sent, generation: generation)
+        #expect(remembered.map { $0 === second } == [true])
+        await store.close()
+    }
+
+    @Test func `where memory has no room, a renewal is found ahead of its commit`() async throws {
+        let old = answer("old")
+        keep(old)
+        await store.flush()
+        // Read before the commit.
+        let documents = try await store.documents(at: old.key) { _ in true }
+        let (sent, generation) = (cache.now, cache.commits.generation(of: demand.digest))
+        let renewed = ProxyFixture.answer([("Cache-Control", "max-age=0")], body: "old", of: upstream, for: demand)
+        renewed.committed(as: try #require(old.stored?.document), showing: [])
+        cache.renew(old, with: renewed, sent: sent, generation: generation)
+        memory.remove(demand.digest)
+        let found = try #require(cache.admit(documents, for: demand, now: cache.now / 1_000_000))
+        #expect(found.answer.fields.text("cache-control") == "max-age=0")
+        #expect(found.answer.policy == renewed.answer.policy && found.answer.policy != old.answer.policy)
+        await store.close()
+    }
+
+    @Test func `what is dropped before its commit is not found behind it`() async throws {
+        let refuted = answer("old")
+        keep(refuted)
+        cache.drop(refuted)
+        #expect(remembered.isEmpty)
+        await store.flush()
+        let found = try await store.documents(at: demand.key)
+        #expect(cache.admit(found, for: demand, now: 1_000) == nil)
+        await store.close()
+    }
+
+    @Test func `an answer that a write has overtaken is found by its commit at the earliest`() async throws {
+        let ready = answer("overtaken")
+        keep(ready, overtakenAt: cache.now)
+        // Not before, whatever the writer is at.
+        if cache.commits.contains(demand.digest) { #expect(remembered.allSatisfy { $0.stored != nil }) }
+        await store.flush()
+        #expect(remembered.map { $0 === ready } == [true])
+        await store.close()
+    }
+
+    @Test func `nothing older than a write that could not be taken in is a hit`() async throws {
+        let ready = answer("old")
+        keep(ready)
+        await store.flush()
+        memory.remove(demand.digest)
+        cache.unsettled.begin(1, upstream: "another", time: cache.now)
+        cache.unsettled.begin(2, upstream: ready.upstream.storeKey, time: cache.now)
+        let found = try await store.documents(at: demand.key)
+        #expect(cache.admit(found, for: demand, now: 1_000)?.answer.form == .outdated)
+        #expect(remembered.isEmpty)
+        cache.unsettled.end(2)
+        #expect(cache.admit(found, for: demand, now: 1_000)?.answer.form == .received)
+        #expect(remembered.count == 1)
+        await store.close()
+    }
+}

@@ -1,0 +1,49 @@
+import DaemonTestSupport
+import Settings
+import Testing
+
+@testable import CachePolicy
+@testable import HTTPSemantics
+@testable import Proxy
+
+/// Who shares what where an upstream is read as a shared cache reads it.
+@Suite struct SharedReadingTests {
+    @Test func `requests of several credentials do not wait for each other's answers`() throws {
+        let upstream = try ProxyFixture.upstream { $0.shared = true }
+        let one = ProxyFixture.demand("GET", "/x", [("Authorization", "a")], of: upstream)
+        let same = ProxyFixture.demand("GET", "/x", [("authorization", "a"), ("Accept", "x")], of: upstream)
+        let other = ProxyFixture.demand("GET", "/x", [("Authorization", "b")], of: upstream)
+        let none = ProxyFixture.demand("GET", "/x", [], of: upstream)
+        #expect(one.mayShare(with: same) && none.mayShare(with: none))
+        #expect(!one.mayShare(with: other) && !one.mayShare(with: none) && !none.mayShare(with: one))
+    }
+
+    @Test func `an answer tells everybody's objects only what a shared cache might store`() throws {
+        let shared = try ProxyFixture.upstream { $0.shared = true }
+        let own = try ProxyFixture.upstream()
+        let authorization = [("Authorization", "a")]
+        for (control, authorized, anonymous) in [
+            ("", false, true), ("max-age=60", false, true), ("public", true, true), ("private", false, false),
+            ("public, no-store", false, false),
+        ] {
+            let answer = fields([("Cache-Control", control)])
+            #expect(ProxyFixture.demand("PATCH", "/x", authorization, of: shared).mayBeTold(answer) == authorized)
+            #expect(ProxyFixture.demand("PATCH", "/x", [], of: shared).mayBeTold(answer) == anonymous)
+            #expect(ProxyFixture.demand("PATCH", "/x", authorization, of: own).mayBeTold(answer))
+        }
+    }
+
+    @Test func `an answer that varies by Authorization is for nobody else, or for those without one`() throws {
+        let shared = try ProxyFixture.upstream { $0.shared = true }
+        let answer = policy([("Cache-Control", "public, max-age=60"), ("Vary", "X-A, authorization")], shared: true)
+        let authorized = fields([("Authorization", "a")])
+        #expect(shared.selection(answer, route: CacheOverrides(), request: authorized) == nil)
+        let anonymous = try #require(shared.selection(answer, route: CacheOverrides(), request: Fields()))
+        #expect(anonymous.matches(Fields()) && !anonymous.matches(authorized))
+        var route = CacheOverrides()
+        route.vary.ignore = ["Authorization"]
+        #expect(shared.selection(answer, route: route, request: authorized)?.lines.map(\.name) == ["x-a"])
+        let own = try ProxyFixture.upstream()
+        #expect(own.selection(answer, route: CacheOverrides(), request: authorized)?.lines.map(\.name) == ["x-a"])
+    }
+}

@@ -1,0 +1,71 @@
+import DaemonTestSupport
+import Testing
+
+@testable import CachePolicy
+@testable import HTTPSemantics
+@testable import Proxy
+
+@Suite struct ValidationTests {
+    private static func stored(_ tag: String?, modified: Int64? = nil, date: Int64 = exampleDate)
+        -> Preconditions.Stored
+    {
+        Preconditions.Stored(
+            status: 200,
+            entityTag: tag.flatMap { EntityTag(bytes($0)) },
+            lastModified: modified,
+            date: date
+        )
+    }
+
+    private static let variants = [
+        Variant(selection: [1], validators: stored("\"b\"", modified: exampleDate)),
+        Variant(selection: [2], validators: stored("W/\"c\"")), Variant(selection: [3], validators: stored(nil)),
+        Variant(selection: [4], validators: nil),
+    ]
+
+    /// What a 304 is found to speak of, in a word that a table can hold.
+    private func selected(_ validation: Validation, _ lines: [(String, String)]) -> String {
+        switch validation.selected(by: fields(lines), now: exampleDate) {
+        case .chosen: "chosen"
+        case .variant(let variant): "variant \(variant.selection[0])"
+        case nil: "none"
+        }
+    }
+
+    @Test func `all tags go into one If-None-Match, the date only where one answer is asked about`() {
+        let chosen = Self.stored("\"a\"", modified: exampleDate)
+        let alone = Validation(chosen: chosen, variants: [])
+        #expect(alone.fields == fields([("If-None-Match", "\"a\""), ("If-Modified-Since", date(exampleDate))]))
+        let all = Validation(chosen: chosen, variants: Self.variants)
+        #expect(all.fields == fields([("If-None-Match", "\"a\", \"b\", W/\"c\"")]))
+        let other = Validation(chosen: nil, variants: [Self.variants[0]])
+        #expect(other.fields == fields([("If-None-Match", "\"b\"")]))
+        #expect(Validation(chosen: nil, variants: [Self.variants[2]]).isEmpty)
+    }
+
+    @Test func `tags that do not fit into a head are left out`() {
+        let many = (0..<64).map { index in
+            Variant(selection: [], validators: Self.stored("\"\(index)\(String(repeating: "x", count: 200))\""))
+        }
+        let value = Validation(chosen: Self.stored("\"a\""), variants: many).fields.text("if-none-match") ?? ""
+        #expect(value.hasPrefix("\"a\", \"0x"))
+        #expect(value.utf8.count <= 4096)
+    }
+
+    @Test(
+        arguments: [
+            ([("ETag", "\"a\"")], "chosen"), ([("ETag", "\"b\"")], "variant 1"), ([("ETag", "W/\"c\"")], "variant 2"),
+            ([("ETag", "\"c\"")], "none"), ([("ETag", "\"d\"")], "none"), ([], "none"),
+            ([("Last-Modified", date(exampleDate))], "none"),
+        ] as [([(String, String)], String)]
+    )
+    func `RFC 9111 §4.3.4: a 304 selects the answer that it names`(_ lines: [(String, String)], _ expected: String) {
+        #expect(selected(Validation(chosen: Self.stored("\"a\""), variants: Self.variants), lines) == expected)
+    }
+
+    @Test func `a 304 that names nothing speaks of the one that was asked about, and of no variant`() {
+        #expect(selected(Validation(chosen: Self.stored("\"a\""), variants: []), []) == "chosen")
+        #expect(selected(Validation(chosen: nil, variants: [Self.variants[0]]), []) == "none")
+        #expect(selected(Validation(chosen: nil, variants: [Self.variants[0]]), [("ETag", "\"b\"")]) == "variant 1")
+    }
+}

@@ -1,0 +1,74 @@
+import Mapping
+import Store
+import Testing
+
+@testable import HTTPSemantics
+@testable import Proxy
+@testable import Settings
+@testable import Upstream
+
+@Suite struct WriteOutcomeTests {
+    private func outcome(_ status: Int?, _ fields: [(String, String)] = [], error: UpstreamError? = nil) -> WriteOutcome
+    {
+        WriteOutcome(
+            head: status.map {
+                UpstreamHead(version: .http11, status: $0, reason: [], fields: Fields(fields.map { Field($0.0, $0.1) }))
+            },
+            held: [],
+            isBegun: false,
+            body: status == nil ? nil : [],
+            error: error
+        )
+    }
+
+    private func invalidated(_ method: String, _ url: String, _ outcome: WriteOutcome) throws -> [String] {
+        let upstream = try ProxyFixture.upstream()
+        return outcome.invalidated(by: ProxyFixture.demand(method, url, of: upstream))
+    }
+
+    @Test(arguments: [(200, true), (204, true), (303, true), (400, false), (409, false), (500, false)])
+    func `an answer is believed`(status: Int, mayHaveChanged: Bool) {
+        #expect(outcome(status).mayHaveChanged == mayHaveChanged)
+    }
+
+    @Test func `a write whose answer never came counts as one that happened, unless it cannot have been sent`() {
+        #expect(outcome(nil, error: .reset(afterBytes: 0)).mayHaveChanged)
+        #expect(outcome(nil, error: .firstByteTimeout).mayHaveChanged)
+        #expect(!outcome(nil, error: .refused("")).mayHaveChanged)
+        #expect(!outcome(nil, error: .connectTimeout).mayHaveChanged)
+    }
+
+    @Test func `the target, what the answer names, and the collection are invalidated`() throws {
+        #expect(try invalidated("DELETE", "/posts/1?x=1", outcome(204)) == ["/posts/1", "/posts"])
+        for status in [404, 410] {
+            #expect(try invalidated("DELETE", "/posts/1", outcome(status)) == ["/posts/1", "/posts"])
+        }
+        #expect(try invalidated("POST", "/posts", outcome(201, [("Location", "/posts/9")])) == ["/posts", "/posts/9"])
+        #expect(
+            try invalidated("PUT", "/a/b/c", outcome(200, [("Content-Location", "https://api.example.com/d")]))
+                == ["/a/b/c", "/d", "/a/b"]
+        )
+        #expect(try invalidated("POST", "/posts", outcome(201, [("Location", "https://evil.example/x")])) == ["/posts"])
+    }
+
+    @Test func `a write is not alone where another one names its target, also by a pattern`() throws {
+        let upstream = try ProxyFixture.upstream()
+        let other = try ProxyFixture.upstream { $0.name = "other" }
+        let pattern = InvalidationPattern(upstream: "api", base: "", pattern: try RoutePattern("posts/*"))
+        let own = Invalidation(["/posts/1"], matching: [pattern], of: upstream)
+        let strangers = [
+            (Invalidation(["/posts/1"], of: upstream), false), (Invalidation(["/posts/2"], of: upstream), true),
+            (Invalidation(["/tags"], matching: [pattern], of: upstream), false),
+            (Invalidation(["/posts/1"], matching: [pattern], of: other), true),
+        ]
+        for (stranger, isAlone) in strangers {
+            var write = SettlingWrite(ProxyFixture.demand("POST", "/posts/1?x=1", of: upstream))
+            for invalidation in [own, stranger, own] { write.noteForgotten(invalidation) }
+            #expect(write.isAlone == isAlone)
+        }
+    }
+
+    @Test func `without an answer the target and its collection are in doubt`() throws {
+        #expect(try invalidated("PATCH", "/posts/1", outcome(nil, error: .firstByteTimeout)) == ["/posts/1", "/posts"])
+    }
+}

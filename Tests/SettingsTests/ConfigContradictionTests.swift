@@ -1,0 +1,89 @@
+import Testing
+
+@testable import Settings
+
+/// Keys that leave each other nothing to say, and values that could never mean anything.
+struct ConfigContradictionTests {
+    private func complaints(_ yaml: String) -> [String] {
+        ConfigFile.parse("upstreams: { a: { url: \"https://a.example\" } }\n" + yaml, file: "x", environment: [:])
+            .diagnostics.map(\.description)
+    }
+
+    @Test(arguments: [
+        ("../b", "paths are looked at without dot segments; write the path that \"..\" leads to"),
+        ("a/../b", "paths are looked at without dot segments"), ("./b", "paths are looked at without dot segments"),
+        ("%2e%2e/b", "write the path that \"%2e%2e\" leads to"), ("a/%2E", "paths are looked at without dot segments"),
+        ("https://b.example/c", "a pattern is a path below the upstream's URL; leave out \"https://b.example\""),
+        ("//b.example/c", "what begins with two slashes names a host"), ("a//b", "it has two slashes in a row"),
+        ("", "it is empty; write \"/\" for the root itself"), ("a#b", "one that is part of a name is written %23"),
+        ("a?b", "leave out what follows \"?\""), ("%zz", "is not valid percent-encoded UTF-8"),
+    ])
+    func `a pattern that no path can match is refused, under path and under invalidates`(text: String, part: String) {
+        let invalidated = complaints("routes:\n  - { path: a, invalidates: [\"\(text)\"] }")
+        #expect(invalidated.count == 1)
+        #expect(invalidated.first?.hasPrefix("x:3:30: error: path \"\(text)\": ") == true, "\(invalidated)")
+        #expect(invalidated.first?.contains(part) == true, "\(invalidated)")
+        let path = complaints("routes:\n  - { path: \"\(text)\" }")
+        #expect(path.first?.contains(part) == true, "\(path)")
+    }
+
+    @Test(arguments: [
+        (
+            "{ identity: [], on_delete: remove }",
+            "2:41: error: objects of \"M\" have no identity, and so none is known to be gone"
+        ),
+        (
+            "{ identity: [], modified: at }",
+            "2:40: error: objects of \"M\" have no identity, and so two answers are never"
+        ),
+        (
+            "{ identity: [], keys: [a] }",
+            "2:36: error: objects of \"M\" have no identity, and so none is found by a key"
+        ),
+        ("{ identity: [], identity_types: strict }", "2:46: error: objects of \"M\" have no identity"),
+        ("{ identity: [], deleted_when: { has: a } }", "2:44: error: objects of \"M\" have no identity"),
+        ("{ identity: id, modified: \"@url.id\" }", "2:40: error: \"@url.id\" does not come with the object"),
+        ("{ identity: [a, b], modified: b }", "2:44: error: \"b\" is part of the identity, which never changes"),
+    ])
+    func `a model's keys that have nothing to speak of are told at their place`(model: String, start: String) {
+        let found = complaints("models: { M: \(model) }")
+        #expect(found.count == 1 && found[0].hasPrefix("x:" + start), "\(found)")
+    }
+
+    @Test(arguments: [
+        ("{ path: \"a/{id}\", object: { id: id } }", "x:4:31: error: \"object\" says which object of a model"),
+        (
+            "{ path: \"a/{id}\", model: N, object: { id: id } }",
+            "x:4:41: error: objects of \"N\" have no identity, so no path names one"
+        ),
+        (
+            "{ path: a, status: 404, invalidates: [b] }",
+            "x:4:43: error: a write that is answered so has changed nothing"
+        ),
+        (
+            "{ path: a, status: 5xx, invalidates: [b] }",
+            "x:4:43: error: a write that is answered so has changed nothing"
+        ),
+        ("{ path: a, method: GET, invalidates: [b] }", "x:4:43: error: \"invalidates\" speaks of writes"),
+        (
+            "{ path: a, method: PATCH, deletes: false }",
+            "x:4:40: error: \"deletes\" speaks of DELETE, but the rule of PATCH"
+        ),
+    ])
+    func `a rule's keys that have nothing to speak of are told at their place`(rule: String, start: String) {
+        let found = complaints("models: { N: { identity: [] } }\nroutes:\n  - \(rule)")
+        #expect(found.count == 1 && found[0].hasPrefix(start), "\(found)")
+    }
+
+    @Test func `what makes sense is taken`() {
+        let models = """
+            models:
+              M: { identity: id, modified: at, local: [at], on_delete: keep, deleted_when: { has: gone } }
+              B: { base: M, on_delete: remove, keys: [name] }
+            routes:
+              - { path: "m/{id}", model: M, object: { id: id }, deletes: false, invalidates: ["/", "**", "m/{id}", "a%20b", "a.b/..c"] }
+              - { path: n, status: 3xx, invalidates: [m] }
+            """
+        #expect(complaints(models).isEmpty, "\(complaints(models))")
+    }
+}
