@@ -17,7 +17,7 @@ import Testing
         "XAuthToken", "AccessToken", "accesstoken", "access_token2", "token1", "oauth2", "X-Amz-Security-Token",
         "X-Amz-Signature", "Signature", "password", "userPassword", "client_secret", "clientSecret", "session",
         "JSESSIONID", "PHPSESSID", "sessionid", "auth[token]", "key", "X-Api-Key2", "backendtoken", "X-GitHub-OTP",
-        "Impersonate-User", "jwt", "s3key", "X-JFrog-Art-Api",
+        "Impersonate-User", "jwt", "s3key", "X-JFrog-Art-Api", "appid", "pass",
     ])
     func `a credential is recognised in any spelling`(_ name: String) {
         #expect(isCredential(.ofField(name.utf8)), "\(NameMeaning.ofField(name.utf8))")

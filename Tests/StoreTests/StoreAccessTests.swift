@@ -43,8 +43,28 @@ struct StoreAccessTests {
         try await bench.receive("/y", "2")
         #expect(try await bench.body("/y") == "2")
         await bench.store.close()
+        guard kind != .hardLink else { return }
         let (again, _) = try ObjectStore.open(StoreConfiguration(path: path))
         #expect(try await again.count().documents == 2)
+        await again.close()
+    }
+
+    @Test func `a file with two names is not opened by either, for each would have a WAL of its own`() async throws {
+        let (bench, other) = (try Bench(), TemporaryFolder())
+        try await bench.receive("/x", "1")
+        await bench.store.close()
+        let path = try alias(.hardLink, of: bench.folder, in: other)
+        for name in [path, bench.folder.file()] {
+            do throws(StoreError) {
+                _ = try ObjectStore.open(StoreConfiguration(path: name))
+                Issue.record("\(name) was opened")
+            } catch {
+                #expect(error.description.contains("2 names (hard links)"), "\(error)")
+            }
+        }
+        #expect(unlink(path) == 0)
+        let (again, _) = try ObjectStore.open(StoreConfiguration(path: bench.folder.file()))
+        #expect(try await again.count().documents == 1)
         await again.close()
     }
 

@@ -55,12 +55,29 @@ final class StoreLock: Sendable {
         let file = Glibc.open(path, flags, 0o640)
         guard file >= 0 else { throw .cannotOpen(path: path, reason: String(cString: strerror(errno))) }
         var lock = range(F_WRLCK, at: exclusionByte)
-        guard fcntl(file, setOFDLock, &lock) != 0 else { return file }
+        guard fcntl(file, setOFDLock, &lock) != 0 else {
+            try refuseOtherNames(of: file, at: path)
+            return file
+        }
         let code = errno
         // Stays open: this process might have the store open by another name, and would lose its locks.
         if code == EAGAIN || code == EACCES { throw .locked(path: path, pid: owner(of: file)) }
         // Where the file system has no such locks, the name's has to do.
         return file
+    }
+
+    /// What was committed last may lie in a WAL, which is found by the file's name: under another one it would be missing
+    /// now, and undo what is written now when it is opened by the first again.
+    private static func refuseOtherNames(of file: Int32, at path: String) throws(StoreError) {
+        var status = stat()
+        guard fstat(file, &status) == 0, status.st_nlink > 1 else { return }
+        Glibc.close(file)
+        throw .cannotOpen(
+            path: path,
+            reason:
+                "its file has \(status.st_nlink) names (hard links), and what was written under one is not seen under "
+                + "another; remove the other names, or give this one a copy"
+        )
     }
 
     /// Says whose the file is to those who know it by another name.

@@ -64,6 +64,7 @@ struct Serve: ParsableCommand {
     }
 
     func run() throws {
+        HarmlessSignals.ignore()
         let settings = try settings(environment: Environment.variables)
         LogSetup.start(json ? .json : .suitable(for: Environment.variables), level: settings.log.level)
         throw ExitCode(try runDaemon(settings))

@@ -8,7 +8,6 @@ import Settings
 func runDaemon(_ settings: Configuration) throws -> Int32 {
     // A client that leaves must not end the process; neither libevent nor libcurl sees to that.
     signal(SIGPIPE, SIG_IGN)
-    HarmlessSignals.ignore()
     // Bodies are made on one thread and let go of on another: with an arena for each of them, glibc keeps half as much
     // memory again as the daemon uses.
     EventSystem.limitArenas(to: 2)

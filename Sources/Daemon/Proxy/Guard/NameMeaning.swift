@@ -147,8 +147,9 @@ private enum Names {
     /// Words that make a name a credential's, besides `key` and `token`.
     static let credentialWords: Set<String> = [
         "secret", "secrets", "auth", "oauth", "authorization", "authentication", "session", "sessionid", "sessid",
-        "signature", "sig", "sign", "hmac", "password", "passwd", "pwd", "passphrase", "passcode", "credential",
-        "credentials", "cookie", "jwt", "bearer", "otp", "totp", "assertion", "apikey", "impersonate", "impersonation",
+        "signature", "sig", "sign", "hmac", "password", "passwd", "pass", "pwd", "passphrase", "passcode", "credential",
+        "credentials", "cookie", "jwt", "bearer", "otp", "totp", "assertion", "apikey", "appid", "impersonate",
+        "impersonation",
     ]
 
     /// The same at the end of words that are run together, as in `accesstoken`.
