@@ -81,6 +81,10 @@ struct ConfigMistakesOfPartsTests {
         ("{ model: User }", "3:11: routes.1: \"path\" is missing; add it, for example `path: \"users/{login}\"`"),
         ("{ path: a, model: Usr }", "3:29: there is no model \"Usr\"; did you mean \"User\"?"),
         (
+            #"{ path: a, model: "[User]" }"#,
+            "3:29: routes.1.model: the brackets of a list stand outside quotes; write model: [User]"
+        ),
+        (
             "{ path: a, model: [User, User] }",
             "3:29: routes.1.model: one model stands here, in brackets if the body is a list of its objects"
         ),

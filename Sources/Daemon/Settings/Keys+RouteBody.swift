@@ -111,6 +111,11 @@ extension ConfigReader {
             errorHere(node.place, "one model stands here, in brackets if the body is a list of its objects")
             return nil
         }
-        return (names[0].text, node.sequence == nil ? .one : .many, names[0].place)
+        let name = names[0].text
+        if node.sequence == nil, name.hasPrefix("["), name.hasSuffix("]") {
+            errorHere(node.place, "the brackets of a list stand outside quotes; write model: \(name)")
+            return nil
+        }
+        return (name, node.sequence == nil ? .one : .many, names[0].place)
     }
 }
