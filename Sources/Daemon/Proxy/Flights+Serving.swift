@@ -5,33 +5,6 @@ import Upstream
 
 /// What clients are given that wait for a flight.
 extension Flights {
-    /// Serves a stored answer in the place of an error, or of no answer at all.
-    func substitute(
-        _ stored: ReadyResponse,
-        forStatus status: Int?,
-        error: UpstreamError? = nil,
-        to relays: [Relay]
-    ) {
-        serve(stored, to: relays, as: { .substituted($0.reason, status: status, error: error) })
-    }
-
-    /// No answer came, or none that could be used.
-    func failed(_ error: UpstreamError, _ flight: Flight, relays: [Relay]) {
-        let upstream = flight.demand.upstream.name
-        log.debug("upstream failed", metadata: ["error": "\(error.label)", "upstream": "\(upstream)"])
-        for relay in relays {
-            if let stored = flight.stored, stored.maySubstitute(at: now, for: relay.demand) {
-                substitute(stored, forStatus: nil, error: error, to: [relay])
-                continue
-            }
-            count(.error, for: relay)
-            relay.reply.refuse(
-                .upstreamFailed(error, upstream: upstream, isValidation: flight.stored != nil),
-                relay.demand.failed(error)
-            )
-        }
-    }
-
     /// Counts how a client was answered; what Larder asks for itself is no request.
     func count(_ outcome: Outcome, for relay: Relay) {
         if relay.reply.isRequest { outcomes.count(outcome) }

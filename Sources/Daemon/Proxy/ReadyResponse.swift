@@ -196,15 +196,6 @@ package final class ReadyResponse: MemoryResident {
         return conditions.evaluateForCache(method: "GET", against: preconditions) == .notModified
     }
 
-    /// Whether it may stand in for an answer that the upstream did not give; an error kept earlier is no better than a new one.
-    package func maySubstitute(at now: Int64, for demand: Demand) -> Bool {
-        guard !StatusFacts.isFailure(answer.status) else { return false }
-        return switch policy.reuse(at: now, for: demand.directives) {
-        case .fresh: true
-        case .stale(_, _, let allowed), .mustValidate(_, _, let allowed): allowed.contains(.onError)
-        }
-    }
-
     private static func head(_ status: Int, _ fields: Fields, length: Int?) -> [UInt8] {
         var head = Array("HTTP/1.1 \(status) \(statusPhrase(status))\r\n".utf8)
         for line in fields.lines { head.append(field: line) }

@@ -1,0 +1,46 @@
+import CachePolicy
+import HTTPSemantics
+import HTTPServer
+import Logging
+import Upstream
+
+/// Stale responses in the place of errors (RFC 5861 §4, RFC 9111 §4.2.4).
+extension Flights {
+    /// Serves a stored answer in the place of an error, or of no answer at all.
+    func substitute(
+        _ stored: ReadyResponse,
+        forStatus status: Int?,
+        error: UpstreamError? = nil,
+        to relays: [Relay]
+    ) {
+        serve(stored, to: relays, as: { .substituted($0.reason, status: status, error: error) })
+    }
+
+    /// No answer came, or none that could be used.
+    func failed(_ error: UpstreamError, _ flight: Flight, relays: [Relay]) {
+        let upstream = flight.demand.upstream.name
+        log.debug("upstream failed", metadata: ["error": "\(error.label)", "upstream": "\(upstream)"])
+        for relay in relays {
+            if let stored = flight.stored, stored.maySubstitute(at: now, for: relay.demand) {
+                substitute(stored, forStatus: nil, error: error, to: [relay])
+                continue
+            }
+            count(.error, for: relay)
+            relay.reply.refuse(
+                .upstreamFailed(error, upstream: upstream, isValidation: flight.stored != nil),
+                relay.demand.failed(error)
+            )
+        }
+    }
+}
+
+extension ReadyResponse {
+    /// Whether it may stand in for an answer that the upstream did not give; an error kept earlier is no better than a new one.
+    package func maySubstitute(at now: Int64, for demand: Demand) -> Bool {
+        guard !StatusFacts.isFailure(answer.status) else { return false }
+        return switch policy.reuse(at: now, for: demand.directives) {
+        case .fresh: true
+        case .stale(_, _, let allowed), .mustValidate(_, _, let allowed): allowed.contains(.onError)
+        }
+    }
+}
