@@ -26,7 +26,7 @@ import Testing
     }
 
     @Test func `what meets damage is stored anew, with all that came together with it`() async throws {
-        let bench = try Bench { $0.batchDelay = .milliseconds(50) }
+        let bench = try Bench { $0.batchDelay = .seconds(3) }
         try await bench.receive("/broken", "1")
         #expect(sqlite(bench.folder.file(), "DELETE FROM _observations") == "")
         let results = Mutex<[String: Bool]>([:])
