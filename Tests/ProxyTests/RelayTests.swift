@@ -6,7 +6,7 @@ import Testing
 @testable import Proxy
 @testable import Upstream
 
-/// What a client of a flight is sent, and when.
+/// What a client of a fetch is sent, and when.
 @Suite struct RelayTests {
     /// A client that notes what it is given.
     private final class Recorder: Recipient {

@@ -52,16 +52,16 @@ import Testing
         let (old, new) = (answer("old"), answer("new"))
         keep(old)
         await store.flush()
-        let (sent, generation) = (cache.now, cache.commits.generation(of: demand.digest))
+        let sent = cache.now
         // Whether its commit is still to come, or done; and also where memory has let go of it.
         keep(new)
-        cache.renew(old, with: renewed(old), sent: sent, generation: generation)
+        cache.renew(old, with: renewed(old), sent: sent, isLatest: false)
         #expect(remembered.map { $0 === new } == [true])
         await store.flush()
-        cache.renew(old, with: renewed(old), sent: sent, generation: generation)
+        cache.renew(old, with: renewed(old), sent: sent, isLatest: false)
         #expect(remembered.map { $0 === new } == [true])
         memory.remove(new, at: demand.digest)
-        cache.renew(old, with: renewed(old), sent: sent, generation: generation)
+        cache.renew(old, with: renewed(old), sent: sent, isLatest: false)
         #expect(remembered.isEmpty)
         await store.close()
     }
@@ -72,13 +72,13 @@ import Testing
         let old = answer("old")
         keep(old)
         await store.flush()
-        let (sent, generation) = (cache.now, cache.commits.generation(of: demand.digest))
+        let sent = cache.now
         let first = renewed(old)
-        cache.renew(old, with: first, sent: sent, generation: generation)
+        cache.renew(old, with: first, sent: sent, isLatest: true)
         #expect(remembered.map { $0 === first } == [true])
         memory.remove(demand.digest)
         let second = renewed(old)
-        cache.renew(old, with: second, sent: sent, generation: generation)
+        cache.renew(old, with: second, sent: sent, isLatest: true)
         #expect(remembered.map { $0 === second } == [true])
         await store.close()
     }
@@ -89,10 +89,10 @@ import Testing
         await store.flush()
         // Read before the commit.
         let documents = try await store.documents(at: old.key) { _ in true }
-        let (sent, generation) = (cache.now, cache.commits.generation(of: demand.digest))
+        let sent = cache.now
         let renewed = ProxyFixture.answer([("Cache-Control", "max-age=0")], body: "old", of: upstream, for: demand)
         renewed.committed(as: try #require(old.stored?.document), showing: [])
-        cache.renew(old, with: renewed, sent: sent, generation: generation)
+        cache.renew(old, with: renewed, sent: sent, isLatest: true)
         memory.remove(demand.digest)
         let found = try #require(cache.admit(documents, for: demand, now: cache.now / 1_000_000))
         #expect(found.answer.fields.text("cache-control") == "max-age=0")

@@ -14,8 +14,6 @@ import Testing
             head: status.map {
                 UpstreamHead(version: .http11, status: $0, reason: [], fields: Fields(fields.map { Field($0.0, $0.1) }))
             },
-            held: [],
-            isBegun: false,
             body: status == nil ? nil : [],
             error: error
         )
@@ -51,20 +49,20 @@ import Testing
         #expect(try invalidated("POST", "/posts", outcome(201, [("Location", "https://evil.example/x")])) == ["/posts"])
     }
 
-    @Test func `a write is not alone where another one names its target, also by a pattern`() throws {
+    @Test func `a token shows what invalidates a write's target, also by a pattern`() throws {
         let upstream = try ProxyFixture.upstream()
-        let other = try ProxyFixture.upstream { $0.name = "other" }
         let pattern = InvalidationPattern(upstream: "api", base: "", pattern: try RoutePattern("posts/*"))
-        let own = Invalidation(["/posts/1"], matching: [pattern], of: upstream)
-        let strangers = [
-            (Invalidation(["/posts/1"], of: upstream), false), (Invalidation(["/posts/2"], of: upstream), true),
-            (Invalidation(["/tags"], matching: [pattern], of: upstream), false),
-            (Invalidation(["/posts/1"], matching: [pattern], of: other), true),
-        ]
-        for (stranger, isAlone) in strangers {
-            var write = SettlingWrite(ProxyFixture.demand("POST", "/posts/1?x=1", of: upstream))
-            for invalidation in [own, stranger, own] { write.noteForgotten(invalidation) }
-            #expect(write.isAlone == isAlone)
+        let demand = ProxyFixture.demand("POST", "/posts/1?x=1", of: upstream)
+        for (other, change) in [
+            (Invalidation(["/posts/1"], of: upstream), .invalidated),
+            (Invalidation(["/posts/2"], of: upstream), .written(at: 7)),
+            (Invalidation(["/tags"], matching: [pattern], of: upstream), .invalidated),
+            (Invalidation(["/posts/1"], matching: [pattern], of: try ProxyFixture.upstream()), .none),
+        ] as [(Invalidation, InvalidationLog.Change)] {
+            var log = InvalidationLog()
+            let token = log.token(for: demand.digest)
+            log.note(other, at: 7)
+            #expect(log.change(since: token, for: demand) == change)
         }
     }
 

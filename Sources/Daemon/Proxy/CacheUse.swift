@@ -63,7 +63,7 @@ package enum CacheUse: Sendable {
         if case .unkept = self {} else { status.timeToLive = ready.policy.timeToLive(at: now) }
         status.isCollapsed = isCollapsed
         detail = detail ?? ready.answer.detail
-        status.detail = RouteOverrideDetail.detail(detail, ready.departure)
+        status.detail = RouteOverrideDetail.detail(detail, ready.overrideDetail)
         return status
     }
 }

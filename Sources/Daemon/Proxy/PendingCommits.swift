@@ -39,8 +39,6 @@ final class PendingCommits: Sendable {
         var entries: [Digest128: [Entry]] = [:]
         /// Who waits for something to become of what is pending under a digest.
         var waiters: [Digest128: [CheckedContinuation<Void, Never>]] = [:]
-        /// How many answers were kept so far, by a part of their digests.
-        var counts = [Int](repeating: 0, count: 4096)
     }
 
     private let state = Mutex(State())
@@ -52,9 +50,6 @@ final class PendingCommits: Sendable {
     func contains(_ digest: Digest128, besides document: DocumentID) -> Bool {
         state.withLock { $0.entries[digest]?.contains { $0.ready.stored?.document != document } ?? false }
     }
-
-    /// Differs from what it was if anything has been kept under a digest since: what was read before that is older.
-    func generation(of digest: Digest128) -> Int { state.withLock { $0.counts[Self.place(of: digest)] } }
 
     /// Returns when one of the answers pending under a digest has been committed or shown; at once where there is none.
     func change(at digest: Digest128) async {
@@ -77,7 +72,6 @@ final class PendingCommits: Sendable {
     func begin(_ ready: ReadyResponse, sent: Int64, tells: Bool, isHidden: Bool) {
         let digest = ready.residence.digest
         state.withLock { state in
-            state.counts[Self.place(of: digest)] &+= 1
             state.change(at: digest) { entry in
                 let isSame = entry.ready.variant == ready.variant && entry.ready.key == ready.key
                 if isSame, entry.visibility == .hidden { entry.visibility = .superseded }
@@ -161,8 +155,6 @@ final class PendingCommits: Sendable {
         }
         for waiter in waiters { waiter.resume() }
     }
-
-    private static func place(of digest: Digest128) -> Int { Int(digest.low & 0xFFF) }
 }
 
 extension PendingCommits.State {

@@ -19,12 +19,11 @@ extension ProxyCore {
                 continue
             }
             guard cache.store.mayHave(demand.digest) else { return admit([], for: demand) }
-            let before = invalidations
-            let generation = cache.commits.generation(of: demand.digest)
-            let (finding, isOwn) = await find(demand, generation)
-            // Not even for a moment may memory have what a write has made worthless: hits are answered on other threads.
-            guard before == invalidations else { continue }
-            if patience > 0, generation != cache.commits.generation(of: demand.digest) {
+            let token = fetches.invalidations.token(for: demand.digest)
+            let (finding, isOwn) = await find(demand, token)
+            // Not even for a moment may memory have what a write has outdated: hits are served on other threads.
+            guard fetches.invalidations.isCurrent(token) else { continue }
+            if patience > 0, fetches.invalidations.hasKept(at: demand.digest, since: token) {
                 patience -= 1
                 continue
             }
@@ -45,9 +44,9 @@ extension ProxyCore {
     }
 
     /// Reads, or waits for the one who is reading.
-    private func find(_ demand: Demand, _ generation: Int) async -> (DiskFinding, isOwn: Bool) {
-        // Who comes after an invalidation, or a newer answer, must not be given what was read before it.
-        let lookUp = LookUp(key: demand.key, invalidations: invalidations, generation: generation)
+    private func find(_ demand: Demand, _ token: InvalidationLog.Token) async -> (DiskFinding, isOwn: Bool) {
+        // Who comes after an invalidation, or a newer response, must not be given what was read before it.
+        let lookUp = LookUp(key: demand.key, token: token)
         if lookUps[lookUp] != nil {
             return (await withCheckedContinuation { lookUps[lookUp]?.append($0) }, false)
         }
@@ -68,8 +67,6 @@ extension ProxyCore {
 /// A look-up on disk that others may wait for.
 struct LookUp: Hashable, Sendable {
     let key: DocumentKey
-    /// How many invalidations there had been when it began.
-    let invalidations: Int
-    /// What `PendingCommits` gave for its digest then.
-    let generation: Int
+    /// Taken when it began.
+    let token: InvalidationLog.Token
 }

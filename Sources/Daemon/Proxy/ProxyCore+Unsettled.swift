@@ -17,9 +17,9 @@ extension ProxyCore {
         cache.unsettled.begin(number, upstream: upstream.storeKey, time: write.time)
         cache.doubtUnread(of: upstream.storeKey, sentUntil: write.time)
         cache.memory.removeAll { $0.key.upstream == upstream.storeKey }
-        runningFlights.distrust(upstream)
+        fetches.invalidations.noteAll(of: upstream)
         // What its answer tells is kept until then, within the bound of all bodies.
-        _ = runningFlights.hold(write.observation?.body.count ?? 0)
+        _ = fetches.hold(write.observation?.body.count ?? 0)
         Task { await settleLater(write, number, of: upstream) }
     }
 
@@ -33,7 +33,7 @@ extension ProxyCore {
                 let settlement = try await cache.settle(write)
                 let paths = write.targets.map(\.path) + settlement.removed
                 // What was asked for since then, and is still on its way, is newer than what the store has.
-                forget(Invalidation(paths, matching: write.patterns, of: upstream), at: cache.now)
+                invalidate(Invalidation(paths, matching: write.patterns, of: upstream), at: cache.now)
                 break
             } catch .closed {
                 return
@@ -42,7 +42,7 @@ extension ProxyCore {
             }
         }
         cache.unsettled.end(number)
-        runningFlights.release(write.observation?.body.count ?? 0)
+        fetches.release(write.observation?.body.count ?? 0)
         liveDocuments.settled()
         log.notice(
             "a write has been taken in after all",

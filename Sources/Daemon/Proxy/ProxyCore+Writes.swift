@@ -35,15 +35,12 @@ extension ProxyCore {
         }
         outcomes.count(.bypass)
         let (start, requestTime) = (cache.now, now)
-        let flight = runningFlights.write(demand.asking(because: .method), reply)
-        let outcome = await withCheckedContinuation { flight.complete($0) }
+        let write = fetches.write(demand.asking(because: .method), reply)
+        let outcome = await write.ended()
         let (responseTime, wall) = (now, wall)
-        writeCount += 1
-        let number = writeCount
-        settlingWrites[number] = SettlingWrite(demand)
-        await settle(outcome, of: demand, suspect: suspect, since: start)
+        let isAlone = await settle(outcome, of: demand, suspect: suspect, since: start)
         // Unless another write invalidated the target meanwhile, which may have been the later one.
-        if settlingWrites.removeValue(forKey: number)?.isAlone == true,
+        if isAlone,
             let posted = PostedResponse(
                 outcome,
                 of: demand,
@@ -52,56 +49,63 @@ extension ProxyCore {
                 wall: wall
             )
         {
-            runningFlights.keep(posted, of: demand)
+            fetches.keep(posted, of: demand)
         }
-        outcome.release(to: reply, for: demand.asking(because: .method))
-        flight.releaseCharge()
+        write.settled()
     }
 
-    func settle(_ outcome: WriteOutcome, of demand: Demand, suspect: SuspectID, since start: Int64) async {
+    /// Commits what a write invalidates and contains.
+    ///
+    /// - Returns: whether nothing else invalidated its target meanwhile.
+    private func settle(_ outcome: WriteOutcome, of demand: Demand, suspect: SuspectID, since start: Int64) async
+        -> Bool
+    {
         guard let effect = outcome.effect(of: demand) else {
             try? await cache.store.settle(suspect)
-            return
+            return false
         }
         let upstream = demand.upstream
         let write = outcome.settled(as: effect, of: demand, suspect: suspect, start: start, end: cache.now)
         var paths = write.targets.map(\.path)
-        forget(Invalidation(paths, matching: write.patterns, of: upstream), at: write.time)
+        invalidate(Invalidation(paths, matching: write.patterns, of: upstream), at: write.time)
+        let token = fetches.invalidations.token(for: demand.digest)
         do {
             let settlement = try await cache.settle(write)
             paths += settlement.removed.filter { !paths.contains($0) }
         } catch {
             setAside(write, of: upstream, because: error)
         }
+        let isAlone = fetches.invalidations.change(since: token, for: demand) != .invalidated
         // Once more: what was read from disk before the commit may have come back meanwhile.
-        forget(Invalidation(paths, matching: write.patterns, of: upstream), at: cache.now)
+        invalidate(Invalidation(paths, matching: write.patterns, of: upstream), at: cache.now)
         liveDocuments.settled()
+        return isAlone
     }
 
     /// Forgets the target of a condition that names a tag of Larder's own, so that the next GET brings the upstream's.
     func expire(_ demand: Demand) async {
         let path = demand.upstream.keyPath(of: demand.target)
         let invalidation = Invalidation([path], of: demand.upstream)
-        forget(invalidation, at: cache.now)
+        invalidate(invalidation, at: cache.now)
         do {
             try await cache.store.invalidate([InvalidationTarget(upstream: demand.upstream.storeKey, path: path)])
         } catch {
             log.log(level: error.logLevel, "an invalidation could not be stored", metadata: ["error": "\(error)"])
         }
-        forget(invalidation, at: cache.now)
+        invalidate(invalidation, at: cache.now)
         liveDocuments.settled()
     }
 
-    /// Has nothing believed any more that was invalidated at a time, wherever it is or comes from.
-    func forget(_ invalidation: Invalidation, at time: Int64) {
+    /// Makes everything outdated that an invalidation covers, wherever it is or comes from.
+    ///
+    /// - Parameter time: when the write was over, in µs of the store's clock.
+    func invalidate(_ invalidation: Invalidation, at time: Int64) {
         let (upstream, patterns) = (invalidation.upstream.storeKey, invalidation.patterns)
-        invalidations += 1
-        for number in settlingWrites.keys { settlingWrites[number]?.noteForgotten(invalidation) }
+        fetches.invalidate(invalidation, at: time)
         for path in invalidation.paths { cache.memory.remove(upstream: upstream, path: path) }
         if !patterns.isEmpty {
             cache.memory.remove(upstream: upstream) { path in patterns.contains { $0.matches(url: path) } }
         }
-        runningFlights.writeAnswered(invalidation, at: time)
         liveDocuments.forget(invalidation)
     }
 }

@@ -11,16 +11,16 @@ import Upstream
 /// The path of every request that memory alone could not answer.
 ///
 /// ```
-/// serve ─ write? ──────────────────────────────────────────► write   (WriteFlight, law 10)
+/// serve ─ write? ──────────────────────────────────────────► write   (RunningWrite, law 10)
 ///   └─ look up ─ memory, then store
 ///        └─ decide ─┬─ answer                               → reply
-///                   ├─ answer, refresh behind it            → reply, flight without a client
-///                   ├─ ask                                  → join or start a flight
+///                   ├─ answer, refresh behind it            → reply, fetch without a client
+///                   ├─ ask                                  → join or start a fetch
 ///                   └─ refuse                               → problem document
 /// ```
 ///
 /// The hit itself never comes here: `ProxyHandler` answers it on the worker's own loop.
-/// An actor on the upstream loop, so that flights need no locks; whatever waits for the store waits here, never on a worker.
+/// An actor on the upstream loop, so that fetches need no locks; whatever waits for the store waits here, never on a worker.
 package actor ProxyCore {
     package nonisolated let loop: EventLoop
     package nonisolated let cache: ResponseCache
@@ -32,16 +32,11 @@ package actor ProxyCore {
     /// Counts what is answered here, as a worker's counts what is answered there.
     let outcomes: WorkerMetrics
     let log: Logger
-    private var flights: Flights?
+    private var started: Fetches?
     let liveExchanges = LiveExchanges()
     private var followed: LiveDocuments?
-    /// Counts invalidations and cleanings: what was read from disk before one is not to be trusted after it.
-    var invalidations = 0
     /// Look-ups on disk that are under way (`Proxy+LookUp`).
     var lookUps: [LookUp: [CheckedContinuation<DiskFinding, Never>]] = [:]
-    /// Writes whose invalidations are being committed, by a number of their own.
-    var settlingWrites: [Int: SettlingWrite] = [:]
-    var writeCount = 0
     /// How many writes the store could not take in so far.
     var unsettledCount = 0
 
@@ -132,11 +127,11 @@ package actor ProxyCore {
         if demand.isForOrigin, modes.current == .online { return pass(demand.passed, reply) }
         let (decision, variants) = await decide(demand)
         switch decision {
-        case .answer(let ready, let manner):
-            await answer(demand, reply, ready, manner)
-        case .answerAndRefresh(let ready, let manner):
-            await answer(demand, reply, ready, manner)
-            runningFlights.refresh(demand.forWhole.asking(because: .stale), stored: ready)
+        case .answer(let ready, let cacheUse):
+            await answer(demand, reply, ready, cacheUse)
+        case .answerAndRefresh(let ready, let cacheUse):
+            await answer(demand, reply, ready, cacheUse)
+            fetches.refresh(demand.forWhole.asking(because: .stale), stored: ready)
         case .ask(let reason, let stored):
             if let stored { cache.noteInquiry(about: stored) }
             await resort(to: demand.asking(because: reason), reply, stored: stored, variants: variants, refusal: nil)
@@ -155,10 +150,10 @@ package actor ProxyCore {
         variants: [Variant],
         refusal: ProblemDocument?
     ) async {
-        let before = invalidations
+        let token = fetches.invalidations.token(for: demand.digest)
         let parts = await lookUpParts(demand)
         // What was found whole may be gone as well.
-        guard before == invalidations else { return await retrieve(demand, reply) }
+        guard fetches.invalidations.isCurrent(token) else { return await retrieve(demand, reply) }
         let decision = PartDecision(
             demand,
             stored: stored,
@@ -168,12 +163,12 @@ package actor ProxyCore {
             now: now
         )
         switch decision {
-        case .answer(let ready, let manner):
-            await answer(demand, reply, ready, manner)
+        case .answer(let ready, let cacheUse):
+            await answer(demand, reply, ready, cacheUse)
         case .ask(let demand, let stored, let completing):
             if let refusal { return refuse(refusal, reply) }
             let completes = completing != nil
-            runningFlights.ask(demand, reply, stored: stored, variants: variants, parts: parts, completes: completes)
+            fetches.ask(demand, reply, stored: stored, variants: variants, parts: parts, completes: completes)
         }
     }
 
@@ -182,9 +177,9 @@ package actor ProxyCore {
         guard demand.request.method == "GET" else { return nil }
         if let ready = cache.partsInMemory(demand) { return ready }
         do {
-            let before = invalidations
+            let token = fetches.invalidations.token(for: demand.digest)
             let found = try await cache.partsOnDisk(demand)
-            return before == invalidations ? cache.admitParts(found, for: demand) : nil
+            return fetches.invalidations.isCurrent(token) ? cache.admitParts(found, for: demand) : nil
         } catch {
             log.error("parts could not be read", metadata: ["url": "\(demand.key.url)", "error": "\(error)"])
             return nil
@@ -196,14 +191,14 @@ package actor ProxyCore {
         reply.refuse(problem)
     }
 
-    private func answer(_ demand: Demand, _ reply: Reply, _ ready: ReadyResponse, _ manner: CacheUse) async {
+    private func answer(_ demand: Demand, _ reply: Reply, _ ready: ReadyResponse, _ cacheUse: CacheUse) async {
         ready.residence.noteUse()
-        outcomes.count(manner.outcome(of: ready))
+        outcomes.count(cacheUse.outcome(of: ready))
         do {
             guard let shown = try await cache.inView(of: demand, ready) else {
-                return runningFlights.ask(demand.asking(because: .miss), reply, stored: nil)
+                return fetches.ask(demand.asking(because: .miss), reply, stored: nil)
             }
-            reply.serve(shown, for: demand, as: manner, now: now)
+            reply.serve(shown, for: demand, as: cacheUse, now: now)
         } catch {
             refuse(.storeFailed(error), reply)
         }
@@ -213,7 +208,7 @@ package actor ProxyCore {
     private func decide(_ demand: Demand) async -> (Decision, variants: [Variant]) {
         while true {
             let found = await lookUp(demand)
-            let before = invalidations
+            let token = fetches.invalidations.token(for: demand.digest)
             let absence = found == nil ? await cache.absence(of: demand) : .uriMiss
             let decision = Decision(demand, found, absence: absence, mode: modes.current, now: now)
             guard case .ask = decision, demand.asksForItself, cache.mayHaveVariants(besides: found, of: demand) else {
@@ -228,7 +223,7 @@ package actor ProxyCore {
                 log.error("variants could not be read", metadata: ["url": "\(demand.key.url)", "error": "\(error)"])
             }
             // What was found first may be gone by now.
-            if before == invalidations { return (decision, variants) }
+            if fetches.invalidations.isCurrent(token) { return (decision, variants) }
         }
     }
 
@@ -236,7 +231,7 @@ package actor ProxyCore {
 
     private func pass(_ demand: Demand, _ reply: Reply) {
         guard modes.current == .online else { return refuse(.offline(demand.request.method), reply) }
-        runningFlights.ask(demand.isPassed ? demand : demand.asking(because: .method), reply, stored: nil)
+        fetches.ask(demand.isPassed ? demand : demand.asking(because: .method), reply, stored: nil)
     }
 
     // MARK: Administration
@@ -248,22 +243,20 @@ package actor ProxyCore {
         progress: @escaping CleanProgress
     ) async throws(StoreError) -> CleanResult {
         guard !dryRun else { return try await cache.store.clean(filter, dryRun: true, progress: progress) }
-        invalidations += 1
-        settlingWrites.removeAll()
-        runningFlights.cleaned()
+        fetches.cleaned()
         liveDocuments.forgetAll()
         defer { liveDocuments.settled() }
         await cache.store.flush()
         cache.memory.removeAll()
         let result = try await cache.store.clean(filter, progress: progress)
-        invalidations += 1
+        fetches.invalidations.noteCleaning()
         cache.memory.removeAll()
         return result
     }
 
-    /// Starts to work: the flights need the loop's thread.
+    /// Starts to work: the fetches need the loop's thread.
     package func start() {
-        flights = Flights(
+        started = Fetches(
             loop: loop,
             settings: settings,
             clients: upstreams.map { makeClient(for: $0) },
@@ -308,9 +301,9 @@ package actor ProxyCore {
         return followed
     }
 
-    package var runningFlights: Flights {
-        guard let flights else { preconditionFailure("the proxy was not started") }
-        return flights
+    package var fetches: Fetches {
+        guard let started else { preconditionFailure("the proxy was not started") }
+        return started
     }
 
     /// Seconds of the store's clock, by which ages are counted.

@@ -5,9 +5,9 @@ extension ReadyResponse {
     /// Adds what an answer tells of its age and of how it came to be served.
     ///
     /// - Parameter sent: the status that the client is given.
-    func addHistory(to fields: inout Fields, as manner: CacheUse, sent: Int, isCollapsed: Bool, now: Int64) {
+    func addHistory(to fields: inout Fields, as cacheUse: CacheUse, sent: Int, isCollapsed: Bool, now: Int64) {
         fields.append("Age", String(max(0, policy.age(at: now))))
-        let status = manner.cacheStatus(of: self, sent: sent, isCollapsed: isCollapsed, now: now)
+        let status = cacheUse.cacheStatus(of: self, sent: sent, isCollapsed: isCollapsed, now: now)
         let upstreamStatus = fields.all("cache-status")
         fields.remove("cache-status")
         fields.lines.append(Field(name: Array("Cache-Status".utf8), value: status.appended(to: upstreamStatus)))

@@ -20,7 +20,7 @@ package final class ReadyResponse: MemoryResident {
     /// The policy with the route's configuration laid over it.
     package let policy: StoredPolicy
     /// In what its route departs from the upstream's word.
-    let departure: RouteOverrideDetail?
+    let overrideDetail: RouteOverrideDetail?
     /// `; detail=…` as a hit says it, ready to be sent; empty where there is nothing to say.
     let hitDetail: [UInt8]
     /// The address that links lead back to; nil where there are none.
@@ -75,8 +75,9 @@ package final class ReadyResponse: MemoryResident {
         shown = Mutex(answer.objects)
         let route = upstream.overrides(ofURL: answer.key.url)
         policy = upstream.applying(answer.policy, route)
-        departure = route == CacheOverrides() ? nil : RouteOverrideDetail(route, policy, vary: VaryField(answer.fields))
-        let detail = RouteOverrideDetail.detail(answer.detail, departure)
+        overrideDetail =
+            route == CacheOverrides() ? nil : RouteOverrideDetail(route, policy, vary: VaryField(answer.fields))
+        let detail = RouteOverrideDetail.detail(answer.detail, overrideDetail)
         hitDetail = detail.map { Array("; detail=\($0)".utf8) } ?? []
         isJSON = upstream.isJSON(answer.fields)
         let agreed = answer.selection.lines.first { $0.name == OtherFields.name }

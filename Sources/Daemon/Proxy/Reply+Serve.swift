@@ -11,7 +11,7 @@ extension Reply {
     func serve(
         _ ready: ReadyResponse,
         for demand: Demand,
-        as manner: CacheUse,
+        as cacheUse: CacheUse,
         isCollapsed: Bool = false,
         cookies: [Field] = [],
         now: Int64
@@ -20,7 +20,7 @@ extension Reply {
             return refuse(.notCached(demand))
         }
         var (code, fields, body) = portion.message(from: ready)
-        ready.addHistory(to: &fields, as: manner, sent: code, isCollapsed: isCollapsed, now: now)
+        ready.addHistory(to: &fields, as: cacheUse, sent: code, isCollapsed: isCollapsed, now: now)
         let replays = demand.upstream.settings.cookies == .replay
         fields.lines += cookies.filter { !replays || !$0.isNamed("set-cookie") }
         demand.upstream.addCORS(to: &fields, for: demand.request.fields)

@@ -173,8 +173,8 @@ package final class ResponseCache: Sendable {
     ///
     /// - Parameters:
     ///   - sent: when the request that the 304 answers was sent, on the store's clock.
-    ///   - generation: what `PendingCommits` gave for the digest then.
-    func renew(_ stored: ReadyResponse, with ready: ReadyResponse, sent: Int64, generation: Int) {
+    ///   - isLatest: whether nothing has been kept under the cache key since.
+    func renew(_ stored: ReadyResponse, with ready: ReadyResponse, sent: Int64, isLatest: Bool) {
         let document = ready.document.load(ordering: .relaxed)
         // Until the commit of what it renews, nobody knows whose changes it would have to follow.
         guard document != 0 else { return }
@@ -187,7 +187,7 @@ package final class ResponseCache: Sendable {
         let digest = ready.residence.digest
         let isResident = memory.answers(at: digest)?.contains { $0.stored?.document == document } == true
         if !commits.contains(digest, besides: document), !isDropped(document),
-            isResident || generation == commits.generation(of: digest)
+            isResident || isLatest
         {
             memory.insert(ready, at: digest, insteadOf: { $0.stored?.document == document })
         } else {

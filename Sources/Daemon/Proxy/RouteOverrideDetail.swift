@@ -27,8 +27,8 @@ struct RouteOverrideDetail: Sendable, Equatable {
     }
 
     /// What `detail` says of an answer: how it came about, or how it is served, and in what its route departs.
-    static func detail(_ manner: String?, _ departure: RouteOverrideDetail?) -> String? {
-        guard let departure else { return manner }
-        return manner.map { "\($0)+\(departure.detail)" } ?? departure.detail
+    static func detail(_ own: String?, _ overrides: RouteOverrideDetail?) -> String? {
+        guard let overrides else { return own }
+        return own.map { "\($0)+\(overrides.detail)" } ?? overrides.detail
     }
 }

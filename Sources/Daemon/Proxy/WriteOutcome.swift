@@ -6,20 +6,15 @@ import Settings
 import Store
 import Upstream
 
-/// How a write ended, with the last piece of its answer, which its client does not have yet.
+/// How a write ended.
 struct WriteOutcome: Sendable {
     var head: UpstreamHead?
-    var held: [UInt8]
-    /// Whether the client has the head already.
-    var isBegun: Bool
     /// The whole body, where it came whole and is of a size to be kept.
     var body: [UInt8]?
     var error: UpstreamError?
-    /// Whether the body's content coding broke off, although the message came to its end.
-    var isCut = false
 
     /// What is to be supposed of a write from the moment that it is sent.
-    static let unanswered = WriteOutcome(head: nil, held: [], isBegun: false, body: nil, error: .cancelled)
+    static let unanswered = WriteOutcome(head: nil, body: nil, error: .cancelled)
 
     /// Whether the upstream may have changed something.
     ///
@@ -100,49 +95,13 @@ struct WriteOutcome: Sendable {
                 .isForAgreeing
     }
 
-    // MARK: The rest of the answer
-
-    /// The mapped view of the answer; nil where it was not asked for, or nothing is said of the body.
-    private func mapped(for demand: Demand) -> MappedBody? {
-        guard demand.view == .mapped, let head, let body, demand.upstream.isJSON(head.fields) else { return nil }
+    /// The mapped view of the response; nil where no route maps it.
+    func mapped(for demand: Demand) -> MappedBody? {
+        guard let head, let body else { return nil }
         let reading = demand.upstream.reading(demand, status: head.status, fields: head.fields)
         guard let rule = reading.rule else { return nil }
         let context = reading.surroundings(url: demand.key.url, fields: head.fields)
         let mapped = demand.upstream.mapper.map(body, as: rule, in: context)
         return mapped.isMapped ? mapped : nil
-    }
-
-    /// Sends the head of a write's answer.
-    static func begin(_ head: UpstreamHead, _ demand: Demand, _ reply: Reply, mapped: MappedBody? = nil) {
-        var fields = head.fields
-        var length = fields.text("content-length").flatMap(Int.init)
-        fields.remove("content-length")
-        if let mapped {
-            Rendering.speak(of: mapped, in: &fields)
-            length = mapped.body.count
-        }
-        demand.decorate(&fields, with: .forwarded(demand.reason))
-        reply.start(
-            status: head.status,
-            reason: head.reasonPhrase,
-            fields: fields,
-            framing: length.map { .length($0) } ?? .chunked
-        )
-    }
-
-    /// Gives the client what was withheld.
-    func release(to reply: Reply, for demand: Demand) {
-        guard let head, error == nil || isBegun || !held.isEmpty else {
-            let error = error ?? .cancelled
-            return reply.refuse(.upstreamFailed(error, upstream: demand.upstream.name), demand.failed(error))
-        }
-        if !isBegun, error == nil, let mapped = mapped(for: demand) {
-            Self.begin(head, demand, reply, mapped: mapped)
-            reply.write(mapped.body)
-            return reply.finish()
-        }
-        if !isBegun { Self.begin(head, demand, reply) }
-        reply.write(held)
-        if error == nil, !isCut { reply.finish() } else { reply.abort() }
     }
 }

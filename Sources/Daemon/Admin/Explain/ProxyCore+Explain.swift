@@ -36,7 +36,7 @@ extension ProxyCore {
             offline: Explanation.Outcome(.offline(demand.request.method))
         )
         explanation.others = try await others(than: demand, label: label, now: now)
-        explanation.unstored = runningFlights.unstored[demand.key].map {
+        explanation.unstored = fetches.unstored[demand.key].map {
             Explanation.NotStored($0, for: demand, now: now)
         }
         guard MethodFacts.isAnswerable(demand.request.method) else {
@@ -62,7 +62,7 @@ extension ProxyCore {
             explanation.upstream = .init(demand, stored: selected, variants: [], now: now)
             return explanation
         }
-        if case .ask = online, let pause = runningFlights.pauses.pause(for: demand, now: loop.now) {
+        if case .ask = online, let pause = fetches.pauses.pause(for: demand, now: loop.now) {
             let isServed = selected?.maySubstitute(at: now, for: demand) == true
             explanation.online = .heldBack(
                 pause,

@@ -173,13 +173,13 @@ final class LiveDocument {
     }
 
     /// Begins a question, in the place of one that a write has overtaken.
-    func ask(_ flights: Flights, about stored: ReadyResponse?) -> LiveInquiry {
+    func ask(_ fetches: Fetches, about stored: ReadyResponse?) -> LiveInquiry {
         inquiry?.release()
         askedAbout = stored
         begun += 1
         (isInvalid, isOvertaken) = (false, false)
         due = .max
-        let question = LiveInquiry(demand.upstream, flights: flights, isRequest: false) { [unowned self] outcome in
+        let question = LiveInquiry(demand.upstream, fetches: fetches, isRequest: false) { [unowned self] outcome in
             self.outcome = outcome
             answered = inquiry
             inquiry = nil

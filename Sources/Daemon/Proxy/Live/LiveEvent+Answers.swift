@@ -9,13 +9,13 @@ extension LiveEvent {
     init(
         _ kind: Kind,
         _ ready: ReadyResponse,
-        as manner: CacheUse,
+        as cacheUse: CacheUse,
         isCollapsed: Bool = false,
         cookies: [Field] = [],
         now: Int64
     ) {
         var fields = ready.fields
-        ready.addHistory(to: &fields, as: manner, sent: ready.answer.status, isCollapsed: isCollapsed, now: now)
+        ready.addHistory(to: &fields, as: cacheUse, sent: ready.answer.status, isCollapsed: isCollapsed, now: now)
         fields.lines += cookies
         self.init(
             kind: kind,

@@ -8,17 +8,17 @@ import Settings
 /// The upstream loop only; `LiveExchanges` keeps it until its stream is over.
 final class LiveExchange {
     private let demand: Demand
-    private let flights: Flights
+    private let fetches: Fetches
     private let stream: LiveStream
     /// The event that showed what is stored, with what tells its age later.
     private var shown: (event: LiveEvent, ready: ReadyResponse)?
     private var inquiry: LiveInquiry?
     private var isSettled = false
 
-    init(_ demand: Demand, _ reply: Reply, flights: Flights, exchanges: LiveExchanges) {
+    init(_ demand: Demand, _ reply: Reply, fetches: Fetches, exchanges: LiveExchanges) {
         self.demand = demand
-        self.flights = flights
-        stream = LiveStream(reply, loop: flights.loop, window: flights.settings.limits.relayWindow)
+        self.fetches = fetches
+        stream = LiveStream(reply, loop: fetches.loop, window: fetches.settings.limits.relayWindow)
         exchanges.insert(self)
         stream.whenOver { [unowned self, unowned exchanges] in
             isSettled = true
@@ -37,8 +37,8 @@ final class LiveExchange {
     }
 
     /// Tells what is stored.
-    func show(_ ready: ReadyResponse, as manner: CacheUse, isLast: Bool) {
-        var event = LiveEvent(.cached, ready, as: manner, now: flights.now)
+    func show(_ ready: ReadyResponse, as cacheUse: CacheUse, isLast: Bool) {
+        var event = LiveEvent(.cached, ready, as: cacheUse, now: fetches.now)
         if isLast { event.id = LiveMode.endID }
         shown = (event, ready)
         stream.send(event)
@@ -46,7 +46,7 @@ final class LiveExchange {
 
     /// What asks the upstream, and has its answer told.
     func ask() -> LiveInquiry {
-        let inquiry = LiveInquiry(demand.upstream, flights: flights, isRequest: true) { [unowned self] in
+        let inquiry = LiveInquiry(demand.upstream, fetches: fetches, isRequest: true) { [unowned self] in
             concluded($0)
         }
         self.inquiry = inquiry
@@ -72,9 +72,9 @@ final class LiveExchange {
         switch outcome {
         case .answered(let answer, _):
             settle(answer)
-        case .served(let ready, let manner, let isCollapsed, let cookies):
+        case .served(let ready, let cacheUse, let isCollapsed, let cookies):
             let own = demand.upstream.settings.cookies == .replay ? [] : cookies
-            settle(LiveEvent(.fresh, ready, as: manner, isCollapsed: isCollapsed, cookies: own, now: flights.now))
+            settle(LiveEvent(.fresh, ready, as: cacheUse, isCollapsed: isCollapsed, cookies: own, now: fetches.now))
         case .failed(let problem, let answer):
             fail(problem, with: answer)
         }
@@ -94,7 +94,7 @@ final class LiveExchange {
     /// Tells why there is no answer, and how old what was shown has become.
     private func fail(_ problem: ProblemDocument, with answer: LiveEvent? = nil) {
         if answer == nil { inquiry?.release() }
-        let age = shown.map { max(0, $0.ready.policy.age(at: flights.now)) }
+        let age = shown.map { max(0, $0.ready.policy.age(at: fetches.now)) }
         conclude(LiveEvent(failure: problem, age: age, answer))
     }
 

@@ -7,7 +7,7 @@ import Upstream
 /// What the upstream is asked for the sake of events: it takes the whole answer before anything of it is told, since whether
 /// it differs is known at the end.
 ///
-/// To the flight it is a recipient like any other, so it joins, coalesces and is stored as a plain request is.
+/// To the fetch it is a recipient like any other, so it joins, coalesces and is stored as a plain request is.
 /// The upstream loop only.
 final class LiveInquiry: Recipient {
     /// How it came out.
@@ -23,7 +23,7 @@ final class LiveInquiry: Recipient {
     /// Whether it stands for a request of a client's, to be counted as one.
     let isRequest: Bool
     private let upstream: ProxiedUpstream
-    private let flights: Flights
+    private let fetches: Fetches
     private var conclude: (Outcome) -> Void
     /// The answer as far as it has come.
     private var arriving: LiveEvent?
@@ -39,9 +39,9 @@ final class LiveInquiry: Recipient {
     private var drains: [@Sendable () -> Void] = []
 
     /// - Parameter conclude: called once, unless it is released before.
-    init(_ upstream: ProxiedUpstream, flights: Flights, isRequest: Bool, conclude: @escaping (Outcome) -> Void) {
+    init(_ upstream: ProxiedUpstream, fetches: Fetches, isRequest: Bool, conclude: @escaping (Outcome) -> Void) {
         self.upstream = upstream
-        self.flights = flights
+        self.fetches = fetches
         self.isRequest = isRequest
         self.conclude = conclude
     }
@@ -53,7 +53,7 @@ final class LiveInquiry: Recipient {
         arriving = nil
         conclude = { _ in }
         leave()
-        flights.release(charge)
+        fetches.release(charge)
         charge = 0
         let waiting = drains
         drains = []
@@ -77,8 +77,8 @@ final class LiveInquiry: Recipient {
 
     func write(_ piece: [UInt8]) {
         guard !isSettled, arriving != nil else { return }
-        guard count + piece.count <= flights.settings.limits.document else {
-            return give(up: .liveTooLarge(limit: flights.settings.limits.document))
+        guard count + piece.count <= fetches.settings.limits.document else {
+            return give(up: .liveTooLarge(limit: fetches.settings.limits.document))
         }
         arriving?.body?.append(piece)
         count += piece.count
@@ -93,7 +93,7 @@ final class LiveInquiry: Recipient {
 
     private func charge(_ bytes: Int) {
         charge += bytes
-        if !flights.hold(bytes) { give(up: .liveTooMuch) }
+        if !fetches.hold(bytes) { give(up: .liveTooMuch) }
     }
 
     func finish() {
@@ -117,13 +117,13 @@ final class LiveInquiry: Recipient {
     func serve(
         _ ready: ReadyResponse,
         for demand: Demand,
-        as manner: CacheUse,
+        as cacheUse: CacheUse,
         isCollapsed: Bool,
         cookies: [Field],
         now: Int64
     ) {
-        guard case .substituted(_, let status, let error) = manner else {
-            return settle(.served(ready, manner, isCollapsed: isCollapsed, cookies: cookies))
+        guard case .substituted(_, let status, let error) = cacheUse else {
+            return settle(.served(ready, cacheUse, isCollapsed: isCollapsed, cookies: cookies))
         }
         let problem: ProblemDocument =
             if let status {
@@ -140,7 +140,7 @@ final class LiveInquiry: Recipient {
 
     // MARK: The flow
 
-    /// Nothing while the answer is gathered, lest the flight wait for this reader; then what keeps the pieces in use.
+    /// Nothing while the answer is gathered, lest the fetch wait for this reader; then what keeps the pieces in use.
     var backlog: Int { isSettled && !isReleased ? count : 0 }
 
     func onDrain(below limit: Int, _ callback: @escaping @Sendable () -> Void) {
@@ -153,7 +153,7 @@ final class LiveInquiry: Recipient {
 
     // MARK: -
 
-    /// Leaves the flight with this problem.
+    /// Leaves the fetch with this problem.
     private func give(up problem: ProblemDocument) {
         arriving = nil
         settle(.failed(problem, nil))
@@ -169,7 +169,7 @@ final class LiveInquiry: Recipient {
         tell(outcome)
     }
 
-    /// Tells the flight that nobody waits here any more.
+    /// Tells the fetch that nobody waits here any more.
     private func leave() {
         let leaving = departures
         departures = []

@@ -102,7 +102,7 @@ extension ProxyCore {
     private func flushes(within limit: Duration) async -> Bool {
         await withCheckedContinuation { continuation in
             let waiting = TimedWait(continuation)
-            runningFlights.afterCommits { waiting.end(true) }
+            fetches.afterCommits { waiting.end(true) }
             waiting.timer = loop.after(limit) { waiting.end(false) }
         }
     }
@@ -140,18 +140,18 @@ extension ProxyCore {
     ) async -> Shown? {
         guard let found else { return nil }
         found.residence.noteUse()
-        let manner: CacheUse
+        let cacheUse: CacheUse
         switch decision {
-        case .answer(_, let how), .answerAndRefresh(_, let how): manner = how
+        case .answer(_, let how), .answerAndRefresh(_, let how): cacheUse = how
         case .ask, .refuse:
             guard found.answer.form != .outdated, found.mayBeShown(at: now) else { return nil }
-            manner = .hit(isStale: true)
+            cacheUse = .hit(isStale: true)
         }
         // What is told has to be committed, so that it can be known again after a restart.
         if found.stored == nil { _ = await flushes(within: settings.store.withhold) }
         do {
             guard let ready = try await cache.inView(of: document.demand, found) else { return nil }
-            return Shown(ready: ready, manner: manner, isCommitted: found.stored != nil)
+            return Shown(ready: ready, cacheUse: cacheUse, isCommitted: found.stored != nil)
         } catch {
             log.error("a followed document could not be read", metadata: ["error": "\(error)"])
             return nil
@@ -160,7 +160,7 @@ extension ProxyCore {
 
     struct Shown {
         let ready: ReadyResponse
-        let manner: CacheUse
+        let cacheUse: CacheUse
         /// Whether it is on disk.
         let isCommitted: Bool
     }
@@ -179,11 +179,11 @@ extension ProxyCore {
         let status: String
         if let shown, refusal != nil {
             let sent = shown.ready.answer.status
-            status = shown.manner.cacheStatus(of: shown.ready, sent: sent, isCollapsed: false, now: now).text
+            status = shown.cacheUse.cacheStatus(of: shown.ready, sent: sent, isCollapsed: false, now: now).text
         } else {
             status = refusal?.cacheStatus ?? CacheStatus.forwarded(shown == nil ? .uriMiss : .request).text
         }
-        let outcome = shown.map { $0.manner.outcome(of: $0.ready) } ?? (asks ? .miss : .error)
+        let outcome = shown.map { $0.cacheUse.outcome(of: $0.ready) } ?? (asks ? .miss : .error)
         for _ in 0..<document.joining { outcomes.count(outcome) }
         return LiveDocument.Opening(cacheStatus: status, refusal: refusal, retry: settings.live.retry)
     }
@@ -204,7 +204,7 @@ extension ProxyCore {
         let need = need(of: document, decision, found, causes)
         let now = loop.now
         var due = document.rhythm.due(need, now: now)
-        if let pause = runningFlights.pauses.pause(for: document.demand, now: now) { due = max(due, pause.until) }
+        if let pause = fetches.pauses.pause(for: document.demand, now: now) { due = max(due, pause.until) }
         // Already due: ask now (an answer that became fresh has a later `due`).
         if due <= now {
             document.rhythm.asked(need)
@@ -235,8 +235,8 @@ extension ProxyCore {
     private func ask(_ document: LiveDocument, _ found: ReadyResponse?) {
         let reason: CacheStatus.Forward =
             found.map { $0.policy.timeToLive(at: now) > 0 ? .request : .stale } ?? .uriMiss
-        let inquiry = document.ask(runningFlights, about: found)
-        runningFlights.ask(document.demand.asking(because: reason), inquiry, stored: found)
+        let inquiry = document.ask(fetches, about: found)
+        fetches.ask(document.demand.asking(because: reason), inquiry, stored: found)
     }
 }
 

@@ -16,22 +16,22 @@ extension ProxyCore {
         }
         let isStale = shown.map { !$0.isFresh(at: now) } ?? false
         let mode = modes.current
-        let manner = mode == .offline ? CacheUse.offline(isStale: isStale) : .hit(isStale: isStale)
+        let cacheUse = mode == .offline ? CacheUse.offline(isStale: isStale) : .hit(isStale: isStale)
         let course = LiveCourse(demand, shown, mode: mode)
-        let exchange = LiveExchange(demand, reply, flights: runningFlights, exchanges: liveExchanges)
-        exchange.open(course.cacheStatus(shown, manner, now: now))
+        let exchange = LiveExchange(demand, reply, fetches: fetches, exchanges: liveExchanges)
+        exchange.open(course.cacheStatus(shown, cacheUse, now: now))
         if let shown {
             shown.residence.noteUse()
-            exchange.show(shown, as: manner, isLast: course.isOver)
+            exchange.show(shown, as: cacheUse, isLast: course.isOver)
         }
         switch course {
         case .ask(let reason):
-            // Counted by the flight.
-            return runningFlights.ask(demand.asking(because: reason), exchange.ask(), stored: found)
+            // Counted by the fetch.
+            return fetches.ask(demand.asking(because: reason), exchange.ask(), stored: found)
         case .end: exchange.end()
         case .refuse(let problem): exchange.refuse(problem)
         }
-        outcomes.count(shown.map { manner.outcome(of: $0) } ?? .error)
+        outcomes.count(shown.map { cacheUse.outcome(of: $0) } ?? .error)
     }
 }
 
@@ -57,11 +57,11 @@ private enum LiveCourse {
     var isOver: Bool { if case .end = self { true } else { false } }
 
     /// What the head of the stream says; each event tells how its own answer came about.
-    func cacheStatus(_ shown: ReadyResponse?, _ manner: CacheUse, now: Int64) -> String {
+    func cacheStatus(_ shown: ReadyResponse?, _ cacheUse: CacheUse, now: Int64) -> String {
         switch (self, shown) {
         case (.ask(let reason), _): CacheStatus.forwarded(reason).text
         case (_, let shown?):
-            manner.cacheStatus(of: shown, sent: shown.answer.status, isCollapsed: false, now: now).text
+            cacheUse.cacheStatus(of: shown, sent: shown.answer.status, isCollapsed: false, now: now).text
         case (.refuse(let problem), nil): problem.cacheStatus
         case (.end, nil): CacheStatus.hit().text
         }

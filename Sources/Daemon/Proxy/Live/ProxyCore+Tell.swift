@@ -19,7 +19,7 @@ extension ProxyCore {
         if let shown, isFresh || !(outcome?.isUnkept ?? false) {
             // What a write brought to nothing is nothing to tell, even if it is still there.
             guard !document.isInvalid else { return nil }
-            return telling(LiveEvent(.changed, shown.ready, as: shown.manner, now: now), shown)
+            return telling(LiveEvent(.changed, shown.ready, as: shown.cacheUse, now: now), shown)
         }
         switch outcome {
         case nil: return nil
@@ -28,10 +28,10 @@ extension ProxyCore {
             if isKept, isOvertaken(document, decision) { return nil }
             if document.demand.upstream.settings.cookies != .replay { event.fields?.remove("set-cookie") }
             return telling(event)
-        case .served(let ready, let manner, _, _):
+        case .served(let ready, let cacheUse, _, _):
             if let failure { return telling(LiveEvent(failure: failure, age: nil)) }
             if outcome?.isUnkept != true, isOvertaken(document, decision) { return nil }
-            return telling(LiveEvent(.changed, ready, as: manner, now: now))
+            return telling(LiveEvent(.changed, ready, as: cacheUse, now: now))
         }
     }
 
@@ -85,7 +85,7 @@ extension ProxyCore {
         case .served(_, .heldBack, _, _):
             // It may have ended this very moment.
             let pause =
-                runningFlights.pauses.pause(for: document.demand, now: loop.now)
+                fetches.pauses.pause(for: document.demand, now: loop.now)
                 ?? UpstreamPause(status: 503, scope: .document, until: loop.now)
             let upstream = document.demand.upstream.name
             return .heldBack(pause, seconds: pause.secondsLeft(at: loop.now), upstream: upstream)

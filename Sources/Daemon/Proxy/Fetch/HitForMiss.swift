@@ -3,7 +3,7 @@ import Store
 
 /// Which documents were lately found not to be shareable, so that those who ask for them need not wait for one another.
 ///
-/// Without it, a request for such a document would wait for the head of the flight before it only to learn that its answer is
+/// Without it, a request for such a document would wait for the head of the fetch before it only to learn that its answer is
 /// of no use to it. A document is remembered for one to two minutes after its last answer of that kind, and forgotten when an
 /// answer comes that may be stored, or when a write or a cleaning may have changed what there is to say.
 ///

@@ -5,7 +5,7 @@ import Logging
 import Upstream
 
 /// Stale responses in the place of errors (RFC 5861 §4, RFC 9111 §4.2.4).
-extension Flights {
+extension Fetches {
     /// Serves a stored answer in the place of an error, or of no answer at all.
     func substitute(
         _ stored: ReadyResponse,
@@ -17,17 +17,17 @@ extension Flights {
     }
 
     /// No answer came, or none that could be used.
-    func failed(_ error: UpstreamError, _ flight: Flight, relays: [Relay]) {
-        let upstream = flight.demand.upstream.name
+    func failed(_ error: UpstreamError, _ fetch: RunningFetch, relays: [Relay]) {
+        let upstream = fetch.demand.upstream.name
         log.debug("upstream failed", metadata: ["error": "\(error.label)", "upstream": "\(upstream)"])
         for relay in relays {
-            if let stored = flight.stored, stored.maySubstitute(at: now, for: relay.demand) {
+            if let stored = fetch.stored, stored.maySubstitute(at: now, for: relay.demand) {
                 substitute(stored, forStatus: nil, error: error, to: [relay])
                 continue
             }
             count(.error, for: relay)
             relay.reply.refuse(
-                .upstreamFailed(error, upstream: upstream, isValidation: flight.stored != nil),
+                .upstreamFailed(error, upstream: upstream, isValidation: fetch.stored != nil),
                 relay.demand.failed(error)
             )
         }

@@ -2,7 +2,7 @@ import CachePolicy
 import HTTPSemantics
 import HTTPServer
 
-/// Where the answer of a flight goes: to a client's `Reply`, or to what makes something else of it first.
+/// Where the answer of a fetch goes: to a client's `Reply`, or to what makes something else of it first.
 ///
 /// It is given the answer in one of three ways, once: begun, written and finished or aborted, as it arrives; whole, from
 /// what is stored; or refused. Called on the upstream loop; its callbacks come on any thread.
@@ -12,10 +12,10 @@ protocol Recipient: AnyObject {
 
     /// Begins an answer that follows as it arrives.
     ///
-    /// - Parameter isKept: whether the flight keeps the pieces of the body as well, so that keeping them costs nothing.
+    /// - Parameter isKept: whether the fetch keeps the pieces of the body as well, so that keeping them costs nothing.
     func begin(status: Int, reason: String?, fields: Fields, framing: ReplyFraming, isKept: Bool)
     func write(_ piece: [UInt8])
-    /// The flight keeps nothing any more of what was written, nor of what follows.
+    /// The fetch keeps nothing any more of what was written, nor of what follows.
     func keptNoLonger()
     func finish()
     /// The answer broke off.
@@ -30,7 +30,7 @@ protocol Recipient: AnyObject {
     func serve(
         _ ready: ReadyResponse,
         for demand: Demand,
-        as manner: CacheUse,
+        as cacheUse: CacheUse,
         isCollapsed: Bool,
         cookies: [Field],
         now: Int64

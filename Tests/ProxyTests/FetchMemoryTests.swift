@@ -8,8 +8,8 @@ import Testing
 @testable import Settings
 @testable import Upstream
 
-/// What flights remember of documents and upstreams beyond their own lives.
-@Suite struct FlightMemoryTests {
+/// What fetches remember of documents and upstreams beyond their own lives.
+@Suite struct FetchMemoryTests {
     private static let second: UInt64 = 1_000_000_000
 
     // MARK: Hit-for-miss

@@ -1,10 +1,11 @@
+import CachePolicy
 import HTTPSemantics
 import Logging
 import Synchronization
 import Upstream
 
-/// What clients are given that wait for a flight.
-extension Flights {
+/// What clients are given that wait for a fetch.
+extension Fetches {
     /// Counts how a client was answered; what Larder asks for itself is no request.
     func count(_ outcome: Outcome, for relay: Relay) {
         if relay.reply.isRequest { outcomes.count(outcome) }
@@ -17,24 +18,24 @@ extension Flights {
     func serve(
         _ ready: ReadyResponse,
         to relays: [Relay],
-        as manner: (Demand) -> CacheUse,
+        as cacheUse: (Demand) -> CacheUse,
         cookies: [Field] = []
     ) {
         for relay in relays {
-            let manner = manner(relay.demand)
+            let cacheUse = cacheUse(relay.demand)
             if !ready.needsReceivedBytes(in: relay.demand.view) {
                 let shown = cache.shown(ready, to: relay.demand)
                 if shown.named.isEmpty {
-                    serve(shown, to: relay, as: manner, cookies: cookies)
+                    serve(shown, to: relay, as: cacheUse, cookies: cookies)
                     continue
                 }
             }
-            serveLater(ready, to: relay, as: manner, cookies: cookies)
+            serveLater(ready, to: relay, as: cacheUse, cookies: cookies)
         }
     }
 
     /// Serves a view that the store has to be read for.
-    private func serveLater(_ ready: ReadyResponse, to relay: Relay, as manner: CacheUse, cookies: [Field]) {
+    private func serveLater(_ ready: ReadyResponse, to relay: Relay, as cacheUse: CacheUse, cookies: [Field]) {
         let received = Received()
         after(
             { [cache, demand = relay.demand] in
@@ -46,21 +47,40 @@ extension Flights {
                     count(.error, for: relay)
                     return relay.reply.refuse(.receivedBytesGone, nil)
                 }
-                serve(shown, to: relay, as: manner, cookies: cookies)
+                serve(shown, to: relay, as: cacheUse, cookies: cookies)
             }
         )
     }
 
-    private func serve(_ shown: ReadyResponse, to relay: Relay, as manner: CacheUse, cookies: [Field]) {
-        count(manner.outcome(of: shown), for: relay)
+    private func serve(_ shown: ReadyResponse, to relay: Relay, as cacheUse: CacheUse, cookies: [Field]) {
+        count(cacheUse.outcome(of: shown), for: relay)
         relay.reply.serve(
             shown,
             for: relay.demand,
-            as: manner,
+            as: cacheUse,
             isCollapsed: !relay.isLeader,
             cookies: relay.isLeader ? cookies : [],
             now: now
         )
+    }
+
+    /// Serves a response that is whole and not stored.
+    func serveUnstored(_ body: [UInt8], of fetch: RunningFetch, to relays: [Relay]) {
+        guard let head = fetch.head else { return }
+        let demand = fetch.demand
+        let response = CachedResponse(
+            key: demand.key,
+            document: nil,
+            status: head.status,
+            fields: StoredFields.storable(head.fields),
+            body: body,
+            policy: policy(of: head, in: fetch).answer,
+            selection: .none,
+            form: .received,
+            objects: []
+        )
+        let ready = ReadyResponse(response, digest: demand.digest, upstream: demand.upstream, base: demand.base)
+        serve(ready, to: relays, as: { .unkept($0.reason) }, cookies: head.cookies)
     }
 
     /// A response read from the store, on its way back to the loop.

@@ -6,13 +6,13 @@ import Store
 import Upstream
 
 /// Parts of answers on their way from the upstream: which may be kept, and what they make together.
-extension Flights {
+extension Fetches {
     /// The part that an answer brings; nil where it must not be stored as one.
     ///
     /// Not several parts in one body, none in a content coding, and none whose length is not what it says.
-    func part(in head: UpstreamHead, of flight: Flight) -> ContentRange? {
+    func part(in head: UpstreamHead, of fetch: RunningFetch) -> ContentRange? {
         let values = head.fields.all("content-range")
-        guard flight.asksForRange, head.status == 206, values.count == 1, !head.fields.isContentCoded,
+        guard fetch.asksForRange, head.status == 206, values.count == 1, !head.fields.isContentCoded,
             !head.isMultipart,
             let content = ContentRange(values[0]), let range = content.range
         else { return nil }
@@ -21,51 +21,52 @@ extension Flights {
     }
 
     /// Whether an answer brings just what is missing in the stored parts, of the very same representation.
-    func completes(_ head: UpstreamHead, in flight: Flight) -> Bool {
-        guard let known = flight.completing, let parts = known.parts, let gap = parts.gap,
-            let content = (try? storage(of: head, in: flight))?.part, let range = content.range
+    func completes(_ head: UpstreamHead, in fetch: RunningFetch) -> Bool {
+        guard let known = fetch.completing, let parts = known.parts, let gap = parts.gap,
+            let content = (try? storage(of: head, in: fetch))?.part, let range = content.range
         else { return false }
         return content.length == parts.length.map { Int64($0) } && isSame(known, head.fields)
             && range.lowerBound <= gap.lowerBound && gap.upperBound <= range.upperBound
     }
 
     /// Forgets parts that a 416 shows to be of an earlier version: the whole has another length now.
-    func disbelieveParts(after head: UpstreamHead, in flight: Flight) {
-        guard head.status == 416, let known = flight.parts?.parts?.length,
+    func disbelieveParts(after head: UpstreamHead, in fetch: RunningFetch) {
+        guard head.status == 416, let known = fetch.parts?.parts?.length,
             let present = head.fields[first: "content-range"].flatMap({ ContentRange($0) })?.length,
             present != Int64(known)
         else { return }
-        cache.forgetParts(of: flight.demand)
+        cache.forgetParts(of: fetch.demand)
     }
 
     /// Fetches the whole for those whom parts were to be completed for.
-    func askForWhole(_ relays: [Relay], insteadOf flight: Flight) {
-        retire(flight)
-        cache.forgetParts(of: flight.demand)
+    func askForWhole(_ relays: [Relay], insteadOf fetch: RunningFetch) {
+        retire(fetch)
+        cache.forgetParts(of: fetch.demand)
         for relay in relays { ask(relay.demand, relay.reply, stored: nil) }
     }
 
     /// Keeps a part that has come, together with those of the same representation; the whole, if that makes it one.
     ///
     /// Nil where the part is not of the length it said, something newer is known, or it is too little to be worth it.
-    func keep(_ content: ContentRange, _ storing: Flight.Storing, body: [UInt8], from flight: Flight) -> ReadyResponse?
+    func keep(_ content: ContentRange, _ storing: RunningFetch.Storing, body: [UInt8], from fetch: RunningFetch)
+        -> (ready: ReadyResponse?, isWithheld: Bool)
     {
-        guard let new = KnownParts(content, body: body) else { return nil }
-        let demand = flight.demand
-        // What has been stored since the flight began counts, not what was known then.
-        let known = flight.completing ?? cache.partsInMemory(demand) ?? flight.parts
+        guard let new = KnownParts(content, body: body) else { return (nil, false) }
+        let demand = fetch.demand
+        // What has been stored since the fetch began counts, not what was known then.
+        let known = fetch.completing ?? cache.partsInMemory(demand) ?? fetch.parts
         var fields = Self.withoutFraming(storing.fields)
         var parts = new
         if let known, isSame(known, storing.fields), let joined = known.parts?.combined(with: new),
             joined.body.count <= settings.limits.document
         {
-            guard joined.isWorthKeeping(for: new) else { return nil }
+            guard joined.isWorthKeeping(for: new) else { return (nil, false) }
             parts = joined
             fields = Self.fields(of: Self.withoutFraming(known.answer.fields), replacedBy: fields)
-        } else if let known, known.policy.requestTime > flight.requestTime {
-            return nil
+        } else if let known, known.policy.requestTime > fetch.requestTime {
+            return (nil, false)
         }
-        guard let policy = policy(of: fields, storing, isWhole: parts.isWhole, flight) else { return nil }
+        guard let policy = policy(of: fields, storing, isWhole: parts.isWhole, fetch) else { return (nil, false) }
         var answer = CachedResponse(
             key: demand.key,
             document: nil,
@@ -77,23 +78,13 @@ extension Flights {
             form: .received,
             objects: []
         )
-        if parts.isWhole { return keep(answer, from: flight, isAwaited: true) }
+        if parts.isWhole { return keep(answer, from: fetch, isAwaited: true) }
         for value in parts.contentRanges { fields.append("Content-Range", value) }
         (answer.key, answer.status, answer.fields) = (demand.partsKey, 206, fields)
         let digest = cache.partsDigest(of: demand)
         let ready = ReadyResponse(answer, digest: digest, upstream: demand.upstream, base: demand.base)
-        guard !flight.storesNothing else { return ready }
-        let age = policy.knownAge
-        let reading = BodyMapping(rule: nil, kind: .detail, bound: [:])
-        cache.keep(
-            ready,
-            sent: flight.start,
-            age: age,
-            reading: reading,
-            overtakenAt: flight.overtakenAt,
-            isSecret: demand.isRepeated(in: body, storing.fields)
-        )
-        return ready
+        if !fetch.isInvalidated { keep(ready, BodyMapping(rule: nil, kind: .detail, bound: [:]), from: fetch) }
+        return (ready, false)
     }
 
     /// Whether both are of one representation, by a strong tag (RFC 9110 §15.3.7.3).
@@ -103,15 +94,16 @@ extension Flights {
     }
 
     /// The terms on which what the parts make is used again: the newest answer's, read with the fields that it did not repeat.
-    private func policy(of fields: Fields, _ storing: Flight.Storing, isWhole: Bool, _ flight: Flight) -> StoredPolicy?
+    private func policy(of fields: Fields, _ storing: RunningFetch.Storing, isWhole: Bool, _ fetch: RunningFetch)
+        -> StoredPolicy?
     {
-        let demand = flight.demand
+        let demand = fetch.demand
         var aged = fields
         if storing.policy.ageValue >= 0 { aged.append("Age", String(storing.policy.ageValue)) }
         let policy = demand.policy(
             status: isWhole ? 200 : 206,
             fields: aged,
-            requestTime: flight.requestTime,
+            requestTime: fetch.requestTime,
             responseTime: storing.policy.responseTime,
             wall: storing.policy.responseTime - now + wall
         )

@@ -3,16 +3,16 @@ import HTTPSemantics
 import HTTPServer
 import Upstream
 
-/// One client's place in a flight: what it is sent, and how far behind it is.
+/// One client's place in a fetch: what it is sent, and how far behind it is.
 ///
 /// The upstream loop only.
 final class Relay {
     let demand: Demand
     /// Where its answer goes.
     let reply: any Recipient
-    /// Whether the flight began for this client; the others joined.
+    /// Whether the fetch began for this client; the others joined.
     let isLeader: Bool
-    /// Whether it was with another flight before, whose answer was not for it; once is enough.
+    /// Whether it was with another fetch before, whose answer was not for it; once is enough.
     var hasMoved = false
     private var isAnswered = false
     /// How many bytes of the body go as they come; nil: all.
@@ -46,7 +46,7 @@ final class Relay {
     /// - Parameters:
     ///   - terms: on which the answer will be stored; nil where it will not.
     ///   - withholdsEnd: whether the client is to have the last byte, and with it the answer, no sooner than `finish`.
-    func begin(_ head: UpstreamHead, storedOn terms: Flight.Terms?, withholdsEnd: Bool, now: Int64) {
+    func begin(_ head: UpstreamHead, storedOn terms: StorageTerms?, withholdsEnd: Bool, now: Int64) {
         var fields = head.fields
         // A cookie is for the one whose request it answers.
         if !isLeader { fields.remove("set-cookie") }
@@ -54,7 +54,7 @@ final class Relay {
         fields.remove("content-length")
         var status = CacheStatus.forwarded(demand.reason, isStored: terms != nil, isCollapsed: !isLeader)
         status.timeToLive = terms?.timeToLive
-        status.detail = demand.overrides.cache == .never ? "never-by-route" : terms?.departure?.detail
+        status.detail = demand.overrides.cache == .never ? "never-by-route" : terms?.overrideDetail?.detail
         if demand.asksForItself, demand.hasCurrent(status: head.status, fields: fields, now: now) {
             isAnswered = true
             status.forwardStatus = head.status
@@ -87,7 +87,7 @@ final class Relay {
         bytesBeforeEnd = 0
     }
 
-    /// The flight has let go of the body: nothing is withheld for its sake any more.
+    /// The fetch has let go of the body: nothing is withheld for its sake any more.
     func keptNoLonger() {
         release()
         if !isAnswered { reply.keptNoLonger() }

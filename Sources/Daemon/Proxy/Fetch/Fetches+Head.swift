@@ -1,0 +1,172 @@
+import CachePolicy
+import HTTPSemantics
+import HTTPServer
+import Logging
+import Mapping
+import Settings
+import Store
+import Upstream
+
+/// What the head of a response means: whether it is stored, and as what.
+extension Fetches {
+    /// The meaning of a head for a fetch and for what is stored.
+    struct Meaning {
+        /// But for what depends on the clients.
+        var head = Fetch.Head()
+        var storing: RunningFetch.Storing?
+        /// Whether the response contains objects, as far as its head tells.
+        var containsObjects = false
+        /// Whether it is a failure that something stored may be served in place of.
+        var isFailure = false
+    }
+
+    /// Works out what a head means, and does what follows from it at once.
+    func meaning(of head: UpstreamHead, in fetch: RunningFetch) -> Meaning {
+        let (demand, stored) = (fetch.demand, fetch.stored)
+        var meaning = Meaning()
+        if !fetch.validation.isEmpty, head.status == 304 {
+            meaning.head.kind = .notModified
+            return meaning
+        }
+        if demand.isHead, head.status == 200, let stored { compare(stored, with: head, fetch) }
+        meaning.isFailure = demand.upstream.isFailure(status: head.status, fields: head.fields)
+        if fetch.completing != nil, head.status == 206 || head.status == 416 || head.fields.isContentCoded,
+            !completes(head, in: fetch)
+        {
+            meaning.head.kind = .unfitPart
+            return meaning
+        }
+        if fetch.asksForRange { disbelieveParts(after: head, in: fetch) }
+        do throws(Unstored) {
+            meaning.storing = try storage(of: head, in: fetch)
+        } catch {
+            note(error, status: head.status, in: fetch)
+        }
+        noteSharing(of: head, in: fetch, isStored: meaning.storing != nil)
+        let storing = meaning.storing
+        let isWhole = storing?.part == nil
+        meaning.containsObjects = storing != nil && isWhole && containsObjects(head, in: fetch)
+        meaning.head.isStorable = storing != nil
+        meaning.head.isNews = isNews(head, in: fetch) && !meaning.isFailure
+        meaning.head.isJSON = demand.upstream.isJSON(head.fields)
+        meaning.head.isRewritten = isServedTransformed(head, in: fetch)
+        meaning.head.isWhole = isWhole && head.status == 200
+        meaning.head.completesParts = !isWhole && fetch.completing != nil
+        // Once the client has the last byte, no worker may still serve the response that this one takes the place of.
+        if storing != nil, isWhole, let stored { cache.memory.remove(stored, at: stored.residence.digest) }
+        return meaning
+    }
+
+    /// Whether a response that is not stored shows all the same that what is stored is outdated.
+    private func isNews(_ head: UpstreamHead, in fetch: RunningFetch) -> Bool {
+        guard !fetch.isInvalidated else { return false }
+        let isGone = !fetch.demand.isHead && (head.status == 404 || head.status == 410)
+        let isForAll =
+            fetch.demand.isShareable && (200..<400).contains(head.status) && ![202, 206, 304].contains(head.status)
+        return fetch.refreshes != nil || isGone || isForAll
+    }
+
+    private func containsObjects(_ head: UpstreamHead, in fetch: RunningFetch) -> Bool {
+        let demand = fetch.demand
+        guard demand.upstream.isJSON(head.fields) else { return false }
+        return demand.upstream.reading(demand, status: head.status, fields: head.fields).rule != nil
+    }
+
+    /// Whether a response's body is served otherwise than it came.
+    private func isServedTransformed(_ head: UpstreamHead, in fetch: RunningFetch) -> Bool {
+        fetch.demand.upstream.settings.rewriteLinks && fetch.demand.upstream.isJSON(head.fields)
+    }
+
+    // MARK: What may be stored
+
+    /// What to store of a response whose head has come; throws why nothing is.
+    func storage(of head: UpstreamHead, in fetch: RunningFetch) throws(Unstored) -> RunningFetch.Storing {
+        let demand = fetch.demand
+        if let refusal = Unstored.refusal(of: demand) { throw refusal }
+        if fetch.isInvalidated { throw .invalidated }
+        // A stream of events has no end to wait for, and no use as a document.
+        if head.isEventStream { throw .eventStream }
+        if head.isGarbled { throw .garbled }
+        let part = part(in: head, of: fetch)
+        // A response to a request for a part is kept where it is the part, or the whole instead.
+        if part == nil, head.status == 206 || fetch.asksForRange && (head.status != 200 || head.fields.isContentCoded) {
+            throw .part
+        }
+        let policy = policy(of: head, in: fetch)
+        if case .no(let reason) = policy.storability { throw Unstored(reason, head.fields, of: demand) }
+        // An error, cacheable as it may be, never takes the place of a good response.
+        let isFailure = head.status >= 500 || demand.upstream.isFailure(status: head.status, fields: head.fields)
+        if isFailure, let stored = fetch.stored, stored.answer.status < 500 { throw .olderIsBetter }
+        if let length = head.fields.text("content-length").flatMap(Int.init), length > settings.limits.document {
+            throw .tooLarge(limit: settings.limits.document)
+        }
+        let (route, request) = (demand.overrides, demand.request.fields)
+        guard let selection = demand.upstream.selection(policy, route: route, request: request) else {
+            throw Unstored(
+                "vary",
+                .upstream,
+                "the upstream said Vary: \(head.fields.combined("vary")?.prefix(200) ?? "")"
+            )
+        }
+        let fields = StoredFields.storable(
+            head.fields,
+            leavingOut: policy.fieldsNotStored + policy.fieldsNotReused,
+            replaysCookies: demand.upstream.settings.cookies == .replay
+        )
+        // Parts of a body that is served otherwise than it came would not fit the whole.
+        if part != nil, isServedTransformed(head, in: fetch) { throw .part }
+        let dated = StoredFields.dated(fields, at: wall)
+        return RunningFetch.Storing(policy: policy.answer, fields: dated, selection: selection, part: part)
+    }
+
+    /// What a head says about its own use.
+    func policy(of head: UpstreamHead, in fetch: RunningFetch) -> ResponsePolicy {
+        fetch.demand.policy(
+            status: head.status,
+            fields: head.fields,
+            requestTime: fetch.requestTime,
+            responseTime: now,
+            wall: wall
+        )
+    }
+
+    /// Remembers why a response was not stored.
+    func note(_ unstored: Unstored, in fetch: RunningFetch) {
+        guard let head = fetch.head else { return }
+        note(unstored, status: head.status, in: fetch)
+    }
+
+    private func note(_ unstored: Unstored, status: Int, in fetch: RunningFetch) {
+        self.unstored.note(unstored, status: status, of: fetch.demand, at: now)
+    }
+
+    // MARK: What is gone
+
+    /// What a head says is gone, where that is an object that may be known; nil for nothing.
+    func absence(in head: UpstreamHead, of fetch: RunningFetch) -> ObservedAbsence? {
+        let demand = fetch.demand
+        guard head.status == 404 || head.status == 410, !demand.upstream.rules.models.declarations.isEmpty else {
+            return nil
+        }
+        let bound = demand.upstream.bound(demand)
+        guard bound != nil || fetch.stored != nil else { return nil }
+        let age = policy(of: head, in: fetch).answer.knownAge
+        var absence = ObservedAbsence(key: demand.key, bound: bound, start: fetch.start - age)
+        absence.method = demand.request.method
+        return absence
+    }
+
+    /// Does something here once an absence is committed.
+    func note(_ absence: ObservedAbsence, then work: @escaping () -> Void) {
+        after(
+            { [cache, log] in
+                do throws(StoreError) {
+                    try await cache.note(absence)
+                } catch {
+                    log.log(level: error.logLevel, "an absence could not be stored", metadata: ["error": "\(error)"])
+                }
+            },
+            then: work
+        )
+    }
+}

@@ -1,0 +1,183 @@
+import CachePolicy
+import HTTPSemantics
+import HTTPServer
+import Settings
+import Store
+import Upstream
+
+/// What the upstream says of stored responses without sending them again: a 304 (RFC 9111 §4.3.3, §4.3.4) or the response to
+/// a HEAD (§4.3.5).
+extension Fetches {
+    /// A 304: finds out which of the stored responses that the upstream was asked about still holds, and goes on with that.
+    ///
+    /// One that names none of them, or one that a write or a cleaning has removed meanwhile, helps nobody: the whole is fetched.
+    func renew(_ fetch: RunningFetch) {
+        guard let head = fetch.head, !fetch.isInvalidated,
+            let selected = fetch.validation.selected(by: head.fields, now: wall)
+        else { return fetch.renewed(nil) }
+        switch selected {
+        case .chosen:
+            guard let stored = fetch.stored else { return fetch.renewed(nil) }
+            onceCommitted(stored) { [self] in renew(stored, by: head, fetch) }
+        case .variant(let variant):
+            // What it shows may have changed since it was asked about: the store knows.
+            let isMeant: @Sendable ([UInt8]) -> Bool = { $0 == variant.selection }
+            afterCommits(reading: fetch.demand.key, where: isMeant) { [self] found in
+                adopt(found.compactMap { CachedResponse($0) }.first, by: head, fetch)
+            }
+        }
+    }
+
+    /// Does something once a stored response has a document id, and objects whose changes to follow; normally within
+    /// milliseconds.
+    private func onceCommitted(_ stored: ReadyResponse, _ work: @escaping () -> Void) {
+        if stored.stored != nil { work() } else { afterCommits(work) }
+    }
+
+    // MARK: 304
+
+    /// The chosen response is good for longer.
+    private func renew(_ stored: ReadyResponse, by head: UpstreamHead, _ fetch: RunningFetch) {
+        // A document that became dirty meanwhile is not what the 304 is about.
+        guard cache.isStillClean(stored), !fetch.isInvalidated else { return fetch.renewed(nil) }
+        let renewed = renewed(stored.answer, by: head, fetch)
+        var answer = stored.answer
+        answer.fields = renewed.fields
+        answer.policy = renewed.policy.answer
+        if let known = stored.stored { (answer.document, answer.objects) = known }
+        let selection = selection(of: answer, renewed, fetch)
+        if let selection, selection == answer.selection {
+            let ready = ready(answer, fetch)
+            renew(stored, with: ready, fetch)
+            return fetch.renewed(outcome(ready, by: head, renewed, isStored: true))
+        }
+        // From now on it varies by something else, or must not be kept.
+        cache.drop(stored)
+        // Parts that are kept no longer are still the response to this one request.
+        guard !stored.isPartial else {
+            return fetch.renewed(outcome(ready(answer, fetch), by: head, renewed, isStored: false))
+        }
+        keepAnew(answer, under: selection, by: head, renewed, fetch)
+    }
+
+    /// The response to a request with other selecting fields is the response to this one, too.
+    ///
+    /// That one is left as it is: the upstream confirmed this request's representation only.
+    private func adopt(_ source: CachedResponse?, by head: UpstreamHead, _ fetch: RunningFetch) {
+        guard let source, source.form == .received, !fetch.isInvalidated else { return fetch.renewed(nil) }
+        let renewed = renewed(source, by: head, fetch)
+        var answer = source
+        answer.fields = renewed.fields
+        answer.policy = renewed.policy.answer
+        keepAnew(answer, under: selection(of: source, renewed, fetch), by: head, renewed, fetch)
+    }
+
+    /// Keeps a stored body as if it had just come with the fields of a 304.
+    private func keepAnew(
+        _ answer: CachedResponse,
+        under selection: VarySelection?,
+        by head: UpstreamHead,
+        _ renewed: Freshening.Renewed,
+        _ fetch: RunningFetch
+    ) {
+        guard let selection else {
+            return fetch.renewed(outcome(ready(answer, fetch), by: head, renewed, isStored: false))
+        }
+        var answer = answer
+        answer.selection = selection
+        answer.document = nil
+        answer.objects = []
+        let isStored = !fetch.isInvalidated
+        let (kept, isWithheld) = keep(answer, from: fetch, isAwaited: fetch.isAwaited)
+        fetch.renewed(kept.map { outcome($0, by: head, renewed, isStored: isStored) }, isWithheld: isWithheld)
+    }
+
+    /// What clients are given.
+    ///
+    /// Followers whose variant it is not fetch theirs.
+    private func outcome(
+        _ ready: ReadyResponse,
+        by head: UpstreamHead,
+        _ renewed: Freshening.Renewed,
+        isStored: Bool
+    ) -> RunningFetch.Outcome {
+        RunningFetch.Outcome(
+            ready: ready,
+            use: { .revalidated($0.reason, isStored: isStored) },
+            cookies: head.cookies + renewed.withheld.filter { !$0.isNamed("set-cookie") },
+            isForVariantOnly: true
+        )
+    }
+
+    private func renew(_ stored: ReadyResponse, with ready: ReadyResponse, _ fetch: RunningFetch) {
+        let isLatest = !invalidations.hasKept(at: ready.residence.digest, since: fetch.token)
+        cache.renew(stored, with: ready, sent: fetch.start, isLatest: isLatest)
+    }
+
+    private func renewed(_ answer: CachedResponse, by head: UpstreamHead, _ fetch: RunningFetch) -> Freshening.Renewed {
+        let demand = fetch.demand
+        return Freshening.renewed(
+            answer.fields,
+            status: answer.status,
+            by: head.fields,
+            request: demand.facts,
+            requestTime: fetch.requestTime,
+            responseTime: now,
+            wall: wall,
+            settings: demand.upstream.policySettings,
+            route: demand.overrides,
+            replaysCookies: demand.upstream.settings.cookies == .replay
+        )
+    }
+
+    /// The variant that a renewed response is from now on; nil if it may not be kept.
+    ///
+    /// What was for requests alone that agree in their `OtherFields` stays so, whatever the 304 says of freshness.
+    private func selection(of answer: CachedResponse, _ renewed: Freshening.Renewed, _ fetch: RunningFetch)
+        -> VarySelection?
+    {
+        var policy = renewed.policy
+        guard policy.storability == .yes else { return nil }
+        if answer.selection.isForAgreeing { policy.isForAgreeing = true }
+        let demand = fetch.demand
+        return demand.upstream.selection(policy, route: demand.overrides, request: demand.request.fields)
+    }
+
+    private func ready(_ answer: CachedResponse, _ fetch: RunningFetch) -> ReadyResponse {
+        let demand = fetch.demand
+        let digest = answer.status == 206 ? cache.partsDigest(of: demand) : demand.digest
+        return ReadyResponse(answer, digest: digest, upstream: demand.upstream, base: demand.base)
+    }
+
+    // MARK: HEAD
+
+    /// The 200 to a HEAD renews the stored answer to a GET, or shows that it is out of date.
+    func compare(_ stored: ReadyResponse, with head: UpstreamHead, _ fetch: RunningFetch) {
+        let hasWhole = stored.answer.form == .received && stored.answer.status == 200
+        let length = hasWhole ? stored.answer.body.count : nil
+        switch Freshening.outcome(ofHead: head.fields, stored: stored.answer.fields, length: length) {
+        case .invalidate:
+            cache.drop(stored)
+        case .refresh:
+            guard hasWhole else { return }
+            onceCommitted(stored) { [self] in refresh(stored, by: head, fetch) }
+        }
+    }
+
+    private func refresh(_ stored: ReadyResponse, by head: UpstreamHead, _ fetch: RunningFetch) {
+        guard cache.isStillClean(stored), !fetch.isInvalidated, let known = stored.stored else { return }
+        // Without a validator it tells nothing about the objects in the body, whose times a renewal renews.
+        guard known.objects.isEmpty || head.fields.contains("etag") || head.fields.contains("last-modified") else {
+            return
+        }
+        let renewed = renewed(stored.answer, by: head, fetch)
+        guard selection(of: stored.answer, renewed, fetch) == stored.answer.selection else {
+            return cache.drop(stored)
+        }
+        var answer = stored.answer
+        (answer.document, answer.objects) = known
+        answer.fields = renewed.fields
+        answer.policy = renewed.policy.answer
+        renew(stored, with: ready(answer, fetch), fetch)
+    }
+}

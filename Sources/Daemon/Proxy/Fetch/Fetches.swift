@@ -1,0 +1,273 @@
+import CachePolicy
+import EventLoops
+import HTTPServer
+import Logging
+import Settings
+import Store
+import Synchronization
+import Upstream
+
+/// All requests that are on their way to upstreams, and what may be done with their responses.
+///
+/// Lives on the upstream loop. One fetch is shared by all clients that ask for the same document (coalescing). What it
+/// brings is kept in memory and handed to the store (`Fetches+Keeping`).
+///
+/// Law 10: no request joins a fetch that began before the last write to its upstream completed, and such a fetch stores
+/// nothing that the write invalidated. `invalidations` tells both.
+package final class Fetches {
+    let loop: EventLoop
+    let settings: Configuration
+    let cache: ResponseCache
+    private let clients: [UpstreamClient]
+    let metrics: Metrics
+    /// Where responses of the upstream loop are counted by their outcome.
+    let outcomes: WorkerMetrics
+    let log: Logger
+    /// What writes and cleanings have made outdated.
+    var invalidations = InvalidationLog()
+    /// Fetches and writes until their end.
+    private var running: [ObjectIdentifier: RunningFetch] = [:]
+    private var runningWrites: [ObjectIdentifier: RunningWrite] = [:]
+    private var joinable: [Digest128: RunningFetch] = [:]
+    var hitForMiss: HitForMiss
+    /// What was not stored lately, and why.
+    package var unstored = UnstoredResponses()
+    package var pauses = UpstreamPauses()
+    private var refreshes = Refreshes()
+    /// What waits for other threads or for a slow reader, by number; given what was read of the store for it.
+    var waiting: [Int: ([StoredDocument]) -> Void] = [:]
+    var waitingCount = 0
+    /// Bytes of bodies that fetches keep, and that clients who lag behind a finished one have still to take.
+    var held = 0
+    /// How many there may be; past it fetches are mere relays, which go at their clients' pace.
+    var heldLimit: Int { 8 * settings.limits.document }
+
+    /// - Parameter clients: one per upstream, in their order.
+    init(
+        loop: EventLoop,
+        settings: Configuration,
+        clients: [UpstreamClient],
+        cache: ResponseCache,
+        metrics: Metrics,
+        outcomes: WorkerMetrics,
+        log: Logger
+    ) {
+        self.loop = loop
+        self.settings = settings
+        self.clients = clients
+        self.cache = cache
+        self.metrics = metrics
+        self.outcomes = outcomes
+        self.log = log
+        hitForMiss = HitForMiss(now: loop.now)
+    }
+
+    /// Seconds of the store's clock, by which ages are counted.
+    var now: Int64 { cache.seconds }
+
+    /// Seconds of the wall clock, with which dates in messages are compared.
+    var wall: Int64 { Int64(loop.wallSeconds) }
+
+    // MARK: Asking
+
+    /// Has a client wait for the fetch of its document; starts one if there is none to join.
+    ///
+    /// Where the last responses were of use to nobody but who had asked, nobody waits for another's.
+    ///
+    /// - Parameters:
+    ///   - variants: what else is stored under the demand's key, for the upstream to say whether it is that.
+    ///   - parts: what is stored in parts of it.
+    ///   - completes: whether only what is missing in them is asked for.
+    func ask(
+        _ demand: Demand,
+        _ reply: any Recipient,
+        stored: ReadyResponse?,
+        variants: [Variant] = [],
+        parts: ReadyResponse? = nil,
+        completes: Bool = false
+    ) {
+        let place = place(of: demand)
+        let sharesNothing = place.map { hitForMiss.contains($0, now: loop.now) } ?? true
+        if let place, !sharesNothing, let fetch = joinable[place], fetch.isJoinable(by: demand),
+            demand.mayShare(with: fetch.demand)
+        {
+            metrics.upstream(demand.upstream.name).coalesced.add()
+            fetch.join(demand, reply, isLeader: false)
+            return
+        }
+        if isHeldBack(Relay(demand, reply, isLeader: true), stored: stored) { return }
+        let fetch = start(
+            demand,
+            stored: stored,
+            variants: variants,
+            isJoinable: !sharesNothing,
+            parts: parts,
+            completes: completes
+        )
+        fetch.join(demand, reply, isLeader: true)
+    }
+
+    /// Fetches for clients who turned out to want something else than the fetch that they waited for brings.
+    ///
+    /// - Parameter selection: what the response varies by, by which those who want the same are put together; nil where
+    ///   nothing of it is for anybody else. A client that was regrouped once without success is fetched for alone.
+    func askApart(_ relays: [Relay], by selection: VarySelection?, stored: ReadyResponse?) {
+        let names = selection?.lines.map(\.name) ?? []
+        var groups: [(selection: VarySelection, isJSON: Bool, fetch: RunningFetch)] = []
+        for relay in relays {
+            guard selection != nil, !relay.hasMoved,
+                let wanted = VarySelection(.fields(names), request: relay.demand.request.fields)
+            else {
+                askAlone(relay, stored: stored)
+                continue
+            }
+            if isHeldBack(relay, stored: stored) { continue }
+            let isJSON = relay.demand.wantsJSONOnly
+            if let group = groups.first(where: { $0.selection == wanted && $0.isJSON == isJSON }) {
+                group.fetch.join(relay.demand, relay.reply, isLeader: false, hasMoved: true)
+            } else {
+                let fetch = start(relay.demand, stored: nil, isJoinable: false)
+                fetch.join(relay.demand, relay.reply, isLeader: true, hasMoved: true)
+                groups.append((wanted, isJSON, fetch))
+            }
+        }
+    }
+
+    /// Fetches for one client alone: what it wanted to join turned out not to be for it.
+    ///
+    /// - Parameter stored: what is served in the place of a response if the upstream must not be asked.
+    func askAlone(_ relay: Relay, stored: ReadyResponse? = nil) {
+        if isHeldBack(relay, stored: stored) { return }
+        start(relay.demand, stored: nil, isJoinable: false).join(relay.demand, relay.reply, isLeader: true)
+    }
+
+    /// Fetches without conditions for clients whom a 304 did not help; together.
+    ///
+    /// Behind a stale response nobody waits: there the refresh goes on, since a 304 of the same kind would come each time.
+    func askAgain(_ relays: [Relay], insteadOf useless: RunningFetch) {
+        guard let first = relays.first else {
+            guard let subject = useless.refreshes, !useless.isInvalidated else { return }
+            useless.refreshes = nil
+            start(useless.demand, stored: useless.stored, isConditional: false, refreshes: subject)
+            return
+        }
+        let fetch = start(first.demand, stored: useless.stored, isConditional: false)
+        for relay in relays { fetch.join(relay.demand, relay.reply, isLeader: relay.isLeader) }
+    }
+
+    /// Fetches a document that was served stale, for the next one who asks; never twice at a time, nor soon after a failure.
+    func refresh(_ demand: Demand, stored: ReadyResponse) {
+        guard let demand = demand.ofWhole else { return }
+        if let fetch = joinable[demand.digest], fetch.isJoinable(by: demand) { return }
+        if pauses.pause(for: demand, now: loop.now) != nil { return }
+        let subject = Refreshes.Subject(stored)
+        guard refreshes.begin(subject, now: loop.now) else { return }
+        start(demand, stored: stored, refreshes: subject)
+    }
+
+    /// Sends an unsafe request, once.
+    func write(_ demand: Demand, _ reply: Reply) -> RunningWrite {
+        let write = RunningWrite(demand, reply, fetches: self)
+        runningWrites[ObjectIdentifier(write)] = write
+        metrics.upstream(demand.upstream.name).started()
+        write.send(demand.upstreamRequest(), through: clients[demand.upstream.index])
+        return write
+    }
+
+    @discardableResult
+    private func start(
+        _ demand: Demand,
+        stored: ReadyResponse?,
+        variants: [Variant] = [],
+        isJoinable: Bool = true,
+        isConditional: Bool = true,
+        parts: ReadyResponse? = nil,
+        completes: Bool = false,
+        refreshes: Refreshes.Subject? = nil
+    ) -> RunningFetch {
+        // What is missing comes with a condition of its own, `If-Range`.
+        let validation =
+            isConditional && !completes ? Validation(demand, stored: stored, variants: variants) : .none
+        let fetch = RunningFetch(
+            demand,
+            stored: stored,
+            validation: validation,
+            parts: parts,
+            completes: completes,
+            refreshes: refreshes,
+            fetches: self
+        )
+        if isJoinable, let place = place(of: demand) { joinable[place] = fetch }
+        running[ObjectIdentifier(fetch)] = fetch
+        metrics.upstream(demand.upstream.name).started()
+        let request = demand.upstreamRequest(
+            validation,
+            completing: fetch.completing,
+            settlesDoubt: stored?.answer.doubts.isEmpty == false
+        )
+        fetch.send(request, through: clients[demand.upstream.index])
+        return fetch
+    }
+
+    /// Where those are found who may wait for one another's response: by the document, or by the part of it that they ask
+    /// for; nil where nobody may.
+    func place(of demand: Demand) -> Digest128? {
+        demand.isShareable ? demand.digest : demand.partKey.map { cache.store.hasher.digest($0) }
+    }
+
+    // MARK: The end
+
+    /// Nobody joins a fetch any more.
+    func retire(_ fetch: RunningFetch) {
+        guard let place = place(of: fetch.demand), joinable[place] === fetch else { return }
+        joinable[place] = nil
+    }
+
+    /// The objects in a fetched response are committed, or never will be.
+    func committed(_ fetch: ObjectIdentifier) { running[fetch]?.handle(.committed) }
+
+    /// A fetch is over, and what it brought is stored.
+    func ended(_ fetch: RunningFetch) {
+        running[ObjectIdentifier(fetch)] = nil
+        guard let subject = fetch.refreshes else { return }
+        refreshes.ended(subject, hasSucceeded: fetch.state.hasRefreshed, now: loop.now)
+    }
+
+    /// A write is over, and its client has the response.
+    func ended(_ write: RunningWrite) { runningWrites[ObjectIdentifier(write)] = nil }
+
+    /// Counts a transfer.
+    ///
+    /// - Parameter start: when its request was sent, in µs of the store's clock.
+    func transferEnded(_ demand: Demand, _ result: FetchResult, since start: Int64) {
+        let seconds = Double(max(0, cache.now - start)) / 1_000_000
+        let metrics = metrics.upstream(demand.upstream.name)
+        switch result {
+        case .answered(let status): metrics.ended(status: status, seconds: seconds)
+        case .failed(let error): metrics.ended(result: error.label, seconds: seconds)
+        }
+    }
+
+    // MARK: What becomes outdated
+
+    /// A write has completed, or never will: what it covers is outdated.
+    ///
+    /// - Parameter time: when it was over, in µs of the store's clock.
+    func invalidate(_ invalidation: Invalidation, at time: Int64) {
+        invalidations.note(invalidation, at: time)
+        hitForMiss.forget(invalidation)
+    }
+
+    /// The store is cleaned: nothing that is on its way may bring back what is removed.
+    func cleaned() {
+        invalidations.noteCleaning()
+        hitForMiss.forgetAll()
+        unstored.forgetAll()
+    }
+}
+
+/// How a transfer ended, for the metrics.
+enum FetchResult {
+    case answered(status: Int)
+    case failed(UpstreamError)
+}

@@ -1,0 +1,364 @@
+import CachePolicy
+import EventLoops
+import HTTPSemantics
+import HTTPServer
+import Settings
+import Store
+import Upstream
+
+/// A fetch under way: does what its `Fetch` says, and says what happens.
+///
+/// Lives on the upstream loop, until `Fetch.Action.end`.
+final class RunningFetch: TransferDelegate {
+    /// The request, as the one who started the fetch put it.
+    let demand: Demand
+    /// What a 304 would renew, and what is served if the upstream fails.
+    let stored: ReadyResponse?
+    /// What is stored in parts of what is asked for.
+    let parts: ReadyResponse?
+    /// The same, where only what is missing in them is asked for.
+    let completing: ReadyResponse?
+    /// What the upstream is asked about stored responses.
+    let validation: Validation
+    /// When the request was sent, in µs of the store's clock.
+    let start: Int64
+    /// The same in seconds.
+    let requestTime: Int64
+    /// Tells what has been outdated since.
+    let token: InvalidationLog.Token
+    /// The document that it refreshes in the background.
+    var refreshes: Refreshes.Subject?
+
+    /// Where the fetch is.
+    private(set) var state: Fetch
+    /// The head, once it has come.
+    private(set) var head: UpstreamHead?
+    /// What is stored when the body is whole; nil for nothing.
+    private(set) var storing: Storing?
+    private unowned let fetches: Fetches
+    private var transfer: Transfer?
+    private var relays: [(id: Int, relay: Relay)] = []
+    private var nextID = 0
+    private var error: UpstreamError?
+    /// Whether the response contains objects, so that its end waits for their commit.
+    private var containsObjects = false
+    /// What was kept or renewed, and how it is served.
+    private var outcome: Outcome?
+    /// Bytes of the body that count as held.
+    private var charge = 0
+    /// Ends the wait for the commit.
+    private var timer: EventTimer?
+
+    /// A response to be stored when its body is whole.
+    struct Storing {
+        var policy: StoredPolicy
+        var fields: Fields
+        var selection: VarySelection
+        /// Which part of the document the body is; nil: the whole.
+        var part: ContentRange?
+    }
+
+    /// What clients who waited for the whole are given.
+    struct Outcome {
+        let ready: ReadyResponse
+        /// How they are told that it came about.
+        let use: (Demand) -> CacheUse
+        /// The cookies and other lines for the client alone whose request it was.
+        var cookies: [Field] = []
+        /// Whether followers who asked for another variant fetch it for themselves.
+        var isForVariantOnly = false
+    }
+
+    init(
+        _ demand: Demand,
+        stored: ReadyResponse?,
+        validation: Validation,
+        parts: ReadyResponse?,
+        completes: Bool,
+        refreshes: Refreshes.Subject?,
+        fetches: Fetches
+    ) {
+        self.demand = demand
+        self.stored = stored
+        self.validation = validation
+        self.parts = parts
+        completing = completes ? parts : nil
+        self.refreshes = refreshes
+        self.fetches = fetches
+        start = fetches.cache.now
+        requestTime = fetches.now
+        token = fetches.invalidations.token(for: stored?.residence.digest ?? demand.digest)
+        state = Fetch(isRefresh: refreshes != nil, limit: fetches.settings.limits.document)
+    }
+
+    /// Whether the request went upstream with a `Range`.
+    var asksForRange: Bool { demand.isForParts || completing != nil }
+
+    /// What writes and cleanings have made of the response since the request was sent.
+    var change: InvalidationLog.Change { fetches.invalidations.change(since: token, for: demand) }
+
+    /// Whether the response is passed on and not kept, because a write or a cleaning has invalidated it.
+    var isInvalidated: Bool { change == .invalidated }
+
+    /// Whether anybody waits for the response.
+    var isAwaited: Bool { !state.clients.isEmpty }
+
+    // MARK: Clients
+
+    /// Whether another client may still join: the whole body will be at hand, and it is of the variant asked for.
+    ///
+    /// None may after a write to the upstream (law 10).
+    func isJoinable(by demand: Demand) -> Bool {
+        guard change == .none, !state.isTransferred else { return false }
+        return switch state.phase {
+        // A 304 or a failure would have the stored response served, which is of one variant.
+        case .asking, .noting: stored?.answers(demand) ?? true
+        // Who insists on asking would get what was said before.
+        case .relaying: state.body.isWhole && matches(demand) && !demand.insistsOnAsking && demand.view != .mapped
+        case .gathering: state.body.isWhole && matches(demand) && !demand.insistsOnAsking
+        case .renewing, .committing, .settled: false
+        }
+    }
+
+    /// Has a client wait for the response, or gives it what has arrived so far.
+    func join(_ demand: Demand, _ reply: any Recipient, isLeader: Bool, hasMoved: Bool = false) {
+        let relay = Relay(demand, reply, isLeader: isLeader)
+        relay.hasMoved = hasMoved
+        let id = nextID
+        nextID += 1
+        relays.append((id, relay))
+        let fetch = LoopReference(self, on: fetches.loop)
+        reply.onDisconnect { fetch.enqueue { $0.left(id) } }
+        handle(
+            .joined(
+                Fetch.Client(
+                    id: id,
+                    isLeader: isLeader,
+                    wantsMapped: demand.view == .mapped,
+                    wantsCut: demand.isForWhole
+                )
+            )
+        )
+    }
+
+    private func left(_ id: Int) {
+        _ = take([id])
+        handle(.left(id))
+    }
+
+    /// Sends the request.
+    func send(_ request: UpstreamRequest, through client: UpstreamClient) {
+        transfer = client.start(request, self)
+    }
+
+    // MARK: What the upstream says
+
+    func informational(status: Int, fields: Fields) {
+        for (_, relay) in relays { relay.inform(status: status, fields: fields) }
+    }
+
+    func received(head: UpstreamHead) {
+        self.head = head
+        fetches.heedRetryAfter(of: head, to: demand)
+        guard fetches.absence(in: head, of: self) == nil else { return handle(.absence) }
+        proceed()
+    }
+
+    func received(body bytes: UnsafeRawBufferPointer) -> Flow {
+        switch state.phase {
+        case .noting: return .pause
+        case .relaying, .gathering: break
+        default: return .proceed
+        }
+        if !state.body.isWhole, isCongested { return .pause }
+        let isCharged = state.body.hasRoom(for: bytes.count)
+        if isCharged { charge += bytes.count }
+        handle(.body([UInt8](bytes), fits: !isCharged || fetches.hold(bytes.count)))
+        if !state.body.isWhole {
+            releaseCharge()
+            cutLaggards()
+        }
+        return .proceed
+    }
+
+    func completed(_ result: Result<TransferSummary, UpstreamError>) {
+        transfer = nil
+        switch result {
+        case .success(let summary):
+            fetches.transferEnded(demand, .answered(status: head?.status ?? 0), since: start)
+            handle(.ended(summary.isCodingWhole ? .whole : .cut))
+        case .failure(let error):
+            self.error = error
+            fetches.transferEnded(demand, .failed(error), since: start)
+            handle(.ended(.failed))
+        }
+    }
+
+    /// Works out what the head means, and goes on with that.
+    private func proceed() {
+        guard let head else { return }
+        let meaning = fetches.meaning(of: head, in: self)
+        storing = meaning.storing
+        containsObjects = meaning.containsObjects
+        var state = meaning.head
+        let waiting = relays
+        if meaning.isFailure, let stored {
+            let able = waiting.filter { stored.maySubstitute(at: fetches.now, for: $0.relay.demand) }
+            state.canHaveStale = Set(able.map(\.id))
+        }
+        state.others = Set(waiting.filter { !$0.relay.isLeader && !matches($0.relay.demand) }.map(\.id))
+        // Events come when they come.
+        if head.isEventStream { transfer?.setStallTimeout(nil) }
+        handle(.head(state))
+    }
+
+    /// Whether the variant that a client asks for is the one that arrives; never where it will not be stored.
+    private func matches(_ demand: Demand) -> Bool {
+        guard let storing else { return false }
+        return storing.selection.matches { demand.request.fields.combinedBytes($0) }
+            && (!demand.wantsJSONOnly || demand.upstream.isJSON(storing.fields))
+    }
+
+    // MARK: What is done
+
+    /// Goes on with what has happened.
+    func handle(_ event: Fetch.Event) {
+        for action in state.handle(event) { perform(action) }
+        if state.isTransferred, state.clients.isEmpty { releaseCharge() }
+    }
+
+    private func perform(_ action: Fetch.Action) {
+        switch action {
+        case .noteAbsence: noteAbsence()
+        case .stopJoining: fetches.retire(self)
+        case .resume: transfer?.resume()
+        case .cancel: transfer?.cancel()
+        case .begin(let id, let pieces): begin(id, pieces)
+        case .write(let piece):
+            for client in state.clients { relay(client.id)?.write(piece) }
+        case .keptNoLonger(let id): relay(id)?.keptNoLonger()
+        case .finish(let id): relay(id)?.finish()
+        case .abort(let id): relay(id)?.abort()
+        case .serve(let ids): serve(take(ids))
+        case .serveUnstored(let ids): fetches.serveUnstored(state.body.joined(), of: self, to: take(ids))
+        case .serveStale(let ids):
+            if let stored { fetches.substitute(stored, forStatus: head?.status, to: take(ids)) }
+        case .fail(let ids): fetches.failed(error ?? .cancelled, self, relays: take(ids))
+        case .fetchApart(let ids): fetches.askApart(take(ids), by: storing?.selection, stored: stored)
+        case .fetchWhole(let ids): fetches.askForWhole(take(ids), insteadOf: self)
+        case .fetchUnconditionally(let ids): fetches.askAgain(take(ids), insteadOf: self)
+        case .supersede: fetches.supersede(self, by: nil)
+        case .explainLoss(.tooLarge): fetches.note(.tooLarge(limit: fetches.settings.limits.document), in: self)
+        case .explainLoss(.truncated): fetches.note(.truncated, in: self)
+        case .keep: handle(.kept(keep()))
+        case .renew: fetches.renew(self)
+        case .show:
+            // What was asked for before a write may be older than what is known: its commit tells.
+            if change == .none, let ready = outcome?.ready { fetches.cache.show(ready) }
+        case .end: fetches.ended(self)
+        }
+    }
+
+    private func noteAbsence() {
+        guard let head, let absence = fetches.absence(in: head, of: self) else { return }
+        fetches.note(absence) { [self] in proceed() }
+    }
+
+    private func begin(_ id: Int, _ pieces: [[UInt8]]) {
+        guard let head, let relay = relay(id) else { return }
+        let terms = storing.map { StorageTerms($0, demand, now: fetches.now) }
+        relay.begin(head, storedOn: terms, withholdsEnd: terms != nil && containsObjects, now: fetches.now)
+        fetches.count(demand.isShareable || demand.isForParts ? .miss : .bypass, for: relay)
+        for piece in pieces { relay.write(piece) }
+    }
+
+    private func keep() -> Fetch.Kept {
+        guard let head, let storing else { return .unusable }
+        let isCompleted = storing.part != nil
+        let (ready, isWithheld) = fetches.keep(storing, status: head.status, body: state.body.joined(), from: self)
+        guard let ready else { return .unusable }
+        let isKept = !isInvalidated
+        outcome = Outcome(
+            ready: ready,
+            use: { !isKept ? .unkept($0.reason) : isCompleted ? .completed($0.reason) : .fetched($0.reason) },
+            cookies: head.cookies
+        )
+        return isWithheld ? awaitCommit() : .ready
+    }
+
+    /// Goes on with what a 304 has led to; nil: it helps nobody.
+    ///
+    /// - Parameter isWithheld: whether objects in it are still to be committed.
+    func renewed(_ outcome: Outcome?, isWithheld: Bool = false) {
+        self.outcome = outcome
+        handle(.renewed(outcome == nil ? .unusable : isWithheld ? awaitCommit() : .ready))
+    }
+
+    private func awaitCommit() -> Fetch.Kept {
+        timer = fetches.loop.after(fetches.settings.store.withhold) { [unowned self] in handle(.commitIsLate) }
+        return .withheld
+    }
+
+    private func serve(_ relays: [Relay]) {
+        guard let outcome else { return }
+        let isServed = { (relay: Relay) in
+            !outcome.isForVariantOnly || relay.isLeader || outcome.ready.answers(relay.demand)
+        }
+        fetches.serve(outcome.ready, to: relays.filter(isServed), as: outcome.use, cookies: outcome.cookies)
+        for relay in relays where !isServed(relay) { fetches.askAlone(relay) }
+    }
+
+    private func relay(_ id: Int) -> Relay? { relays.first { $0.id == id }?.relay }
+
+    private func take(_ ids: [Int]) -> [Relay] {
+        let taken = relays.filter { ids.contains($0.id) }.map(\.relay)
+        relays.removeAll { ids.contains($0.id) }
+        return taken
+    }
+
+    // MARK: Slow clients
+
+    private var waiting: [(id: Int, relay: Relay)] {
+        relays.filter { entry in state.clients.contains { $0.id == entry.id } }
+    }
+
+    /// Whether even the fastest client is a window behind.
+    private var isCongested: Bool {
+        guard state.phase == .relaying, let fastest = waiting.min(by: { $0.relay.backlog < $1.relay.backlog })?.relay
+        else { return false }
+        let window = fetches.settings.limits.relayWindow
+        guard fastest.backlog > window else { return false }
+        let fetch = LoopReference(self, on: fetches.loop)
+        fastest.reply.onDrain(below: window / 2) { fetch.enqueue { $0.transfer?.resume() } }
+        return true
+    }
+
+    private func cutLaggards() {
+        guard state.phase == .relaying, state.clients.count > 1 else { return }
+        let waiting = waiting
+        let limit = fetches.settings.limits.relayWindow + (waiting.map(\.relay.backlog).min() ?? 0)
+        let laggards = waiting.filter { $0.relay.backlog > limit }
+        if !laggards.isEmpty { handle(.lagging(laggards.map(\.id))) }
+    }
+
+    /// What the body holds of memory is free once the slowest client has taken it.
+    private func releaseCharge() {
+        guard charge > 0 else { return }
+        fetches.release(charge, after: relays.map(\.relay.reply))
+        charge = 0
+    }
+}
+
+/// On what terms a response will be stored, as `Cache-Status` tells those who get it first.
+struct StorageTerms {
+    let timeToLive: Int64
+    let overrideDetail: RouteOverrideDetail?
+
+    init(_ storing: RunningFetch.Storing, _ demand: Demand, now: Int64) {
+        let policy = demand.upstream.applying(storing.policy, demand.overrides)
+        timeToLive = policy.timeToLive(at: now)
+        overrideDetail =
+            demand.overrides == CacheOverrides()
+            ? nil : RouteOverrideDetail(demand.overrides, policy, vary: VaryField(storing.fields))
+    }
+}

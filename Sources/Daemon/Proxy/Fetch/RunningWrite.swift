@@ -1,0 +1,153 @@
+import CachePolicy
+import EventLoops
+import HTTPSemantics
+import HTTPServer
+import Mapping
+import Settings
+import Upstream
+
+/// An unsafe request under way: does what its `Write` says, and says what happens.
+///
+/// The upstream loop only.
+final class RunningWrite: TransferDelegate {
+    let demand: Demand
+    /// When it was sent, in µs of the store's clock.
+    private let start: Int64
+    private let reply: Reply
+    private unowned let fetches: Fetches
+    private var state: Write
+    private var transfer: Transfer?
+    private var head: UpstreamHead?
+    private var outcome: WriteOutcome?
+    private var continuation: CheckedContinuation<WriteOutcome, Never>?
+    private var error: UpstreamError?
+    private var isClientGone = false
+    /// Bytes of the body that count as held.
+    private var charge = 0
+
+    init(_ demand: Demand, _ reply: Reply, fetches: Fetches) {
+        self.demand = demand
+        self.reply = reply
+        self.fetches = fetches
+        start = fetches.cache.now
+        state = Write(wantsMapped: demand.view == .mapped, limit: fetches.settings.limits.document)
+    }
+
+    func send(_ request: UpstreamRequest, through client: UpstreamClient) {
+        transfer = client.start(request, self)
+        let write = LoopReference(self, on: fetches.loop)
+        reply.onDisconnect { write.enqueue { $0.clientLeft() } }
+    }
+
+    /// Returns when the response has come or never will, but for the piece of it that is withheld.
+    func ended() async -> WriteOutcome {
+        if let outcome { return outcome }
+        return await withCheckedContinuation { continuation = $0 }
+    }
+
+    /// The store has settled the write: its client gets the rest.
+    func settled() {
+        handle(.settled)
+        // What the response holds of memory is free once the client has taken the rest.
+        releaseCharge()
+        fetches.ended(self)
+    }
+
+    // MARK: What the upstream says
+
+    func informational(status: Int, fields: Fields) {
+        reply.informational(status: status, fields: demand.interim(fields))
+    }
+
+    func received(head: UpstreamHead) {
+        self.head = head
+        fetches.heedRetryAfter(of: head, to: demand)
+        handle(.head(isJSON: demand.upstream.isJSON(head.fields)))
+    }
+
+    func received(body bytes: UnsafeRawBufferPointer) -> Flow {
+        let window = fetches.settings.limits.relayWindow
+        if !isClientGone, reply.backlog > window {
+            let write = LoopReference(self, on: fetches.loop)
+            reply.onDrain(below: window / 2) { write.enqueue { $0.transfer?.resume() } }
+            return .pause
+        }
+        let isCharged = state.body.hasRoom(for: bytes.count)
+        if isCharged { charge += bytes.count }
+        // Without memory what the response contains is forgone: it counts as a write that showed no new state.
+        handle(.body([UInt8](bytes), fits: !isCharged || fetches.hold(bytes.count)))
+        if !state.body.isWhole { releaseCharge() }
+        return .proceed
+    }
+
+    func completed(_ result: Result<TransferSummary, UpstreamError>) {
+        transfer = nil
+        switch result {
+        case .success(let summary):
+            fetches.transferEnded(demand, .answered(status: head?.status ?? 0), since: start)
+            handle(.ended(summary.isCodingWhole ? .whole : .cut))
+        case .failure(let error):
+            self.error = error
+            fetches.transferEnded(demand, .failed(error), since: start)
+            handle(.ended(.failed))
+        }
+    }
+
+    private func clientLeft() {
+        isClientGone = true
+        handle(.clientLeft)
+    }
+
+    // MARK: What is done
+
+    private func handle(_ event: Write.Event) {
+        for action in state.handle(event) { perform(action) }
+    }
+
+    private func perform(_ action: Write.Action) {
+        switch action {
+        case .settle:
+            let body = state.body.isWhole ? state.body.joined() : nil
+            let outcome = WriteOutcome(head: head, body: body, error: error)
+            self.outcome = outcome
+            continuation?.resume(returning: outcome)
+        case .resume: transfer?.resume()
+        case .begin: begin()
+        case .write(let piece): reply.write(piece)
+        case .finish: reply.finish()
+        case .abort: reply.abort()
+        case .serveMapped:
+            let mapped = outcome?.mapped(for: demand)
+            begin(mapped)
+            reply.write(mapped?.body ?? state.body.joined())
+            reply.finish()
+        case .fail:
+            let error = error ?? .cancelled
+            reply.refuse(.upstreamFailed(error, upstream: demand.upstream.name), demand.failed(error))
+        }
+    }
+
+    private func begin(_ mapped: MappedBody? = nil) {
+        guard let head else { return }
+        var fields = head.fields
+        var length = fields.text("content-length").flatMap(Int.init)
+        fields.remove("content-length")
+        if let mapped {
+            Rendering.speak(of: mapped, in: &fields)
+            length = mapped.body.count
+        }
+        demand.decorate(&fields, with: .forwarded(demand.reason))
+        reply.start(
+            status: head.status,
+            reason: head.reasonPhrase,
+            fields: fields,
+            framing: length.map { .length($0) } ?? .chunked
+        )
+    }
+
+    private func releaseCharge() {
+        guard charge > 0 else { return }
+        fetches.release(charge, after: [reply])
+        charge = 0
+    }
+}

@@ -1,0 +1,109 @@
+/// One unsafe request: what its client is given, and when (law 10).
+///
+/// A value without I/O, like `Fetch`. The response is relayed but for its last piece, which waits until the store has
+/// settled what the write invalidates and contains.
+///
+/// ```
+/// asking ─ head ─ responding ─ end ─► settling ─ settled ─► over
+///    └──────── no response ─────────────┘
+/// ```
+struct Write: Hashable {
+    enum Phase: Hashable {
+        case asking
+        case responding
+        /// The response has come or never will; the store is settling the write.
+        case settling
+        case over
+    }
+
+    enum Event {
+        /// The head, and whether its body is JSON.
+        case head(isJSON: Bool)
+        /// A piece of the body, and whether there is memory to keep it.
+        case body([UInt8], fits: Bool)
+        case ended(Fetch.End)
+        case settled
+        case clientLeft
+    }
+
+    enum Action: Equatable {
+        /// Take note of how it ended, and settle it.
+        case settle
+        /// The client is gone. The request may have been received, so that its outcome is worth knowing: let it go on.
+        case resume
+        case begin
+        case write([UInt8])
+        case finish
+        case abort
+        /// Serve the whole body in the mapped view, or as it came where that cannot be made.
+        case serveMapped
+        /// Say why there is no response.
+        case fail
+    }
+
+    private(set) var phase = Phase.asking
+    /// The body, as far as it is kept for the store.
+    private(set) var body: BodyBuffer
+    /// What the client does not have yet.
+    private var held: [[UInt8]] = []
+    private var hasHead = false
+    private var isBegun = false
+    private let wantsMapped: Bool
+    private var isMapped = false
+    private var end = Fetch.End.failed
+
+    /// - Parameters:
+    ///   - wantsMapped: whether the client wants the mapped view, which is made of the whole body.
+    ///   - limit: the largest body that is kept, in bytes.
+    init(wantsMapped: Bool, limit: Int) {
+        self.wantsMapped = wantsMapped
+        body = BodyBuffer(limit: limit)
+    }
+
+    /// Takes an event in; returns what is to be done about it, in order.
+    mutating func handle(_ event: Event) -> [Action] {
+        switch (phase, event) {
+        case (.asking, .head(let isJSON)):
+            phase = .responding
+            hasHead = true
+            isMapped = wantsMapped && isJSON
+            return []
+        case (.responding, .body(let piece, let fits)):
+            let actions = isMapped && body.isWhole ? [] : passOn()
+            held.append(piece)
+            body.append(piece)
+            if !fits { body.letGo() }
+            return actions
+        case (.asking, .ended(let end)), (.responding, .ended(let end)):
+            self.end = hasHead ? end : .failed
+            phase = .settling
+            if end != .whole { body.letGo() }
+            body.join()
+            if body.isWhole, !isBegun { held = body.pieces }
+            return [.settle]
+        case (.settling, .settled):
+            defer { phase = .over }
+            return release()
+        case (.asking, .clientLeft), (.responding, .clientLeft):
+            return [.resume]
+        default:
+            return []
+        }
+    }
+
+    /// Gives the client what was withheld.
+    private mutating func release() -> [Action] {
+        guard hasHead, end != .failed || isBegun || !held.isEmpty else { return [.fail] }
+        if isMapped, !isBegun, end == .whole, body.isWhole { return [.serveMapped] }
+        let start: [Action] = isBegun ? [] : [.begin]
+        return start + held.map { .write($0) } + [end == .whole ? .finish : .abort]
+    }
+
+    private mutating func passOn() -> [Action] {
+        guard !held.isEmpty else { return [] }
+        let actions: [Action] = (isBegun ? [] : [.begin]) + held.map { .write($0) }
+        isBegun = true
+        held = []
+        return actions
+    }
+}

@@ -1,0 +1,67 @@
+import Testing
+
+@testable import Proxy
+@testable import Settings
+
+@Suite struct InvalidationLogTests {
+    @Test func `a token tells a write to the URL from one elsewhere, and both from none`() throws {
+        let upstream = try ProxyFixture.upstream()
+        let other = try ProxyFixture.upstream { $0.name = "other" }
+        let demand = ProxyFixture.demand("GET", "/x?page=2", of: upstream)
+        var log = InvalidationLog()
+        log.note(Invalidation(["/x"], of: upstream), at: 1)
+        let token = log.token(for: demand.digest)
+        #expect(log.change(since: token, for: demand) == .none)
+        #expect(log.isCurrent(token))
+        log.note(Invalidation(["/x"], of: other), at: 2)
+        #expect(log.change(since: token, for: demand) == .none)
+        #expect(!log.isCurrent(token))
+        log.note(Invalidation(["/y"], of: upstream), at: 3)
+        log.note(Invalidation(["/z"], of: upstream), at: 4)
+        #expect(log.change(since: token, for: demand) == .written(at: 3))
+        log.note(Invalidation(["/x"], of: upstream), at: 5)
+        #expect(log.change(since: token, for: demand) == .invalidated)
+        #expect(log.change(since: log.token(for: demand.digest), for: demand) == .none)
+    }
+
+    @Test func `a cleaning outdates everything, and a write of unknown effect its upstream`() throws {
+        let upstream = try ProxyFixture.upstream()
+        let other = try ProxyFixture.upstream {
+            $0.name = "other"
+            $0.url = try .init("https://other.example.com")
+        }
+        let (one, two) = (ProxyFixture.demand(of: upstream), ProxyFixture.demand(of: other))
+        var log = InvalidationLog()
+        let token = log.token(for: one.digest)
+        log.noteAll(of: upstream)
+        #expect(log.change(since: token, for: one) == .invalidated)
+        #expect(log.change(since: token, for: two) == .none)
+        log.noteCleaning()
+        #expect(log.change(since: token, for: two) == .invalidated)
+    }
+
+    @Test func `to a token from before the oldest entry everything is outdated`() throws {
+        let upstream = try ProxyFixture.upstream()
+        let demand = ProxyFixture.demand(of: upstream)
+        var log = InvalidationLog()
+        let old = log.token(for: demand.digest)
+        for time in 0..<20_000 { log.note(Invalidation(["/y"], of: upstream), at: Int64(time)) }
+        #expect(log.change(since: old, for: demand) == .invalidated)
+        let new = log.token(for: demand.digest)
+        log.note(Invalidation(["/y"], of: upstream), at: 20_000)
+        #expect(log.change(since: new, for: demand) == .written(at: 20_000))
+    }
+
+    @Test func `what is kept under a cache key shows in its tokens alone`() throws {
+        let upstream = try ProxyFixture.upstream()
+        let (one, two) = (
+            ProxyFixture.demand("GET", "/1", of: upstream), ProxyFixture.demand("GET", "/2", of: upstream)
+        )
+        var log = InvalidationLog()
+        let (first, second) = (log.token(for: one.digest), log.token(for: two.digest))
+        log.noteKept(at: one.digest)
+        #expect(log.hasKept(at: one.digest, since: first))
+        #expect(!log.hasKept(at: two.digest, since: second))
+        #expect(log.isCurrent(first))
+    }
+}
