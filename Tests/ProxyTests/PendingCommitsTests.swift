@@ -3,7 +3,7 @@ import Testing
 
 @testable import Proxy
 
-/// What is known of answers between their arrival and their commit.
+/// What is known of responses between their arrival and their commit.
 @Suite struct PendingCommitsTests {
     private static func answer(_ fields: [(String, String)] = []) throws -> ReadyResponse {
         let upstream = try ProxyFixture.upstream()
@@ -14,7 +14,7 @@ import Testing
         let (commits, answer) = (PendingCommits(), try Self.answer())
         let digest = answer.residence.digest
         #expect(!commits.contains(digest))
-        commits.begin(answer, sent: 0, tells: true, isHidden: true)
+        commits.begin(answer, sent: 0, containsObjects: true, isHidden: true)
         #expect(commits.contains(digest))
         #expect(commits.conclude(answer) == .hidden)
         #expect(commits.contains(digest))
@@ -26,14 +26,14 @@ import Testing
         let commits = PendingCommits()
         var shown = 0
         let early = try Self.answer()
-        commits.begin(early, sent: 0, tells: true, isHidden: true)
+        commits.begin(early, sent: 0, containsObjects: true, isHidden: true)
         for _ in 0..<2 { commits.show(early) { shown += 1 } }
         #expect(shown == 1)
         #expect(commits.conclude(early) == .shown)
         commits.end(early)
 
         let late = try Self.answer()
-        commits.begin(late, sent: 0, tells: true, isHidden: true)
+        commits.begin(late, sent: 0, containsObjects: true, isHidden: true)
         #expect(commits.conclude(late) == .hidden)
         commits.show(late) { shown += 1 }
         commits.end(late)
@@ -44,8 +44,8 @@ import Testing
     @Test func `a later one of the same variant takes its place for good`() throws {
         let commits = PendingCommits()
         let (first, second) = (try Self.answer(), try Self.answer())
-        commits.begin(first, sent: 0, tells: true, isHidden: true)
-        commits.begin(second, sent: 0, tells: true, isHidden: true)
+        commits.begin(first, sent: 0, containsObjects: true, isHidden: true)
+        commits.begin(second, sent: 0, containsObjects: true, isHidden: true)
         var shown = 0
         commits.show(first) { shown += 1 }
         #expect(shown == 0)
@@ -57,7 +57,7 @@ import Testing
         let (commits, answer) = (PendingCommits(), try Self.answer())
         let digest = answer.residence.digest
         await commits.change(at: digest)
-        commits.begin(answer, sent: 0, tells: true, isHidden: true)
+        commits.begin(answer, sent: 0, containsObjects: true, isHidden: true)
         let waiting = Task { await commits.change(at: digest) }
         // It may come before or after: either way it goes on.
         commits.show(answer) {}
@@ -68,9 +68,9 @@ import Testing
     @Test func `one in doubt is not shown before its commit, and those shown are named, once`() throws {
         let commits = PendingCommits()
         let (hidden, shown) = (try Self.answer(), try Self.answer())
-        commits.begin(shown, sent: 10, tells: true, isHidden: true)
+        commits.begin(shown, sent: 10, containsObjects: true, isHidden: true)
         commits.show(shown) {}
-        commits.begin(hidden, sent: 20, tells: true, isHidden: true)
+        commits.begin(hidden, sent: 20, containsObjects: true, isHidden: true)
         #expect(commits.doubt(of: "another", sentUntil: .max).isEmpty)
         #expect(commits.doubt(of: shown.upstream.storeKey, sentUntil: 15).map { $0 === shown } == [true])
         #expect(commits.doubt(of: shown.upstream.storeKey, sentUntil: .max).isEmpty)

@@ -52,7 +52,7 @@ enum ProxyFixture {
         return Demand(request, arrival, principal: 1, otherFields: nil, hasher: hasher)
     }
 
-    /// An answer that arrived at second 1000 with these fields.
+    /// A response that arrived at second 1000 with these fields.
     static func answer(
         _ fields: [(String, String)],
         body: String = "{}",

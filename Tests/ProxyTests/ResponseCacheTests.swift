@@ -34,7 +34,7 @@ import Testing
         cache.keep(ready, sent: cache.now, age: 0, reading: reading, overtakenAt: overtakenAt)
     }
 
-    /// The same answer as a 304 has renewed it.
+    /// The same response as a 304 has renewed it.
     private func renewed(_ ready: ReadyResponse) -> ReadyResponse {
         var answer = ready.answer
         answer.document = ready.stored?.document

@@ -11,7 +11,7 @@ package struct Arrival: Sendable {
     package let target: String
     /// The path that routes are matched against.
     package let route: String
-    /// The URL that the answer is known by: credentials in it are redacted, and what means the same is spelled the same.
+    /// The URL of the cache key: credentials in it are redacted, and what means the same is spelled the same.
     package let keyURL: String
     package let context: String
     /// The text that `PrincipalKey` makes a principal of; nil for an anonymous request.
@@ -21,7 +21,7 @@ package struct Arrival: Sendable {
     /// The digest by which the hit path asks for the principal; nil where it will not.
     let quickDigest: Digest128?
     let view: View
-    /// What `Larder-Live` asks for; nil where the answer is a plain one.
+    /// What `Larder-Live` asks for; nil where the response is a plain one.
     package let live: LiveMode?
     let base: ClientAuthority
 }

@@ -1,13 +1,13 @@
 package import CachePolicy
 package import Upstream
 
-/// How a stored answer came to be served; `Cache-Status` tells it.
+/// How a stored response came to be served; `Cache-Status` says so.
 package enum CacheUse: Sendable {
     /// Without asking: fresh, or stale where a directive allows it.
     case hit(isStale: Bool)
     /// Without asking, because the upstream must not be asked.
     case offline(isStale: Bool)
-    /// Without asking, because the upstream has asked to be spared for a while.
+    /// Without asking, because the upstream wants no requests for a while.
     case heldBack
     /// The upstream said that it is still good; it remains stored unless the upstream said no to that, too.
     case revalidated(CacheStatus.Forward, isStored: Bool)

@@ -2,7 +2,7 @@ package import CachePolicy
 package import HTTPSemantics
 package import Store
 
-/// A whole answer that Larder knows: what the upstream said, or what was composed from it.
+/// A whole response that Larder knows: what the upstream said, or what was composed from it.
 ///
 /// Views, link bases and the fields that change with time are not in it; `ReadyResponse` adds them.
 package struct CachedResponse: Sendable {
@@ -73,7 +73,7 @@ package struct CachedResponse: Sendable {
     /// Whether there is a validator of the upstream's to ask with.
     ///
     /// A document that shows anything else than what the
-    /// upstream sent is asked for without conditions: a 304 would speak of bytes that are no longer served.
+    /// upstream sent is asked for without conditions: a 304 would confirm bytes that are no longer served.
     var isValidatable: Bool {
         form == .received && doubts.isEmpty && (fields.contains("etag") || fields.contains("last-modified"))
     }

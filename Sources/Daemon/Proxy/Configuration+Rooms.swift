@@ -4,7 +4,7 @@ package import Settings
 package import Store
 import Upstream
 
-/// What each part of the daemon is told of the settings.
+/// What each room of the daemon gets of the settings.
 extension Configuration {
     package var httpLimits: HTTPLimits {
         var limits = HTTPLimits()

@@ -4,7 +4,7 @@ import Settings
 
 /// What is done with a retrieval, once it is known what is known.
 ///
-/// A pure function of the demand, the stored answer, the mode and the time.
+/// A pure function of the demand, the stored response, the mode and the time.
 package enum Decision {
     case answer(ReadyResponse, CacheUse)
     /// Answered from what is stored, while the upstream is asked for the next one.
@@ -70,7 +70,7 @@ package enum Decision {
 }
 
 extension Reuse.Reason {
-    /// Whether the request, rather than the answer, wants the upstream asked.
+    /// Whether the request, rather than the response, wants the upstream asked.
     var isOfRequest: Bool {
         switch self {
         case .requestNoCache, .requestMaxAge, .requestMinFresh: true

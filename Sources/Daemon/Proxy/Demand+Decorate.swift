@@ -4,7 +4,7 @@ import HTTPServer
 import Upstream
 
 extension Demand {
-    /// Makes the fields of a relayed answer the client's: links lead back here, and it is told what happened on the way.
+    /// Makes the fields of a relayed response the client's: links lead back here, and `Cache-Status` says what happened on the way.
     func decorate(_ fields: inout Fields, with status: CacheStatus) {
         upstream.links(for: base).rewrite(&fields)
         fields.remove("alt-svc")
@@ -17,7 +17,7 @@ extension Demand {
         upstream.addCORS(to: &fields, for: request.fields)
     }
 
-    /// The fields of an interim answer as its client gets them.
+    /// The fields of an interim response as its client gets them.
     func interim(_ fields: Fields) -> Fields {
         var fields = fields
         upstream.links(for: base).rewrite(&fields)
@@ -25,7 +25,7 @@ extension Demand {
         return fields
     }
 
-    /// What `Cache-Status` says when the upstream gave no answer.
+    /// What `Cache-Status` says when the upstream gave no response.
     func failed(_ error: UpstreamError) -> CacheStatus {
         var status = CacheStatus.forwarded(reason)
         status.detail = error.label

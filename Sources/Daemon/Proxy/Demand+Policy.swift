@@ -2,12 +2,12 @@ import CachePolicy
 import HTTPSemantics
 import HTTPServer
 
-/// How the answers to a request are to be read.
+/// How the responses to a request are to be read.
 extension Demand {
     /// What of it bears on them.
     var facts: RequestFacts { RequestFacts(method: request.method, fields: request.fields) }
 
-    /// What an answer to it says of its own use, and the configuration of it.
+    /// What a response to it says of its own use, and the configuration of it.
     ///
     /// - Parameters:
     ///   - requestTime: when the request was sent, and `responseTime` when the head of its response came, in seconds of the

@@ -5,15 +5,15 @@ import Settings
 
 /// What the shared reading (`shared: true`) asks of a request beside its key, in which `Authorization` takes no part.
 extension Demand {
-    /// Whether it may wait for the answer to another request of the same key.
+    /// Whether it may wait for the response to another request of the same key.
     ///
-    /// Whether an answer is for all is known only once it is here, so until then credentials are kept apart (RFC 9111 §3.5).
+    /// Whether a response is for all is known only once it is here, so until then credentials are kept apart (RFC 9111 §3.5).
     func mayShare(with other: Demand) -> Bool {
         !upstream.settings.shared
             || request.fields.all("authorization") == other.request.fields.all("authorization")
     }
 
-    /// Whether what an answer to this request tells of objects may be shown to everyone of its principal.
+    /// Whether the objects in a response to this request may be shown to everyone of its principal.
     ///
     /// In the private reading it may. In the shared one only what a shared cache might store.
     func mayBeTold(_ fields: Fields) -> Bool {

@@ -19,7 +19,7 @@ package struct Demand: Sendable {
     package let view: View
     /// The address that the client used, which links lead back to.
     package let base: ClientAuthority
-    /// What the configuration says about the caching of its answer.
+    /// What the configuration says about the caching of its response.
     package let overrides: CacheOverrides
     /// Whether the `Accept` of the request names JSON and nothing else.
     let wantsJSONOnly: Bool
@@ -31,7 +31,7 @@ package struct Demand: Sendable {
     let hasForeignRange: Bool
     /// Whether the whole is fetched for it, although it asks for ranges: they are cut from what is stored then.
     var isForWhole = false
-    /// Whether it is passed on without a look-up, and its answer forgotten.
+    /// Whether it is passed on without a look-up, and its response forgotten.
     private(set) var isPassed = false
     /// Why the upstream is asked, as `Cache-Status` says it; settled by the decision.
     package private(set) var reason = CacheStatus.Forward.uriMiss
@@ -78,12 +78,12 @@ package struct Demand: Sendable {
 
     var isHead: Bool { request.method == "HEAD" }
 
-    /// Whether its answer is the whole document, which others may wait for and which may be stored.
+    /// Whether its response is the whole document, which others may wait for and which may be stored.
     var isShareable: Bool {
         isStorable && (range == nil || isForWhole) && !hasForeignRange
     }
 
-    /// Whether its answer may be stored at all.
+    /// Whether its response may be stored at all.
     var isStorable: Bool {
         !isPassed && overrides.cache != .never && request.method == "GET" && !directives.noStore && request.body == nil
     }
@@ -137,8 +137,8 @@ extension Demand {
     /// The request as it goes upstream.
     ///
     /// - Parameters:
-    ///   - validation: what is asked about stored answers; without it a retrieval asks for the whole.
-    ///   - known: the parts that are stored of the answer, where only their one gap is asked for.
+    ///   - validation: what is asked about stored responses; without it a retrieval asks for the whole.
+    ///   - known: the parts that are stored of the response, where only their one gap is asked for.
     ///   - settlesDoubt: whether no cache in between may answer.
     package func upstreamRequest(
         _ validation: Validation = .none,

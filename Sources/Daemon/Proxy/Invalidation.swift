@@ -1,7 +1,7 @@
 import Mapping
 import Store
 
-/// What has become worthless at one upstream, whoever asked for it and with whatever query: paths, and patterns of them.
+/// What has become outdated at one upstream, whoever asked for it and with whatever query: paths, and patterns of them.
 struct Invalidation {
     let upstream: ProxiedUpstream
     let paths: [String]

@@ -68,7 +68,7 @@ package enum Outcome: String, Sendable, CaseIterable {
     /// Relayed without a look-up, as unsafe methods are.
     case bypass
 
-    /// Whether the upstream was spared.
+    /// Whether the upstream was not asked.
     package var isHit: Bool {
         switch self {
         case .hit, .stale, .composed, .offline: true
@@ -91,7 +91,7 @@ package final class WorkerMetrics: Sendable {
     let bypassed = Counter()
     /// Bytes of request heads and bodies.
     package let bytesReceived = Counter()
-    /// Bytes of answers, heads included.
+    /// Bytes of responses, heads included.
     package let bytesSent = Counter()
     package let connectionsAccepted = Counter()
     let connectionsOpen = Gauge()
@@ -177,7 +177,7 @@ package final class UpstreamMetrics: Sendable {
     package struct Finished: Sendable {
         /// Their number by result: `2xx` … `5xx`, or the label of an `UpstreamError`.
         package fileprivate(set) var results: [String: UInt64] = [:]
-        /// The time from sending the request to the last byte of the answer.
+        /// The time from sending the request to the last byte of the response.
         package fileprivate(set) var latency = Histogram()
     }
 
@@ -203,7 +203,7 @@ package final class UpstreamMetrics: Sendable {
     package var allFinished: Finished { finished.withLock { $0 } }
 }
 
-/// What the store and the memory tier tell about themselves when the metrics are read.
+/// What the store and the memory tier report about themselves when the metrics are read.
 package struct StoreFigures: Sendable, Equatable {
     package var objects = 0
     package var documents = 0

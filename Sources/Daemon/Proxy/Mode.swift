@@ -3,7 +3,7 @@ import Synchronization
 
 /// How the daemon relates to its upstreams.
 ///
-/// `online`: ask the upstream when an answer is unknown or stale; stale answers step in when it fails. `offline`: never
+/// `online`: ask the upstream when a response is unknown or stale; stale responses step in when it fails. `offline`: never
 /// ask; answer what is known, fresh or stale, and explain what is not.
 package typealias Mode = Configuration.Mode
 
@@ -20,10 +20,10 @@ package final class ModeSwitch: Sendable {
 
     package var current: Mode { Mode.allCases[rank.load(ordering: .relaxed)] }
 
-    /// Changes the mode and tells the listeners, on the calling thread; false when it was the mode already.
+    /// Changes the mode and notifies the listeners, on the calling thread; false when it was the mode already.
     @discardableResult
     package func set(_ mode: Mode) -> Bool {
-        // The lock keeps two changes at once from being told in another order than they were made.
+        // The lock keeps two changes at once from being reported in another order than they were made.
         listeners.withLock { listeners in
             let before = rank.exchange(Self.rank(of: mode), ordering: .relaxed)
             guard before != Self.rank(of: mode) else { return false }

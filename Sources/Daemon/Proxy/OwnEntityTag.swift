@@ -1,4 +1,4 @@
-/// The entity tags of answers that are Larder's own work: composed ones, and those whose links were rewritten.
+/// The entity tags of responses that are Larder's own work: composed ones, and those whose links were rewritten.
 ///
 /// Strong, since equal tags mean equal bytes; they begin with `larder-`, by which they are known when they come back, and
 /// never go upstream.

@@ -3,13 +3,13 @@ import Synchronization
 
 /// Answers that were kept and are still to be committed: the one place that knows of them.
 ///
-/// Until its commit what an answer tells of objects is not taken in: other answers that show them are served as they were,
-/// and what the disk has in its own place is older. So an answer that tells of objects is hidden until its commit, which puts
+/// Until its commit the objects in a response are not known: other responses that show them are served as they were,
+/// and what the disk has in its own place is older. So a response that contains objects is hidden until its commit, which puts
 /// all others right at the same moment. Where that takes too long, it is shown before (`ResponseCache.show`).
 ///
 /// Any thread.
 final class PendingCommits: Sendable {
-    /// What may be done with an answer until its commit.
+    /// What may be done with a response until its commit.
     enum Visibility {
         /// It is, or was, in memory, and a hit.
         case shown
@@ -25,10 +25,10 @@ final class PendingCommits: Sendable {
         let ready: ReadyResponse
         /// When its request was sent, on the store's clock.
         let sent: Int64
-        /// Whether it tells of objects.
-        let tells: Bool
+        /// Whether it contains objects.
+        let containsObjects: Bool
         var visibility: Visibility
-        /// Whether a write has told since what it may show older.
+        /// Whether a write has changed since what it may show older.
         var isDoubted = false
         /// Whether its commit is done, and with its visibility.
         var isConcluded = false
@@ -43,15 +43,15 @@ final class PendingCommits: Sendable {
 
     private let state = Mutex(State())
 
-    /// Whether an answer under a digest is still to be committed.
+    /// Whether a response under a digest is still to be committed.
     func contains(_ digest: Digest128) -> Bool { state.withLock { $0.entries[digest] != nil } }
 
-    /// Whether another answer than that of a document is still to be committed under a digest.
+    /// Whether another response than that of a document is still to be committed under a digest.
     func contains(_ digest: Digest128, besides document: DocumentID) -> Bool {
         state.withLock { $0.entries[digest]?.contains { $0.ready.stored?.document != document } ?? false }
     }
 
-    /// Returns when one of the answers pending under a digest has been committed or shown; at once where there is none.
+    /// Returns when one of the responses pending under a digest has been committed or shown; at once where there is none.
     func change(at digest: Digest128) async {
         await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
             let isPending = state.withLock { state in
@@ -63,13 +63,13 @@ final class PendingCommits: Sendable {
         }
     }
 
-    /// Notes an answer, before anybody can know it.
+    /// Notes a response, before anybody can know it.
     ///
     /// - Parameters:
     ///   - sent: when its request was sent, on the store's clock.
-    ///   - tells: whether it tells of objects.
+    ///   - containsObjects: whether it contains objects.
     ///   - isHidden: whether it is found nowhere until its commit.
-    func begin(_ ready: ReadyResponse, sent: Int64, tells: Bool, isHidden: Bool) {
+    func begin(_ ready: ReadyResponse, sent: Int64, containsObjects: Bool, isHidden: Bool) {
         let digest = ready.residence.digest
         state.withLock { state in
             state.change(at: digest) { entry in
@@ -77,11 +77,18 @@ final class PendingCommits: Sendable {
                 if isSame, entry.visibility == .hidden { entry.visibility = .superseded }
             }
             state.entries[digest, default: []]
-                .append(Entry(ready: ready, sent: sent, tells: tells, visibility: isHidden ? .hidden : .shown))
+                .append(
+                    Entry(
+                        ready: ready,
+                        sent: sent,
+                        containsObjects: containsObjects,
+                        visibility: isHidden ? .hidden : .shown
+                    )
+                )
         }
     }
 
-    /// Has a hidden answer found from now on, although its commit is still to come, unless it is in doubt.
+    /// Has a hidden response found from now on, although its commit is still to come, unless it is in doubt.
     ///
     /// - Parameter show: puts it where it is found; not called where the commit has begun to do so.
     func show(_ ready: ReadyResponse, by show: () -> Void) {
@@ -102,13 +109,14 @@ final class PendingCommits: Sendable {
 
     /// Doubts those of an upstream that were asked for until a time and may show what is known newer since.
     ///
-    /// Only their commits tell whether they do. Gives those of them that had been shown.
+    /// Only their commits show whether they do. Gives those of them that had been shown.
     func doubt(of upstream: String, sentUntil time: Int64) -> [ReadyResponse] {
         state.withLock { state in
             var shown: [ReadyResponse] = []
             for digest in Array(state.entries.keys) {
                 state.change(at: digest) { entry in
-                    guard entry.tells, !entry.isDoubted, entry.sent <= time, entry.ready.upstream.storeKey == upstream
+                    guard entry.containsObjects, !entry.isDoubted, entry.sent <= time,
+                        entry.ready.upstream.storeKey == upstream
                     else { return }
                     entry.isDoubted = true
                     if entry.visibility == .shown { shown.append(entry.ready) }
@@ -118,7 +126,7 @@ final class PendingCommits: Sendable {
         }
     }
 
-    /// Has an answer dropped by its commit; false where that is done already, and somebody else has to.
+    /// Has a response dropped by its commit; false where that is done already, and somebody else has to.
     func refute(_ ready: ReadyResponse) -> Bool {
         state.withLock { state in
             var isRefuted = false
@@ -131,7 +139,7 @@ final class PendingCommits: Sendable {
         }
     }
 
-    /// What has become of an answer whose commit is done; nobody else shows it from now on, or has it dropped.
+    /// What has become of a response whose commit is done; nobody else shows it from now on, or has it dropped.
     func conclude(_ ready: ReadyResponse) -> Visibility {
         state.withLock { state in
             var visibility = Visibility.superseded
@@ -145,7 +153,7 @@ final class PendingCommits: Sendable {
         }
     }
 
-    /// Notes that an answer has been committed, or will not be; after memory was told.
+    /// Notes that a response has been committed, or will not be; after memory was changed.
     func end(_ ready: ReadyResponse) {
         let digest = ready.residence.digest
         let waiters = state.withLock { state in

@@ -4,7 +4,7 @@ import HTTPServer
 import Settings
 import Upstream
 
-/// The answer to a POST that is the new representation of its target (RFC 9110 §9.3.3): with explicit freshness and a
+/// The response to a POST that is the new representation of its target (RFC 9110 §9.3.3): with explicit freshness and a
 /// `Content-Location` that equals the target URI, it answers later requests for it.
 struct PostedResponse {
     let answer: CachedResponse
@@ -14,7 +14,7 @@ struct PostedResponse {
     ///     clock.
     ///   - wall: the latter in seconds of the wall clock.
     init?(_ outcome: WriteOutcome, of demand: Demand, requestTime: Int64, responseTime: Int64, wall: Int64) {
-        // Other statuses tell of the action; a later GET would not be answered with them.
+        // Other statuses describe the action; a later GET would not get them.
         guard demand.request.method == "POST", outcome.error == nil, let head = outcome.head, head.status == 200,
             let body = outcome.body, !head.isEventStream, !head.isGarbled, Self.isOfTarget(head.fields, demand)
         else { return nil }

@@ -3,7 +3,7 @@ import Logging
 import Store
 import Upstream
 
-/// The proxy's own answers when there is none to give (RFC 9457). This file alone knows which failure has which status.
+/// The proxy's own responses when there is none to give (RFC 9457). This file alone knows which failure has which status.
 extension ProblemDocument {
     private static func make(_ status: Int, _ type: String, _ title: String, _ detail: String) -> ProblemDocument {
         var problem = ProblemDocument(status: status, title: title, detail: detail)
@@ -16,7 +16,7 @@ extension ProblemDocument {
     /// The member of `Cache-Status` for a request that was neither answered from what is stored nor sent on.
     package var cacheStatus: String { "larder; detail=\(type.dropFirst(Self.prefix.count))" }
 
-    /// The upstream gave no answer that could be used, and nothing stored may stand in for it.
+    /// The upstream gave no response that could be used, and nothing stored may stand in for it.
     /// - Parameter isValidation: whether something is stored that may not be used without asking; RFC 9111 §5.2.2.2 then
     ///   wants 504, whatever kept the upstream from answering.
     static func upstreamFailed(
@@ -43,7 +43,7 @@ extension ProblemDocument {
         var problem = make(
             pause.status,
             "retry-after",
-            "The upstream has asked to be spared",
+            "The upstream wants no requests for a while",
             "Upstream \"\(upstream)\" answered \(pause.status) with `Retry-After`, which holds for "
                 + "\(pause.scope.description). It is asked again in \(seconds) s. Nothing stored may be used meanwhile."
         )
@@ -159,7 +159,7 @@ extension ProblemDocument {
             400,
             "live-needs-get",
             "Larder-Live goes with GET",
-            "Larder-Live has the answer to a GET without a body told as events; this was \(method). "
+            "Larder-Live sends the response to a GET without a body as events; this was \(method). "
                 + "Ask with GET, or leave the field out."
         )
     }
@@ -194,18 +194,18 @@ extension ProblemDocument {
             502,
             "live-too-large",
             "The answer is too large for an event",
-            "An event tells a whole answer of at most \(limit) bytes (`limits.document`). Ask without Larder-Live."
+            "An event holds a whole response of at most \(limit) bytes (`limits.document`). Ask without Larder-Live."
         )
     }
 
     static let liveTooMuch = make(
         503,
         "live-too-much",
-        "Too many answers are being told at once",
+        "Too many event streams are open at once",
         "What is gathered for events has reached its bound. Ask again later, or without Larder-Live."
     )
 
-    /// The upstream answered, with an error that a stored answer may stand in for.
+    /// The upstream answered, with an error that a stored response may stand in for.
     static func upstreamAnswered(_ status: Int, upstream: String) -> ProblemDocument {
         make(
             status,

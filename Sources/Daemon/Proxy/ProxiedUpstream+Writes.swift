@@ -16,7 +16,7 @@ extension ProxiedUpstream {
         return nil
     }
 
-    /// Whether a DELETE has deleted what it speaks of, as far as its answer says that it was carried out.
+    /// Whether a DELETE has deleted its target, as far as its response says that it was carried out.
     func deletes(_ demand: Demand, status: Int) -> Bool {
         rules.deletes(
             path: demand.route,
@@ -25,9 +25,9 @@ extension ProxiedUpstream {
         )
     }
 
-    /// What else a write of this path makes worthless, as its route says: paths, and patterns where there are many.
+    /// What else a write of this path invalidates, as its route says: paths, and patterns where there are many.
     ///
-    /// - Parameter status: of its answer; nil before it, or where it never came.
+    /// - Parameter status: of its response; nil before it, or where it never came.
     func invalidated(by demand: Demand, status: Int?) -> (paths: [String], patterns: [InvalidationPattern]) {
         var (paths, patterns): ([String], [InvalidationPattern]) = ([], [])
         let base = settings.url.basePath

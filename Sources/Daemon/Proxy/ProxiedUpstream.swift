@@ -83,12 +83,12 @@ package final class ProxiedUpstream: Sendable {
         String(Substring(url.beforeQuery.utf8.dropFirst(settings.url.basePath.utf8.count)))
     }
 
-    /// What the configuration says about the caching of answers to a retrieval of this path and query.
+    /// What the configuration says about the caching of responses to a retrieval of this path and query.
     func overrides(for route: String, query: String?) -> CacheOverrides {
         hasOverrides ? rules.overrides(method: "GET", path: route, query: query) : CacheOverrides()
     }
 
-    /// The URL that the answer to a normalised target is known by: credentials redacted, spelled as its route says.
+    /// The URL in the cache key of a normalised target: credentials redacted, spelled as its route says.
     func keyURL(of target: TargetNormaliser.Target) -> [UInt8] {
         let url = principal.redacted(target: target.key)
         guard hasKeyRules, url.contains(0x3F) else { return url }
@@ -112,7 +112,7 @@ package final class ProxiedUpstream: Sendable {
         hasOverrides ? overrides(for: route(ofURL: url), query: Self.query(ofURL: url)) : CacheOverrides()
     }
 
-    /// The upstream's word on an answer, with the configuration laid over it.
+    /// The upstream's word on a response, with the configuration laid over it.
     package func applying(_ policy: StoredPolicy, _ route: CacheOverrides) -> StoredPolicy {
         var policy = policy.applying(route)
         if policy.staleIfError < 0, settings.staleIfError < .forever {
@@ -121,9 +121,9 @@ package final class ProxiedUpstream: Sendable {
         return policy
     }
 
-    /// What an answer holds, and how far it may be believed.
+    /// What a response holds, and how far it may be believed.
     ///
-    /// - Parameter method: of the request whose answer it counts as; nil for the demand's own.
+    /// - Parameter method: of the request whose response it counts as; nil for the demand's own.
     func reading(_ demand: Demand, method: String? = nil, status: Int, fields: Fields) -> BodyMapping {
         let subject = RouteSubject(
             method: method ?? demand.request.method,
@@ -143,7 +143,7 @@ package final class ProxiedUpstream: Sendable {
         )
     }
 
-    /// The mapped view of an answer; nil where it holds nothing that a route speaks of.
+    /// The mapped view of a response; nil where no route maps it.
     ///
     /// - Parameter known: what is shown in the place of bare identities.
     func mapped(_ answer: CachedResponse, body: [UInt8], known: [ObjectName: [UInt8]]) -> MappedBody? {
@@ -167,7 +167,7 @@ package final class ProxiedUpstream: Sendable {
         url.utf8.firstIndex(of: UInt8(ascii: "?")).map { String(url[url.utf8.index(after: $0)...]) }
     }
 
-    /// The media type of an answer, in lower case and without parameters.
+    /// The media type of a response, in lower case and without parameters.
     static func mediaType(_ fields: Fields) -> String? {
         fields[first: "content-type"].map { type in
             String(decoding: FieldSyntax.lowercased(FieldSyntax.essence(of: type[...])), as: UTF8.self)
@@ -197,7 +197,7 @@ package final class ProxiedUpstream: Sendable {
         return VarySelection(.fields(selecting.sorted()), request: request)
     }
 
-    /// Whether an answer is an error that something older may stand in for.
+    /// Whether a response is an error that something older may stand in for.
     func isFailure(status: Int, fields: Fields) -> Bool {
         StatusFacts.isFailure(status) || StatusFacts.isRateLimited(status, fields)
     }
@@ -236,7 +236,7 @@ package final class ProxiedUpstream: Sendable {
         links.leading(to: base.authority)
     }
 
-    /// Adds what a page of an allowed origin needs to see the answer; `variesBy` says that this depends on its origin.
+    /// Adds what a page of an allowed origin needs to see the response; `variesBy` says that this depends on its origin.
     func addCORS(to fields: inout Fields, for request: Fields) {
         guard let origin = request[first: "origin"], cors.allows(origin) else { return }
         CORS.removeFields(from: &fields)

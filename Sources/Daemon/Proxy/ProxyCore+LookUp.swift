@@ -6,7 +6,7 @@ extension ProxyCore {
     /// Memory, then the store.
     ///
     /// Of all who want a document that has to be read, and composed, one does it and the others wait. What an
-    /// invalidation, a cleaning or a newer answer overtook is read again.
+    /// invalidation, a cleaning or a newer response outdated is read again.
     func lookUp(_ demand: Demand) async -> ReadyResponse? {
         // Where more and more is kept under the digest, waiting for it would have no end.
         var patience = 16

@@ -1,7 +1,7 @@
 import Logging
 import Store
 
-/// Writes that were answered, and which the store cannot take in: the disk is full, or fails.
+/// Writes that were answered, and which cannot be stored: the disk is full, or fails.
 extension ProxyCore {
     /// Has nothing of an upstream believed that is older than a write, and tries again until the store has taken it in.
     ///
@@ -9,7 +9,7 @@ extension ProxyCore {
     /// is opened next, should that come first.
     func setAside(_ write: SettledWrite, of upstream: ProxiedUpstream, because error: StoreError) {
         log.error(
-            "a write could not be taken in: until it is, its upstream is asked for all that is older",
+            "what a write changed could not be stored: until it is, everything older is asked of its upstream again",
             metadata: ["error": "\(error)", "upstream": "\(upstream.name)", "path": "\(write.path)"]
         )
         unsettledCount += 1
@@ -18,7 +18,7 @@ extension ProxyCore {
         cache.doubtUnread(of: upstream.storeKey, sentUntil: write.time)
         cache.memory.removeAll { $0.key.upstream == upstream.storeKey }
         fetches.invalidations.noteAll(of: upstream)
-        // What its answer tells is kept until then, within the bound of all bodies.
+        // What its response contains is kept until then, within the bound of all bodies.
         _ = fetches.hold(write.observation?.body.count ?? 0)
         Task { await settleLater(write, number, of: upstream) }
     }
@@ -38,14 +38,14 @@ extension ProxyCore {
             } catch .closed {
                 return
             } catch {
-                log.debug("a write still cannot be taken in", metadata: ["error": "\(error)"])
+                log.debug("what a write changed still cannot be stored", metadata: ["error": "\(error)"])
             }
         }
         cache.unsettled.end(number)
         fetches.release(write.observation?.body.count ?? 0)
         liveDocuments.settled()
         log.notice(
-            "a write has been taken in after all",
+            "what a write changed is stored now",
             metadata: ["upstream": "\(upstream.name)", "path": "\(write.path)"]
         )
     }

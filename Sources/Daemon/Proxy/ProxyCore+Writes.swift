@@ -4,16 +4,16 @@ import Logging
 import Settings
 import Store
 
-/// Unsafe requests, and what they make worthless (law 10).
+/// Unsafe requests, and what they invalidate (law 10).
 extension ProxyCore {
-    /// Sends an unsafe request; its answer's last byte is out only when what it invalidates and observes holds everywhere.
+    /// Sends an unsafe request; its response's last byte is out only when what it invalidates and observes holds everywhere.
     func write(_ demand: Demand, _ reply: Reply) async {
         guard modes.current == .online else { return refuse(.offline(demand.request.method), reply) }
         if let problem = demand.upstream.refusesWrite(demand) {
             if demand.conditions.matchesOwnTag { await expire(demand) }
             return refuse(problem, reply)
         }
-        // Each that could not be taken in keeps its answer until it is.
+        // Each that could not be stored keeps its response until it is.
         guard !cache.unsettled.isFull else { return refuse(.storeFailed(.queueFull), reply) }
         let suspect: SuspectID
         do {
@@ -25,7 +25,7 @@ extension ProxyCore {
                 patterns: further.patterns
             )
         } catch {
-            // A write that could not be accounted for might be read over by an old answer: better not to send it.
+            // A write that could not be accounted for might be read over by an old response: better not to send it.
             log.log(
                 level: error.logLevel,
                 "a write could not be recorded",

@@ -37,12 +37,12 @@ package actor ProxyCore {
     private var followed: LiveDocuments?
     /// Look-ups on disk that are under way (`Proxy+LookUp`).
     var lookUps: [LookUp: [CheckedContinuation<DiskFinding, Never>]] = [:]
-    /// How many writes the store could not take in so far.
+    /// How many writes could not be stored so far.
     var unsettledCount = 0
 
     package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.executor.asUnownedSerialExecutor() }
 
-    /// Returns once the loop is done with what it was at: an answer whose end its client has is kept in the same turn.
+    /// Returns once the loop is done with what it was at: a response whose end its client has is kept in the same turn.
     package func finishTurn() {}
 
     package init(
@@ -172,7 +172,7 @@ package actor ProxyCore {
         }
     }
 
-    /// Parts that are stored of an answer: memory, then the store, without waiting where neither has any.
+    /// Parts that are stored of a response: memory, then the store, without waiting where neither has any.
     private func lookUpParts(_ demand: Demand) async -> ReadyResponse? {
         guard demand.request.method == "GET" else { return nil }
         if let ready = cache.partsInMemory(demand) { return ready }
@@ -291,7 +291,7 @@ package actor ProxyCore {
         return client
     }
 
-    /// Ends the streams that are open, lest those who wait for the end of answers wait for them; any thread.
+    /// Ends the streams that are open, so that nobody waits for their end; any thread.
     package nonisolated func endStreams() {
         loop.enqueue { self.assumeIsolated { $0.liveDocuments.end() } }
     }

@@ -8,7 +8,7 @@ import Store
 ///
 /// The way of a hit is `received` → `hit` → `connection.respond`, synchronous on the worker's loop: bytes in, look-up on
 /// bytes, bytes out. What it allocates does not grow with the body. Each step that finds something unusual (a range, a
-/// condition, a view, a dirty answer …) leaves the rest to the proxy, which can do everything.
+/// condition, a view, a dirty response …) leaves the rest to the proxy, which can do everything.
 package final class ProxyHandler: HTTPHandler {
     private let upstreams: [ProxiedUpstream]
     private let proxy: ProxyCore
@@ -78,7 +78,7 @@ package final class ProxyHandler: HTTPHandler {
 
     // MARK: The hit
 
-    /// Answers from memory if nothing but a plain, fresh, clean answer is called for.
+    /// Answers from memory if nothing but a plain, fresh, clean response is called for.
     private func hit(_ request: borrowing RequestHead, _ upstream: ProxiedUpstream, _ connection: HTTPConnection)
         -> Bool
     {

@@ -2,7 +2,7 @@ import CachePolicy
 import HTTPSemantics
 
 extension ReadyResponse {
-    /// Adds what an answer tells of its age and of how it came to be served.
+    /// Adds the fields that say how old a response is and how it came to be served.
     ///
     /// - Parameter sent: the status that the client is given.
     func addHistory(to fields: inout Fields, as cacheUse: CacheUse, sent: Int, isCollapsed: Bool, now: Int64) {

@@ -5,7 +5,7 @@ package import Mapping
 package import Store
 import Synchronization
 
-/// An answer made ready to be sent: what a hit writes to the socket, but for the few fields that change.
+/// A response made ready to be sent: what a hit writes to the socket, but for the few fields that change.
 ///
 /// Immutable and shared by all threads. One that has links into the upstream, or whose body is rewritten for the client's
 /// address, is good for one link base; the rest are good for all.
@@ -39,7 +39,7 @@ package final class ReadyResponse: MemoryResident {
     private let hitSelection: VarySelection
     /// Whether the body is JSON, for requests that ask for no other.
     let isJSON: Bool
-    /// Of an answer that was made of another one, for a view or an address: the flags of that one.
+    /// Of a response that was made of another one, for a view or an address: the flags of that one.
     let source: Residence?
     /// The view that it was made for.
     let view: View
@@ -49,12 +49,12 @@ package final class ReadyResponse: MemoryResident {
     let known: [ObjectID]
     /// The document in the store; 0 until its first commit.
     let document: Atomic<DocumentID>
-    /// The objects that it shows, as far as the store has told.
+    /// The objects that it shows, as far as the store has said.
     private let shown: Mutex<[ObjectID]>
 
     /// - Parameters:
     ///   - digest: where it will be found.
-    ///   - source: the flags of the answer that this one is made of, if it is to be kept beside that one.
+    ///   - source: the flags of the response that this one is made of, if it is to be kept beside that one.
     ///   - known: what the store has of the objects that the view names by their bare identities; nil: it was not asked.
     package init(
         _ answer: CachedResponse,
@@ -106,7 +106,7 @@ package final class ReadyResponse: MemoryResident {
         preconditions = stored
         head = Self.head(answer.status, rendering.fields, length: body.count)
         notModifiedHead = Self.head(304, StoredFields.notModified(rendering.fields), length: nil)
-        // The constant is what an answer was measured to take besides its bytes: its objects, the places in tables, and the
+        // The constant is what a response was measured to take besides its bytes: its objects, the places in tables, and the
         // allocator's share; of large bodies, blocks of unequal size that come and go, the allocator loses a quarter.
         byteCount =
             2_200 + body.count + body.count / 4 + (rendering.dependsOnBase ? kept.body.count : 0)
@@ -170,9 +170,9 @@ package final class ReadyResponse: MemoryResident {
             && (isJSON || !demand.wantsJSONOnly)
     }
 
-    /// The answer in the view and for the address of a demand.
+    /// The response in the view and for the address of a demand.
     ///
-    /// The raw view of a composed answer is not made from it: see `ResponseCache.inView`.
+    /// The raw view of a composed response is not made from it: see `ResponseCache.inView`.
     package func shown(to demand: Demand) -> ReadyResponse {
         guard needsRendering(for: demand) else { return self }
         return ReadyResponse(answer, digest: residence.digest, upstream: upstream, base: demand.base, view: demand.view)
@@ -191,7 +191,7 @@ package final class ReadyResponse: MemoryResident {
         return hitSelection.matches(request)
     }
 
-    /// Whether a request's conditions say that its client has this answer already.
+    /// Whether a request's conditions say that its client has this response already.
     func isNotModified(_ request: borrowing RequestHead, now: Int64) -> Bool {
         let conditions = Preconditions(fields: request.conditions, now: now)
         return conditions.evaluateForCache(method: "GET", against: preconditions) == .notModified

@@ -3,7 +3,7 @@ import HTTPSemantics
 import Mapping
 import Settings
 
-/// An answer's fields and body as they are served at one address.
+/// A response's fields and body as they are served at one address.
 struct Rendering {
     var fields: Fields
     var body: [UInt8]
@@ -12,7 +12,7 @@ struct Rendering {
     /// The objects that the mapped view names by their bare identities.
     var named: Set<ObjectName> = []
 
-    /// What speaks of the bytes that the upstream sent, and is no longer true of others.
+    /// What is about the bytes that the upstream sent, and is no longer true of others.
     private static let spokenOfBytes = [
         "last-modified", "content-md5", "digest", "content-digest", "repr-digest", "signature", "signature-input",
     ]
@@ -29,7 +29,7 @@ struct Rendering {
         return list
     }
 
-    /// Makes an answer's fields those of its mapped view; those of a write's answer have no tag of their own.
+    /// Makes a response's fields those of its mapped view; those of a write's response have no tag of their own.
     static func speak(of mapped: MappedBody, in fields: inout Fields) {
         for name in spokenOfBytes { fields.remove(named: name) }
         fields.remove("etag")

@@ -4,9 +4,9 @@ import HTTPServer
 import Settings
 
 extension Reply {
-    /// Sends a stored answer: its conditions evaluated, its age and its history told.
+    /// Sends a stored response: its conditions evaluated, its age and its history added.
     ///
-    /// - Parameter cookies: new ones, and other lines, for this client alone; cookies of an answer that is replayed are in it
+    /// - Parameter cookies: new ones, and other lines, for this client alone; cookies of a response that is replayed are in it
     ///   already.
     func serve(
         _ ready: ReadyResponse,

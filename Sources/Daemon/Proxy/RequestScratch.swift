@@ -15,7 +15,7 @@ struct RequestScratch {
     private var contexts: [Digest128: [UInt8]] = [:]
     private var context: [UInt8] = []
 
-    /// The URLs that targets met before are known by, where routes take several spellings of a query for one.
+    /// The URLs in the cache keys of targets met before, where routes take several spellings of a query for one.
     private var urls: [Digest128: [UInt8]] = [:]
 
     private static let contextLimit = 1_024

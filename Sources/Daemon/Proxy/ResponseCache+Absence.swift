@@ -3,7 +3,7 @@ import Store
 import Synchronization
 
 extension ResponseCache {
-    /// Why a demand found nothing, as RFC 9211 tells it apart: nothing under its URL, or other variants only.
+    /// Why a demand found nothing, as RFC 9211 distinguishes it: nothing under its URL, or other variants only.
     ///
     /// Asks the disk only where something may be under the key, and reads no bodies.
     package func absence(of demand: Demand) async -> CacheStatus.Forward {

@@ -5,19 +5,19 @@ import Synchronization
 
 /// What has just arrived: kept in memory and, behind that, in the store.
 extension ResponseCache {
-    /// Keeps an answer that has just arrived whole: in memory and, soon, in the store.
+    /// Keeps a response that has just arrived whole: in memory and, soon, in the store.
     ///
-    /// One that tells of objects is a hit once its commit has flipped what shows them, and has told whether itself it shows
-    /// the newest; or after `show`. One that tells of none is a hit at once. What a write invalidated never comes here.
+    /// One that contains objects is a hit once its commit has marked the other documents that show them, and has shown whether it has
+    /// the newest values itself; or after `show`. One that contains none is a hit at once. What a write invalidated never comes here.
     /// Until the commit, its predecessor is hidden too: clients have already seen newer bytes.
     ///
     /// - Parameters:
     ///   - sent: when its request was sent, on the store's clock.
-    ///   - age: the answer's `Age` in µs: it speaks of a time that much before it was asked for.
-    ///   - isSecret: whether nothing of it may reach the disk: it is kept in memory, and only where it tells of no objects.
+    ///   - age: the response's `Age` in µs: it shows the state of a time that much before it was asked for.
+    ///   - isSecret: whether nothing of it may reach the disk: it is kept in memory, and only where it contains no objects.
     ///   - isAwaited: whether somebody waits for the commit, which then waits for no company.
-    ///   - done: called once, on the writer's thread, when what it tells holds everywhere, or never will.
-    /// - Returns: whether it tells of objects; if not, `done` is not called.
+    ///   - done: called once, on the writer's thread, when it is committed, or never will be.
+    /// - Returns: whether it contains objects; if not, `done` is not called.
     @discardableResult
     func keep(
         _ ready: ReadyResponse,
@@ -37,17 +37,17 @@ extension ResponseCache {
             return false
         }
         let rule = ready.isJSON && size > 0 ? reading.rule : nil
-        let tells = rule != nil
+        let containsObjects = rule != nil
         guard !isSecret else {
             memory.removeVariant(of: ready, at: ready.residence.digest)
-            if !tells { memory.insert(ready, at: ready.residence.digest) }
+            if !containsObjects { memory.insert(ready, at: ready.residence.digest) }
             store.remove(at: ready.key)
             return false
         }
-        // What a write has overtaken may be older than what the store has in its place by now: its commit tells.
+        // What was asked for before a write may be older than what the store has in its place by now: its commit decides.
         let isHidden =
-            tells || overtakenAt != nil || unsettled.mayBeNewer(than: sent - age, of: ready.upstream.storeKey)
-        commits.begin(ready, sent: sent, tells: tells, isHidden: isHidden)
+            containsObjects || overtakenAt != nil || unsettled.mayBeNewer(than: sent - age, of: ready.upstream.storeKey)
+        commits.begin(ready, sent: sent, containsObjects: containsObjects, isHidden: isHidden)
         if isHidden {
             memory.removeVariant(of: ready, at: ready.residence.digest)
         } else {
@@ -70,17 +70,17 @@ extension ResponseCache {
             surroundings: reading.surroundings(url: ready.key.url, fields: ready.answer.fields)
         )
         document.overtakenAt = overtakenAt
-        // Handed over at once: what writes tell from now on finds it among those that are still to be committed.
-        store.receive(document, isAwaited: isAwaited && tells) { [self] result in
-            committed(result, ready, tells: tells, start: sent - age)
+        // Handed over at once: writes that settle from now on find it among those that are still to be committed.
+        store.receive(document, isAwaited: isAwaited && containsObjects) { [self] result in
+            committed(result, ready, containsObjects: containsObjects, start: sent - age)
             commits.end(ready)
             uncommitted.subtract(size, ordering: .relaxed)
-            if tells { done() }
+            if containsObjects { done() }
         }
-        return tells
+        return containsObjects
     }
 
-    /// Has an answer found whose commit takes long.
+    /// Has a response found whose commit takes long.
     func show(_ ready: ReadyResponse) {
         commits.show(ready) { memory.insert(ready, at: ready.residence.digest) }
     }
@@ -89,7 +89,7 @@ extension ResponseCache {
     private func committed(
         _ result: Result<Receipt, StoreError>,
         _ ready: ReadyResponse,
-        tells: Bool,
+        containsObjects: Bool,
         start: Int64
     ) {
         let digest = ready.residence.digest
@@ -102,9 +102,9 @@ extension ResponseCache {
         let visibility = commits.conclude(ready)
         switch result {
         case .success(let receipt):
-            // An answer that shows a secret lives in memory alone, and follows its objects like any other.
+            // A response that shows a secret lives in memory alone, and follows its objects like any other.
             guard receipt.document != nil || receipt.isSecret else {
-                // A cleaning or a write overtook it.
+                // A cleaning or a write outdated it.
                 return memory.remove(ready, at: digest)
             }
             guard visibility != .refuted else {
@@ -116,7 +116,7 @@ extension ResponseCache {
             case .shown: return
             case .hidden where ready.isClean:
                 memory.insert(ready, at: digest)
-                // After it was put there: a write that cannot be taken in empties memory once it has said so.
+                // After it was put there: a write that cannot be stored empties memory once it is noted.
                 if unsettled.mayBeNewer(than: start, of: ready.upstream.storeKey) { memory.remove(ready, at: digest) }
             case .hidden, .superseded, .refuted: memory.discard(ready)
             }
@@ -130,7 +130,7 @@ extension ResponseCache {
                 metadata: ["error": "\(error)", "url": "\(ready.key.url)"]
             )
             // Without its objects in the store it would not follow their changes.
-            if tells { memory.remove(ready, at: digest) }
+            if containsObjects { memory.remove(ready, at: digest) }
         }
     }
 }

@@ -2,12 +2,12 @@ package import CachePolicy
 import HTTPServer
 package import Store
 
-/// Several answers to one URL, told apart by what `Vary` names (RFC 9111 §4.1).
+/// Several responses to one URL, distinguished by what `Vary` names (RFC 9111 §4.1).
 extension ResponseCache {
     /// What is stored under a demand's key for requests with other selecting fields, the newest first.
     ///
     /// Bounded by the limits of memory and store; no body is read. What is for requests alone that agree in their
-    /// `OtherFields` is none of them for others: a tag may not tell two clients' data apart.
+    /// `OtherFields` is none of them for others: a tag may not distinguish two clients' data.
     package func variants(besides demand: Demand) async throws(StoreError) -> [Variant] {
         let fields = demand.request.fields
         var known: Set<[UInt8]> = []
@@ -39,8 +39,8 @@ extension ResponseCache {
 }
 
 extension ReadyResponse {
-    /// The order of several answers that a request selects: those that `Vary` selected before those that came without it,
-    /// since some servers forget the field in their default answers, and the most recent by `Date` before older ones.
+    /// The order of several responses that a request selects: those that `Vary` selected before those that came without it,
+    /// since some servers forget the field in their default responses, and the most recent by `Date` before older ones.
     static func precedence(of answer: CachedResponse) -> Int64 {
         answer.policy.date &+ (answer.selection.without(OtherFields.name) == .none ? 0 : 1 << 40)
     }

@@ -33,9 +33,9 @@ extension ResponseCache {
             .shown(to: demand)
     }
 
-    /// The answer in the view and for the address of a demand.
+    /// The response in the view and for the address of a demand.
     ///
-    /// Made once, and kept in memory beside the answer that it was made of, within the same bound. It is good for as long
+    /// Made once, and kept in memory beside the response that it was made of, within the same bound. It is good for as long
     /// as that one is: another one takes its place. One that names objects by their bare identities is not kept: `inView`
     /// asks the store for them.
     func shown(_ ready: ReadyResponse, to demand: Demand) -> ReadyResponse {
@@ -76,7 +76,7 @@ extension ResponseCache {
         return shown
     }
 
-    /// Whether an answer is in memory: beside what is not, nothing is kept.
+    /// Whether a response is in memory: beside what is not, nothing is kept.
     private func isKept(_ ready: ReadyResponse) -> Bool {
         memory.answers(at: ready.residence.digest)?.contains { $0 === ready } == true
     }
@@ -109,6 +109,6 @@ extension ReadyResponse {
 }
 
 extension Digest128 {
-    /// Where answers made of those under this digest are found: in a place that no request leads to.
+    /// Where responses made of those under this digest are found: in a place that no request leads to.
     fileprivate var besides: Digest128 { Digest128(low: ~low, high: ~high) }
 }

@@ -1,15 +1,15 @@
 import Store
 import Synchronization
 
-/// What writes tell, ahead of the answers that are still to be committed.
+/// What writes change, ahead of the responses that are still to be committed.
 extension ResponseCache {
-    /// Takes in a write; returns once it holds everywhere.
+    /// Commits what a write changes; returns once it holds everywhere.
     @discardableResult
     func settle(_ write: SettledWrite) async throws(StoreError) -> WriteSettlement {
         try await store.settle(write) { [self] in doubtUnread(of: write.upstream, sentUntil: write.time) }
     }
 
-    /// Takes in that an object was not found; returns once that holds everywhere.
+    /// Commits that an object was not found; returns once that holds everywhere.
     func note(_ absence: ObservedAbsence) async throws(StoreError) {
         // Lists that lag behind it may have been asked for later.
         try await store.note(absence) { [self] in doubtUnread(of: absence.key.upstream, sentUntil: .max) }
@@ -17,7 +17,7 @@ extension ResponseCache {
 
     /// Leaves no hit of what was kept and is still to be committed: nobody knows whether it shows what is known newer now.
     ///
-    /// On the writer's thread, so that each is either committed and flipped, or found here. Its commit tells whether it
+    /// On the writer's thread, so that each is either committed and marked, or found here. Its commit shows whether it
     /// does; whoever wants it waits for that.
     func doubtUnread(of upstream: String, sentUntil time: Int64) {
         for ready in commits.doubt(of: upstream, sentUntil: time) {

@@ -5,10 +5,10 @@ import Settings
 package import Store
 import Synchronization
 
-/// What Larder knows, as answers: the memory tier in front of the store.
+/// What Larder knows, as responses: the memory tier in front of the store.
 ///
-/// Any thread. What is kept is taken apart into objects and committed on the store's side, in bounded amounts. An answer
-/// that tells of none is a hit before that; one that does, once its commit has flipped what shows them (`keep`).
+/// Any thread. What is kept is taken apart into objects and committed on the store's side, in bounded amounts. A response
+/// without objects is a hit before that; one with objects, once its commit has marked what shows them (`keep`).
 package final class ResponseCache: Sendable {
     package let store: ObjectStore
     package let memory: MemoryTier<ReadyResponse>
@@ -30,7 +30,7 @@ package final class ResponseCache: Sendable {
     private let renewed = Mutex(RecentDocuments<Renewal>())
     /// Answers whose commit is still to come: what the disk has in their place is older.
     let commits = PendingCommits()
-    /// Writes that are not taken in: what the disk has of their upstreams may be older.
+    /// Writes that could not be stored: what the disk has of their upstreams may be older.
     let unsettled = UnsettledWrites()
     /// Documents that show a member in doubt.
     let doubts = OpenDoubts()
@@ -54,7 +54,7 @@ package final class ResponseCache: Sendable {
 
     // MARK: Looking up
 
-    /// The preferred ready answer in memory for a demand, dirty or not; nil where memory knows none.
+    /// The preferred ready response in memory for a demand, dirty or not; nil where memory knows none.
     ///
     /// - Parameter now: in seconds of the store's clock.
     package func inMemory(_ demand: Demand, now: Int64) -> ReadyResponse? {
@@ -119,21 +119,21 @@ package final class ResponseCache: Sendable {
         noteDoubts(of: ready)
     }
 
-    /// What memory was given in the place of an answer while that was read: it is no older than what the disk had.
+    /// What memory was given in the place of a response while that was read: it is no older than what the disk had.
     private func kept(insteadOf ready: ReadyResponse) -> ReadyResponse? {
         memory.answers(at: ready.residence.digest)?
             .first { $0.variant == ready.variant && $0.key == ready.key && $0.isClean }
     }
 
-    /// Puts an answer among those that are flipped when one of its objects changes.
+    /// Puts a response among those that are flipped when one of its objects changes.
     func register(_ ready: ReadyResponse, under objects: [ObjectID], asOf sequence: Int64) {
         ready.asOf.store(sequence, ordering: .relaxed)
         memory.register(ready, under: objects)
-        // A commit between the snapshot and the registration has told nobody of us.
+        // A commit between the snapshot and the registration has not marked it.
         if store.mayHaveChanged(objects, since: sequence) { ready.residence.isDirty.store(true, ordering: .relaxed) }
     }
 
-    /// Whether nothing newer is known than an answer shows that was looked up a while ago, and may have left memory since:
+    /// Whether nothing newer is known than a response shows that was looked up a while ago, and may have left memory since:
     /// then nobody has flipped it.
     func isStillClean(_ ready: ReadyResponse) -> Bool {
         guard ready.isClean else { return false }
@@ -150,7 +150,7 @@ package final class ResponseCache: Sendable {
     /// Whether a document was dropped, which a reader of the store may still find.
     package func isDropped(_ document: DocumentID) -> Bool { dropped.withLock { $0[document] != nil } }
 
-    /// Forgets an answer that is good for nothing any more, in memory and on disk.
+    /// Forgets a response that is good for nothing any more, in memory and on disk.
     func drop(_ ready: ReadyResponse) {
         let digest = ready.residence.digest
         memory.remove(ready, at: digest)
@@ -166,7 +166,7 @@ package final class ResponseCache: Sendable {
         store.remove(document)
     }
 
-    /// Puts an answer that a 304 has renewed in the place of the one that was asked about.
+    /// Puts a response that a 304 has renewed in the place of the one that was asked about.
     ///
     /// What was kept since the request was sent is newer, also where memory has let go of it already: then this one is not
     /// put into memory, and the store says what it is.

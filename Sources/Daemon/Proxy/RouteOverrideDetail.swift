@@ -1,6 +1,6 @@
 import CachePolicy
 
-/// In what the route of an answer departs from the upstream's word on it: `detail` of `Cache-Status` tells it.
+/// In what the route of a response departs from what the upstream said: `detail` of `Cache-Status` says so.
 struct RouteOverrideDetail: Sendable, Equatable {
     /// `forced`, `fresh-by-route`, `negative-by-route`, `vary-by-route`, or several of them joined by `+`.
     let detail: String
@@ -8,8 +8,8 @@ struct RouteOverrideDetail: Sendable, Equatable {
     /// Nil where the upstream's word holds.
     ///
     /// - Parameters:
-    ///   - policy: the answer's, with the route laid over it.
-    ///   - vary: the answer's `Vary`.
+    ///   - policy: the response's, with the route laid over it.
+    ///   - vary: the response's `Vary`.
     init?(_ route: CacheOverrides, _ policy: StoredPolicy, vary: VaryField) {
         var words: [String] = []
         switch policy.lifetimeSource {
@@ -26,7 +26,7 @@ struct RouteOverrideDetail: Sendable, Equatable {
         detail = words.joined(separator: "+")
     }
 
-    /// What `detail` says of an answer: how it came about, or how it is served, and in what its route departs.
+    /// What `detail` says of a response: how it came about, or how it is served, and in what its route departs.
     static func detail(_ own: String?, _ overrides: RouteOverrideDetail?) -> String? {
         guard let overrides else { return own }
         return own.map { "\($0)+\(overrides.detail)" } ?? overrides.detail

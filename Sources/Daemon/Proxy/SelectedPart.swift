@@ -2,7 +2,7 @@ import CachePolicy
 import HTTPSemantics
 package import HTTPServer
 
-/// How much of a stored answer a request is given, by its conditions and ranges (RFC 9110 §13.2.2).
+/// How much of a stored response a request is given, by its conditions and ranges (RFC 9110 §13.2.2).
 package enum SelectedPart: Equatable {
     case whole
     /// The client has it already: 304.
@@ -14,7 +14,7 @@ package enum SelectedPart: Equatable {
     /// None of the ranges lies within the body: 416.
     case unsatisfiable
 
-    /// Nil where the answer is known in parts only, and these do not hold what is asked for.
+    /// Nil where the response is known in parts only, and these do not hold what is asked for.
     package init?(of ready: ReadyResponse, for request: Request, now: Int64) {
         let conditions = Preconditions(fields: request.fields, now: now)
         if conditions.evaluateForCache(method: request.method, against: ready.preconditions) == .notModified {
@@ -52,7 +52,7 @@ package enum SelectedPart: Equatable {
 
     /// What parts give; nil where they do not hold all of it.
     ///
-    /// That nothing satisfies the ranges is for the upstream to say, whose answer may have grown.
+    /// That nothing satisfies the ranges is for the upstream to say, whose response may have grown.
     private static func held(_ field: RangeField?, in parts: KnownParts) -> SelectedPart? {
         let selection = parts.length.map { field?.select(length: $0) } ?? field?.selectWithoutLength()
         guard case .ranges(let ranges) = selection, ranges.allSatisfy({ parts.bytes(in: $0) != nil }) else {
@@ -71,7 +71,7 @@ package enum SelectedPart: Equatable {
         }
     }
 
-    /// The answer that a client is sent, but for the fields that change with time.
+    /// The response that a client is sent, but for the fields that change with time.
     func message(from ready: ReadyResponse) -> (status: Int, fields: Fields, body: [UInt8]) {
         switch self {
         case .whole: return (ready.answer.status, ready.fields, ready.body)
@@ -97,7 +97,7 @@ package enum SelectedPart: Equatable {
         }
     }
 
-    /// These speak of the bytes that are sent, which are others now; `Repr-Digest` speaks of the whole.
+    /// These are about the bytes that are sent, which are others now; `Repr-Digest` is about the whole.
     private static func fieldsOfParts(of ready: ReadyResponse) -> Fields {
         var fields = ready.fields
         for name in ["content-md5", "content-digest", "content-range"] { fields.remove(named: name) }
@@ -106,7 +106,7 @@ package enum SelectedPart: Equatable {
 }
 
 extension ReadyResponse {
-    /// The length of the whole; nil where it is known in parts only, and the upstream did not tell.
+    /// The length of the whole; nil where it is known in parts only, and the upstream did not say.
     fileprivate var completeLength: Int? {
         guard let parts else { return body.count }
         return parts.length

@@ -34,7 +34,7 @@ final class Site {
         }
     }
 
-    /// Whether a request may be answered at all; where no upstream is meant, any one's guard tells whether the host is ours.
+    /// Whether a request may be answered at all; where no upstream is meant, any one's guard says whether the host is ours.
     func check(_ request: borrowing RequestHead, at position: Int?) -> Guard.Verdict {
         guards[position ?? 0].check(Guard.Facts(request, authority: request.authority))
     }

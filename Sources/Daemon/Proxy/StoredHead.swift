@@ -1,6 +1,6 @@
 import HTTPSemantics
 
-/// How the fields of an answer lie in the store: as lines, as HTTP/1.1 writes them.
+/// How the fields of a response lie in the store: as lines, as HTTP/1.1 writes them.
 enum StoredHead {
     static func encode(_ fields: Fields) -> [UInt8] {
         var bytes: [UInt8] = []

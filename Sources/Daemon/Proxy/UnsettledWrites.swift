@@ -1,9 +1,9 @@
 import Synchronization
 
-/// Writes whose answers have come, and which the store could not take in: the disk was full, or failed.
+/// Writes whose responses have come, and which could not be stored: the disk was full, or failed.
 ///
-/// Until one is taken in after all, nothing on disk says what it has changed. So whatever is known of its upstream from before
-/// it counts as changed without telling (law 10): it is asked for again, and served only where nobody can be asked.
+/// Until one is stored after all, nothing on disk says what it has changed. So whatever is known of its upstream from before
+/// it counts as changed in unknown ways (law 10): it is asked for again, and served only where nobody can be asked.
 ///
 /// Any thread.
 final class UnsettledWrites: Sendable {
@@ -25,7 +25,7 @@ final class UnsettledWrites: Sendable {
         }
     }
 
-    /// A write has been taken in.
+    /// A write has been stored.
     func end(_ number: Int) {
         writes.withLock { writes in
             writes[number] = nil

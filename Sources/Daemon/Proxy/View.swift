@@ -7,7 +7,7 @@ package enum View: Sendable, Equatable {
     /// The models' shape, with the newest known values.
     case mapped
 
-    /// Tells the views apart where answers are told apart by bytes.
+    /// Distinguishes the views where responses are distinguished by bytes.
     var number: UInt8 {
         switch self {
         case .wire: 0

@@ -3,7 +3,7 @@ import Store
 import Upstream
 
 extension WriteOutcome {
-    /// What the store is told of a write that may have changed something.
+    /// What the store settles of a write that may have changed something.
     ///
     /// - Parameters:
     ///   - start: when it was sent, on the store's clock.

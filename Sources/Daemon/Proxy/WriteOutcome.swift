@@ -18,14 +18,14 @@ struct WriteOutcome: Sendable {
 
     /// Whether the upstream may have changed something.
     ///
-    /// An answer that says otherwise (4xx, 5xx) is believed; no answer counts as a change that nobody told of.
+    /// A response that says otherwise (4xx, 5xx) is believed; no response counts as a change of which nothing is known.
     var mayHaveChanged: Bool {
         if let error, head == nil { return error.requestMayHaveBeenProcessed }
         guard let head else { return false }
         return (200..<400).contains(head.status)
     }
 
-    /// What it has done to the object that it speaks of, as far as its answer does not show that; nil: nothing.
+    /// What it has done to its target object, as far as its response does not show that; nil: nothing.
     func effect(of demand: Demand) -> SettledWrite.Effect? {
         if let head, error == nil, demand.request.method == "DELETE",
             demand.upstream.deletes(demand, status: head.status)
@@ -36,8 +36,8 @@ struct WriteOutcome: Sendable {
         return mayHaveChanged ? .changed : nil
     }
 
-    /// The paths at the upstream whose answers are no longer to be used, with any query: the target, what `Location` and
-    /// `Content-Location` name (RFC 9111 §4.4), and, unless the answer itself tells the object's new state, the
+    /// The paths at the upstream whose responses are no longer to be used, with any query: the target, what `Location` and
+    /// `Content-Location` name (RFC 9111 §4.4), and, unless the response itself shows the object's new state, the
     /// collection that the target is in.
     func invalidated(by demand: Demand) -> [String] {
         var targets = [demand.target]
@@ -75,7 +75,7 @@ struct WriteOutcome: Sendable {
         return parent.count > base.count ? parent : nil
     }
 
-    /// What the answer's body tells about objects; nil where it tells nothing.
+    /// The objects in the response's body; nil where there are none.
     func observed(by demand: Demand) -> (rule: BodyRule, body: [UInt8], surroundings: MappingContext)? {
         guard let head, let body, !body.isEmpty, (200..<300).contains(head.status), head.status != 202 else {
             return nil
@@ -88,7 +88,7 @@ struct WriteOutcome: Sendable {
     }
 
     /// Whether the response is for requests alone that agree in `OtherFields` which this one has: then no other's may show
-    /// what it tells.
+    /// what it contains.
     private func isForAgreeing(_ head: UpstreamHead, _ demand: Demand) -> Bool {
         demand.request.fields.contains(named: OtherFields.name)
             && demand.policy(status: head.status, fields: head.fields, requestTime: 0, responseTime: 0, wall: 0)

@@ -14,7 +14,7 @@ extension Fetches {
         /// But for what depends on the clients.
         var head = Fetch.Head()
         var storing: RunningFetch.Storing?
-        /// Whether the response contains objects, as far as its head tells.
+        /// Whether the response contains objects, as far as its head shows.
         var containsObjects = false
         /// Whether it is a failure that something stored may be served in place of.
         var isFailure = false

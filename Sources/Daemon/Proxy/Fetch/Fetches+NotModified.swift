@@ -151,7 +151,7 @@ extension Fetches {
 
     // MARK: HEAD
 
-    /// The 200 to a HEAD renews the stored answer to a GET, or shows that it is out of date.
+    /// The 200 to a HEAD renews the stored response to a GET, or shows that it is out of date.
     func compare(_ stored: ReadyResponse, with head: UpstreamHead, _ fetch: RunningFetch) {
         let hasWhole = stored.answer.form == .received && stored.answer.status == 200
         let length = hasWhole ? stored.answer.body.count : nil
@@ -166,7 +166,7 @@ extension Fetches {
 
     private func refresh(_ stored: ReadyResponse, by head: UpstreamHead, _ fetch: RunningFetch) {
         guard cache.isStillClean(stored), !fetch.isInvalidated, let known = stored.stored else { return }
-        // Without a validator it tells nothing about the objects in the body, whose times a renewal renews.
+        // Without a validator it says nothing about the objects in the body, whose times a renewal renews.
         guard known.objects.isEmpty || head.fields.contains("etag") || head.fields.contains("last-modified") else {
             return
         }

@@ -5,9 +5,9 @@ import Settings
 import Store
 import Upstream
 
-/// Parts of answers on their way from the upstream: which may be kept, and what they make together.
+/// Parts of responses on their way from the upstream: which may be kept, and what they make together.
 extension Fetches {
-    /// The part that an answer brings; nil where it must not be stored as one.
+    /// The part that a response brings; nil where it must not be stored as one.
     ///
     /// Not several parts in one body, none in a content coding, and none whose length is not what it says.
     func part(in head: UpstreamHead, of fetch: RunningFetch) -> ContentRange? {
@@ -20,7 +20,7 @@ extension Fetches {
         return length.map { $0 == range.count } ?? true ? content : nil
     }
 
-    /// Whether an answer brings just what is missing in the stored parts, of the very same representation.
+    /// Whether a response brings just what is missing in the stored parts, of the very same representation.
     func completes(_ head: UpstreamHead, in fetch: RunningFetch) -> Bool {
         guard let known = fetch.completing, let parts = known.parts, let gap = parts.gap,
             let content = (try? storage(of: head, in: fetch))?.part, let range = content.range
@@ -93,7 +93,7 @@ extension Fetches {
         return known.preconditions.entityTag?.matchesStrongly(tag) ?? false
     }
 
-    /// The terms on which what the parts make is used again: the newest answer's, read with the fields that it did not repeat.
+    /// The terms on which what the parts make is used again: the newest response's, read with the fields that it did not repeat.
     private func policy(of fields: Fields, _ storing: RunningFetch.Storing, isWhole: Bool, _ fetch: RunningFetch)
         -> StoredPolicy?
     {
@@ -116,7 +116,7 @@ extension Fetches {
         return Fields(known.lines.filter { !names.contains($0.lowercasedName) } + new.lines)
     }
 
-    /// Without what speaks of one message, not of the representation.
+    /// Without what is about one message, not about the representation.
     private static func withoutFraming(_ fields: Fields) -> Fields {
         let names: Set<String> = ["content-range", "content-length", "content-md5", "content-digest"]
         return Fields(fields.lines.filter { !names.contains($0.lowercasedName) })

@@ -11,7 +11,7 @@ extension Fetches {
         if relay.reply.isRequest { outcomes.count(outcome) }
     }
 
-    /// Answers clients from a ready answer, each in its own view and for its own address.
+    /// Answers clients from a ready response, each in its own view and for its own address.
     ///
     /// - Parameter cookies: the upstream's `Set-Cookie` lines, and others that are for nobody but the one whose request they
     ///   answer.

@@ -6,7 +6,7 @@ import Upstream
 
 /// Stale responses in the place of errors (RFC 5861 §4, RFC 9111 §4.2.4).
 extension Fetches {
-    /// Serves a stored answer in the place of an error, or of no answer at all.
+    /// Serves a stored response in the place of an error, or of no response at all.
     func substitute(
         _ stored: ReadyResponse,
         forStatus status: Int?,
@@ -16,7 +16,7 @@ extension Fetches {
         serve(stored, to: relays, as: { .substituted($0.reason, status: status, error: error) })
     }
 
-    /// No answer came, or none that could be used.
+    /// No response came, or none that could be used.
     func failed(_ error: UpstreamError, _ fetch: RunningFetch, relays: [Relay]) {
         let upstream = fetch.demand.upstream.name
         log.debug("upstream failed", metadata: ["error": "\(error.label)", "upstream": "\(upstream)"])
@@ -35,7 +35,7 @@ extension Fetches {
 }
 
 extension ReadyResponse {
-    /// Whether it may stand in for an answer that the upstream did not give; an error kept earlier is no better than a new one.
+    /// Whether it may stand in for a response that the upstream did not give; an error kept earlier is no better than a new one.
     package func maySubstitute(at now: Int64, for demand: Demand) -> Bool {
         guard !StatusFacts.isFailure(answer.status) else { return false }
         return switch policy.reuse(at: now, for: demand.directives) {

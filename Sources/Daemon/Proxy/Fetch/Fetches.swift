@@ -13,7 +13,7 @@ import Upstream
 /// brings is kept in memory and handed to the store (`Fetches+Keeping`).
 ///
 /// Law 10: no request joins a fetch that began before the last write to its upstream completed, and such a fetch stores
-/// nothing that the write invalidated. `invalidations` tells both.
+/// nothing that the write invalidated. `invalidations` says both.
 package final class Fetches {
     let loop: EventLoop
     let settings: Configuration

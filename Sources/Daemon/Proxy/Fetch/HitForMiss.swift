@@ -3,8 +3,8 @@ import Store
 
 /// Which documents were lately found not to be shareable, so that those who ask for them need not wait for one another.
 ///
-/// Without it, a request for such a document would wait for the head of the fetch before it only to learn that its answer is
-/// of no use to it. A document is remembered for one to two minutes after its last answer of that kind, and forgotten when an
+/// Without it, a request for such a document would wait for the head of the fetch before it only to learn that its response is
+/// of no use to it. A document is remembered for one to two minutes after its last response of that kind, and forgotten when an
 /// answer comes that may be stored, or when a write or a cleaning may have changed what there is to say.
 ///
 /// A value for one thread. Two generations of entries take turns, so that nothing has to be sorted or searched for expiry.
@@ -32,14 +32,14 @@ struct HitForMiss {
         return young[digest] != nil || old[digest] != nil
     }
 
-    /// An answer came that is good for its own request only.
+    /// A response came that is good for its own request only.
     mutating func note(_ digest: Digest128, of key: DocumentKey, now: UInt64) {
         turn(now)
         if young.count >= generationLimit { turnOver(now) }
         young[digest] = Place(upstream: key.upstream, path: key.url.beforeQuery)
     }
 
-    /// An answer came that may be stored.
+    /// A response came that may be stored.
     mutating func forget(_ digest: Digest128) {
         young[digest] = nil
         old[digest] = nil

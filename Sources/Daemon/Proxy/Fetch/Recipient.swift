@@ -2,15 +2,15 @@ import CachePolicy
 import HTTPSemantics
 import HTTPServer
 
-/// Where the answer of a fetch goes: to a client's `Reply`, or to what makes something else of it first.
+/// Where the response of a fetch goes: to a client's `Reply`, or to what makes something else of it first.
 ///
-/// It is given the answer in one of three ways, once: begun, written and finished or aborted, as it arrives; whole, from
+/// It is given the response in one of three ways, once: begun, written and finished or aborted, as it arrives; whole, from
 /// what is stored; or refused. Called on the upstream loop; its callbacks come on any thread.
 protocol Recipient: AnyObject {
-    /// An answer 1xx, ahead of the final one.
+    /// A response 1xx, ahead of the final one.
     func informational(status: Int, fields: Fields)
 
-    /// Begins an answer that follows as it arrives.
+    /// Begins a response that follows as it arrives.
     ///
     /// - Parameter isKept: whether the fetch keeps the pieces of the body as well, so that keeping them costs nothing.
     func begin(status: Int, reason: String?, fields: Fields, framing: ReplyFraming, isKept: Bool)
@@ -18,15 +18,15 @@ protocol Recipient: AnyObject {
     /// The fetch keeps nothing any more of what was written, nor of what follows.
     func keptNoLonger()
     func finish()
-    /// The answer broke off.
+    /// The response broke off.
     func abort()
 
-    /// Gives the whole answer.
+    /// Gives the whole response.
     func respond(status: Int, fields: Fields, body: [UInt8])
 
-    /// Gives a whole answer that is stored, or might be.
+    /// Gives a whole response that is stored, or might be.
     ///
-    /// - Parameter cookies: new ones for this client alone; those of an answer that is replayed are in it already.
+    /// - Parameter cookies: new ones for this client alone; those of a response that is replayed are in it already.
     func serve(
         _ ready: ReadyResponse,
         for demand: Demand,
@@ -36,7 +36,7 @@ protocol Recipient: AnyObject {
         now: Int64
     )
 
-    /// Gives a problem document in place of an answer.
+    /// Gives a problem document in place of a response.
     ///
     /// - Parameter status: how far the request got; without it the kind of problem says why it got nowhere.
     func refuse(_ problem: ProblemDocument, _ status: CacheStatus?)
@@ -47,7 +47,7 @@ protocol Recipient: AnyObject {
     /// Calls back once when the backlog is below `limit` bytes, or nobody is there any more to take it.
     func onDrain(below limit: Int, _ callback: @escaping @Sendable () -> Void)
 
-    /// Calls back once if nobody waits for the answer any more before it is finished.
+    /// Calls back once if nobody waits for the response any more before it is finished.
     func onDisconnect(_ callback: @escaping @Sendable () -> Void)
 
     /// Whether it stands for a request of a client's, to be counted as one.

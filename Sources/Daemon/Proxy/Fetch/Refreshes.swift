@@ -1,7 +1,7 @@
 import CachePolicy
 import Store
 
-/// The fetches behind stale answers: one at a time for each document, and after failures not again at once.
+/// The fetches behind stale responses: one at a time for each document, and after failures not again at once.
 ///
 /// A value for one thread.
 package struct Refreshes {

@@ -8,18 +8,18 @@ import Upstream
 /// The upstream loop only.
 final class Relay {
     let demand: Demand
-    /// Where its answer goes.
+    /// Where its response goes.
     let reply: any Recipient
     /// Whether the fetch began for this client; the others joined.
     let isLeader: Bool
-    /// Whether it was with another fetch before, whose answer was not for it; once is enough.
+    /// Whether it was with another fetch before, whose response was not for it; once is enough.
     var hasMoved = false
     private var isAnswered = false
     /// How many bytes of the body go as they come; nil: all.
     private var bytesBeforeEnd: Int?
     /// What has come of the body behind them.
     private var end: [UInt8] = []
-    /// The fields of a 304, which is all of the answer, and so its end.
+    /// The fields of a 304, which is all of the response, and so its end.
     private var withheldNotModified: Fields?
 
     init(_ demand: Demand, _ reply: any Recipient, isLeader: Bool) {
@@ -31,21 +31,21 @@ final class Relay {
     /// Bytes that the client has not taken yet.
     var backlog: Int { reply.backlog }
 
-    /// Passes an interim answer on (RFC 9110 §15.2); nothing of it is kept.
+    /// Passes an interim response on (RFC 9110 §15.2); nothing of it is kept.
     func inform(status: Int, fields: Fields) {
         var fields = fields
         if !isLeader { fields.remove("set-cookie") }
         reply.informational(status: status, fields: demand.interim(fields))
     }
 
-    /// Sends the head of an answer that follows as it arrives.
+    /// Sends the head of a response that follows as it arrives.
     ///
-    /// For an answer that others may have, Larder asked for the whole, without the client's own conditions: those are
-    /// evaluated here, also where it turns out that the answer must not be stored.
+    /// For a response that others may have, Larder asked for the whole, without the client's own conditions: those are
+    /// evaluated here, also where it turns out that the response must not be stored.
     ///
     /// - Parameters:
-    ///   - terms: on which the answer will be stored; nil where it will not.
-    ///   - withholdsEnd: whether the client is to have the last byte, and with it the answer, no sooner than `finish`.
+    ///   - terms: on which the response will be stored; nil where it will not.
+    ///   - withholdsEnd: whether the client is to have the last byte, and with it the response, no sooner than `finish`.
     func begin(_ head: UpstreamHead, storedOn terms: StorageTerms?, withholdsEnd: Bool, now: Int64) {
         var fields = head.fields
         // A cookie is for the one whose request it answers.
@@ -65,7 +65,7 @@ final class Relay {
             return
         }
         demand.decorate(&fields, with: status)
-        // Where the length is not known, what ends the answer is not a part of the body.
+        // Where the length is not known, what ends the response is not a part of the body.
         if withholdsEnd, let length, length > 0 { bytesBeforeEnd = length - 1 }
         reply.begin(
             status: head.status,
@@ -99,7 +99,7 @@ final class Relay {
     }
 
     func abort() {
-        // A 304 speaks of what the client has, not of the body that broke off.
+        // A 304 is about what the client has, not about the body that broke off.
         if withheldNotModified != nil { release() }
         if !isAnswered { reply.abort() }
     }

@@ -61,7 +61,7 @@ final class RunningFetch: TransferDelegate {
     /// What clients who waited for the whole are given.
     struct Outcome {
         let ready: ReadyResponse
-        /// How they are told that it came about.
+        /// How it came about, for `Cache-Status`.
         let use: (Demand) -> CacheUse
         /// The cookies and other lines for the client alone whose request it was.
         var cookies: [Field] = []
@@ -253,7 +253,7 @@ final class RunningFetch: TransferDelegate {
         case .keep: handle(.kept(keep()))
         case .renew: fetches.renew(self)
         case .show:
-            // What was asked for before a write may be older than what is known: its commit tells.
+            // What was asked for before a write may be older than what is known: its commit decides.
             if change == .none, let ready = outcome?.ready { fetches.cache.show(ready) }
         case .end: fetches.ended(self)
         }
@@ -349,7 +349,7 @@ final class RunningFetch: TransferDelegate {
     }
 }
 
-/// On what terms a response will be stored, as `Cache-Status` tells those who get it first.
+/// On what terms a response will be stored, as `Cache-Status` says to those who get it first.
 struct StorageTerms {
     let timeToLive: Int64
     let overrideDetail: RouteOverrideDetail?

@@ -35,7 +35,7 @@ package struct Unstored: Error, Sendable, Equatable {
     static let garbled = Unstored("garbled", .upstream, "its head is malformed")
     static let malformed = Unstored("malformed", .upstream, "its JSON broke off, although it came as complete")
     static let truncated = Unstored("truncated", .upstream, "its body broke off")
-    static let invalidated = Unstored("invalidated", .larder, "a write or a cleaning overtook it")
+    static let invalidated = Unstored("invalidated", .larder, "a write or a cleaning made it outdated on its way")
     static let olderIsBetter = Unstored(
         "error",
         .standard,

@@ -148,7 +148,7 @@ package struct UpstreamPauses {
 
 /// Which limited resource a path belongs to, learned from the responses that named one.
 ///
-/// A path is known by its first two segments, `search/code`. Where nothing was learned of those, the first one decides, if
+/// A path counts by its first two segments, `search/code`. Where nothing was learned of those, the first one decides, if
 /// several paths below it were of one resource and none of another: GitHub counts `/search/code` and `/search/issues` apart,
 /// but all of `/repos` together.
 struct LimitedResources {

@@ -1,7 +1,7 @@
 package import CachePolicy
 import HTTPSemantics
 
-/// An answer stored under a demand's key for a request with other selecting fields (RFC 9111 §4.1).
+/// A response stored under a demand's key for a request with other selecting fields (RFC 9111 §4.1).
 ///
 /// It cannot be chosen for the demand, but the upstream may say that it is what the demand asks for.
 package struct Variant: Sendable {
@@ -12,9 +12,9 @@ package struct Variant: Sendable {
     let validators: Preconditions.Stored?
 }
 
-/// What one request asks the upstream about stored answers, and which of them a 304 to it speaks of (RFC 9111 §4.3).
+/// What one request asks the upstream about stored responses, and which of them a 304 to it confirms (RFC 9111 §4.3).
 package struct Validation: Sendable {
-    /// The answer that would be chosen for the request, were it fresh.
+    /// The response that would be chosen for the request, were it fresh.
     package private(set) var chosen: Preconditions.Stored?
     /// Others that are asked about by their tags, the newest first.
     private(set) var variants: [Variant] = []
@@ -29,8 +29,8 @@ package struct Validation: Sendable {
 
     /// Asks about what is stored for a demand.
     ///
-    /// A stored answer that shows anything else than what the upstream sent is asked for without conditions, whatever
-    /// else is stored: a 304 would speak of bytes that are no longer served.
+    /// A stored response that shows anything else than what the upstream sent is asked for without conditions, whatever
+    /// else is stored: a 304 would confirm bytes that are no longer served.
     package init(_ demand: Demand, stored: ReadyResponse?, variants: [Variant]) {
         let isOfParts = demand.isForParts && stored?.isPartial == true && !demand.hasConditions
         guard demand.asksForItself || isOfParts, stored?.isClean != false,
@@ -43,7 +43,7 @@ package struct Validation: Sendable {
         let isValidatable = answer?.isValidatable == true
         self.init(
             chosen: isValidatable ? answer.map { Preconditions.Stored(fields: $0.fields, policy: $0.policy) } : nil,
-            // The answer to a HEAD has no body to be stored under another selection.
+            // The response to a HEAD has no body to be stored under another selection.
             variants: demand.isShareable ? variants : []
         )
     }
@@ -53,20 +53,20 @@ package struct Validation: Sendable {
     /// The fields that the request carries.
     var fields: Fields {
         var fields = Preconditions.validators(of: candidates)
-        // A date can speak of the chosen one only: another selection may have another representation of the same time.
+        // A date can be about the chosen one only: another selection may have another representation of the same time.
         if chosen == nil { fields.remove("if-modified-since") }
         return fields
     }
 
     private var candidates: [Preconditions.Stored] { (chosen.map { [$0] } ?? []) + variants.compactMap(\.validators) }
 
-    /// What a 304 speaks of.
+    /// What a 304 confirms.
     enum Selected {
         case chosen
         case variant(Variant)
     }
 
-    /// Which of the stored answers a 304 speaks of; nil where that cannot be told, and everything has to be asked again.
+    /// Which of the stored responses a 304 confirms; nil where that is not known, and everything has to be asked again.
     func selected(by update: Fields, now: Int64) -> Selected? {
         let found = Freshening.selected(by: update, among: candidates, now: now)
         guard let first = found.first else { return nil }

@@ -1,6 +1,6 @@
 package import HTTPSemantics
 
-/// Which pages' origins may use Larder from a browser, and what they are told (the Fetch standard's CORS protocol).
+/// Which pages' origins may use Larder from a browser, and what they are sent (the Fetch standard's CORS protocol).
 package struct CORS: Sendable, Equatable {
     /// Origins as browsers spell them, `http://localhost:3000`; `*` allows all but `null`.
     private let origins: [[UInt8]]
@@ -27,9 +27,9 @@ package struct CORS: Sendable, Equatable {
         return allowsAny || origins.contains(lowercased)
     }
 
-    /// What the answer to an allowed origin carries, besides `Vary: Origin`.
+    /// What the response to an allowed origin carries, besides `Vary: Origin`.
     ///
-    /// The upstream's own `Access-Control-*` fields go first: they speak of the upstream's origin.
+    /// The upstream's own `Access-Control-*` fields go first: they are about the upstream's origin.
     package func fields(for origin: [UInt8]) -> Fields {
         var fields = Fields()
         fields.lines.append(Field(name: Array("Access-Control-Allow-Origin".utf8), value: origin))

@@ -35,7 +35,7 @@ package enum Crypto {
         return result == 1 ? bytes : nil
     }
 
-    /// Whether both are the same, in a time that does not tell where they differ.
+    /// Whether both are the same, in a time that does not show where they differ.
     package static func areEqual(_ left: [UInt8], _ right: [UInt8]) -> Bool {
         guard left.count == right.count else { return false }
         return zip(left, right).reduce(UInt8(0)) { $0 | ($1.0 ^ $1.1) } == 0

@@ -19,7 +19,7 @@ package final class Guard: Sendable {
     package enum Verdict: Sendable, Equatable {
         /// Not a browser, or a page of our own.
         case allowed
-        /// A page whose origin `cors:` allows; the answer takes `CORS.fields(for:)`.
+        /// A page whose origin `cors:` allows; the response takes `CORS.fields(for:)`.
         case allowedOrigin([UInt8])
         /// To be answered with `CORS.preflightFields`, nothing else.
         case preflight([UInt8])

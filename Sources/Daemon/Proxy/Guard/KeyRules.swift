@@ -2,7 +2,7 @@ import CachePolicy
 
 /// What a route says of the spellings of a query: which of them are one (`key:` in the config).
 ///
-/// Answers are known by the URL that this makes; upstream goes what the client wrote.
+/// Responses are stored under the URL that this makes; upstream goes what the client wrote.
 struct KeyRules: Sendable, Equatable {
     private let sorts: Bool
     private let ignored: [Glob]

@@ -93,7 +93,7 @@ enum NameMeaning: Sendable, Equatable {
     }
 
     private static func meaning(of word: String, after previous: String?, before next: String?) -> NameMeaning {
-        // Of what `page_token` and `Idempotency-Key` are, the word before tells.
+        // Of what `page_token` and `Idempotency-Key` are, the word before says.
         if word == "token" || word == "key" {
             let markers = word == "token" ? Names.tokenMarkers : Names.keyMarkers
             return previous.map { markers.contains($0) } == true ? .harmless : .credential(word: word)
@@ -198,12 +198,12 @@ private enum Names {
         "request", "invocation", "transaction", "message", "attempt", "event", "call",
     ]
 
-    /// Fields that are credentials, which their words do not tell.
+    /// Fields that are credentials, which their words do not show.
     static let credentials: [String: String] = [
         "x-jfrog-art-api": "x-jfrog-art-api", "x-honeycomb-team": "x-honeycomb-team",
     ]
 
-    /// Fields that say on whose behalf, which their words do not tell.
+    /// Fields that say on whose behalf, which their words do not show.
     static let identities: [String: String] = ["x-scope-orgid": "x-scope-orgid"]
 
     /// Fields that say nothing of whose data is asked for: of the connection, of the representation, of the client's

@@ -89,7 +89,7 @@ package struct PrincipalFields: Sendable, Equatable {
         }
     }
 
-    /// Whether a field is known to say nothing of whose data is asked for, and so never tells two clients apart.
+    /// Whether a field is known to say nothing of whose data is asked for, and so never distinguishes two clients.
     func isHarmless(field name: some Collection<UInt8>) -> Bool {
         let lowercased = String(decoding: FieldSyntax.lowercased(name), as: UTF8.self)
         if isShared, lowercased == "authorization" { return true }

@@ -52,7 +52,7 @@ package struct TargetNormaliser: Sendable {
         var upstream: [UInt8]
         /// The path without prefix and base path, for routes; begins with `/` unless empty.
         var routePath: [UInt8]
-        /// What the answer is known by, before the route's word on its query: `upstream` with its percent-escapes normalised.
+        /// The URL of the cache key, before the route's word on its query: `upstream` with its percent-escapes normalised.
         var key: [UInt8]
     }
 
@@ -104,7 +104,7 @@ package struct TargetNormaliser: Sendable {
         }
     }
 
-    /// Resolves `.` and `..`, escaped or not; empty segments stay, since servers may tell them apart.
+    /// Resolves `.` and `..`, escaped or not; empty segments stay, since servers may distinguish them.
     private static func resolved(_ path: ArraySlice<UInt8>) throws(Refusal) -> [UInt8] {
         guard path.withUnsafeBytes({ !isPlain($0) }) else { return Array(path) }
         var kept: [ArraySlice<UInt8>] = []
@@ -204,7 +204,7 @@ package struct TargetNormaliser: Sendable {
         return decoded
     }
 
-    /// The path, without query, that answers to a target at the upstream are known by.
+    /// The path, without query, that responses to a target at the upstream are stored under.
     static func keyPath(of target: String) -> String {
         String(decoding: normalisingEscapes(Array(target.utf8.prefix { $0 != 0x3F })), as: UTF8.self)
     }
@@ -213,7 +213,7 @@ package struct TargetNormaliser: Sendable {
     /// `~` that it stands for, as any unreserved character.
     ///
     /// A query with a `%` that begins no escape keeps the escapes that it has: decoding `%2%35` would make it the escape of
-    /// something else. What the query is says nothing about the path, by which writes are told of.
+    /// something else. What the query is says nothing about the path, by which writes invalidate.
     static func normalisingEscapes(_ target: [UInt8]) -> [UInt8] {
         guard target.contains(0x25) else { return target }
         let end = target.firstIndex(of: 0x3F) ?? target.count

@@ -1,4 +1,4 @@
-/// The body of an answer for an event: the pieces it came in, shared with whoever else holds them.
+/// The body of a response for an event: the pieces it came in, shared with whoever else holds them.
 struct LiveBody: Sendable {
     private(set) var pieces: [[UInt8]] = []
     private(set) var count = 0

@@ -3,15 +3,15 @@ import HTTPSemantics
 import HTTPServer
 import Store
 
-/// One document that streams are open on, and what they were told of it.
+/// One document that streams are open on, and what they were sent.
 ///
-/// Everybody who would get the same answer to the same request shares it: it is looked up, composed and made into events
+/// Everybody who would get the same response to the same request shares it: it is looked up, composed and made into events
 /// once. Its life is a circle: something happens (`causes`), it is looked at (`Proxy.look`), what would be answered now is
-/// told where it differs (`tell`), and it is settled when the upstream is asked next (`due`).
+/// sent where it differs (`send`), and it is settled when the upstream is asked next (`due`).
 ///
 /// The upstream loop only; `LiveDocuments` keeps it as long as it has readers.
 final class LiveDocument {
-    /// What tells documents apart: all of a request that its answer, or the freedom to ask for one, might depend on.
+    /// What distinguishes documents: all of a request that its response, or the freedom to ask for one, might depend on.
     struct Key: Hashable {
         let digest: Digest128
         let view: View
@@ -28,7 +28,7 @@ final class LiveDocument {
         }
     }
 
-    /// What would be answered, as far as it has been told.
+    /// What a GET would get, as far as it has been sent.
     struct State {
         let content: Digest128
         /// The number that its events have; nil where the store could not give one, or not yet.
@@ -50,7 +50,7 @@ final class LiveDocument {
     var state: State?
     /// Counts the states that it has had.
     var edition = 0
-    /// The status of the failure that was told last; nil: none, or it has passed.
+    /// The status of the failure that was sent last; nil: none, or it has passed.
     var failure: Int?
 
     // What has happened since it was looked at.
@@ -58,7 +58,7 @@ final class LiveDocument {
     private var outcome: LiveInquiry.Outcome?
     private var isLooked = false
     private var isLooking = false
-    /// Whether a write or a cleaning has made worthless what was known, and the upstream has not been asked since.
+    /// Whether a write or a cleaning has outdated what was known, and the upstream has not been asked since.
     private(set) var isInvalid = false
     /// Whether the write's consequences are still being committed.
     private var isSettling = false
@@ -67,13 +67,13 @@ final class LiveDocument {
 
     // The questions to the upstream, by number.
     private(set) var inquiry: LiveInquiry?
-    /// The one whose answer is being looked at.
+    /// The one whose response is being looked at.
     private var answered: LiveInquiry?
     /// What was stored when it was asked.
     private(set) var askedAbout: ReadyResponse?
     private(set) var begun = 0
     var concluded = 0
-    /// Whether anything of the last answer was kept.
+    /// Whether anything of the last response was kept.
     private(set) var isKept = true
     private(set) var isOver = false
     /// The latest encoding of its body, while somebody else keeps it.
@@ -129,7 +129,7 @@ final class LiveDocument {
         if causes.contains(.objects) { isOvertaken = true }
     }
 
-    /// A write or a cleaning has made worthless what is known; it is not looked at before `settled`.
+    /// A write or a cleaning has outdated what is known; it is not looked at before `settled`.
     func invalidate() {
         isInvalid = true
         isSettling = true
@@ -172,7 +172,7 @@ final class LiveDocument {
         !isSettling && (isInvalid || readers.contains { $0.phase != .following && $0.awaited > begun })
     }
 
-    /// Begins a question, in the place of one that a write has overtaken.
+    /// Begins a question, in the place of one that a write has outdated.
     func ask(_ fetches: Fetches, about stored: ReadyResponse?) -> LiveInquiry {
         inquiry?.release()
         askedAbout = stored

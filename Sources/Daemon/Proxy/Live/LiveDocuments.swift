@@ -99,7 +99,7 @@ final class LiveDocuments {
         metrics.documents.set(documents.count)
     }
 
-    /// Watches for a document the objects that its answer shows, besides those watched already; false where it did so.
+    /// Watches for a document the objects that its response shows, besides those watched already; false where it did so.
     func watches(_ objects: [ObjectID], for document: LiveDocument) -> Bool {
         let wanted = Set(objects)
         if wanted.isSubset(of: document.objects) { return true }
@@ -137,12 +137,12 @@ final class LiveDocuments {
         }
     }
 
-    /// A write was answered that makes this worthless; its consequences are to be committed.
+    /// A write has completed that invalidates this; its consequences are to be committed.
     func forget(_ invalidation: Invalidation) {
         for document in documents.values where invalidation.covers(document.demand) { document.invalidate() }
     }
 
-    /// All is worthless: it was cleaned.
+    /// Everything was cleaned.
     func forgetAll() {
         for document in documents.values { document.invalidate() }
     }

@@ -1,6 +1,6 @@
 import HTTPSemantics
 
-/// What one event of a `Larder-Live` stream tells.
+/// One event of a `Larder-Live` stream.
 ///
 /// On the wire its data are one line of JSON, whatever the body is made of:
 ///
@@ -22,7 +22,7 @@ struct LiveEvent: Sendable {
         /// The upstream says what was shown already, or nothing has changed since the event that the client had last: `status`,
         /// `age` and `headers` as they are now.
         case unchanged
-        /// From now on the answer is another one: the same members as of `cached`.
+        /// From now on the response is another one: the same members as of `cached`.
         case changed
         /// What the upstream says could not be had: `problem`, a problem document (RFC 9457), and the `age` of what was shown,
         /// if anything was. Where the upstream answered with an error, `status`, `headers` and the body are that answer's.
@@ -49,10 +49,10 @@ struct LiveEvent: Sendable {
         return members
     }
 
-    /// Whether it tells what another event has told: the same bytes, and the same about them.
+    /// Whether it says the same as another event: the same bytes, and the same about them.
     ///
-    /// Fields that change from answer to answer do not count, such as `Date` and rate limits.
-    func tells(sameAs other: LiveEvent) -> Bool {
+    /// Fields that change from response to response do not count, such as `Date` and rate limits.
+    func says(sameAs other: LiveEvent) -> Bool {
         status == other.status && body == other.body
             && Self.ofTheRepresentation.allSatisfy {
                 fields?.combined(named: $0) == other.fields?.combined(named: $0)
@@ -63,7 +63,7 @@ struct LiveEvent: Sendable {
         "content-type", "content-language", "content-location", "location", "link",
     ]
 
-    /// Stands for all that makes two events tell the same, but for the body.
+    /// Stands for all that makes two events say the same, but for the body.
     var description: [UInt8] {
         var text = Array("\(problem.map { "\($0.type) \($0.status)" } ?? "") \(status ?? 0)\n".utf8)
         for name in Self.ofTheRepresentation { text += Array("\(fields?.combined(named: name) ?? "")\n".utf8) }

@@ -8,7 +8,7 @@ struct LiveEventWriter {
     /// How much of the body goes into one piece, in bytes before encoding; for base64 a multiple of three.
     private static let portion = 48 << 10
 
-    /// How a body is told.
+    /// How a body is written.
     package enum Form { case text, base64, none }
 
     private var head: [UInt8]
@@ -26,7 +26,7 @@ struct LiveEventWriter {
         phase = .head
     }
 
-    /// Writes what follows the head, to the end of the event: the same for all events that tell one body.
+    /// Writes what follows the head, to the end of the event: the same for all events that show one body.
     init(bodyOf event: LiveEvent) {
         pieces = event.body?.pieces ?? []
         form = event.body.map { $0.isText ? .text : .base64 } ?? .none

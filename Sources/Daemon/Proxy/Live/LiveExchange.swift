@@ -3,14 +3,14 @@ import HTTPSemantics
 import HTTPServer
 import Settings
 
-/// One request with `Larder-Live: once`: what was shown, and what the upstream's answer makes of it.
+/// One request with `Larder-Live: once`: what was shown, and what the upstream's response makes of it.
 ///
 /// The upstream loop only; `LiveExchanges` keeps it until its stream is over.
 final class LiveExchange {
     private let demand: Demand
     private let fetches: Fetches
     private let stream: LiveStream
-    /// The event that showed what is stored, with what tells its age later.
+    /// The event that showed what is stored, with what its age is reckoned from later.
     private var shown: (event: LiveEvent, ready: ReadyResponse)?
     private var inquiry: LiveInquiry?
     private var isSettled = false
@@ -27,7 +27,7 @@ final class LiveExchange {
         }
     }
 
-    /// Begins the stream; its head tells what is done, each event how its answer came about.
+    /// Begins the stream; its head says what is done, each event how its response came about.
     func open(_ cacheStatus: String) {
         var fields = Fields()
         fields.append("Cache-Status", cacheStatus)
@@ -44,7 +44,7 @@ final class LiveExchange {
         stream.send(event)
     }
 
-    /// What asks the upstream, and has its answer told.
+    /// What asks the upstream, and has its response sent.
     func ask() -> LiveInquiry {
         let inquiry = LiveInquiry(demand.upstream, fetches: fetches, isRequest: true) { [unowned self] in
             concluded($0)
@@ -80,10 +80,10 @@ final class LiveExchange {
         }
     }
 
-    /// Gives the upstream's answer, if it is another than was shown.
+    /// Gives the upstream's response, if it is another than was shown.
     private func settle(_ answer: LiveEvent) {
         var answer = answer
-        if let shown, answer.tells(sameAs: shown.event) {
+        if let shown, answer.says(sameAs: shown.event) {
             answer.kind = .unchanged
             answer.body = nil
             inquiry?.release()
@@ -91,7 +91,7 @@ final class LiveExchange {
         conclude(answer)
     }
 
-    /// Tells why there is no answer, and how old what was shown has become.
+    /// Tells why there is no response, and how old what was shown has become.
     private func fail(_ problem: ProblemDocument, with answer: LiveEvent? = nil) {
         if answer == nil { inquiry?.release() }
         let age = shown.map { max(0, $0.ready.policy.age(at: fetches.now)) }

@@ -4,7 +4,7 @@ import HTTPServer
 import Settings
 import Upstream
 
-/// What the upstream is asked for the sake of events: it takes the whole answer before anything of it is told, since whether
+/// What the upstream is asked for the sake of events: it takes the whole response before anything of it is sent, since whether
 /// it differs is known at the end.
 ///
 /// To the fetch it is a recipient like any other, so it joins, coalesces and is stored as a plain request is.
@@ -12,11 +12,11 @@ import Upstream
 final class LiveInquiry: Recipient {
     /// How it came out.
     package enum Outcome {
-        /// An answer as the upstream sent it; whether it is stored by now.
+        /// A response as the upstream sent it; whether it is stored by now.
         case answered(LiveEvent, isKept: Bool)
-        /// An answer that is stored, or might be.
+        /// A response that is stored, or might be.
         case served(ReadyResponse, CacheUse, isCollapsed: Bool, cookies: [Field])
-        /// No answer, or an error, which is the event then.
+        /// No response, or an error, which is the event then.
         case failed(ProblemDocument, LiveEvent?)
     }
 
@@ -25,7 +25,7 @@ final class LiveInquiry: Recipient {
     private let upstream: ProxiedUpstream
     private let fetches: Fetches
     private var conclude: (Outcome) -> Void
-    /// The answer as far as it has come.
+    /// The response as far as it has come.
     private var arriving: LiveEvent?
     /// Whether the upstream's word has been given: what still comes is of no interest.
     private(set) var isSettled = false
@@ -46,7 +46,7 @@ final class LiveInquiry: Recipient {
         self.conclude = conclude
     }
 
-    /// Whoever asked is done with the answer, or wants it no more: nothing is held for it.
+    /// Whoever asked is done with the response, or wants it no more: nothing is held for it.
     func release() {
         guard !isReleased else { return }
         (isSettled, isReleased) = (true, true)
@@ -60,7 +60,7 @@ final class LiveInquiry: Recipient {
         for callback in waiting { callback() }
     }
 
-    // MARK: The upstream's answer
+    // MARK: The upstream's response
 
     func informational(status: Int, fields: Fields) {}
 
@@ -72,7 +72,7 @@ final class LiveInquiry: Recipient {
         arriving = LiveEvent(fresh: status, fields, LiveBody())
     }
 
-    /// Whether the answer was to be stored when it began.
+    /// Whether the response was to be stored when it began.
     private var isStored = false
 
     func write(_ piece: [UInt8]) {
@@ -140,7 +140,7 @@ final class LiveInquiry: Recipient {
 
     // MARK: The flow
 
-    /// Nothing while the answer is gathered, lest the fetch wait for this reader; then what keeps the pieces in use.
+    /// Nothing while the response is gathered, lest the fetch wait for this reader; then what keeps the pieces in use.
     var backlog: Int { isSettled && !isReleased ? count : 0 }
 
     func onDrain(below limit: Int, _ callback: @escaping @Sendable () -> Void) {
@@ -164,9 +164,9 @@ final class LiveInquiry: Recipient {
         guard !isSettled else { return }
         isSettled = true
         arriving = nil
-        let tell = conclude
-        conclude = { _ in }
-        tell(outcome)
+        let conclude = self.conclude
+        self.conclude = { _ in }
+        conclude(outcome)
     }
 
     /// Tells the fetch that nobody waits here any more.

@@ -26,7 +26,7 @@ final class LiveMessage {
     }
 }
 
-/// The body of an event as it goes over the wire, and the event's end: made once for all streams and all events that tell it.
+/// The body of an event as it goes over the wire, and the event's end: made once for all streams and all events that show it.
 ///
 /// The upstream loop only.
 final class LiveEncoding {

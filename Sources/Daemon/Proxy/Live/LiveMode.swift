@@ -2,7 +2,7 @@ import CachePolicy
 import HTTPSemantics
 package import HTTPServer
 
-/// What `Larder-Live`, or the query parameter `larder_live`, asks for: the answer to a GET as server-sent events.
+/// What `Larder-Live`, or the query parameter `larder_live`, asks for: the response to a GET as server-sent events.
 package enum LiveMode: Sendable {
     /// What is stored, then what the upstream says, then the end.
     case once
@@ -56,13 +56,13 @@ package enum LiveMode: Sendable {
         return values
     }
 
-    /// What speaks of the stream rather than of the answers that its events tell of.
+    /// The fields that concern the stream rather than the responses in its events.
     ///
     /// No condition holds of a stream, and none of its parts can be asked for: it has no validator, and RFC 9110 §14.2 lets
     /// everyone ignore `Range`.
     private static let ofTheStream = UpstreamFields.conditional.union(["range", "last-event-id"])
 
-    /// The fields of the plain request whose answers the events tell of.
+    /// The fields of the plain request whose responses the events show.
     ///
     /// Clients for events say `Accept: text/event-stream`. That is met by Larder; the upstream never hears of it, nor is it a
     /// representation of its own.
@@ -92,7 +92,7 @@ package enum LiveMode: Sendable {
 }
 
 extension Request {
-    /// The request whose answers are told.
+    /// The request whose responses the events show.
     func asking(_ mode: LiveMode?) -> Request {
         switch mode {
         case nil: self
@@ -101,7 +101,7 @@ extension Request {
         }
     }
 
-    /// The plain request whose answers the events of a live one tell of.
+    /// The plain request whose responses the events of a live one show.
     package var plain: Request {
         var request = self
         request.fields = LiveMode.plain(fields)
@@ -111,7 +111,7 @@ extension Request {
     /// The plain request whose answers a stream that stays open follows.
     ///
     /// Browsers put `Cache-Control: no-cache` on every stream, by which nobody means that it shall ask all the time; and how
-    /// old an answer may be says nothing where each is told once it is known. What forbids to store or to ask remains.
+    /// old a response may be says nothing where each is sent once it is known. What forbids to store or to ask remains.
     var followed: Request {
         var request = plain
         let directives = RequestDirectives(fields: request.fields)

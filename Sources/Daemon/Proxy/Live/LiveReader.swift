@@ -2,7 +2,7 @@ import EventLoops
 import HTTPSemantics
 import HTTPServer
 
-/// One client's stream that stays open: what it was told, and what waits for it.
+/// One client's stream that stays open: what it was sent, and what waits for it.
 ///
 /// It is written no faster than the client reads. While it waits, newer states take the place of older ones, so that what
 /// waits is at most one state and one notice, however many come. A client that takes nothing is cut off.
@@ -10,18 +10,18 @@ import HTTPServer
 final class LiveReader {
     /// How far the opening has come.
     enum Phase {
-        /// Nothing was told.
+        /// Nothing was sent.
         case joining
-        /// What is known was told, and the upstream's word is to come.
+        /// What is known was sent, and the upstream's word is to come.
         case opening
-        /// Each change is told.
+        /// Each change is sent.
         case following
     }
 
     /// The number of the last event that the client had before.
     let resumed: Int64?
     var phase = Phase.joining
-    /// The inquiry whose answer is the upstream's word for this stream.
+    /// The inquiry whose response is the upstream's word for this stream.
     var awaited = 0
     /// Which edition of the document it was sent last; nil: none.
     var edition: Int?
@@ -63,7 +63,7 @@ final class LiveReader {
         reply.onDisconnect { reader.enqueue { $0.close() } }
     }
 
-    /// Begins the answer.
+    /// Begins the response.
     func open(_ fields: Fields, retry: Duration) {
         reply.startEvents(fields)
         put(Array("retry: \(retry.nanoseconds / 1_000_000)\n\n".utf8))

@@ -42,7 +42,7 @@ struct LiveRhythm {
     /// When the upstream is to be asked; it may be in the past.
     ///
     /// After failures with growing distance. What is displaced is asked for at once, unless that happens again and again:
-    /// two documents whose answers displace one another must not become a poll loop.
+    /// two documents whose responses displace one another must not become a poll loop.
     mutating func due(_ need: Need, now: UInt64) -> UInt64 {
         guard let lastWord else {
             if case .expiry(let seconds) = need { return now + Self.span(seconds) }

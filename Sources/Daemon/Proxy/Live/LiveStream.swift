@@ -30,7 +30,7 @@ final class LiveStream {
         over = work
     }
 
-    /// Begins the answer and watches for the client's leaving.
+    /// Begins the response and watches for the client's leaving.
     ///
     /// - Parameter fields: what is added to those of every stream.
     func open(_ fields: Fields) {
@@ -45,7 +45,7 @@ final class LiveStream {
         write()
     }
 
-    /// Ends the answer after the events that were sent.
+    /// Ends the response after the events that were sent.
     func end() {
         guard !isOver else { return }
         isEnding = true
@@ -103,7 +103,7 @@ extension Reply {
         respond(status: 204, fields: fields)
     }
 
-    /// Begins an answer of events.
+    /// Begins a response of events.
     ///
     /// - Parameter fields: what is added to those of every stream.
     func startEvents(_ fields: Fields) {

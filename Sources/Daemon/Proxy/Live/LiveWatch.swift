@@ -3,7 +3,7 @@ import Synchronization
 
 /// Tells followed documents of whatever might change what they would be answered with.
 ///
-/// Any thread. As long as nobody follows anything, it costs those who tell it one load of a flag.
+/// Any thread. As long as nobody follows anything, it costs those who report to it one load of a flag.
 package final class LiveWatch: Sendable {
     /// What has happened to a document.
     struct Causes: OptionSet, Sendable {
@@ -21,7 +21,7 @@ package final class LiveWatch: Sendable {
     struct State {
         var objects: [ObjectID: Set<Int>] = [:]
         var documents: [Digest128: Set<Int>] = [:]
-        /// What the loop has not been told yet.
+        /// What the loop does not know yet.
         var pending: [Int: Causes] = [:]
         var wake: (@Sendable () -> Void)?
     }
@@ -31,7 +31,7 @@ package final class LiveWatch: Sendable {
 
     package init() {}
 
-    /// Has this done, on whatever thread, once something has happened to a document; `take` tells to which.
+    /// Has this done, on whatever thread, once something has happened to a document; `take` says to which.
     func onChange(_ wake: @escaping @Sendable () -> Void) {
         state.withLock { $0.wake = wake }
     }

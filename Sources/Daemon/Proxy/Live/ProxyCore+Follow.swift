@@ -9,7 +9,7 @@ import Store
 /// Streams that stay open: how a followed document is looked at, and when the upstream is asked about it.
 ///
 /// ```
-/// something happens ─► look up ─► what a GET would be answered now ─► other than told? ─► number it, tell it
+/// something happens ─► look up ─► what a GET would get now ─► other than sent? ─► number it, send it
 ///        ▲                                                       └─► stale, gone, awaited? ─► ask, now or later
 ///        └────────────────────────── the upstream's word ◄─────────────────────────────────────────┘
 /// ```
@@ -40,7 +40,7 @@ extension ProxyCore {
         let isBehind = await isBehind(document, hasWord: outcome != nil)
         if outcome != nil {
             liveDocuments.deliver()
-            // Of its own answer there is nothing to conclude.
+            // Of its own response there is nothing to conclude.
             causes = []
             document.forgetCauses()
         }
@@ -59,23 +59,23 @@ extension ProxyCore {
         let decision = Decision(document.demand, found, mode: mode, now: now)
         let shown = await shown(by: decision, found, to: document)
         guard !document.isOver else { return }
-        // A write has overtaken the question: its answer may be older than what readers know.
+        // The question is older than a write: its response may be older than what readers know.
         if document.isInvalid { outcome = nil }
         let failure = outcome.flatMap { problem(in: $0, for: document) }
         if let outcome { document.concluded(failure.map { .failed($0, nil) } ?? outcome, now: loop.now) }
 
-        let telling = telling(decision, shown, outcome, failure: failure, of: document)
-        if let telling, document.isNew(telling) || document.state?.number == nil {
-            let number = await number(for: telling, of: document)
+        let update = update(decision, shown, outcome, failure: failure, of: document)
+        if let update, document.isNew(update) || document.state?.number == nil {
+            let number = await number(for: update, of: document)
             guard !document.isOver else { return }
-            if document.isNew(telling) {
-                document.move(to: telling, number: number)
+            if document.isNew(update) {
+                document.move(to: update, number: number)
             } else if let number {
                 document.give(number, memory: liveDocuments.memory)
             }
         }
-        document.tell(
-            telling,
+        document.send(
+            update,
             problem: failure,
             hasWord: outcome != nil,
             opening: opening(of: document, decision, shown, asks: asks),
@@ -88,10 +88,10 @@ extension ProxyCore {
         plan(document, decision, found, causes, asks: asks)
     }
 
-    /// Waits for what is to be committed of a document, since who comes back after a crash must find what he was told; true
-    /// where that takes longer than the end of an answer waits for it.
+    /// Waits for what is to be committed of a document, since a client that comes back after a crash must find what it was sent; true
+    /// where that takes longer than the end of a response waits for it.
     ///
-    /// What is told then has no number; it follows.
+    /// What is sent then has no number; it follows.
     private func isBehind(_ document: LiveDocument, hasWord: Bool) async -> Bool {
         let digest = document.demand.digest
         guard hasWord || cache.commits.contains(digest) else { return false }
@@ -147,7 +147,7 @@ extension ProxyCore {
             guard found.answer.form != .outdated, found.mayBeShown(at: now) else { return nil }
             cacheUse = .hit(isStale: true)
         }
-        // What is told has to be committed, so that it can be known again after a restart.
+        // What is sent has to be committed, so that it can be recognised after a restart.
         if found.stored == nil { _ = await flushes(within: settings.store.withhold) }
         do {
             guard let ready = try await cache.inView(of: document.demand, found) else { return nil }
@@ -205,7 +205,7 @@ extension ProxyCore {
         let now = loop.now
         var due = document.rhythm.due(need, now: now)
         if let pause = fetches.pauses.pause(for: document.demand, now: now) { due = max(due, pause.until) }
-        // Already due: ask now (an answer that became fresh has a later `due`).
+        // Already due: ask now (a response that became fresh has a later `due`).
         if due <= now {
             document.rhythm.asked(need)
             ask(document, found)
@@ -241,7 +241,7 @@ extension ProxyCore {
 }
 
 extension LiveInquiry.Outcome {
-    /// Whether it is an answer of which nothing is kept.
+    /// Whether it is a response of which nothing is kept.
     var isUnkept: Bool {
         switch self {
         case .answered(_, let isKept): !isKept

@@ -56,7 +56,7 @@ private enum LiveCourse {
     /// Whether nothing follows.
     var isOver: Bool { if case .end = self { true } else { false } }
 
-    /// What the head of the stream says; each event tells how its own answer came about.
+    /// What the head of the stream says; each event says how its own response came about.
     func cacheStatus(_ shown: ReadyResponse?, _ cacheUse: CacheUse, now: Int64) -> String {
         switch (self, shown) {
         case (.ask(let reason), _): CacheStatus.forwarded(reason).text

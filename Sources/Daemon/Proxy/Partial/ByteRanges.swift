@@ -1,7 +1,7 @@
 import CachePolicy
 import HTTPSemantics
 
-/// Several parts of an answer in one body: `multipart/byteranges` (RFC 9110 §14.6).
+/// Several parts of a response in one body: `multipart/byteranges` (RFC 9110 §14.6).
 struct ByteRanges {
     /// One part, and where it lies in the whole.
     struct Part {

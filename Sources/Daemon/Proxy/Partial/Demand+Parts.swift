@@ -3,7 +3,7 @@ import HTTPSemantics
 import HTTPServer
 import Store
 
-/// What a request has to do with answers that are stored in parts.
+/// What a request has to do with responses that are stored in parts.
 extension Demand {
     /// Whether it goes upstream with its own `Range`, and a part may be stored of what it brings.
     var isForParts: Bool { isStorable && range != nil && !isForWhole }
@@ -27,10 +27,10 @@ extension Demand {
         return demand
     }
 
-    /// The key under which parts of the answer are stored: apart from the whole, so that no look-up for a whole ever
+    /// The key under which parts of the response are stored: apart from the whole, so that no look-up for a whole ever
     /// finds them.
     ///
-    /// Upstream, principal and URL are the answer's own; invalidations and cleanings meet both alike. No request has such a
+    /// Upstream, principal and URL are the response's own; invalidations and cleanings meet both alike. No request has such a
     /// context: each line of one has a `=`.
     var partsKey: DocumentKey {
         var key = key
@@ -38,7 +38,7 @@ extension Demand {
         return key
     }
 
-    /// Names the part that it asks for, among those who may wait for one another's; nil where its answer depends on what its
+    /// Names the part that it asks for, among those who may wait for one another's; nil where its response depends on what its
     /// client has, or is no part.
     var partKey: DocumentKey? {
         guard isForParts, !hasConditions, !request.fields.contains("if-range") else { return nil }
@@ -49,8 +49,8 @@ extension Demand {
 
     /// Whether parts may be served for it.
     ///
-    /// Where a model says what a JSON answer is made of, a part could show an object otherwise than it is known by now, and
-    /// cannot be recomposed. There parts only spare bytes of the whole.
+    /// Where a model says what a JSON response is made of, a part could show an object otherwise than it is known by now, and
+    /// cannot be recomposed. There parts only save bytes of the whole.
     func mayBeServed(parts: ReadyResponse) -> Bool {
         !parts.isJSON || upstream.reading(self, status: 200, fields: parts.answer.fields).rule == nil
     }

@@ -8,7 +8,7 @@ import HTTPSemantics
 struct KnownParts: Sendable, Equatable {
     /// Where the pieces lie in the whole: ascending, apart from one another, none empty.
     private(set) var ranges: [Range<Int>]
-    /// The complete length; nil where the upstream did not tell it.
+    /// The complete length; nil where the upstream did not say.
     private(set) var length: Int?
     /// The bytes of all pieces, one after the other.
     private(set) var body: [UInt8]
@@ -140,9 +140,9 @@ struct KnownParts: Sendable, Equatable {
 }
 
 extension ReadyResponse {
-    /// Whether it is parts of an answer, which never stand for the whole.
+    /// Whether it is parts of a response, which never stand for the whole.
     var isPartial: Bool { answer.status == 206 }
 
-    /// What of the answer is known; nil where it is one that came whole.
+    /// What of the response is known; nil where it is one that came whole.
     var parts: KnownParts? { isPartial ? KnownParts(fields: answer.fields, body: answer.body) : nil }
 }

@@ -50,7 +50,7 @@ extension ResponseCache {
         return Self.newest(found, for: demand)
     }
 
-    /// Forgets the parts of an answer: it is there as a whole now, or they are not to be believed.
+    /// Forgets the parts of a response: it is there as a whole now, or they are not to be believed.
     func forgetParts(of demand: Demand) {
         let digest = partsDigest(of: demand)
         let isInMemory = memory.answers(at: digest) != nil

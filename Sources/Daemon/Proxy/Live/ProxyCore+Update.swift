@@ -5,10 +5,10 @@ import Logging
 import Settings
 import Store
 
-/// What the streams on a document are to be told, as far as it is known.
+/// What the streams on a document are to be sent, as far as it is known.
 extension ProxyCore {
     /// What a GET would be answered, as far as that is known.
-    func telling(
+    func update(
         _ decision: Decision,
         _ shown: Shown?,
         _ outcome: LiveInquiry.Outcome?,
@@ -17,25 +17,25 @@ extension ProxyCore {
     ) -> LiveDocument.Update? {
         let isFresh = if case .answer = decision { true } else { false }
         if let shown, isFresh || !(outcome?.isUnkept ?? false) {
-            // What a write brought to nothing is nothing to tell, even if it is still there.
+            // What a write has outdated is not sent, even if it is still there.
             guard !document.isInvalid else { return nil }
-            return telling(LiveEvent(.changed, shown.ready, as: shown.cacheUse, now: now), shown)
+            return update(LiveEvent(.changed, shown.ready, as: shown.cacheUse, now: now), shown)
         }
         switch outcome {
         case nil: return nil
-        case .failed(let problem, let answer): return telling(LiveEvent(failure: problem, age: nil, answer))
+        case .failed(let problem, let answer): return update(LiveEvent(failure: problem, age: nil, answer))
         case .answered(var event, let isKept):
             if isKept, isOvertaken(document, decision) { return nil }
             if document.demand.upstream.settings.cookies != .replay { event.fields?.remove("set-cookie") }
-            return telling(event)
+            return update(event)
         case .served(let ready, let cacheUse, _, _):
-            if let failure { return telling(LiveEvent(failure: failure, age: nil)) }
+            if let failure { return update(LiveEvent(failure: failure, age: nil)) }
             if outcome?.isUnkept != true, isOvertaken(document, decision) { return nil }
-            return telling(LiveEvent(.changed, ready, as: cacheUse, now: now))
+            return update(LiveEvent(.changed, ready, as: cacheUse, now: now))
         }
     }
 
-    /// Whether something newer is known than the upstream's word, which a GET now would be told by asking again.
+    /// Whether something newer is known than the upstream's word, which a GET now would learn by asking again.
     ///
     /// What was known before the upstream was asked does not count: a GET is answered with its word, even if newer values are
     /// known of what that shows and it cannot be put together from them.
@@ -44,7 +44,7 @@ extension ProxyCore {
         return stored.answer.form == .outdated
     }
 
-    func telling(_ event: LiveEvent, _ shown: Shown? = nil) -> LiveDocument.Update {
+    func update(_ event: LiveEvent, _ shown: Shown? = nil) -> LiveDocument.Update {
         // The body of an error says when and where it happened; that is no other error.
         let body = event.problem == nil ? event.body?.pieces ?? [] : []
         return LiveDocument.Update(
@@ -57,19 +57,19 @@ extension ProxyCore {
         )
     }
 
-    /// The number that a state is told under; nil where the store can give none, or not yet.
-    func number(for telling: LiveDocument.Update, of document: LiveDocument) async -> Int64? {
+    /// The number that a state is sent under; nil where the store can give none, or not yet.
+    func number(for update: LiveDocument.Update, of document: LiveDocument) async -> Int64? {
         let store = cache.store
         let digest = document.demand.digest
         // A number would come behind the commit that takes so long.
-        if !telling.isCommitted, cache.commits.contains(digest) { return nil }
+        if !update.isCommitted, cache.commits.contains(digest) { return nil }
         var subject = Array("\(digest.low) \(digest.high) \(document.demand.view) ".utf8)
-        subject += telling.variant
+        subject += update.variant
         do {
             let sequence = try await store.tell(
                 store.hasher.digest(subject),
                 // Of what the store does not keep, it keeps no trace either.
-                content: telling.isCommitted ? telling.content : nil
+                content: update.isCommitted ? update.content : nil
             )
             return store.publicSequence(sequence)
         } catch {

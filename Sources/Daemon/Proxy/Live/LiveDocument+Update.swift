@@ -3,9 +3,9 @@ import HTTPSemantics
 import HTTPServer
 import Store
 
-/// What the streams on a document are told.
+/// What the streams on a document are sent.
 extension LiveDocument {
-    /// What would be answered now, as it is to be told.
+    /// What a GET would get now, as it is to be sent.
     struct Update {
         /// The event, whatever its kind.
         var event: LiveEvent
@@ -28,12 +28,12 @@ extension LiveDocument {
         let retry: Duration
     }
 
-    /// Whether this is another state than was told.
-    func isNew(_ telling: Update) -> Bool { state?.content != telling.content }
+    /// Whether this is another state than was sent.
+    func isNew(_ update: Update) -> Bool { state?.content != update.content }
 
-    /// It will be told that this is the state from now on.
-    func move(to telling: Update, number: Int64?) {
-        state = State(content: telling.content, number: number, policy: telling.policy)
+    /// This is the state from now on.
+    func move(to update: Update, number: Int64?) {
+        state = State(content: update.content, number: number, policy: update.policy)
         edition += 1
     }
 
@@ -44,31 +44,31 @@ extension LiveDocument {
         for reader in readers where reader.edition == edition { reader.send(notice: message) }
     }
 
-    /// The age of what was told last, in seconds.
+    /// The age of what was sent last, in seconds.
     func age(at now: Int64) -> Int64? { state?.policy.map { max(0, $0.age(at: now)) } }
 
     /// Tells the readers what each of them does not know.
     ///
     /// - Parameters:
-    ///   - telling: what would be answered; nil where that is not known.
+    ///   - update: what a GET would get; nil where that is not known.
     ///   - problem: why the upstream's word could not be had.
     ///   - hasWord: whether the upstream has just said something.
     ///   - opening: what those begin with who have just come.
-    func tell(
-        _ telling: Update?,
+    func send(
+        _ update: Update?,
         problem: ProblemDocument?,
         hasWord: Bool,
         opening: Opening,
         memory: LiveMemory,
         now: Int64
     ) {
-        if let telling, !isNew(telling) { state?.policy = telling.policy }
-        var messages = Messages(self, telling, memory: memory)
+        if let update, !isNew(update) { state?.policy = update.policy }
+        var messages = Messages(self, update, memory: memory)
         let hasRecovered = hasWord && problem == nil && failure != nil
         let fails = problem.map { failure != $0.status } ?? false
         if hasWord { failure = problem?.status }
         for reader in readers {
-            if reader.phase == .joining { join(reader, telling, opening, &messages) }
+            if reader.phase == .joining { join(reader, update, opening, &messages) }
             let isUpToDate = reader.edition == edition
             let isAnswered = reader.phase == .opening && reader.awaited <= concluded
             if isAnswered, !hasWord, !isUpToDate {
@@ -80,10 +80,10 @@ extension LiveDocument {
             if reader.phase == .opening, !isAnswered, reader.edition == nil { continue }
             if isAnswered { reader.phase = .following }
             if let problem, isAnswered || fails && reader.phase == .following {
-                if telling != nil, !isUpToDate { messages.send(.changed, to: reader) }
-                let isToldSo = telling?.event.problem != nil && !isUpToDate
-                if !isToldSo { messages.send(failure: problem, age: age(at: now), to: reader) }
-            } else if telling != nil, !isUpToDate {
+                if update != nil, !isUpToDate { messages.send(.changed, to: reader) }
+                let isSentError = update?.event.problem != nil && !isUpToDate
+                if !isSentError { messages.send(failure: problem, age: age(at: now), to: reader) }
+            } else if update != nil, !isUpToDate {
                 messages.send(isAnswered ? .fresh : .changed, to: reader)
             } else if isAnswered || hasRecovered && reader.phase == .following {
                 messages.sendUnchanged(to: reader)
@@ -91,13 +91,13 @@ extension LiveDocument {
         }
     }
 
-    /// How many have come and were told nothing yet.
+    /// How many have come and were sent nothing yet.
     var joining: Int { readers.count { $0.phase == .joining } }
 
     /// Begins a stream with what is known.
     private func join(
         _ reader: LiveReader,
-        _ telling: Update?,
+        _ update: Update?,
         _ opening: Opening,
         _ messages: inout Messages
     ) {
@@ -107,62 +107,62 @@ extension LiveDocument {
         demand.upstream.addCORS(to: &fields, for: demand.request.fields)
         reader.open(fields, retry: opening.retry)
         reader.phase = opening.refusal == nil ? .opening : .following
-        guard let telling else {
+        guard let update else {
             if let refusal = opening.refusal { messages.send(failure: refusal, age: nil, to: reader) }
             return
         }
         if let known = state?.number, reader.resumed == known {
             messages.sendUnchanged(to: reader)
             reader.edition = edition
-        } else if telling.isStored || telling.event.problem != nil && opening.refusal != nil {
+        } else if update.isStored || update.event.problem != nil && opening.refusal != nil {
             messages.send(.cached, to: reader)
         }
     }
 
     /// The body of an event, encoded once as long as anybody has it.
-    fileprivate func encoding(of telling: Update, memory: LiveMemory) -> LiveEncoding {
-        if let encoding, encoded == telling.content { return encoding }
-        let made = LiveEncoding(bodyOf: telling.event, memory: memory)
-        (encoding, encoded) = (made, telling.content)
+    fileprivate func encoding(of update: Update, memory: LiveMemory) -> LiveEncoding {
+        if let encoding, encoded == update.content { return encoding }
+        let made = LiveEncoding(bodyOf: update.event, memory: memory)
+        (encoding, encoded) = (made, update.content)
         memory.keep(made)
         return made
     }
 }
 
-/// The messages of one round of telling, each made when the first reader needs it.
+/// The messages of one round, each made when the first reader needs it.
 private struct Messages {
     private let document: LiveDocument
-    private let telling: LiveDocument.Update?
+    private let update: LiveDocument.Update?
     private let memory: LiveMemory
     private var states: [LiveEvent.Kind: LiveMessage] = [:]
     private var unchanged: LiveMessage?
 
-    init(_ document: LiveDocument, _ telling: LiveDocument.Update?, memory: LiveMemory) {
+    init(_ document: LiveDocument, _ update: LiveDocument.Update?, memory: LiveMemory) {
         self.document = document
-        self.telling = telling
+        self.update = update
         self.memory = memory
     }
 
     /// Sends the state as an event of this kind; a state that is a problem is an error, whatever the kind.
     mutating func send(_ kind: LiveEvent.Kind, to reader: LiveReader) {
-        guard let telling else { return }
-        let kind = telling.event.problem == nil ? kind : .error
-        let message = states[kind] ?? make(kind, telling)
+        guard let update else { return }
+        let kind = update.event.problem == nil ? kind : .error
+        let message = states[kind] ?? make(kind, update)
         states[kind] = message
         reader.send(state: message, edition: document.edition)
     }
 
-    private func make(_ kind: LiveEvent.Kind, _ telling: LiveDocument.Update) -> LiveMessage {
-        var event = telling.event
+    private func make(_ kind: LiveEvent.Kind, _ update: LiveDocument.Update) -> LiveMessage {
+        var event = update.event
         event.kind = kind
-        let encoding = document.encoding(of: telling, memory: memory)
+        let encoding = document.encoding(of: update, memory: memory)
         return LiveMessage(event, number: document.state?.number, body: encoding)
     }
 
     /// Sends that what the reader has is what there is.
     mutating func sendUnchanged(to reader: LiveReader) {
-        guard let telling, telling.event.problem == nil else { return }
-        let message = unchanged ?? notice(telling.event.unchanged())
+        guard let update, update.event.problem == nil else { return }
+        let message = unchanged ?? notice(update.event.unchanged())
         unchanged = message
         reader.send(notice: message)
     }

@@ -1,11 +1,11 @@
 import CachePolicy
 import HTTPSemantics
 
-/// Events made of answers.
+/// Events made of responses.
 extension LiveEvent {
-    /// What a ready answer has to tell, as it is served now.
+    /// The event of a ready response, as it is served now.
     ///
-    /// - Parameter cookies: those for the one client that is told.
+    /// - Parameter cookies: those for the one client that gets it.
     init(
         _ kind: Kind,
         _ ready: ReadyResponse,
@@ -21,7 +21,7 @@ extension LiveEvent {
             kind: kind,
             status: ready.answer.status,
             age: max(0, ready.policy.age(at: now)),
-            fields: Self.told(fields),
+            fields: Self.shown(fields),
             body: LiveBody(ready.body)
         )
     }
@@ -32,12 +32,12 @@ extension LiveEvent {
             kind: .fresh,
             status: status,
             age: AgeField.parse(fields) ?? 0,
-            fields: Self.told(fields),
+            fields: Self.shown(fields),
             body: body
         )
     }
 
-    /// Why there is no answer.
+    /// Why there is no response.
     ///
     /// - Parameters:
     ///   - age: of what was shown.
@@ -61,10 +61,10 @@ extension LiveEvent {
         return event
     }
 
-    /// The fields that an event tells: not those that speak to a browser of the exchange as such.
-    private static func told(_ fields: Fields) -> Fields {
-        var told = fields
-        CORS.removeFields(from: &told)
-        return told
+    /// The fields that an event shows: not those that are for a browser and this exchange alone.
+    private static func shown(_ fields: Fields) -> Fields {
+        var shown = fields
+        CORS.removeFields(from: &shown)
+        return shown
     }
 }
