@@ -62,7 +62,8 @@ lint: dependencies ## check the formatting, the comments, and that nothing warns
 	@scripts/lint $(sources)
 	$(SWIFT) build --build-tests $(strict)
 
-reference: ## write config/larder.yaml and its schema anew from the table of keys
+reference: dependencies ## write config/larder.yaml and its schema anew from the table of keys
+	@scripts/dependencies test
 	LARDER_UPDATE_REFERENCE=1 $(SWIFT) test --disable-xctest --filter ConfigReferenceTests
 
 format: ## put everything into the project's format

@@ -10,6 +10,13 @@ let settings: [SwiftSetting] = [
     .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
 ]
 
+/// What the path of a request may import, and so all that stands above it.
+let belowProxy: [Target.Dependency] = [
+    "HTTPSemantics", "EventLoops", "HTTPServer", "Upstream", "CachePolicy", "Settings", "Mapping", "Store",
+]
+let argumentParser: Target.Dependency = .product(name: "ArgumentParser", package: "swift-argument-parser")
+let logging: Target.Dependency = .product(name: "Logging", package: "swift-log")
+
 let package = Package(
     name: "larder",
     products: [
@@ -59,30 +66,11 @@ let package = Package(
             ]
         ),
         room("Settings", ["HTTPSemantics", "CachePolicy", "Mapping", .product(name: "Yams", package: "Yams")]),
-        room(
-            "Proxy",
-            [
-                "HTTPSemantics", "EventLoops", "HTTPServer", "Upstream", "CachePolicy", "Settings", "Mapping", "Store",
-                "CCrypto",
-                .product(name: "Logging", package: "swift-log"),
-            ]
-        ),
-        room(
-            "Admin",
-            [
-                "HTTPSemantics", "EventLoops", "HTTPServer", "Upstream", "CachePolicy", "Settings", "Mapping", "Store",
-                "Proxy",
-            ]
-        ),
+        room("Proxy", belowProxy + ["CCrypto", logging]),
+        room("Admin", belowProxy + ["Proxy"]),
         .executableTarget(
             name: "Larder",
-            dependencies: [
-                "HTTPSemantics", "EventLoops", "HTTPServer", "Upstream", "CachePolicy", "Settings", "Mapping", "Store",
-                "Proxy",
-                "Admin",
-                .product(name: "ArgumentParser", package: "swift-argument-parser"),
-                .product(name: "Logging", package: "swift-log"),
-            ],
+            dependencies: belowProxy + ["Proxy", "Admin", argumentParser, logging],
             path: "Sources/Daemon/Larder",
             swiftSettings: settings
         ),
@@ -104,28 +92,9 @@ let package = Package(
         tests("Upstream", ["HTTPSemantics", "EventLoops", "DaemonTestSupport"]),
         tests("CachePolicy", ["HTTPSemantics", "DaemonTestSupport"]),
         tests("Settings", ["HTTPSemantics", "CachePolicy", "Mapping", .product(name: "Yams", package: "Yams")]),
-        tests(
-            "Proxy",
-            [
-                "HTTPSemantics", "EventLoops", "HTTPServer", "Upstream", "CachePolicy", "Settings", "Mapping", "Store",
-                "DaemonTestSupport", .product(name: "Logging", package: "swift-log"),
-            ]
-        ),
-        tests(
-            "Admin",
-            [
-                "HTTPSemantics", "EventLoops", "HTTPServer", "CachePolicy", "Settings", "Mapping", "Store", "Proxy",
-                "DaemonTestSupport",
-            ]
-        ),
-        tests(
-            "Larder",
-            [
-                "HTTPSemantics", "Settings", "Proxy", "Admin",
-                .product(name: "ArgumentParser", package: "swift-argument-parser"),
-                .product(name: "Logging", package: "swift-log"),
-            ]
-        ),
+        tests("Proxy", belowProxy + ["DaemonTestSupport", logging]),
+        tests("Admin", belowProxy + ["Proxy", "DaemonTestSupport"]),
+        tests("Larder", belowProxy + ["Proxy", "Admin", "DaemonTestSupport", argumentParser, logging]),
         // The built binary, over real sockets.
         .testTarget(name: "EndToEndTests", dependencies: ["Larder", "TestSupport"], swiftSettings: settings),
     ]

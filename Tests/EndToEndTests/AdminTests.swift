@@ -210,7 +210,7 @@ import Testing
         for name in ["github.yaml", "sample.yaml"] {
             let process = try ChildProcess(
                 Larder.binary,
-                ["check", "--config", "\(Larder.root)/config/\(name)"],
+                ["check", "--config", "\(Repository.root)/config/\(name)"],
                 environment: Larder.environment.merging(["SAMPLE_API": "http://127.0.0.1:9000"]) { $1 }
             )
             #expect(process.waitForEnd() == .exited(0), "\(name): \(process.errors)\(process.output)")

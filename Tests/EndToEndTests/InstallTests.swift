@@ -8,7 +8,7 @@ import Testing
         let folder = TemporaryFolder()
         let (root, prefix) = (folder.file("root"), "/opt/larder")
         let script = try ChildProcess(
-            "/\(Larder.root)/scripts/install-files",
+            "\(Repository.root)/scripts/install-files",
             [
                 Larder.binary, root, prefix, "\(prefix)/share/larder", "\(prefix)/lib/systemd/system",
                 "\(prefix)/lib/sysusers.d",

@@ -1,11 +1,12 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// The list of cases, the tests' own index of them, `docs/mapping-cases.md` and the tests, held against each other.
 struct MappingCasesTests {
     /// How many cases each library has.
     private static let libraries = ["FJ": 47, "OV": 48, "MK": 18, "MT": 60, "MA": 9, "RK": 39, "NZ": 7]
-    private static let root = "/\(Larder.root)"
+    private static let root = "\(Repository.root)"
 
     private struct Row: Equatable {
         var verdict: String

@@ -13,7 +13,7 @@ import Testing
         var runs: [(command: String, output: String)]
     }
 
-    private static let guide = "\(Larder.root)/docs/mapping.md"
+    private static let guide = "\(Repository.root)/docs/mapping.md"
 
     /// A `yaml` block holds for all that follow, a `json` block is the file of the `console` blocks after it; an `http` block
     /// is what the upstream answers from then on.

@@ -8,7 +8,7 @@ import Testing
         try Larder(
             origin,
             config: """
-                include: /\(Larder.root)/config/\(preset).yaml
+                include: \(Repository.root)/config/\(preset).yaml
                 upstreams: { \(preset): { url: "\(origin.url)" } }
                 """
         )

@@ -66,7 +66,7 @@ import Testing
 
     /// The shipped configuration, with links led back to Larder.
     static func config(_ origin: Origin) throws -> String {
-        try String(contentsOfFile: "\(Larder.root)/config/github.yaml", encoding: .utf8).replacing(
+        try String(contentsOfFile: "\(Repository.root)/config/github.yaml", encoding: .utf8).replacing(
             "url: https://api.github.com\n",
             with: "url: \(origin.url)\n    rewrite_links: true\n"
         )

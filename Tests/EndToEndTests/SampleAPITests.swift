@@ -10,7 +10,7 @@ import Testing
         let url: String
 
         init() throws {
-            process = try ChildProcess("python3", ["\(Larder.root)/config/sample-api.py", "--port", "0"])
+            process = try ChildProcess("python3", ["\(Repository.root)/config/sample-api.py", "--port", "0"])
             let process = process
             let hasStarted = eventually { process.output.contains("\n") }
             guard hasStarted, let address = process.output.split(separator: " ").last else {
@@ -23,7 +23,7 @@ import Testing
     }
 
     static func daemon(_ api: SampleAPI) throws -> Larder {
-        let config = try String(contentsOfFile: "\(Larder.root)/config/sample.yaml", encoding: .utf8)
+        let config = try String(contentsOfFile: "\(Repository.root)/config/sample.yaml", encoding: .utf8)
         return try Larder(config: config, environment: ["SAMPLE_API": api.url])
     }
 

@@ -1,6 +1,7 @@
 import Glibc
 import Synchronization
 import DaemonTestSupport
+import TestSupport
 import Testing
 
 @testable import EventLoops
@@ -43,18 +44,18 @@ private actor Resident {
 
     @Test func `work from many threads is done once, each thread's in order`() async throws {
         try await withLoop { loop in
-            let seen = Noted<[Int: [Int]]>([:])
+            let seen = Monitor<[Int: [Int]]>([:])
             await withTaskGroup { group in
                 for source in 0..<8 {
                     group.addTask {
                         for number in 0..<1000 {
-                            loop.enqueue { seen.value.withLock { $0[source, default: []].append(number) } }
+                            loop.enqueue { seen.withLock { $0[source, default: []].append(number) } }
                         }
                     }
                 }
             }
             await withCheckedContinuation { done in loop.enqueue { done.resume() } }
-            for source in 0..<8 { #expect(seen.value.withLock { $0[source] } == Array(0..<1000)) }
+            for source in 0..<8 { #expect(seen.withLock { $0[source] } == Array(0..<1000)) }
         }
     }
 
@@ -182,15 +183,15 @@ private actor Resident {
 
     @Test func `work that waits when the loop is stopped is still done`() async throws {
         let loop = try EventLoop(name: "test")
-        let count = Noted(0)
+        let count = Monitor(0)
         await withCheckedContinuation { done in
-            for _ in 0..<10 { loop.enqueue { count.value.withLock { $0 += 1 } } }
+            for _ in 0..<10 { loop.enqueue { count.withLock { $0 += 1 } } }
             loop.enqueue { done.resume() }
             loop.start()
             loop.stop()
         }
         loop.join()
-        #expect(count.value.withLock { $0 } == 10)
+        #expect(count.withLock { $0 } == 10)
     }
 }
 

@@ -104,16 +104,16 @@ import Testing
     }
 
     @Test func `a reply that is dropped answers 500 and is reported`() async throws {
-        let notices = Noted<[HTTPNotice]>([])
+        let notices = Monitor<[HTTPNotice]>([])
         try await withServer(
-            notice: { notice in notices.value.withLock { $0.append(notice) } },
+            notice: { notice in notices.withLock { $0.append(notice) } },
             handler: { request, connection in _ = connection.deferReply(request) }
         ) { server in
             let client = try server.connect()
             client.send(get + get)
             #expect(try client.answer().status == 500)
             #expect(try client.answer().status == 500)
-            #expect(notices.value.withLock { $0.count } == 2)
+            #expect(notices.withLock { $0.count } == 2)
         }
     }
 

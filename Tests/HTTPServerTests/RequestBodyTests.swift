@@ -121,7 +121,7 @@ import Testing
     }
 
     @Test func `a body cut short fails`() async throws {
-        let failure = Noted<RequestBodyError?>(nil)
+        let failure = Monitor<RequestBodyError?>(nil)
         let failed = Flag()
         try await withServer(handler: { request, connection in
             let exchange = connection.deferReply(request)
@@ -129,7 +129,7 @@ import Testing
                 do throws(RequestBodyError) {
                     _ = try await exchange.request.body!.collect(limit: 100)
                 } catch {
-                    failure.value.withLock { $0 = error }
+                    failure.withLock { $0 = error }
                 }
                 failed.raise()
             }
@@ -139,7 +139,7 @@ import Testing
                 client.send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\n\r\nhello")
             }
             await failed.wait()
-            #expect(failure.value.withLock { $0 } == .disconnected)
+            #expect(failure.withLock { $0 } == .disconnected)
         }
     }
 

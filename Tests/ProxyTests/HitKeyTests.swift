@@ -3,6 +3,7 @@ import Store
 import Testing
 
 @testable import CachePolicy
+@testable import HTTPSemantics
 @testable import HTTPServer
 @testable import Proxy
 @testable import Settings

@@ -2,6 +2,7 @@ import DaemonTestSupport
 import Testing
 
 @testable import CachePolicy
+@testable import HTTPSemantics
 @testable import HTTPServer
 
 @Suite struct VaryHitTests {

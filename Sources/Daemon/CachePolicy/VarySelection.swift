@@ -105,6 +105,17 @@ package struct VarySelection: Sendable, Equatable {
     }
 }
 
+/// The fields of a request that are neither in the cache key nor known to be harmless, as one digest.
+///
+/// A response that its upstream marks `private`, or that must be revalidated, is only for requests that agree in them: it is
+/// stored and shared as if `Vary` named them all. The digest stands in the request as a field of Larder's own, which never
+/// goes upstream; it is keyed with a secret that is kept outside the store, since one of them may be a credential that
+/// nobody recognised.
+package enum OtherFields {
+    /// The name of the field that stands for them in a selection, in lower case.
+    package static let name = "larder-other-fields"
+}
+
 extension Fields {
     /// All lines of this name joined by a comma and a space; `name` in lower case, nil when there is none.
     package func combinedBytes(_ name: String) -> [UInt8]? {

@@ -80,7 +80,7 @@ private struct DateReader {
         if year <= thisYear - 50 { year += 100 }
         if year > thisYear + 50 { year -= 100 }
         if year == thisYear + 50, let exact = seconds(year: year, month: month, day: day, time: time) {
-            // A 29 February is no day of that year: the limit is the day before then.
+            // Fifty years after 29 February there is no such day: take 28 February as the limit.
             let (month, day) = (Int(today.tm_mon) + 1, Int(today.tm_mday))
             let limit = HTTPDate.seconds(year: year, month: month, day: min(day, month == 2 ? 28 : day)) ?? 0
             if exact > limit + max(now, 0) % 86_400 { year -= 100 }

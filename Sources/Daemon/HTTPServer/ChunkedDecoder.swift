@@ -1,4 +1,4 @@
-import HTTPSemantics
+package import HTTPSemantics
 
 /// Takes the chunked coding off a request body as it arrives (RFC 9112 §7.1).
 ///

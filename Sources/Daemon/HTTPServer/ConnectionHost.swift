@@ -69,3 +69,19 @@ final class ConnectionHost {
         if spareParsers.count < 16 { spareParsers.append(parser) }
     }
 }
+
+/// The Date field of responses that have none, made once per second.
+private struct DateLine {
+    private var second = -1
+    /// The whole line with its end.
+    private var bytes: [UInt8] = []
+
+    /// The line for this time, in seconds since 1970.
+    mutating func line(at seconds: Int) -> [UInt8] {
+        if seconds != second {
+            second = seconds
+            bytes = Array("Date: ".utf8) + HTTPDate.format(Int64(seconds)) + [0x0D, 0x0A]
+        }
+        return bytes
+    }
+}

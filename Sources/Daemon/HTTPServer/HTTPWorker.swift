@@ -1,5 +1,6 @@
 import EventLoops
 import Glibc
+import HTTPSemantics
 
 /// One worker: listeners, connections and a handler, all on one event loop.
 ///

@@ -1,5 +1,6 @@
 package import EventLoops
 import Glibc
+package import HTTPSemantics
 import Synchronization
 
 /// An HTTP/1.1 server: one worker per event loop, any number of addresses.

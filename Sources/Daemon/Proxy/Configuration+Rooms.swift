@@ -1,3 +1,4 @@
+package import HTTPSemantics
 package import HTTPServer
 package import Mapping
 package import Settings

@@ -12,9 +12,9 @@ struct ConfigReader {
     var isIncomplete = false
     /// What was found, each with its place among the sources.
     private var found: [(diagnostic: Diagnostic, place: Place?)] = []
-    private var told: Set<Report> = []
+    private var reported: Set<Report> = []
 
-    /// What was said of a place.
+    /// A message at a place.
     private struct Report: Hashable {
         var place: Place?
         var message: String
@@ -41,15 +41,15 @@ struct ConfigReader {
 
     mutating func warning(_ place: Place?, _ message: String) { say(.warning, place, message) }
 
-    /// What several upstreams may come upon, told once.
+    /// Reports what several upstreams may share, once.
     mutating func once(_ place: Place?, _ message: String, _ severity: Diagnostic.Severity = .error) {
-        guard !told.contains(Report(place: place, message: message)) else { return }
+        guard !reported.contains(Report(place: place, message: message)) else { return }
         say(severity, place, message)
     }
 
     private mutating func say(_ severity: Diagnostic.Severity, _ place: Place?, _ message: String) {
         let (file, line) = sources.resolve(place)
-        told.insert(Report(place: place, message: message))
+        reported.insert(Report(place: place, message: message))
         found.append((Diagnostic(severity: severity, file: file, place: line, message: message), place))
     }
 

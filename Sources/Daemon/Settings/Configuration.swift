@@ -1,4 +1,6 @@
-/// All that the daemon was told: the config file, with the command line's flags over it.
+import HTTPSemantics
+
+/// All settings: the config file, with the command line's flags over it.
 ///
 /// Plain values with their defaults. `ConfigFile` makes them from YAML and has
 /// checked them; nothing here has to be checked again.
@@ -53,16 +55,18 @@ package struct Configuration: Sendable, Equatable {
 
     /// Bounds on what clients and upstreams may send; sizes in bytes.
     package struct Limits: Sendable, Equatable {
+        private static let http = HTTPLimits()
+
         /// Request target; 414 above.
-        package var target = 8 << 10
+        package var target = http.maxTarget
         /// Request head; 431 above.
-        package var head = 32 << 10
+        package var head = http.maxHead
         /// Field lines of a request; 431 above.
-        package var fields = 100
+        package var fields = http.maxFields
         /// Request body; 413 above.
-        package var body = 1 << 30
+        package var body = http.maxBody
         /// Client connections at a time; 503 above.
-        package var connections = 4096
+        package var connections = http.maxConnections
         /// Decoded body of an answer that may be stored; longer ones are passed on only.
         package var document = 16 << 20
         /// Objects that are taken out of one response; one that contains more is stored as it came.
@@ -81,6 +85,8 @@ package struct Configuration: Sendable, Equatable {
 
     /// How long to wait for whom.
     package struct Timeouts: Sendable, Equatable {
+        private static let http = HTTPLimits()
+
         /// Connection to the upstream, TLS included.
         package var connect: Duration = .seconds(5)
         /// From the request's last byte to the answer's first.
@@ -88,13 +94,13 @@ package struct Configuration: Sendable, Equatable {
         /// Between two reads of an upstream's answer.
         package var stall: Duration = .seconds(30)
         /// A client's request head; 408 after.
-        package var requestHead: Duration = .seconds(10)
+        package var requestHead = http.headTimeout
         /// Between two reads of a client's request body; 408 after.
-        package var requestBody: Duration = .seconds(30)
+        package var requestBody = http.bodyIdle
         /// A client's connection between requests.
-        package var idle: Duration = .seconds(75)
+        package var idle = http.idle
         /// A client that takes no byte of its answer.
-        package var writeStall: Duration = .seconds(60)
+        package var writeStall = http.writeStall
         /// Requests in flight when the daemon is told to stop.
         package var drain: Duration = .seconds(10)
     }

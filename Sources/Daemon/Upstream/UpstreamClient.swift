@@ -14,7 +14,7 @@ package final class UpstreamClient {
     /// What keeps transfers alive until their end.
     private(set) var active: [ObjectIdentifier: Transfer] = [:]
     private var waiting: [PendingAction] = []
-    private var errandTimer: EventTimer!
+    private var actionTimer: EventTimer!
     private var slots: UpstreamSlots
     /// Runs while requests have to wait for a slot.
     private var slotTimer: EventTimer!
@@ -42,10 +42,10 @@ package final class UpstreamClient {
                 ? UpstreamSlots.total(options.maxConnectionsPerHost) + UpstreamSlots.total(options.maxUploads) : 0,
             maxIdleConnections: options.maxIdleConnections
         )
-        errandTimer = EventTimer(loop: loop) { [unowned self] in doErrands() }
+        actionTimer = EventTimer(loop: loop) { [unowned self] in performWaiting() }
         slotTimer = EventTimer(loop: loop, isRepeating: true) { [unowned self] in lookAtSlots() }
         multi.completed = { [unowned self] curl, result in completed(curl, result) }
-        multi.worked = { [unowned self] in doErrands() }
+        multi.worked = { [unowned self] in performWaiting() }
     }
 
     deinit { decodingRoom.deallocate() }
@@ -102,16 +102,16 @@ package final class UpstreamClient {
     // MARK: For transfers
 
     /// Keeps something for the time when libcurl is off the stack.
-    func later(_ errand: PendingAction) {
-        waiting.append(errand)
-        if !errandTimer.isScheduled { errandTimer.schedule(after: .zero) }
+    func later(_ action: PendingAction) {
+        waiting.append(action)
+        if !actionTimer.isScheduled { actionTimer.schedule(after: .zero) }
     }
 
     /// Passes a change of what rests on to libcurl, which may deliver at once.
     func pause(_ curl: CurlTransfer, receiving: Bool, sending: Bool) {
         multi.pause(curl, receiving: receiving, sending: sending)
         multi.tellCompleted()
-        if !waiting.isEmpty, !errandTimer.isScheduled { errandTimer.schedule(after: .zero) }
+        if !waiting.isEmpty, !actionTimer.isScheduled { actionTimer.schedule(after: .zero) }
     }
 
     /// Learns from an answer how the origin is best connected to.
@@ -123,18 +123,18 @@ package final class UpstreamClient {
         }
     }
 
-    // MARK: Errands
+    // MARK: Waiting actions
 
-    private func doErrands() {
+    private func performWaiting() {
         while !waiting.isEmpty {
-            let errands = waiting
+            let actions = waiting
             waiting = []
-            for errand in errands { perform(errand) }
+            for action in actions { perform(action) }
         }
     }
 
-    private func perform(_ errand: PendingAction) {
-        switch errand {
+    private func perform(_ action: PendingAction) {
+        switch action {
         case .add(let transfer): add(transfer)
         case .resume(let transfer): transfer.letGo(receiving: true, sending: false)
         case .cancel(let transfer): drop(transfer, .cancelled)

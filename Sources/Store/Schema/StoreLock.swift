@@ -66,8 +66,10 @@ final class StoreLock: Sendable {
         return file
     }
 
-    /// What was committed last may lie in a WAL, which is found by the file's name: under another one it would be missing
-    /// now, and undo what is written now when it is opened by the first again.
+    /// Refuses a file with several hard links.
+    ///
+    /// SQLite finds the WAL by the file's name. Under another name it would miss the last commits, and a later start under
+    /// the first name would replay the old WAL over what was written since.
     private static func refuseOtherNames(of file: Int32, at path: String) throws(StoreError) {
         var status = stat()
         guard fstat(file, &status) == 0, status.st_nlink > 1 else { return }

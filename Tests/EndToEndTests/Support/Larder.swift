@@ -212,9 +212,6 @@ final class Larder: @unchecked Sendable {  // only the scenario's own thread sta
         return URL(fileURLWithPath: bundle ?? "").deletingLastPathComponent().appendingPathComponent("larder").path
     }()
 
-    /// The repository's root.
-    static let root = URL(fileURLWithPath: #filePath).pathComponents.dropLast(4).joined(separator: "/").dropFirst()
-
     /// The surroundings of the daemon: none of the machine's proxies, service manager or folders.
     static let environment: [String: String] = [
         "PATH": ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin",

@@ -1,6 +1,7 @@
 import Admin
 import EventLoops
 import Glibc
+import HTTPSemantics
 import HTTPServer
 import Logging
 import Proxy

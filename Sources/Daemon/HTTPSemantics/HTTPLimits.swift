@@ -1,4 +1,4 @@
-/// The bounds of the inbound HTTP server; each has an answer of its own.
+/// The bounds of the inbound HTTP server, and their defaults; exceeding one gets the response it names.
 package struct HTTPLimits: Sendable, Equatable {
     /// Bytes of a request target; beyond: 414.
     package var maxTarget = 8192
@@ -15,19 +15,19 @@ package struct HTTPLimits: Sendable, Equatable {
     package var headTimeout: Duration = .seconds(10)
     /// Between two arrivals of a body that somebody reads; beyond: 408.
     package var bodyIdle: Duration = .seconds(30)
-    /// Between an answer and the next request; beyond: the connection is closed.
+    /// Between a response and the next request; beyond: the connection is closed.
     package var idle: Duration = .seconds(75)
-    /// In which a client must take at least one byte of its answer; beyond: the connection is cut.
+    /// In which a client must take at least one byte of its response; beyond: the connection is cut.
     package var writeStall: Duration = .seconds(60)
-    /// How long a closing connection still listens, so that the client gets to read why.
-    var linger: Duration = .seconds(3)
+    /// How long a closing connection still listens, so that the client can read why.
+    package var linger: Duration = .seconds(3)
 
     /// Bytes of a request body kept in memory before the socket is left alone.
-    var bodyWindow = 256 * 1024
-    /// Requests of one connection answered in one turn of the loop, before others get theirs.
-    var requestsPerTurn = 64
+    package var bodyWindow = 256 * 1024
+    /// Requests of one connection served in one turn of the loop, before others get theirs.
+    package var requestsPerTurn = 64
     /// Connections taken from one listener in one turn of the loop.
-    var acceptsPerTurn = 32
+    package var acceptsPerTurn = 32
 
     package init() {}
 }
