@@ -81,7 +81,7 @@ import Testing
 
     @Test(arguments: [
         ("/objects/User?principal=p-00000000", 400, "no principal has the label p-00000000: the store knows anonymous"),
-        ("/objects/User/2/why?principal=me", 400, "\"me\" is no principal's label"),
+        ("/objects/User/2/why?principal=me", 400, "\"me\" is not a principal's label"),
         (
             "/objects/User/2/documents?upstream=gihub", 400,
             "no upstream is named \"gihub\": the config has forge, github; did you mean github?"
@@ -89,12 +89,12 @@ import Testing
         ("/objects/User?upstream=x", 400, "no upstream is named \"x\": the config has forge, github"),
         ("/objects/User/2?upstream=x", 400, "no upstream is named \"x\""),
         ("/documents?upstream=x", 400, "no upstream is named \"x\""),
-        ("/documents?principal=x", 400, "\"x\" is no principal's label"),
+        ("/documents?principal=x", 400, "\"x\" is not a principal's label"),
         (
             "/objects/Usr/2/documents", 404,
             "no model is named \"Usr\": the config declares Issue, User; did you mean User?"
         ),
-        ("/objects/User/99/why", 404, "no User is known as 99"),
+        ("/objects/User/99/why", 404, "there is no User with the identity or key 99"),
         ("/objects/User/2/why?upstream=", 400, "upstream is empty: give it a value, or leave it out"),
         ("/objects/User//why", 404, "there is nothing at this path"),
         ("/objects//2", 404, "there is nothing at this path"),
@@ -109,7 +109,7 @@ import Testing
 
     @Test(arguments: [
         (#"{"upstream": "nope"}"#, "no upstream is named"), (#"{"model": "Usr"}"#, "did you mean User?"),
-        (#"{"principal": "me"}"#, "is no principal's label"),
+        (#"{"principal": "me"}"#, "is not a principal's label"),
     ])
     func `a clean of what nobody knows says so`(body: String, part: String) async throws {
         try await daemon.fill()

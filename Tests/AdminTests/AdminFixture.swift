@@ -4,6 +4,7 @@ import Synchronization
 import TestSupport
 
 @testable import Admin
+@testable import HTTPSemantics
 @testable import Proxy
 @testable import Settings
 
@@ -69,7 +70,7 @@ final class AdminFixture: AdminContext {
         try await store.clean(filter, dryRun: dryRun, progress: progress)
     }
 
-    func explain(_ question: ExplainQuestion) async throws(Problem) -> Explanation {
+    func explain(_ question: ExplainQuestion) async throws(ProblemDocument) -> Explanation {
         throw .badRequest("nothing is proxied here: \(question.url)")
     }
 

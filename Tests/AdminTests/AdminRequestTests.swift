@@ -1,6 +1,7 @@
 import Testing
 
 @testable import Admin
+@testable import HTTPSemantics
 
 @Suite struct AdminRequestTests {
     @Test func `components are decoded one by one`() throws {
@@ -30,7 +31,7 @@ import Testing
 
     @Test(arguments: ["[]", "1", "{", #"{"a": {}}"#, #"{"a": 1.5}"#, "model=User", "null", "{} {}"])
     func `a body that is not one plain object is refused`(body: String) {
-        #expect(throws: Problem.self) { try request(body).members() }
+        #expect(throws: ProblemDocument.self) { try request(body).members() }
     }
 
     @Test(arguments: ["", " \n"])

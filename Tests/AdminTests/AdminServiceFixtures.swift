@@ -31,7 +31,7 @@ extension AdminServiceFixtures {
             fields: fields,
             body: Array(body.utf8)
         )
-        return await service.answer(try #require(request), isTrusted: isTrusted)
+        return await service.respond(try #require(request), isTrusted: isTrusted)
     }
 
     func json(_ response: AdminResponse) throws -> [String: Any] {

@@ -39,7 +39,7 @@ import Testing
             Field("Authorization", "Bearer \(daemon.token)"), Field("Authorization", "Bearer \(daemon.token)"),
         ])
         let request = try #require(AdminRequest(method: "GET", path: "/count", query: nil, fields: fields))
-        #expect(await service.answer(request, isTrusted: false).status == 401)
+        #expect(await service.respond(request, isTrusted: false).status == 401)
     }
 
     @Test func `on a Unix socket nobody is asked`() async throws {
@@ -84,17 +84,6 @@ import Testing
     @Test(arguments: ["/count?modle=User", "/documents?limit=1&limit=2", "/objects/User?page=2", "/healthz?x"])
     func `a parameter that is unknown or given twice is refused`(target: String) async throws {
         #expect(try await ask("GET", target).status == 400)
-    }
-
-    @Test(arguments: AdminRoute.all.filter { !$0.isBuilt }.map { "\($0.method) \($0.path)" })
-    func `what is reserved says so`(endpoint: String) async throws {
-        let parts = endpoint.split(separator: " ")
-        let response = try await ask(String(parts[0]), String(parts[1]))
-        #expect(response.status == 501)
-        #expect(
-            try json(response)["detail"] as? String
-                == "\(parts[1]) is reserved and not built yet in this version of Larder"
-        )
     }
 
     @Test func `the description is served`() async throws {

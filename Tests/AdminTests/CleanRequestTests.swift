@@ -1,6 +1,7 @@
 import Testing
 
 @testable import Admin
+@testable import HTTPSemantics
 
 @Suite struct CleanRequestTests {
     @Test func `conditions come from the query, the body or both`() throws {
@@ -29,7 +30,7 @@ import Testing
         ("[]", "all=true"),
     ])
     func `what is empty, contradictory or misspelled removes nothing`(body: String, query: String?) {
-        #expect(throws: Problem.self) { try read(body, query: query) }
+        #expect(throws: ProblemDocument.self) { try read(body, query: query) }
     }
 
     private func read(_ body: String = "", query: String? = nil) throws -> CleanRequest {

@@ -168,6 +168,16 @@ import Testing
         #expect(!result.errors.isEmpty)
     }
 
+    @Test func `commands use no proxy of the environment`() throws {
+        let proxy = "http://127.0.0.1:1"
+        let larder = try Larder(
+            config: "upstreams: { a: { url: \"http://127.0.0.1:1\" } }",
+            environment: ["http_proxy": proxy, "all_proxy": proxy]
+        )
+        let result = try larder.command("count")
+        #expect(result.end == .exited(0), "\(result.errors)")
+    }
+
     @Test func `wrong usage is told apart from failure`() throws {
         for arguments in [["serve", "--nonsense"], ["nonsense"], ["serve", "--listen", "nonsense"]] {
             let process = try ChildProcess(Larder.binary, arguments, environment: Larder.environment)

@@ -75,7 +75,7 @@ import Testing
         #expect(reset.name == "reset")
         #expect(reset.members["reason"] as? String == "evicted")
         #expect((reset.members["after"] as? NSNumber)?.int64Value == first.id)
-        #expect((reset.members["upTo"] as? NSNumber)?.int64Value == reset.id)
+        #expect((reset.members["up_to"] as? NSNumber)?.int64Value == reset.id)
         #expect(try back.next(kept.count).allSatisfy { $0.name == "changed" && $0.id > reset.id })
         // The oldest kept are what was asked for.
         #expect(try ChangeListener(larder, "since=0").next()?.name == "changed")

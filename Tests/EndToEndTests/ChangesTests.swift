@@ -107,7 +107,7 @@ import Testing
             ("since=1e3", "since must be the number of a change"), ("since=", "since must be the number of a change"),
             ("since=99999999999999999999", "since must be the number of a change"), ("since=1&since=2", "given twice"),
             ("values=maybe", "values is true or false"), ("limit=5", "limit goes with Accept: application/json"),
-            ("modell=User", "modell is no parameter of /changes"),
+            ("modell=User", "modell is not a parameter of /changes"),
         ]
         for (query, part) in refused {
             let answer = try larder.admin("GET", "/changes?\(query)")
@@ -149,7 +149,7 @@ import Testing
         #expect(lines.map { Array($0.dropFirst(2)) } == wanted)
         let behind = try larder.command("changes", "--since", lines[0][0], "--values")
         #expect(behind.output.contains(#"{"id":2,"login":"u2","name":"a"}"#) && !behind.output.contains("u1"))
-        #expect(try larder.command("changes", "--json").output.hasPrefix(#"{"changes":[{"sequence":"#))
+        #expect(try larder.command("changes", "--json").output.hasPrefix(#"{"changes":[{"context":"#))
         let unknown = try larder.command("changes", "--model", "Nobody")
         #expect(unknown.end == .exited(1) && unknown.errors.contains("no model is named \"Nobody\""))
         #expect(try larder.command("changes", "--since", "x").end == .exited(64))

@@ -35,9 +35,9 @@ import Testing
         let before = try larder.sql("SELECT count(*) FROM _principals")
         let explanation = try Self.explain(larder, "/x?access_token=secret", ["Authorization: Bearer hush"])
         #expect(member("online.action", of: explanation) as? String == "ask")
-        #expect(member("online.cacheStatus", of: explanation) as? String == "larder; fwd=uri-miss")
+        #expect(member("online.cache_status", of: explanation) as? String == "larder; fwd=uri-miss")
         #expect(member("offline.action", of: explanation) as? String == "refuse")
-        #expect(member("request.principal.isKnown", of: explanation) as? Bool == false)
+        #expect(member("request.principal.is_known", of: explanation) as? Bool == false)
         #expect(member("request.principal.fields", of: explanation) as? [String] == ["authorization", "?access_token"])
         #expect(member("request.sent", of: explanation) as? String == "\(origin.url)/x?access_token=REDACTED")
         #expect("\(explanation)".contains("hush") == false && "\(explanation)".contains("secret") == false)
@@ -60,7 +60,7 @@ import Testing
             #expect(member("online.status", of: within) as? Int == 206)
             #expect(member("offline.action", of: within) as? String == "answer")
             let beyond = try Self.explain(larder, "/x", ["Range: bytes=2-5"])
-            #expect(member("online.cacheStatus", of: beyond) as? String == "larder; fwd=partial")
+            #expect(member("online.cache_status", of: beyond) as? String == "larder; fwd=partial")
             #expect(try larder.get("/x", ["Range": "bytes=1-2"]).text == "bc")
             // From the store the same.
             try larder.restart()
@@ -83,7 +83,7 @@ import Testing
         #expect(differences.count == 2)
         #expect(differences.first == ["accept: \(accept) instead of none", "accept-language: de instead of none"])
         #expect(differences.last?.first?.hasPrefix("another credential (p-") == true)
-        #expect(others.allSatisfy { $0["status"] as? Int == 200 && $0["timeToLive"] as? Int ?? 0 > 3_000 })
+        #expect(others.allSatisfy { $0["status"] as? Int == 200 && $0["time_to_live"] as? Int ?? 0 > 3_000 })
         let asked = try Self.explain(larder, "/x", ["Accept: \(accept)", "Accept-Language: de"])
         #expect((asked["variants"] as? [Any])?.count == 1)
         #expect((asked["others"] as? [Any])?.count == 1)
@@ -141,7 +141,7 @@ import Testing
         #expect(told)
         let unstored = try #require(try Self.explain(larder, path)["unstored"] as? [String: Any])
         #expect(unstored["rule"] as? String == rule)
-        #expect(unstored["decidedBy"] as? String == decider)
+        #expect(unstored["decided_by"] as? String == decider)
         #expect((unstored["reason"] as? String)?.contains(reason) == true, "\(unstored)")
         #expect(unstored["differences"] as? [String] == ["accept-language: de instead of none"])
         let text = try larder.command("explain", path).output
@@ -176,7 +176,7 @@ import Testing
         #expect(term("corrected age", of: age)?.1.hasPrefix("Age: 90, plus ") == true)
         #expect((90..<150).contains(term("initial age", of: age)?.0 ?? 0))
         #expect(term("time to live", of: age)?.0 == 600 - (term("age", of: age)?.0 ?? 0))
-        #expect(member("freshness.isFresh", of: age) as? Bool == true)
+        #expect(member("freshness.is_fresh", of: age) as? Bool == true)
 
         let heuristic = try Self.explain(larder, "/heuristic")
         #expect((9_990...10_010).contains(term("lifetime", of: heuristic)?.0 ?? 0))
@@ -192,7 +192,7 @@ import Testing
         #expect(member("freshness.rules", of: routed) as? [String] == ["must-revalidate, overruled by the route"])
         #expect(member("overrides.fresh", of: routed) as? String == "5m")
         #expect(member("request.route.path", of: routed) as? String == "routed")
-        #expect((member("online.cacheStatus", of: routed) as? String)?.hasSuffix("detail=fresh-by-route") == true)
+        #expect((member("online.cache_status", of: routed) as? String)?.hasSuffix("detail=fresh-by-route") == true)
     }
 
     /// Whatever `/explain` foretells is what the next request gets.
@@ -227,7 +227,7 @@ import Testing
         #expect(origin.count() == asked)
 
         let answer = try larder.get(path, FieldLines(fields.map { .init(name: $0, value: $1) }))
-        let status = try #require(member("online.cacheStatus", of: foretold) as? String).filter { $0 != " " }
+        let status = try #require(member("online.cache_status", of: foretold) as? String).filter { $0 != " " }
         let words = status.split(separator: ";").filter { !$0.hasPrefix("ttl") }
         #expect(words.allSatisfy { answer.cacheStatus.split(separator: ";").contains($0) }, "\(answer.cacheStatus)")
         if let code = member("online.status", of: foretold) as? Int { #expect(answer.status == code) }
@@ -253,16 +253,16 @@ import Testing
         }
         let both = try variants(["X-A: 2"])
         #expect(both.count == 2)
-        #expect(both.map { $0["isSelected"] as? Bool } == [true, false])
+        #expect(both.map { $0["is_selected"] as? Bool } == [true, false])
         #expect(both[0]["selection"] as? [String] == ["x-a=2"])
-        #expect(both.allSatisfy { $0["inMemory"] as? Bool == true && $0["objects"] as? Int == 1 })
-        #expect(try variants([]).allSatisfy { $0["isSelected"] as? Bool == false })
+        #expect(both.allSatisfy { $0["in_memory"] as? Bool == true && $0["objects"] as? Int == 1 })
+        #expect(try variants([]).allSatisfy { $0["is_selected"] as? Bool == false })
         try larder.restart()
-        #expect(try variants(["X-A: 1"]).allSatisfy { $0["inMemory"] as? Bool == false })
+        #expect(try variants(["X-A: 1"]).allSatisfy { $0["in_memory"] as? Bool == false })
         // Looking took nothing into memory.
-        #expect(try variants(["X-A: 1"]).allSatisfy { $0["inMemory"] as? Bool == false })
+        #expect(try variants(["X-A: 1"]).allSatisfy { $0["in_memory"] as? Bool == false })
         _ = try larder.get("/users/1", ["X-A": "1"])
-        #expect(try variants(["X-A: 1"]).map { $0["inMemory"] as? Bool } == [true, false])
+        #expect(try variants(["X-A: 1"]).map { $0["in_memory"] as? Bool } == [true, false])
     }
 
     @Test func `a composed answer and a dirty one are told`() throws {
@@ -278,9 +278,9 @@ import Testing
             (try Self.explain(larder, "/users")["variants"] as? [[String: Any]])?.first ?? [:]
         }
         #expect(try eventually { try variant()["form"] as? String == "composed" })
-        #expect(try variant()["isDirty"] as? Bool == true)
+        #expect(try variant()["is_dirty"] as? Bool == true)
         _ = try larder.get("/users")
-        #expect(try variant()["isDirty"] as? Bool == false)
+        #expect(try variant()["is_dirty"] as? Bool == false)
     }
 
     @Test func `why a document cannot show what is newest is told as why tells it`() throws {

@@ -81,7 +81,7 @@ import Testing
         let mark = try mark(larder, 2)
         #expect(mark["kind"] as? String == "unknown")
         #expect(by(mark) == ["PATCH", "/items/2"])
-        #expect((mark["reason"] as? String)?.contains("no answer told") == true)
+        #expect((mark["reason"] as? String)?.contains("no response showed its effect") == true)
         let row = try #require(
             (try larder.admin("GET", "/objects/Item/2").object["objects"] as? [[String: Any]])?.first
         )

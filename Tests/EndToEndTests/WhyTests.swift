@@ -109,7 +109,7 @@ import Testing
         #expect(try refusal("/objects/User/adda/why").contains("did you mean ada?"))
         #expect(try refusal("/objects/User/7/why").contains("a Post of blog is"))
         #expect(try refusal("/objects/User/1/why?member=nme").contains("did you mean name?"))
-        #expect(try refusal("/objects/User/99/documents").contains("no User is known as 99"))
+        #expect(try refusal("/objects/User/99/documents").contains("there is no User with the identity or key 99"))
         #expect(try larder.admin("GET", "/objects/User/1/why?documents=x").status == 400)
         let command = try larder.command("why", "Usr", "1")
         #expect(command.end == .exited(1))

@@ -65,11 +65,12 @@ private func answer(_ head: String, _ body: String) -> String { "HTTP/1.1 \(head
     @Test func `a request carries the token and its body`() throws {
         let server = try OneAnswer(answer("200 OK\r\nContent-Length: 2", "{}"))
         let client = AdminClient(address: server.address, token: "t0ken")
-        #expect(try client.send("POST", "/clean?x=1", body: Array("{\"all\":true}".utf8)).body == Array("{}".utf8))
+        #expect(try client.send("POST", "/clean?x=1", body: Array("{\"all\":true}".utf8)) == Array("{}".utf8))
         let asked = server.asked
         #expect(asked.hasPrefix("POST /clean?x=1 HTTP/1.1\r\nHost: localhost\r\n"))
         #expect(asked.contains("\r\nAuthorization: Bearer t0ken\r\n"))
-        #expect(asked.contains("\r\nContent-Type: application/json\r\nContent-Length: 12\r\n"))
+        #expect(asked.contains("\r\nContent-Type: application/json\r\n"))
+        #expect(asked.contains("\r\nContent-Length: 12\r\n"))
         #expect(asked.hasSuffix("\r\n\r\n{\"all\":true}"))
     }
 
@@ -80,19 +81,49 @@ private func answer(_ head: String, _ body: String) -> String { "HTTP/1.1 \(head
         answer("200\r\nTransfer-Encoding: chunked", "2\r\nhe\r\n3;x=y\r\nllo\r\n0\r\n\r\n"),
     ])
     func `a body is read however it is framed`(_ text: String) throws {
-        #expect(try AdminClient.parse(Array(text.utf8)).body == Array("hello".utf8))
+        let server = try OneAnswer(text)
+        #expect(try AdminClient(address: server.address, token: nil).send("GET", "/count") == Array("hello".utf8))
     }
 
     @Test(arguments: [
-        answer("200 OK\r\nContent-Length: 6", "hello"),
-        answer("200 OK\r\nTransfer-Encoding: chunked", "9\r\nhello"),
-        "SSH-2.0-OpenSSH_9.2\r\n", "", "HTTP/1.1 200 OK\r\n", "HTTP/1.1 abc\r\n\r\n",
+        (answer("200 OK\r\nContent-Length: 6", "hello"), "broke"),
+        (answer("200 OK\r\nTransfer-Encoding: chunked", "9\r\nhello"), "broke"),
+        ("SSH-2.0-OpenSSH_9.2\r\n", "does not speak HTTP"), ("", "broke"),
+        ("HTTP/1.1 abc\r\n\r\n", "does not speak HTTP"),
     ])
-    func `an answer that is cut short or no HTTP is an error`(_ text: String) {
-        #expect(throws: AdminClientError.self) { try AdminClient.parse(Array(text.utf8)) }
+    func `a response that is cut short, or not HTTP, is an error`(_ text: String, _ words: String) throws {
+        let server = try OneAnswer(text)
+        let error = #expect(throws: AdminClientError.self) {
+            try AdminClient(address: server.address, token: nil).send("GET", "/count")
+        }
+        #expect(error?.description.contains(words) == true, "\(error?.description ?? "")")
     }
 
-    @Test func `a daemon that is not there is told as such`() throws {
+    @Test func `events are read until the stream ends, whatever the pieces`() throws {
+        let events = "id: 7\nevent: a\ndata: x\n\nid: 8\n\n"
+        let head = "200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked"
+        let server = try OneAnswer(answer(head, "\(String(events.utf8.count, radix: 16))\r\n\(events)\r\n0\r\n\r\n"))
+        var found: [ReceivedEvent] = []
+        let client = AdminClient(address: server.address, token: nil)
+        let last = try client.listen("/changes", after: "6") { found.append($0) }
+        #expect(found == [ReceivedEvent(name: "a", data: "x", lastID: "7")] && last == "8")
+        #expect(server.asked.contains("\r\nLast-Event-ID: 6\r\n"))
+        #expect(server.asked.contains("\r\nAccept: text/event-stream\r\n"))
+    }
+
+    @Test func `what is no stream of events is an error, and a refusal says why`() throws {
+        let other = try OneAnswer(answer("200 OK\r\nContent-Length: 2", "{}"))
+        #expect(throws: AdminClientError.self) {
+            try AdminClient(address: other.address, token: nil).listen("/changes") { _ in }
+        }
+        let body = #"{"title":"Not Found","detail":"no changes are kept"}"#
+        let refusing = try OneAnswer(answer("404 X\r\nContent-Length: \(body.utf8.count)", body))
+        #expect(throws: AdminClientError("Not Found: no changes are kept")) {
+            try AdminClient(address: refusing.address, token: nil).listen("/changes") { _ in }
+        }
+    }
+
+    @Test func `a daemon that is not there is an error that says so`() throws {
         let client = AdminClient(address: .unix(path: "/nonexistent/larder.sock"), token: nil)
         #expect(
             throws: AdminClientError(
@@ -119,13 +150,13 @@ private func answer(_ head: String, _ body: String) -> String { "HTTP/1.1 \(head
     }
 
     @Test(arguments: [
-        (401, false, "{}", "the daemon wants its admin token"),
+        (401, false, "{}", "the daemon requires its admin token"),
         (401, true, "{}", "the admin token is not this daemon's"),
         (400, true, #"{"title":"Bad request","detail":"no such model"}"#, "Bad request: no such model"),
-        (503, true, "<html>", "the daemon answered with status 503"),
+        (503, true, "<html>", "the daemon responded with status 503"),
         (403, true, #"{"title":"Forbidden","detail":"foreign origin"}"#, "Forbidden: foreign origin"),
     ])
-    func `a refusal is told in words`(_ status: Int, _ hadToken: Bool, _ body: String, _ message: String) throws {
+    func `a refusal is shown in words`(_ status: Int, _ hadToken: Bool, _ body: String, _ message: String) throws {
         let server = try OneAnswer(answer("\(status) X\r\nContent-Length: \(body.utf8.count)", body))
         let error = #expect(throws: AdminClientError.self) {
             try AdminClient(address: server.address, token: hadToken ? "t" : nil).send("GET", "/count")

@@ -85,8 +85,8 @@ import Testing
         )
     )
 
-    private func object(_ json: JSONText) throws -> [String: Any] {
-        try #require(try JSONSerialization.jsonObject(with: Data(json.bytes)) as? [String: Any])
+    private func object(_ json: [UInt8]) throws -> [String: Any] {
+        try #require(try JSONSerialization.jsonObject(with: Data(json)) as? [String: Any])
     }
 
     /// Complains where value and schema differ.
@@ -96,6 +96,7 @@ import Testing
             let (members, described) = (
                 value as? [String: Any] ?? [:], schema["properties"] as? [String: [String: Any]] ?? [:]
             )
+            #expect(members.keys.allSatisfy { $0 == $0.lowercased() }, "\(path)")
             #expect(members.keys.sorted() == described.keys.sorted(), "\(path)")
             for (name, member) in members { compare(member, described[name] ?? [:], at: "\(path).\(name)") }
         case "array":
@@ -110,16 +111,20 @@ import Testing
     }
 
     @Test func `every member is described, and nothing else is`() throws {
-        compare(try object(Self.whole.document), try object(Explanation.schema), at: "")
+        compare(
+            try object(AdminJSON.encode(Self.whole)),
+            try object(ResponseSchema.make(of: Explanation.self).bytes),
+            at: ""
+        )
     }
 
     @Test func `what may be missing is not required`() throws {
         var least = Self.whole
         (least.overrides, least.unstored, least.freshness, least.upstream) = (nil, nil, nil, nil)
         (least.request.route, least.online.status) = (nil, nil)
-        let required = try object(Explanation.schema)["required"] as? [String] ?? []
-        #expect(Set(try object(least.document).keys) == Set(required))
-        #expect(try JSONDecoder().decode(Explanation.self, from: Data(least.document.bytes)) == least)
+        let required = try object(ResponseSchema.make(of: Explanation.self).bytes)["required"] as? [String] ?? []
+        #expect(Set(try object(AdminJSON.encode(least)).keys) == Set(required))
+        #expect(try AdminJSON.decode(Explanation.self, from: AdminJSON.encode(least)) == least)
     }
 
     @Test func `its text has all of it`() {

@@ -5,20 +5,20 @@ package import Proxy
 
 /// The admin side at its sockets.
 ///
-/// One per worker. Nothing here is in a hurry: on the worker a request is only taken along, all else happens in a task.
+/// One per loop. The loop only takes the request; everything else happens in a task.
 package final class AdminHandler: HTTPHandler {
     private let service: AdminService
     private let hosts: [String]
     private let cors: CORS
     private let executor: (any TaskExecutor)?
-    /// The guards by entrance, made when the first request comes in there: only then is it known what was bound.
+    /// The guards by entrance, each made at its first request: only then is the bound address known.
     private var doors: [ObjectIdentifier: (entrance: Entrance, door: Guard)] = [:]
 
     /// - Parameters:
-    ///   - hosts: further names under which the admin side may be asked for.
+    ///   - hosts: further host names of the admin side.
     ///   - cors: the pages of other origins that may ask; none unless given.
-    ///   - executor: where answers are made; the shared pool unless given. Not a loop that serves data, for a page of a
-    ///     thousand objects takes milliseconds.
+    ///   - executor: where responses are made; the shared pool by default. Not a loop that serves data: a page of a thousand
+    ///     objects takes milliseconds.
     package init(service: AdminService, hosts: [String] = [], cors: CORS = CORS(), executor: (any TaskExecutor)? = nil)
     {
         self.service = service
@@ -29,7 +29,7 @@ package final class AdminHandler: HTTPHandler {
 
     func received(_ request: borrowing RequestHead, on connection: HTTPConnection) {
         let entrance = connection.entrance
-        // The guard comes first, before anything of the request is read or looked up.
+        // The guard comes first, before anything else of the request is looked at.
         let door = door(of: entrance)
         let verdict = door.check(Guard.Facts(request, authority: request.authority))
         // Whoever may connect to a Unix socket may ask: its permissions decide.
@@ -48,7 +48,7 @@ package final class AdminHandler: HTTPHandler {
         on executor: (any TaskExecutor)?
     ) {
         Task(executorPreference: executor) {
-            await answer(exchange, service: service, cors: cors, verdict, isTrusted: isTrusted)
+            await respond(to: exchange, service: service, cors: cors, verdict, isTrusted: isTrusted)
         }
     }
 
@@ -60,8 +60,8 @@ package final class AdminHandler: HTTPHandler {
         return door
     }
 
-    private static func answer(
-        _ exchange: Exchange,
+    private static func respond(
+        to exchange: Exchange,
         service: AdminService,
         cors: CORS,
         _ verdict: Guard.Verdict,
@@ -79,8 +79,8 @@ package final class AdminHandler: HTTPHandler {
             return exchange.reply.respond(ProblemDocument(status: refusal.status, detail: refusal.message))
         }
         var response: AdminResponse
-        do throws(Problem) {
-            response = await service.answer(try await read(request), isTrusted: isTrusted)
+        do throws(ProblemDocument) {
+            response = await service.respond(try await read(request), isTrusted: isTrusted)
         } catch {
             response = .problem(error)
         }
@@ -95,9 +95,9 @@ package final class AdminHandler: HTTPHandler {
     }
 
     /// The request with its body.
-    private static func read(_ request: Request) async throws(Problem) -> AdminRequest {
+    private static func read(_ request: Request) async throws(ProblemDocument) -> AdminRequest {
         let limit = AdminService.maximumBody
-        let tooLong = Problem(413, "the body may have \(limit) bytes at most here")
+        let tooLong = ProblemDocument(413, "the body of a request to the admin side may have at most \(limit) bytes")
         var bytes: [UInt8] = []
         if let body = request.body {
             if let length = body.declaredLength, length > limit { throw tooLong }
@@ -106,7 +106,7 @@ package final class AdminHandler: HTTPHandler {
             } catch {
                 switch error {
                 case .overLimit: throw tooLong
-                // Nobody is there to read this, or the connection has said it better.
+                // Nobody reads this, or the connection has sent a better message.
                 case .disconnected, .refused: throw .badRequest("the body is incomplete")
                 }
             }
@@ -125,7 +125,7 @@ package final class AdminHandler: HTTPHandler {
 }
 
 extension Entrance {
-    /// The names by which the guard knows this entrance: what was bound, and what the config calls it.
+    /// The addresses that the guard allows here: what was bound, and what the config names.
     var guardListeners: [Guard.Listener] {
         switch (address, configured) {
         case (.unix, _): [.unix]

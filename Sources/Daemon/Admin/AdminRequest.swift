@@ -1,5 +1,7 @@
-import HTTPSemantics
+import FoundationEssentials
+package import HTTPSemantics
 import HTTPServer
+package import Store
 
 /// A request to the admin side, read into plain values.
 struct AdminRequest: Sendable {
@@ -43,6 +45,16 @@ struct AdminRequest: Sendable {
     /// Whether a browser asks for a page to show.
     var wantsPage: Bool { fields.combined("accept")?.contains("text/html") == true }
 
+    /// A parameter of the query; nil when it is absent or empty.
+    func value(_ name: String) -> String? {
+        query.first { $0.name == name }.flatMap { $0.value.isEmpty ? nil : $0.value }
+    }
+
+    /// All values of a parameter of the query, in order.
+    func values(_ name: String) -> [String] {
+        query.filter { $0.name == name }.map(\.value)
+    }
+
     /// Undoes percent-encoding; nil for a broken escape or bytes that are not UTF-8.
     private static func decode(_ text: Substring.UTF8View, plusIsSpace: Bool) -> String? {
         var bytes: [UInt8] = []
@@ -50,9 +62,9 @@ struct AdminRequest: Sendable {
         while let byte = rest.popFirst() {
             switch byte {
             case UInt8(ascii: "%"):
-                guard let high = rest.popFirst().flatMap(hexDigit), let low = rest.popFirst().flatMap(hexDigit) else {
-                    return nil
-                }
+                guard let high = rest.popFirst().flatMap(FieldSyntax.hexDigit),
+                    let low = rest.popFirst().flatMap(FieldSyntax.hexDigit)
+                else { return nil }
                 bytes.append(high << 4 | low)
             case UInt8(ascii: "+") where plusIsSpace: bytes.append(0x20)
             default: bytes.append(byte)
@@ -60,37 +72,141 @@ struct AdminRequest: Sendable {
         }
         return String(validating: bytes, as: UTF8.self)
     }
+}
 
-    private static func hexDigit(_ byte: UInt8) -> UInt8? {
-        switch byte {
-        case 0x30...0x39: byte - 0x30
-        case 0x41...0x46: byte - 0x37
-        case 0x61...0x66: byte - 0x57
-        default: nil
+/// A member of a small JSON body: a text, a whole number or a flag.
+enum AdminScalar: Sendable, Equatable, Decodable {
+    case null
+    case flag(Bool)
+    case number(Int64)
+    case text(String)
+
+    init(from decoder: any Decoder) throws {
+        let container = try decoder.singleValueContainer()
+        if container.decodeNil() {
+            self = .null
+        } else if let flag = try? container.decode(Bool.self) {
+            self = .flag(flag)
+        } else if let number = try? container.decode(Int64.self) {
+            self = .number(number)
+        } else {
+            self = .text(try container.decode(String.self))
+        }
+    }
+
+    /// The value as a text; nil for flags, null and the empty text.
+    var text: String? {
+        switch self {
+        case .text(let text): text.isEmpty ? nil : text
+        case .number(let number): String(number)
+        case .flag, .null: nil
+        }
+    }
+
+    /// The value as a flag; a parameter without a value means true.
+    var flag: Bool? {
+        switch self {
+        case .flag(let flag): flag
+        case .text("true"), .text("1"), .text(""): true
+        case .text("false"), .text("0"): false
+        case .text, .number, .null: nil
         }
     }
 }
 
-/// What the admin side answers.
+extension AdminRequest {
+    /// The members of the JSON object in the body, sorted by name; none when the body is empty.
+    ///
+    /// The media type does not matter: `curl -d` calls everything a form, and the guard keeps foreign pages out, not the
+    /// type.
+    func members() throws(ProblemDocument) -> [(name: String, value: AdminScalar)] {
+        if body.allSatisfy({ $0 == 0x20 || (0x09...0x0D).contains($0) }) { return [] }
+        do {
+            let members = try JSONDecoder().decode([String: AdminScalar].self, from: Data(body))
+            return members.sorted { $0.key < $1.key }.map { (name: $0.key, value: $0.value) }
+        } catch {
+            throw .badRequest("the body must be one JSON object whose members are texts, whole numbers or flags")
+        }
+    }
+}
+
+/// Which page of a list is wanted.
+struct Paging: Sendable, Equatable {
+    static let maximum = 1000
+    static let parameters = [
+        AdminRoute.Parameter(
+            name: "limit",
+            kind: .integer,
+            sentence: "Rows of a page, 1 to \(maximum); 100 by default."
+        ),
+        AdminRoute.Parameter(name: "after", sentence: "The `next` of the previous page."),
+    ]
+
+    var limit = 100
+    var after: Int64?
+
+    init(_ request: AdminRequest) throws(ProblemDocument) {
+        if let text = request.value("limit") {
+            guard let number = Int(text), (1...Self.maximum).contains(number) else {
+                throw .badRequest("limit must be a number from 1 to \(Self.maximum)")
+            }
+            limit = number
+        }
+        if let text = request.value("after") {
+            guard let cursor = Int64(text) else { throw .badRequest("after must be the `next` of the previous page") }
+            after = cursor
+        }
+    }
+}
+
+/// Whose data is wanted.
+enum Ownership {
+    static let parameters = [
+        AdminRoute.Parameter(name: "upstream", sentence: "An upstream's name; every upstream's unless given."),
+        AdminRoute.Parameter(
+            name: "principal",
+            sentence: "A principal's label, such as `anonymous`; every principal's unless given."
+        ),
+    ]
+}
+
+/// A response of the admin side.
 struct AdminResponse: Sendable {
     var status = 200
     var fields = Fields()
     var body: [UInt8] = []
-    /// Writes the body for as long as it likes, begins the answer with these fields, and ends it; nil: `body` is all.
+    /// Starts the response with these fields, writes its body for as long as it likes, and ends it; nil: `body` is all.
     var stream: (@Sendable (Reply, Fields) -> Void)?
 
-    /// A JSON document, ended by a line feed for the sake of terminals.
-    static func json(_ document: JSONText, status: Int = 200) -> AdminResponse {
-        text(document.bytes + [0x0A], type: "application/json", status: status)
+    /// JSON, ended by a line feed for terminals.
+    static func json(_ body: some Encodable) -> AdminResponse {
+        text(AdminJSON.encode(body) + [0x0A], type: "application/json")
     }
 
     static func text(_ body: [UInt8], type: String, status: Int = 200) -> AdminResponse {
         AdminResponse(status: status, fields: Fields([Field("Content-Type", type)]), body: body)
     }
 
-    static func problem(_ problem: Problem) -> AdminResponse {
-        var response = text(problem.document.bytes, type: ProblemDocument.mediaType, status: problem.status)
+    static func problem(_ problem: ProblemDocument) -> AdminResponse {
+        var response = text(problem.bytes, type: ProblemDocument.mediaType, status: problem.status)
         response.fields.lines += problem.fields.lines
         return response
     }
+}
+
+extension ProblemDocument {
+    /// `detail` says what happened, and what to do about it.
+    package init(_ status: Int, _ detail: String, fields: Fields = Fields()) {
+        self.init(status: status, detail: detail)
+        self.fields = fields
+    }
+
+    /// What the store could not do.
+    package init(_ error: StoreError) {
+        self.init(error == .closed ? 503 : 500, error.description)
+    }
+
+    package static func badRequest(_ detail: String) -> ProblemDocument { ProblemDocument(400, detail) }
+
+    static func notFound(_ detail: String) -> ProblemDocument { ProblemDocument(404, detail) }
 }

@@ -1,13 +1,13 @@
 import HTTPSemantics
 
-/// One endpoint of the admin side: how it is reached, what it does, who may, and what a program must know to use it.
+/// One endpoint of the admin side: its path, what it does, who may use it, and what a program must know to use it.
 ///
 /// The table of them drives dispatch and the OpenAPI document.
 struct AdminRoute: Sendable {
     enum Access: Sendable {
-        /// Open to whoever reaches the address: it tells nothing of the data.
+        /// Open to whoever reaches the address: it reveals nothing of the data.
         case open
-        /// Over TCP for bearers of the token only; on a Unix socket its permissions decide.
+        /// Over TCP only with the token; on a Unix socket its permissions decide.
         case guarded
     }
 
@@ -34,13 +34,11 @@ struct AdminRoute: Sendable {
     var query: [Parameter] = []
     /// The members of a JSON body; empty when none is read.
     var body: [Parameter] = []
-    /// What a success answers with.
+    /// Of a successful response.
     var mediaType = "application/json"
-    /// The schema of that, where programs may rely on its members.
-    var schema: JSONText?
-    /// False where a later version will answer.
-    var isBuilt = true
-    let answer: @Sendable (AdminRequest, any AdminContext) async throws(Problem) -> AdminResponse
+    /// The type of its body, where that is JSON.
+    var schema: (any AdminBody.Type)?
+    let respond: @Sendable (AdminRequest, any AdminContext) async throws(ProblemDocument) -> AdminResponse
 }
 
 extension AdminRoute {

@@ -5,7 +5,7 @@ import Store
 
 extension AdminRoute {
     /// Every endpoint, in the order of the OpenAPI document.
-    static let all: [AdminRoute] = monitoring + contents + provenance + [changes] + control + reserved
+    static let all: [AdminRoute] = monitoring + contents + [changes] + control
 
     private static let monitoring: [AdminRoute] = [
         AdminRoute(
@@ -13,34 +13,37 @@ extension AdminRoute {
             path: "/",
             sentence: "A status page for people.",
             mediaType: "text/html",
-            answer: { _, _ in StatusPage.response(status: 200) }
+            respond: { _, _ in StatusPage.response(status: 200) }
         ),
         AdminRoute(
             method: "GET",
             path: "/healthz",
             sentence: "Whether the process is alive.",
             access: .open,
-            answer: { _, _ in .json(["status": "alive"]) }
+            schema: StatusResponse.self,
+            respond: { _, _ in .json(StatusResponse(status: "alive")) }
         ),
         AdminRoute(
             method: "GET",
             path: "/readyz",
-            sentence: "Whether requests are answered: 503 with the reason while starting or draining.",
+            sentence: "Whether Larder serves requests: 503 with the reason while it starts or stops.",
             access: .open,
-            answer: { _, context throws(Problem) in
+            schema: StatusResponse.self,
+            respond: { _, context throws(ProblemDocument) in
                 switch context.readiness {
-                case .ready: return .json(["status": "ready"])
-                case .notReady(let reason): throw Problem(503, reason, fields: Fields([Field("Retry-After", "1")]))
+                case .ready: return .json(StatusResponse(status: "ready"))
+                case .notReady(let reason):
+                    throw ProblemDocument(503, reason, fields: Fields([Field("Retry-After", "1")]))
                 }
             }
         ),
         AdminRoute(
             method: "GET",
             path: "/metrics",
-            sentence: "What the daemon counts of itself, for Prometheus.",
+            sentence: "The daemon's metrics, for Prometheus.",
             access: .open,
             mediaType: "text/plain",
-            answer: { _, context throws(Problem) in
+            respond: { _, context throws(ProblemDocument) in
                 let reading = Metric.Reading(
                     metrics: context.metrics,
                     store: try await asked { () throws(StoreError) in try await context.figures() },
@@ -55,7 +58,10 @@ extension AdminRoute {
             method: "GET",
             path: "/openapi.json",
             sentence: "This description of the admin side.",
-            answer: { _, context in .json(OpenAPIDocument.describe(AdminRoute.all, version: context.version)) }
+            respond: { _, context in
+                let document = OpenAPIDocument.describe(AdminRoute.all, version: context.version)
+                return .text(document.bytes + [0x0A], type: "application/json")
+            }
         ),
     ]
 
@@ -63,9 +69,10 @@ extension AdminRoute {
         AdminRoute(
             method: "GET",
             path: "/count",
-            sentence: "How many objects and documents the store holds, and their size.",
-            answer: { _, context throws(Problem) in
-                .json(.object(try await asked { () throws(StoreError) in try await context.store.count() }.members))
+            sentence: "How many objects and documents the store has, and their size.",
+            schema: CountResponse.self,
+            respond: { _, context throws(ProblemDocument) in
+                .json(CountResponse(try await asked { () throws(StoreError) in try await context.store.count() }))
             }
         ),
         AdminRoute(
@@ -73,12 +80,13 @@ extension AdminRoute {
             path: "/objects/{model}",
             sentence: "The objects of a model at their newest known values.",
             query: ObjectView.parameters + Paging.parameters + Ownership.parameters,
-            answer: { request, context throws(Problem) in
+            schema: ObjectsResponse.self,
+            respond: { request, context throws(ProblemDocument) in
                 let view = try ObjectView(request)
                 try view.check(request.captures["model"] ?? "", context.models)
                 let page = try await objects(request, view, context)
                 if page.rows.isEmpty { try await request.checkNames(in: context) }
-                return .json(page.document("objects") { view.document($0) })
+                return .json(ObjectsResponse(objects: page.rows.map { .init($0) }, next: page.cursor))
             }
         ),
         AdminRoute(
@@ -87,7 +95,8 @@ extension AdminRoute {
             sentence:
                 "The objects of a model with this identity, or with a key of this value: one per principal and context.",
             query: ObjectView.parameters + Paging.parameters + Ownership.parameters,
-            answer: { request, context throws(Problem) in
+            schema: ObjectsResponse.self,
+            respond: { request, context throws(ProblemDocument) in
                 let view = try ObjectView(request)
                 try view.check(request.captures["model"] ?? "", context.models)
                 let page = try await objects(request, view, context)
@@ -95,23 +104,49 @@ extension AdminRoute {
                     let (model, id) = (request.captures["model"] ?? "", request.captures["id"] ?? "")
                     let deleted = try await objects(request, view, context, areDeleted: true)
                     if !deleted.rows.isEmpty {
-                        throw .gone(
-                            "the \(model) known as \(id) is deleted; `larder why \(model) \(id)` says since when"
+                        throw ProblemDocument(
+                            410,
+                            "\(model) \(id) is deleted; `larder why \(model) \(id)` shows since when"
                         )
                     }
                     try await request.checkNames(in: context)
-                    throw .notFound("no \(model) is known as \(id)")
+                    throw .notFound("there is no \(model) with the identity or key \(id)")
                 }
-                return .json(page.document("objects") { view.document($0) })
+                return .json(ObjectsResponse(objects: page.rows.map { .init($0) }, next: page.cursor))
+            }
+        ),
+        AdminRoute(
+            method: "GET",
+            path: "/objects/{model}/{id}/why",
+            sentence:
+                "Where each member of an object comes from, what it replaced, and which documents show it: one per principal and context.",
+            query: WhyQuestion.parameters + Ownership.parameters,
+            schema: WhyResponse.self,
+            respond: { request, context throws(ProblemDocument) in
+                .json(try await WhyQuestion(request).response(in: context))
+            }
+        ),
+        AdminRoute(
+            method: "GET",
+            path: "/objects/{model}/{id}/documents",
+            sentence:
+                "The documents that show an object, the newest first. A page may be short, or even empty, and have a next.",
+            query: Paging.parameters + Ownership.parameters,
+            schema: ShowingDocumentsResponse.self,
+            respond: { request, context throws(ProblemDocument) in
+                .json(try await ShowingQuestion(request).response(in: context))
             }
         ),
         AdminRoute(
             method: "GET",
             path: "/documents",
-            sentence: "The cached answers.",
-            query: [Parameter(name: "url", sentence: "What path and query, as sent upstream, begin with.")]
+            sentence: "The stored responses.",
+            query: [
+                Parameter(name: "url", sentence: "Only those whose path and query, as sent upstream, begin with this.")
+            ]
                 + Paging.parameters + Ownership.parameters,
-            answer: { request, context throws(Problem) in
+            schema: DocumentsResponse.self,
+            respond: { request, context throws(ProblemDocument) in
                 let paging = try Paging(request)
                 let query = DocumentQuery(
                     upstream: request.value("upstream"),
@@ -122,7 +157,7 @@ extension AdminRoute {
                 )
                 let page = try await asked { () throws(StoreError) in try await context.store.documents(query) }
                 if page.rows.isEmpty { try await context.checkOwnership(of: request) }
-                return .json(page.document("documents") { $0.document })
+                return .json(DocumentsResponse(documents: page.rows.map { .init($0) }, next: page.cursor))
             }
         ),
         AdminRoute(
@@ -130,22 +165,23 @@ extension AdminRoute {
             path: "/explain",
             sentence: "What is stored for a URL, how fresh it is and why, and what a request would get now.",
             query: ExplainQuestion.parameters,
-            schema: Explanation.schema,
-            answer: { request, context throws(Problem) in
-                .json(try await context.explain(try ExplainQuestion(request)).document)
+            schema: Explanation.self,
+            respond: { request, context throws(ProblemDocument) in
+                .json(try await context.explain(try ExplainQuestion(request)))
             }
         ),
         AdminRoute(
             method: "GET",
             path: "/warnings",
-            sentence: "What did not fit models, routes or the law, the latest first.",
+            sentence: "What did not fit the models and routes, the latest first.",
             query: Paging.parameters,
-            answer: { request, context throws(Problem) in
+            schema: WarningsResponse.self,
+            respond: { request, context throws(ProblemDocument) in
                 let paging = try Paging(request)
                 let page = try await asked { () throws(StoreError) in
                     try await context.store.warnings(limit: paging.limit, after: paging.after)
                 }
-                return .json(page.document("warnings") { $0.document })
+                return .json(WarningsResponse(warnings: page.rows.map { .init($0) }, next: page.cursor))
             }
         ),
     ]
@@ -155,10 +191,11 @@ extension AdminRoute {
             method: "POST",
             path: "/clean",
             sentence:
-                "Removes what matches every condition given, for good, and says what it removed; with Accept: text/event-stream, as events: progress, then done or error. It stops when a reader of events leaves.",
+                "Removes what matches every condition given, for good, and responds with what it removed; with Accept: text/event-stream, as events: progress, then done or error. It stops when the client of the events disconnects.",
             query: CleanRequest.parameters,
             body: CleanRequest.parameters,
-            answer: { request, context throws(Problem) in
+            schema: CleanResponse.self,
+            respond: { request, context throws(ProblemDocument) in
                 try await CleanRequest(request).response(to: request, in: context)
             }
         ),
@@ -166,7 +203,8 @@ extension AdminRoute {
             method: "GET",
             path: "/mode",
             sentence: "The mode the daemon is in.",
-            answer: { _, context in .json(["mode": .string(context.modes.current.rawValue)]) }
+            schema: ModeResponse.self,
+            respond: { _, context in .json(ModeResponse(mode: context.modes.current.rawValue)) }
         ),
         AdminRoute(
             method: "PUT",
@@ -174,10 +212,11 @@ extension AdminRoute {
             sentence: "Changes the mode until it is changed again or the daemon restarts.",
             query: [modeParameter],
             body: [modeParameter],
-            answer: { request, context throws(Problem) in
+            schema: ModeResponse.self,
+            respond: { request, context throws(ProblemDocument) in
                 var wanted = request.value("mode")
                 for (name, value) in try request.members() {
-                    guard name == "mode" else { throw .badRequest("\(name) is no member here: use mode") }
+                    guard name == "mode" else { throw .badRequest("\(name) is not a member of this body: use mode") }
                     guard wanted == nil else { throw .badRequest("mode is given twice") }
                     wanted = value.text
                 }
@@ -185,7 +224,7 @@ extension AdminRoute {
                     throw .badRequest("mode must be one of \(Mode.allCases.map(\.rawValue).joined(separator: ", "))")
                 }
                 context.modes.set(mode)
-                return .json(["mode": .string(mode.rawValue)])
+                return .json(ModeResponse(mode: mode.rawValue))
             }
         ),
     ]
@@ -195,26 +234,12 @@ extension AdminRoute {
         sentence: "\(Mode.allCases.map(\.rawValue).joined(separator: " or "))."
     )
 
-    private static let reserved: [AdminRoute] = [
-        ("POST", "/save", "Saves the store as a snapshot."), ("POST", "/load", "Loads a snapshot."),
-        ("GET", "/outbox", "Writes accepted while the upstream could not be reached."),
-        ("POST", "/reload", "Reads the config again."),
-    ].map { method, path, sentence in
-        AdminRoute(
-            method: method,
-            path: path,
-            sentence: sentence,
-            isBuilt: false,
-            answer: { _, _ throws(Problem) in throw .notBuilt(path) }
-        )
-    }
-
     private static func objects(
         _ request: AdminRequest,
         _ view: ObjectView,
         _ context: any AdminContext,
         areDeleted: Bool = false
-    ) async throws(Problem) -> Page<ObjectRow> {
+    ) async throws(ProblemDocument) -> Page<ObjectRow> {
         let paging = try Paging(request)
         var query = ObjectQuery(
             model: request.captures["model"],
@@ -231,13 +256,13 @@ extension AdminRoute {
     }
 }
 
-/// Asks the store and puts its errors into the words of HTTP.
+/// Asks the store, and turns its errors into problem documents.
 func asked<Value: Sendable>(
     _ question: () async throws(StoreError) -> Value
-) async throws(Problem) -> Value {
+) async throws(ProblemDocument) -> Value {
     do {
         return try await question()
     } catch {
-        throw Problem(error)
+        throw ProblemDocument(error)
     }
 }

@@ -1,6 +1,6 @@
 import HTTPSemantics
 
-/// The admin side without its sockets: from a request as values to an answer as values.
+/// The admin side without its sockets: from a request as a value to a response as a value.
 package struct AdminService: Sendable {
     /// The longest body that is read, in bytes.
     static let maximumBody = 64 << 10
@@ -9,12 +9,12 @@ package struct AdminService: Sendable {
     package let token: AdminToken
     var routes = AdminRoute.all
 
-    /// Answers one request, from any thread; never fails, for every error is an answer.
+    /// Responds to one request; any thread. Every error becomes a response.
     ///
-    /// `isTrusted` says that the way the request came proves who asks, as a Unix socket does.
-    func answer(_ request: AdminRequest, isTrusted: Bool) async -> AdminResponse {
+    /// `isTrusted` says that the connection proves who asks, as a Unix socket does.
+    func respond(_ request: AdminRequest, isTrusted: Bool) async -> AdminResponse {
         var response: AdminResponse
-        do throws(Problem) {
+        do throws(ProblemDocument) {
             response = try await dispatch(request, isTrusted: isTrusted)
         } catch {
             if error.status == 401, request.wantsPage {
@@ -30,57 +30,56 @@ package struct AdminService: Sendable {
         return response
     }
 
-    private func dispatch(_ request: AdminRequest, isTrusted: Bool) async throws(Problem) -> AdminResponse {
+    private func dispatch(_ request: AdminRequest, isTrusted: Bool) async throws(ProblemDocument) -> AdminResponse {
         let match = AdminRoute.match(request, in: routes)
         if case .route(let route, _) = match, route.access == .open {
             // Health, readiness and metrics are for monitors, which carry no token.
         } else if !isTrusted {
-            // Before 404 and 405, so that strangers learn nothing by asking around.
+            // Before 404 and 405, so that strangers learn nothing from them.
             try authorize(request)
         }
         switch match {
         case .none:
-            throw .notFound("there is nothing at this path: GET /openapi.json lists what there is")
+            throw .notFound("there is nothing at this path; GET /openapi.json lists all paths")
         case .otherMethods(let methods):
             let allowed = (methods + ["OPTIONS"]).joined(separator: ", ")
             if request.method == "OPTIONS" {
                 return AdminResponse(status: 204, fields: Fields([Field("Allow", allowed)]))
             }
-            throw Problem(
+            throw ProblemDocument(
                 405,
-                "\(request.method) is not for this path: use \(methods.joined(separator: " or "))",
+                "this path does not support \(request.method): use \(methods.joined(separator: " or "))",
                 fields: Fields([Field("Allow", allowed)])
             )
         case .route(let route, let captures):
             var request = request
             request.captures = captures
             try checkQuery(of: request, against: route)
-            return try await route.answer(request, context)
+            return try await route.respond(request, context)
         }
     }
 
-    private func authorize(_ request: AdminRequest) throws(Problem) {
+    private func authorize(_ request: AdminRequest) throws(ProblemDocument) {
         let credentials = request.fields.all("authorization")
         if credentials.count == 1, token.authorizes(credentials[0]) { return }
         let error = credentials.isEmpty ? "" : ", error=\"invalid_token\""
-        throw Problem(
+        throw ProblemDocument(
             401,
             credentials.isEmpty
-                ? "send Authorization: Bearer with the content of \(AdminToken.fileName), which lies beside the store"
-                : "this is not the token in \(AdminToken.fileName) beside the store",
+                ? "send Authorization: Bearer with the content of \(AdminToken.fileName), a file beside the store"
+                : "this is not the token of this daemon: use the content of \(AdminToken.fileName) beside its store",
             fields: Fields([Field("WWW-Authenticate", "Bearer realm=\"larder\"" + error)])
         )
     }
 
-    /// Refuses parameters that the route does not know, and those that say nothing: a misspelled condition, or an unset
-    /// variable, must not mean "everything".
-    private func checkQuery(of request: AdminRequest, against route: AdminRoute) throws(Problem) {
+    /// Refuses unknown and empty parameters: a misspelled condition, or an unset variable, must not mean "everything".
+    private func checkQuery(of request: AdminRequest, against route: AdminRoute) throws(ProblemDocument) {
         var seen: Set<String> = []
         for (name, value) in request.query {
             guard let parameter = route.query.first(where: { $0.name == name }) else {
                 let known = route.query.map(\.name).joined(separator: ", ")
                 throw .badRequest(
-                    "\(name) is no parameter of \(route.path)"
+                    "\(name) is not a parameter of \(route.path)"
                         + (known.isEmpty ? ", which takes none" : ": use \(known)")
                 )
             }
@@ -93,7 +92,7 @@ package struct AdminService: Sendable {
         }
     }
 
-    /// What every answer carries: none of it is to be kept, embedded or taken for something else.
+    /// The fields of every response: it is not to be kept, embedded or taken for something else.
     private static let always = [
         Field("Cache-Control", "no-store"),
         Field("X-Content-Type-Options", "nosniff"),

@@ -1,9 +1,11 @@
 import HTTPSemantics
 import HTTPServer
+import Proxy
 import Settings
 import Store
+import Synchronization
 
-/// What `POST /clean` is asked to remove; conditions add up.
+/// A request to `POST /clean`: what to remove; conditions add up.
 struct CleanRequest: Sendable, Equatable {
     /// Everything.
     ///
@@ -45,14 +47,14 @@ struct CleanRequest: Sendable, Equatable {
 
 extension CleanRequest {
     /// Reads the query's parameters and the members of the body; a condition may be in either.
-    init(_ request: AdminRequest) throws(Problem) {
+    init(_ request: AdminRequest) throws(ProblemDocument) {
         let given = request.query.map { (name: $0.name, value: AdminScalar.text($0.value)) } + (try request.members())
         var seen: Set<Key> = []
         for (name, value) in given {
             guard let key = Key(rawValue: name) else {
                 // Ignoring a condition would remove more than was asked for.
                 let known = Key.allCases.map(\.rawValue).joined(separator: ", ")
-                throw .badRequest("\(name) is no condition of clean: use \(known)")
+                throw .badRequest("\(name) is not a condition of clean: use \(known)")
             }
             guard seen.insert(key).inserted else { throw .badRequest("\(name) is given twice") }
             if value != .null { try take(key, value) }
@@ -60,12 +62,12 @@ extension CleanRequest {
         try check()
     }
 
-    private mutating func take(_ key: Key, _ value: AdminScalar) throws(Problem) {
-        func text() throws(Problem) -> String {
+    private mutating func take(_ key: Key, _ value: AdminScalar) throws(ProblemDocument) {
+        func text() throws(ProblemDocument) -> String {
             guard let text = value.text else { throw .badRequest("\(key.rawValue) must be a text that is not empty") }
             return text
         }
-        func flag() throws(Problem) -> Bool {
+        func flag() throws(ProblemDocument) -> Bool {
             guard let flag = value.flag else { throw .badRequest("\(key.rawValue) must be true or false") }
             return flag
         }
@@ -87,22 +89,23 @@ extension CleanRequest {
         }
     }
 
-    private func check() throws(Problem) {
+    private func check() throws(ProblemDocument) {
         let hasCondition = [model, id, route, upstream, principal].contains { $0 != nil } || olderThan != nil
         if all, hasCondition {
-            throw .badRequest("all means everything: leave it out, or leave the other conditions out")
+            throw .badRequest("all removes everything: leave it out, or leave the other conditions out")
         }
         if !all, !hasCondition {
             let known = Key.allCases.map(\.rawValue).joined(separator: ", ")
             throw .badRequest("say what to remove (\(known)); {\"all\": true} removes everything")
         }
-        if id != nil, model == nil { throw .badRequest("an id is one within a model: name the model too") }
+        if id != nil, model == nil { throw .badRequest("an id belongs to a model: name the model, too") }
     }
 }
 
 extension CleanRequest {
-    /// Does what was asked for, and gives the response: what it removed, or events on the way there.
-    func response(to request: AdminRequest, in context: any AdminContext) async throws(Problem) -> AdminResponse {
+    /// Removes what was asked for; the response is what was removed, or events while it is being removed.
+    func response(to request: AdminRequest, in context: any AdminContext) async throws(ProblemDocument) -> AdminResponse
+    {
         let filters = try await filters(in: context)
         guard request.fields.combined("accept")?.lowercased().contains(EventStreamText.mediaType) == true else {
             return .json(try await perform(filters, in: context) { _ in true })
@@ -112,22 +115,25 @@ extension CleanRequest {
             reply.start(status: 200, fields: fields, framing: .chunked)
             let events = CleanEvents(reply)
             Task {
-                do throws(Problem) {
-                    events.end("done", try await perform(filters, in: context) { events.tell($0) }.bytes)
+                do throws(ProblemDocument) {
+                    events.end(
+                        "done",
+                        AdminJSON.encode(try await perform(filters, in: context) { events.progress($0) })
+                    )
                 } catch {
-                    events.end("error", error.document.bytes)
+                    events.end("error", error.bytes)
                 }
             }
         }
         return response
     }
 
-    /// Does what was asked for; gives what it removed.
+    /// Removes what was asked for.
     private func perform(
         _ filters: [CleanFilter],
         in context: any AdminContext,
         progress: @escaping CleanProgress
-    ) async throws(Problem) -> JSONText {
+    ) async throws(ProblemDocument) -> CleanResponse {
         var total: CleanResult?
         for filter in filters {
             let before = total?.removed
@@ -139,18 +145,12 @@ extension CleanRequest {
             total = total?.adding(result) ?? result
             if result.isStopped { break }
         }
-        var members = total?.removed.members ?? []
-        members.append(("unshown", .integer(total?.unshown ?? 0)))
-        if isDryRun {
-            members.append(("dry_run", true))
-        } else {
-            members.append(("erased", total?.erasure == .pending ? "pending" : "done"))
-        }
-        return .object(members)
+        guard let total else { preconditionFailure("a clean has a filter") }
+        return CleanResponse(total, isDryRun: isDryRun)
     }
 
-    /// The store's filters that together mean this request.
-    private func filters(in context: any AdminContext) async throws(Problem) -> [CleanFilter] {
+    /// The store's filters that together make this request.
+    private func filters(in context: any AdminContext) async throws(ProblemDocument) -> [CleanFilter] {
         try await checkNames(in: context)
         var filter = CleanFilter(
             model: model,
@@ -174,10 +174,10 @@ extension CleanRequest {
         return try await named(filters, in: context)
     }
 
-    /// Fails for names that neither config nor store know: nobody would notice that nothing was removed.
+    /// Fails for names that neither config nor store know: "nothing was removed" would hide the mistake.
     ///
-    /// Of principals only the form counts, so that a clean may be done twice.
-    private func checkNames(in context: any AdminContext) async throws(Problem) {
+    /// Of a principal only the form is checked, so that a clean can be repeated.
+    private func checkNames(in context: any AdminContext) async throws(ProblemDocument) {
         if let upstream, let complaint = try await context.unknownUpstream(upstream) { throw .badRequest(complaint) }
         if let principal, let complaint = PrincipalLabel.complaint(principal) { throw .badRequest(complaint) }
         guard let model, let complaint = context.unknownModel(model) else { return }
@@ -185,8 +185,10 @@ extension CleanRequest {
         if stored[model] == nil { throw .badRequest(complaint) }
     }
 
-    /// Puts the identities of objects in the place of a key's value.
-    private func named(_ filters: [CleanFilter], in context: any AdminContext) async throws(Problem) -> [CleanFilter] {
+    /// Replaces the value of a key by the identities of the objects that have it.
+    private func named(_ filters: [CleanFilter], in context: any AdminContext) async throws(ProblemDocument)
+        -> [CleanFilter]
+    {
         guard let id else { return filters }
         let query = ObjectQuery(
             model: model,
@@ -238,4 +240,51 @@ extension StoreCount {
 private func microseconds(_ duration: Duration) -> Int64 {
     let (seconds, attoseconds) = duration.components
     return seconds * 1_000_000 + attoseconds / 1_000_000_000_000
+}
+
+/// The events of one clean: `progress` once a second, with what is removed so far, then `done` or `error`.
+///
+/// Any thread. The events show a client that a long clean is not a hung daemon. A client that disconnects stops the clean;
+/// what is removed by then stays removed.
+final class CleanEvents: Sendable {
+    private struct State {
+        var number: Int64 = 0
+        var next = ContinuousClock.now + CleanEvents.pace
+        var isLeft = false
+    }
+
+    private static let pace: Duration = .seconds(1)
+
+    private let reply: Reply
+    private let state = Mutex(State())
+
+    init(_ reply: Reply) {
+        self.reply = reply
+        reply.onDisconnect { [weak self] in self?.state.withLock { $0.isLeft = true } }
+    }
+
+    /// Sends how far the clean is, once a second; false if nobody is there any more.
+    func progress(_ count: StoreCount) -> Bool {
+        let (isDue, isLeft) = state.withLock { state in
+            let isDue = state.next <= .now
+            if isDue { state.next = .now + Self.pace }
+            return (isDue, state.isLeft)
+        }
+        if isDue, !isLeft { write("progress", AdminJSON.encode(CountResponse(count))) }
+        return !isLeft
+    }
+
+    /// Sends how it ended.
+    func end(_ name: String, _ data: [UInt8]) {
+        write(name, data)
+        reply.finish()
+    }
+
+    private func write(_ name: String, _ data: [UInt8]) {
+        let number = state.withLock { state in
+            state.number += 1
+            return state.number
+        }
+        reply.write(EventStreamText.event(name, id: number, data: data.onOneLine))
+    }
 }

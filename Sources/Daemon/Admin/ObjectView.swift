@@ -1,4 +1,4 @@
-package import HTTPSemantics
+import HTTPSemantics
 import Mapping
 import Store
 
@@ -7,7 +7,7 @@ struct ObjectView: Sendable {
     static let parameters = [
         AdminRoute.Parameter(
             name: "view",
-            sentence: "`wire`: the members as the upstream spells them; `mapped`: as the model has them."
+            sentence: "`wire`: the members as the upstream spells them, the default; `mapped`: as the model has them."
         ),
         AdminRoute.Parameter(
             name: "members",
@@ -19,8 +19,8 @@ struct ObjectView: Sendable {
     /// What the store is asked for.
     let query: ObjectQuery.View
 
-    init(_ request: AdminRequest) throws(Problem) {
-        let members = try request.value("members").map { (text) throws(Problem) in try Self.names(text) }
+    init(_ request: AdminRequest) throws(ProblemDocument) {
+        let members = try request.value("members").map { (text) throws(ProblemDocument) in try Self.names(text) }
         switch request.value("view") {
         case nil, "wire":
             query = .wire
@@ -30,7 +30,7 @@ struct ObjectView: Sendable {
         }
     }
 
-    private static func names(_ text: String) throws(Problem) -> [String] {
+    private static func names(_ text: String) throws(ProblemDocument) -> [String] {
         guard let names = MemberNames.split(text) else {
             throw .badRequest("members names properties, separated by commas; it was \"\(text)\"")
         }
@@ -38,22 +38,12 @@ struct ObjectView: Sendable {
     }
 
     /// Fails for names that no property of a model has, in any upstream.
-    func check(_ model: String, _ models: [String: Models]) throws(Problem) {
+    func check(_ model: String, _ models: [String: Models]) throws(ProblemDocument) {
         guard case .mapped(let members?) = query else { return }
         let unknown = models.values.filter { $0.declarations.contains { $0.name == model } }
             .map { DocumentMapper(models: $0).unknownMembers(among: members, of: [model]) }
         guard let first = unknown.first, unknown.allSatisfy({ !$0.isEmpty }) else { return }
         throw .badRequest("\(model) has no property \(first[0])")
-    }
-
-    /// A row with its object in this view; related objects are shown by their identities.
-    func document(_ row: ObjectRow) -> JSONText {
-        guard let mapped = row.mapped else { return row.document }
-        let notes: [(name: String, value: JSONText)] = [
-            ("object", .raw(mapped.body)), ("synthetic", .array(mapped.synthetic.map { .string($0) })),
-            ("warnings", .array(mapped.warnings.map(\.document))),
-        ]
-        return .object(row.ownMembers + row.unknownMember + notes)
     }
 }
 
@@ -73,15 +63,5 @@ extension Substring {
     fileprivate func trimming(_ blank: Character) -> Substring {
         let start = drop { $0 == blank }
         return start.lastIndex { $0 != blank }.map { start[...$0] } ?? ""
-    }
-}
-
-extension MappingWarning {
-    /// As programs are told of it where it is made.
-    package var document: JSONText {
-        [
-            "kind": .string(kind.rawValue), "message": .string(message),
-            "pointer": pointer.map { .string($0) } ?? .null, "model": model.map { .string($0) } ?? .null,
-        ]
     }
 }

@@ -40,13 +40,14 @@ enum OpenAPIDocument {
             members.append(("requestBody", ["content": ["application/json": ["schema": object]]]))
         }
         var responses: [(name: String, value: JSONText)] = []
-        if route.isBuilt {
-            let body: JSONText = ["schema": route.schema ?? .object([])]
-            let content: JSONText = .object([(name: route.mediaType, value: body)])
-            responses.append(("200", ["description": "Done.", "content": content]))
-        } else {
-            responses.append(("501", problem("Reserved, and not built yet.")))
+        var content: [(name: String, value: JSONText)] = []
+        if let schema = route.schema {
+            content.append(("application/json", ["schema": ResponseSchema.make(of: schema)]))
         }
+        if route.mediaType != "application/json" || content.isEmpty {
+            content.append((route.mediaType, ["schema": .object([])]))
+        }
+        responses.append(("200", ["description": "Done.", "content": .object(content)]))
         if route.access == .guarded { responses.append(("401", problem("The token is missing or wrong."))) }
         responses.append(("default", problem("What went wrong.")))
         members.append(("responses", .object(responses)))

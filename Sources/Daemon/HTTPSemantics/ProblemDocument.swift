@@ -1,5 +1,5 @@
-/// An answer of Larder's own that says what went wrong, as RFC 9457 wants it.
-package struct ProblemDocument: Sendable, Equatable {
+/// A response of Larder's own that says what went wrong (RFC 9457).
+package struct ProblemDocument: Error, Sendable, Equatable {
     /// The value of a member beyond the standard ones.
     package enum Value: Sendable, Equatable {
         case string(String)
@@ -26,7 +26,7 @@ package struct ProblemDocument: Sendable, Equatable {
         }
     }
 
-    /// A URI for the kind of problem; `about:blank` says that the status tells it all.
+    /// A URI for the kind of problem; `about:blank` if the status says it all.
     package var type = "about:blank"
     package var title: String
     package var status: Int
@@ -36,6 +36,8 @@ package struct ProblemDocument: Sendable, Equatable {
     package var retryAfter: Int64?
     /// Members beyond the standard ones, in this order.
     package var extra: [Member] = []
+    /// Fields of the response besides the media type, such as `Allow`; not part of the document.
+    package var fields = Fields()
 
     package static let mediaType = "application/problem+json"
 

@@ -183,9 +183,17 @@ final class CurlTransfer {
     }
 
     /// How many connections had to be made for this transfer.
-    var madeConnections: Int {
+    var madeConnections: Int { long(CURLINFO_NUM_CONNECTS) }
+
+    /// The error number of the system call that failed last; 0 where none did.
+    var systemError: Int32 { Int32(truncatingIfNeeded: long(CURLINFO_OS_ERRNO)) }
+
+    /// Whether it has come as far as a connection.
+    var isConnected: Bool { offset(CURLINFO_CONNECT_TIME_T) > 0 }
+
+    private func long(_ info: CURLINFO) -> Int {
         var value = 0
-        larder_easy_get_long(handle, CURLINFO_NUM_CONNECTS, &value)
+        larder_easy_get_long(handle, info, &value)
         return value
     }
 

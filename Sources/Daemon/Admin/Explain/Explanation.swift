@@ -1,60 +1,83 @@
-import FoundationEssentials
 import HTTPSemantics
 
-/// What is known of a URL and what a request for it would get now, in the form that programs read.
-///
-/// The daemon writes it, `larder explain` reads it; `Explanation+Schema` describes it. No credential is in it.
-package struct Explanation: Codable, Sendable, Equatable {
+/// `GET /explain`: what is stored for a URL, and what a request for it would get now. It contains no credential.
+package struct Explanation: AdminBody, Equatable {
+    package static let sentences = [
+        "variants": "Every variant stored under the key, the one that would be served first.",
+        "others": "What is stored of the URL for other requests.",
+        "unstored": "The latest response to the URL that was not stored, if it is remembered.",
+        "freshness": "The arithmetic of RFC 9111 §4.2 for the variant that would be served.",
+        "mode": "The mode that the daemon is in.",
+        "online": "What the request would get in this mode.",
+        "offline": "What the request would get in this mode.",
+        "upstream": "What would become of the upstream's response, if it is asked now.",
+        "overrides": "What the route says in place of the upstream.",
+    ]
     package var request: Asked
     package var overrides: Overrides?
-    /// Every variant stored under the key, the one that answers first.
     package var variants: [Variant]
-    /// What is stored of the URL for other requests, and how those differ.
     package var others: [Other] = []
-    /// The latest response to the URL that was not stored, as far as it is remembered.
     package var unstored: NotStored?
-    /// The arithmetic of RFC 9111 §4.2 for the variant that answers; absent where none does.
     package var freshness: Freshness?
-    /// The mode that the daemon is in.
     package var mode: String
     package var online: Outcome
     package var offline: Outcome
-    /// What becomes of the upstream's answer, if it is asked now.
     package var upstream: Expectations?
 
     /// The request as the cache sees it.
-    package struct Asked: Codable, Sendable, Equatable {
+    package struct Asked: AdminBody, Equatable {
+        package static let sentences = [
+            "method": "The method.",
+            "upstream": "The upstream's name.",
+            "sent": "What is sent upstream, as the client spells it; credentials are replaced.",
+            "key": "The URL of the cache key.",
+            "route": "The rule that decides how it is cached.",
+            "context": "Fields that choose the representation, besides Vary, with their values.",
+            "view": "`wire` or `raw`.",
+        ]
         package var method: String
         package var upstream: String
-        /// What is sent upstream: as spelled by the client, credentials replaced.
         package var sent: String
-        /// The URL that the answer is known by.
         package var key: String
-        /// The route that speaks of its caching.
         package var route: Route?
         package var principal: Principal
-        /// What of the request chooses the representation, besides `Vary`: `accept-language=de`.
         package var context: [String]
         var view: String
     }
 
-    package struct Route: Codable, Sendable, Equatable {
+    package struct Route: AdminBody, Equatable {
+        package static let sentences = [
+            "path": "The pattern.",
+            "method": "The method that it is restricted to.",
+            "model": "What its responses contain; in brackets for a list.",
+        ]
         package var path: String
         package var method: String?
         package var model: String?
     }
 
-    package struct Principal: Codable, Sendable, Equatable {
-        /// `anonymous`, or `p-` and eight digits.
+    package struct Principal: AdminBody, Equatable {
+        package static let sentences = [
+            "label": "`anonymous`, or `p-` and eight digits.",
+            "isKnown": "Whether it has made a request before.",
+            "fields": "The names of the fields and query parameters that make it.",
+        ]
         package var label: String
-        /// Whether anything was ever asked for on its behalf.
         package var isKnown: Bool
-        /// The fields and query parameters of this request that make it: names only.
         package var fields: [String]
     }
 
     /// What the route says in place of the upstream.
-    package struct Overrides: Codable, Sendable, Equatable {
+    package struct Overrides: AdminBody, Equatable {
+        package static let sentences = [
+            "cache": "`never` or `force`.",
+            "fresh": "A duration such as `5m`.",
+            "stale": "A duration.",
+            "negative": "A duration.",
+            "varyIgnore": "Fields that select no variant.",
+            "keySort": "Whether the order of parameters is ignored.",
+            "keyIgnore": "Parameters, or patterns of their names, that are ignored.",
+        ]
         package var cache: String?
         package var fresh: String?
         package var stale: String?
@@ -64,99 +87,158 @@ package struct Explanation: Codable, Sendable, Equatable {
         package var keyIgnore: [String]
     }
 
-    /// One stored answer.
-    package struct Variant: Codable, Sendable, Equatable {
-        /// Whether it is the one for this request.
+    /// One stored response.
+    package struct Variant: AdminBody, Equatable {
+        package static let sentences = [
+            "isSelected": "Whether it is the one for this request.",
+            "status": "Its status.",
+            "selection":
+                "The fields named by Vary, with the values that select it; the name alone where the field was absent.",
+            "inMemory": "Whether it is ready in memory.",
+            "document": "The document in the store; absent until it is committed.",
+            "form": "`received`, `composed`, or `outdated`: newer values are known that it cannot show.",
+            "isDirty": "Whether newer values are known of what it shows.",
+            "objects": "How many objects it shows.",
+            "bytes": "The length of its body.",
+            "age": "Seconds.",
+            "timeToLive": "Seconds; negative once stale.",
+            "entityTag": "The ETag.",
+            "lastModified": "The Last-Modified.",
+        ]
         package var isSelected: Bool
         package var status: Int
-        /// What it was selected by, from `Vary`: `accept-encoding=` and the value, or the name alone where it was absent.
         package var selection: [String]
         package var inMemory: Bool
-        /// The document in the store; absent until it is committed.
         package var document: Int64?
-        /// `received`, `composed`, or `outdated`: newer values are known that cannot be shown.
         package var form: String
-        /// Whether an object that it shows is known at a newer value than it shows.
         package var isDirty: Bool
         package var objects: Int
         package var bytes: Int
         package var age: Int64
-        /// Negative once stale.
         package var timeToLive: Int64
         package var entityTag: String?
         package var lastModified: String?
     }
 
-    /// A stored answer that requests with other fields get.
-    package struct Other: Codable, Sendable, Equatable {
+    /// A stored response that requests with other fields get.
+    package struct Other: AdminBody, Equatable {
+        package static let sentences = [
+            "principal": "`anonymous`, or `p-` and eight digits.",
+            "context": "Fields that choose the representation, with their values.",
+            "differences": "How a request that gets it differs from this one.",
+            "status": "Its status.",
+            "selection": "The fields named by Vary, with the values that select it.",
+            "age": "Seconds.",
+            "timeToLive": "Seconds; negative once stale.",
+        ]
         var principal: String
         var context: [String]
-        /// In what such a request differs from this one, a sentence each.
         package var differences: [String]
         package var status: Int
         var selection: [String]
         package var age: Int64
-        /// Negative once stale.
         package var timeToLive: Int64
     }
 
     /// A response that was not stored.
-    package struct NotStored: Codable, Sendable, Equatable {
+    package struct NotStored: AdminBody, Equatable {
+        package static let sentences = [
+            "status": "Its status.",
+            "secondsAgo": "When it was received.",
+            "rule": "Why it was not stored, in a word: `no-store`, `private`, `too-large` and so on.",
+            "decidedBy": "Whose rule: `upstream`, `config`, `request`, `standard` (HTTP) or `larder`.",
+            "reason": "The same as a sentence.",
+            "differences": "How its request differed from this one.",
+        ]
         package var status: Int
         package var secondsAgo: Int64
-        /// The rule in a word, such as `no-store` or `too-large`.
         package var rule: String
-        /// Who decided it: `upstream`, `config`, `request`, `standard` or `larder`.
         package var decidedBy: String
         package var reason: String
-        /// In what its request differed from this one.
         package var differences: [String]
     }
 
     /// Numbers with their sources.
-    package struct Freshness: Codable, Sendable, Equatable {
+    package struct Freshness: AdminBody, Equatable {
+        package static let sentences = [
+            "isFresh": "Whether it may be used without asking the upstream.",
+            "terms": "The numbers, each with its source.",
+            "rules": "Directives that bear on reuse, such as no-cache.",
+        ]
         package var isFresh: Bool
         package var terms: [Term]
-        /// What else bears on reuse, such as `no-cache`.
         package var rules: [String]
     }
 
     /// A number of seconds, and where it comes from.
-    package struct Term: Codable, Sendable, Equatable {
+    package struct Term: AdminBody, Equatable {
+        package static let sentences = [
+            "name": "What the number is.",
+            "seconds": "The number.",
+            "source": "Where it comes from.",
+        ]
         package var name: String
         package var seconds: Int64
         package var source: String
     }
 
     /// What a request would get in one mode.
-    package struct Outcome: Codable, Sendable, Equatable {
-        /// `answer`, `answer-and-refresh`, `ask`, `events`, `pass` (neither looked up nor stored), `write` or `refuse`.
+    package struct Outcome: AdminBody, Equatable {
+        package static let sentences = [
+            "action":
+                "`answer`, `answer-and-refresh`, `ask`, `events`, `pass` (neither looked up nor stored), `write` or `refuse`.",
+            "status": "The status that the client would see; absent where the upstream decides.",
+            "cacheStatus": "Cache-Status as far as it is known.",
+            "reason": "Why.",
+        ]
         package var action: String
-        /// The status that the client would see; absent where the upstream decides.
         package var status: Int?
-        /// `Cache-Status` as far as it is known before the upstream has answered.
         package var cacheStatus: String
         package var reason: String
     }
 
-    /// What becomes of the upstream's answer.
-    package struct Expectations: Codable, Sendable, Equatable {
-        /// The conditions that would be sent along.
+    /// What becomes of the upstream's response.
+    package struct Expectations: AdminBody, Equatable {
+        package static let sentences = [
+            "conditions": "The conditional fields that would be sent.",
+            "notModified": "What a 304 would do.",
+            "storing": "Why nothing that the upstream sends will be stored; absent where its response decides.",
+            "failure": "What a failure would do.",
+        ]
         package var conditions: [String]
         package var notModified: String?
-        /// Why nothing that it sends will be stored; absent where it decides.
         package var storing: String?
         package var failure: String
     }
 }
 
-extension Explanation {
-    /// As the admin side sends it, members in alphabetical order.
-    var document: JSONText {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        // Texts, numbers and flags are all that is in it, so that nothing can be refused.
-        guard let data = try? encoder.encode(self) else { preconditionFailure("an explanation is always JSON") }
-        return .raw([UInt8](data))
+/// A request to `GET /explain`: a URL, and the request that would be sent for it.
+package struct ExplainQuestion: Sendable, Equatable {
+    static let parameters = [
+        AdminRoute.Parameter(
+            name: "url",
+            sentence: "A path as clients send it to Larder, or an absolute URL of Larder or of an upstream.",
+            isRequired: true
+        ),
+        AdminRoute.Parameter(
+            name: "header",
+            sentence: "A field of the request, as `Name: value`; may be repeated.",
+            isRepeatable: true
+        ),
+        AdminRoute.Parameter(name: "method", sentence: "The method; GET by default."),
+        AdminRoute.Parameter(name: "upstream", sentence: "The upstream, where several could be meant."),
+    ]
+
+    package var url: String
+    package var fields: [String]
+    package var method: String
+    package var upstream: String?
+
+    init(_ request: AdminRequest) throws(ProblemDocument) {
+        guard let url = request.value("url") else { throw .badRequest("url is missing: give the URL to explain") }
+        self.url = url
+        fields = request.query.filter { $0.name == "header" }.map(\.value)
+        method = request.value("method") ?? "GET"
+        upstream = request.value("upstream")
     }
 }

@@ -104,3 +104,166 @@ package enum ImaginedRequestError: Error {
         }
     }
 }
+
+/// A URL as people hand it to `larder key` and `larder explain`: Larder's own address, the upstream's, or a path alone.
+///
+/// It says which upstream is meant, and what a client would send to Larder for it.
+package struct AskedURL: Sendable {
+    let upstream: ProxiedUpstream
+    /// Path and query as they come to Larder, the prefix before them.
+    let target: String
+    /// What a client would write into `Host`.
+    let authority: String
+
+    /// Longest URL that is read, in bytes.
+    static let limit = 64 << 10
+
+    /// - Parameters:
+    ///   - listen: the addresses of upstreams that have none of their own.
+    ///   - name: of the upstream, where the URL leaves a choice.
+    package init(_ text: String, of upstreams: [ProxiedUpstream], at listen: [Address], named name: String? = nil)
+        throws(AskedURLError)
+    {
+        guard text.utf8.count <= Self.limit else {
+            throw AskedURLError("the URL is longer than \(Self.limit) bytes")
+        }
+        if let byte = text.utf8.first(where: { $0 <= 0x20 || $0 == 0x7F }) {
+            let digits = String(byte, radix: 16, uppercase: true)
+            throw AskedURLError("the URL holds the byte 0x\(digits); write it as %\(byte < 16 ? "0" : "")\(digits)")
+        }
+        guard !text.utf8.contains(0x23) else {
+            throw AskedURLError("the URL has a fragment, which is never sent; leave out what follows \"#\"")
+        }
+        let candidates = upstreams.filter { name == nil || $0.name == name }
+        guard !candidates.isEmpty else {
+            throw AskedURLError("there is no upstream \"\(name ?? "")\"; there are \(Self.names(upstreams))")
+        }
+        if text.hasPrefix("/") {
+            let common = candidates.filter(\.settings.listen.isEmpty)
+            upstream = try Self.owner(of: text, among: common.isEmpty ? candidates : common)
+            target = text
+            authority = "localhost"
+            return
+        }
+        guard let mark = text.firstRange(of: "://") else {
+            throw AskedURLError("\"\(text)\" is no URL; write a path such as \"/users/1\", or a URL with its scheme")
+        }
+        let scheme = text[..<mark.lowerBound].lowercased()
+        guard scheme == "http" || scheme == "https" else {
+            throw AskedURLError("\"\(scheme)\" is not spoken here; a URL begins with http:// or https://")
+        }
+        let rest = text[mark.upperBound...]
+        let host = rest.prefix { $0 != "/" && $0 != "?" }
+        let path = Self.rooted(rest[host.endIndex...])
+        guard let asked = Authority(String(host)) else {
+            throw AskedURLError("\"\(host)\" is no host with an optional port; a URL here has no user name either")
+        }
+        if let found = try Self.upstream(at: scheme, asked, path, among: candidates) {
+            (upstream, target) = found
+            authority = "localhost"
+        } else {
+            let served = Self.served(at: asked, candidates, listen)
+            guard !served.isEmpty else {
+                throw AskedURLError(
+                    "neither Larder nor an upstream is at \(scheme)://\(host); upstreams are \(Self.names(upstreams))"
+                )
+            }
+            upstream = try Self.owner(of: path, among: served)
+            target = path
+            authority = String(host)
+        }
+    }
+
+    // MARK: -
+
+    /// The upstream whose origin and base path a URL has, and what Larder is asked for it.
+    private static func upstream(
+        at scheme: String,
+        _ asked: Authority,
+        _ path: String,
+        among upstreams: [ProxiedUpstream]
+    ) throws(AskedURLError) -> (ProxiedUpstream, String)? {
+        let there = upstreams.filter { upstream in
+            let url = upstream.settings.url
+            return url.scheme == scheme && url.host == asked.host
+                && (url.port ?? standardPort(scheme)) == (asked.port ?? standardPort(scheme))
+        }
+        let found = there.filter { isBelow(path, $0.settings.url.basePath) }
+        if found.isEmpty, let upstream = there.first {
+            throw AskedURLError(
+                "\(path) is outside of the base path of \(upstream.name), \(upstream.settings.url); nobody is asked for it"
+            )
+        }
+        let longest = found.map(\.settings.url.basePath.utf8.count).max()
+        let best = found.filter { $0.settings.url.basePath.utf8.count == longest }
+        guard let upstream = best.first else { return nil }
+        guard best.count == 1 else { throw ambiguous(best) }
+        let below = path.dropFirst(upstream.settings.url.basePath.count)
+        return (upstream, upstream.settings.prefix.isEmpty ? rooted(below) : upstream.settings.prefix + below)
+    }
+
+    /// The upstreams that are served at an address of Larder's; none where it is not one.
+    private static func served(at asked: Authority, _ upstreams: [ProxiedUpstream], _ listen: [Address])
+        -> [ProxiedUpstream]
+    {
+        func names(_ addresses: [Address], portToo: Bool) -> Bool {
+            addresses.contains { address in
+                guard case .tcp(let host, let port) = address else { return false }
+                let isHost = Authority(host: host, port: nil).host == asked.host || asked.isLoopback
+                return isHost && (!portToo || port == asked.port)
+            }
+        }
+        let own = upstreams.filter { names($0.settings.listen, portToo: true) }
+        if !own.isEmpty { return own }
+        // The port is not compared: it may be one that the kernel gave, or another that leads here.
+        return upstreams.filter { upstream in
+            upstream.settings.listen.isEmpty
+                && (asked.isLoopback || names(listen, portToo: false)
+                    || upstream.settings.hosts.contains { Authority($0)?.host == asked.host })
+        }
+    }
+
+    /// The upstream with the longest prefix that a path has.
+    private static func owner(of path: String, among upstreams: [ProxiedUpstream]) throws(AskedURLError)
+        -> ProxiedUpstream
+    {
+        let found = upstreams.filter { isBelow(path, $0.settings.prefix) }
+        let longest = found.map(\.settings.prefix.utf8.count).max()
+        let best = found.filter { $0.settings.prefix.utf8.count == longest }
+        guard let upstream = best.first else {
+            let prefixes = upstreams.map { "\($0.settings.prefix) (\($0.name))" }.joined(separator: ", ")
+            throw AskedURLError("no upstream is configured for this path; prefixes are \(prefixes)")
+        }
+        guard best.count == 1 else { throw ambiguous(best) }
+        return upstream
+    }
+
+    private static func ambiguous(_ upstreams: [ProxiedUpstream]) -> AskedURLError {
+        AskedURLError("the URL fits several upstreams: \(names(upstreams)); say which one")
+    }
+
+    private static func names(_ upstreams: [ProxiedUpstream]) -> String {
+        upstreams.map { "\($0.name) (\($0.settings.url))" }.joined(separator: ", ")
+    }
+
+    private static func isBelow(_ path: String, _ folder: String) -> Bool {
+        guard path.hasPrefix(folder) else { return false }
+        let next = path.utf8.dropFirst(folder.utf8.count).first
+        return folder.isEmpty || next == nil || next == 0x2F || next == 0x3F
+    }
+
+    private static func rooted(_ path: Substring) -> String { path.hasPrefix("/") ? String(path) : "/\(path)" }
+
+    private static func rooted(_ path: String) -> String { rooted(path[...]) }
+
+    private static func standardPort(_ scheme: String) -> UInt16 { scheme == "https" ? 443 : 80 }
+}
+
+/// Why a URL means no upstream; a sentence for the person who asked.
+package struct AskedURLError: Error, Equatable, CustomStringConvertible {
+    package let description: String
+
+    init(_ description: String) {
+        self.description = description
+    }
+}

@@ -1,10 +1,9 @@
 import CachePolicy
-package import HTTPSemantics
 import Mapping
 import Proxy
 import Settings
 
-/// What an answer is known by.
+/// A cache key, and what of a request takes part in it.
 package struct KeyFacts {
     let upstream: String
     /// What goes upstream, as spelled, credentials replaced.
@@ -15,7 +14,7 @@ package struct KeyFacts {
     let context: [String]
     let principalFields: [String]
     let principal: [(name: String, reason: String)]
-    /// Fields that tell clients apart only where a response is private or must be revalidated.
+    /// Fields that distinguish clients only where a response is private or must be revalidated.
     let otherFields: [String]
     let rules: [Configuration.Route]
 
@@ -29,7 +28,7 @@ package struct KeyFacts {
         principalFields = upstream.settings.principal
         principal = upstream.credentials(in: imagined.request)
         otherFields = upstream.otherFields(in: imagined.request)
-        // The one that speaks of caching, and the one that speaks of a good answer's body, which may be another.
+        // The rule for caching, and the one for the body of a good response, which may be another.
         let matches = [nil, 200].compactMap { status in
             upstream.rules.route(method: "GET", path: arrival.route, status: status)?.index
         }
@@ -37,23 +36,53 @@ package struct KeyFacts {
             .map { upstream.settings.routes[$0.element] }
     }
 
-    package var document: JSONText {
-        [
-            "upstream": .string(upstream), "sent": .string(sent), "key": .string(key),
-            "principal": ["fields": Self.list(principalFields), "given": Self.list(principal.map(\.name))],
-            "counted": .array(principal.map { ["name": .string($0.name), "why": .string($0.reason)] }),
-            "others": Self.list(otherFields),
-            "context": ["fields": Self.list(contextFields), "given": Self.list(context)],
-            "rules": .array(
-                rules.map { route in
-                    [
-                        "path": .string(route.declaration.path),
-                        "method": route.declaration.method.map { .string($0) } ?? .null,
-                        "sort": .bool(route.overrides.key.sort), "ignore": Self.list(route.overrides.key.ignore),
-                    ]
-                }
-            ),
-        ]
+    /// For programs.
+    package var response: Response {
+        Response(
+            upstream: upstream,
+            sent: sent,
+            key: key,
+            principal: .init(fields: principalFields, given: principal.map(\.name)),
+            counted: principal.map { .init(name: $0.name, why: $0.reason) },
+            others: otherFields,
+            context: .init(fields: contextFields, given: context),
+            rules: rules.map {
+                .init(
+                    path: $0.declaration.path,
+                    method: $0.declaration.method,
+                    sort: $0.overrides.key.sort,
+                    ignore: $0.overrides.key.ignore
+                )
+            }
+        )
+    }
+
+    package struct Response: Encodable {
+        var upstream: String
+        var sent: String
+        var key: String
+        var principal: Fields
+        var counted: [Counted]
+        var others: [String]
+        var context: Fields
+        var rules: [Rule]
+
+        struct Fields: Encodable {
+            var fields: [String]
+            var given: [String]
+        }
+
+        struct Counted: Encodable {
+            var name: String
+            var why: String
+        }
+
+        struct Rule: Encodable {
+            var path: String
+            var method: String?
+            var sort: Bool
+            var ignore: [String]
+        }
     }
 
     /// A line for each part.
@@ -79,6 +108,4 @@ package struct KeyFacts {
         if !key.ignore.isEmpty { words.append("key: without \(key.ignore.joined(separator: ", "))") }
         return words.joined(separator: "  ")
     }
-
-    private static func list(_ texts: [String]) -> JSONText { .array(texts.map { .string($0) }) }
 }

@@ -1,167 +1,231 @@
+import Foundation
 import Glibc
+import HTTPSemantics
+import HTTPServer
 import Settings
+import Upstream
 
-/// Asks the admin side of a running daemon: one request, one connection, blocking.
+/// The admin side of a running daemon, as commands reach it: one request at a time, which blocks the thread.
 struct AdminClient {
     let address: Address
     /// The admin token, if one was found.
     let token: String?
-    /// Seconds without a byte after which the daemon counts as hung.
-    var timeout = 60
 
-    /// An answer as it came.
-    struct Response {
-        var status: Int
-        var body: [UInt8]
+    /// Sends a request and gives the response's body; a status that is not 2xx is an error.
+    ///
+    /// It waits for as long as the daemon works on it.
+    func send(_ method: String, _ target: String, body: [UInt8]? = nil) throws(AdminClientError) -> [UInt8] {
+        var received: [UInt8] = []
+        let exchange = exchange(method, target, body, accept: "application/json")
+        let head = try perform(exchange) { received += $1 }
+        guard (200..<300).contains(head.status) else {
+            throw AdminClientError(status: head.status, received, hadToken: token != nil)
+        }
+        return received
     }
 
-    /// Sends a request; an answer that is not 2xx is an error.
-    func send(_ method: String, _ target: String, body: [UInt8]? = nil) throws(AdminClientError) -> Response {
+    /// Listens to a stream of events until it ends or breaks; gives the number to come back with.
+    ///
+    /// - Parameters:
+    ///   - body: what is asked for, as JSON; makes the request a POST.
+    ///   - lastID: the number to go on after; empty: as the target says.
+    ///   - silence: seconds without a byte after which the connection counts as dead; nil: never.
+    ///   - each: gets each event as it is received.
+    func listen(
+        _ target: String,
+        body: [UInt8]? = nil,
+        after lastID: String = "",
+        silence: Int? = nil,
+        each: (ReceivedEvent) -> Void
+    ) throws(AdminClientError) -> String {
+        var exchange = exchange(body == nil ? "GET" : "POST", target, body, accept: EventStreamText.mediaType)
+        exchange.silence = silence
+        if !lastID.isEmpty { exchange.fields.append("Last-Event-ID", lastID) }
+        var reader = EventReader(lastID: lastID)
+        var refusal: [UInt8] = []
+        var hasBegun = false
+        let head: UpstreamHead
+        do throws(AdminClientError) {
+            head = try perform(exchange) { head, bytes in
+                guard head.status == 200, head.isEventStream else {
+                    refusal += bytes
+                    return
+                }
+                hasBegun = true
+                for event in reader.take(bytes) { each(event) }
+            }
+        } catch {
+            // A stream that breaks is over; to go on, call again with the last number.
+            if hasBegun { return reader.lastID }
+            throw error
+        }
+        guard head.status == 200 else {
+            throw AdminClientError(status: head.status, refusal, hadToken: token != nil)
+        }
+        guard head.isEventStream else {
+            throw AdminClientError("\(address) does not send events; is it the admin side of this version of Larder?")
+        }
+        return reader.lastID
+    }
+
+    private func exchange(_ method: String, _ target: String, _ body: [UInt8]?, accept: String) -> CurlExchange {
+        var fields = Fields([Field("Accept", accept)])
+        if let token { fields.append("Authorization", "Bearer \(token)") }
+        if body != nil { fields.append("Content-Type", "application/json") }
+        return switch address {
+        case .tcp:
+            CurlExchange(method: method, url: "http://\(address)\(target)", fields: fields, body: body)
+        case .unix(let path, _, _):
+            CurlExchange(
+                method: method,
+                url: "http://localhost\(target)",
+                fields: fields,
+                body: body,
+                unixSocket: path
+            )
+        }
+    }
+
+    private func perform(
+        _ exchange: CurlExchange,
+        _ received: (UpstreamHead, UnsafeRawBufferPointer) -> Void
+    ) throws(AdminClientError) -> UpstreamHead {
         // A daemon that closes early must be an error here, not the end of the process.
         signal(SIGPIPE, SIG_IGN)
-        let socket = try connected()
-        defer { close(socket) }
-        var head = "\(method) \(target) HTTP/1.1\r\nHost: \(host)\r\nAccept: application/json\r\nConnection: close\r\n"
-        if let token { head += "Authorization: Bearer \(token)\r\n" }
-        if let body { head += "Content-Type: application/json\r\nContent-Length: \(body.count)\r\n" }
-        try write(Array((head + "\r\n").utf8) + (body ?? []), to: socket)
-        let answer = try AdminClient.parse(try readAll(from: socket))
-        guard (200..<300).contains(answer.status) else {
-            throw AdminClientError(refusal: answer, hadToken: token != nil)
-        }
-        return answer
-    }
-
-    var host: String {
-        if case .unix = address { "localhost" } else { address.description }
-    }
-
-    // MARK: Sockets
-
-    func connected() throws(AdminClientError) -> Int32 {
-        switch address {
-        case .unix(let path, _, _): try connect(path: path)
-        case .tcp(let host, let port): try connect(host: host, port: port)
+        do throws(CurlExchange.Failure) {
+            return try exchange.perform(received)
+        } catch {
+            throw AdminClientError(error, address)
         }
     }
+}
 
-    private func connect(path: String) throws(AdminClientError) -> Int32 {
-        var name = sockaddr_un()
-        name.sun_family = sa_family_t(AF_UNIX)
-        withUnsafeMutableBytes(of: &name.sun_path) { $0.copyBytes(from: path.utf8) }
-        let size = socklen_t(MemoryLayout<sockaddr_un>.size)
-        return try withUnsafePointer(to: &name) { pointer throws(AdminClientError) in
-            try pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { pointer throws(AdminClientError) in
-                try open(AF_UNIX, pointer, size)
+/// Why a command got no result from the daemon, and what to do about it.
+struct AdminClientError: Error, Equatable, CustomStringConvertible {
+    let description: String
+
+    init(_ description: String) {
+        self.description = description
+    }
+
+    /// There was no whole response.
+    init(_ failure: CurlExchange.Failure, _ address: Address) {
+        switch (failure, address) {
+        case (.notConnected(ECONNREFUSED), .tcp):
+            self.init("nothing listens on \(address); is `larder serve` running?")
+        case (.notConnected(ECONNREFUSED), .unix), (.notConnected(ENOENT), _):
+            self.init("nothing listens on \(address); is `larder serve` running with this admin address?")
+        case (.notConnected(EACCES), .unix), (.notConnected(EPERM), .unix):
+            self.init(
+                "you may not connect to \(address): the socket's permissions forbid it; are you in the group that may?"
+            )
+        case (.notConnected(0), _), (.notConnected(ETIMEDOUT), _): self.init("\(address) does not respond")
+        case (.notConnected(let code), _): self.init("cannot connect to \(address): \(systemMessage(code))")
+        case (.unknownHost(let reason), _): self.init("cannot find the host of \(address): \(reason)")
+        case (.notHTTP, _): self.init("what listens on \(address) does not speak HTTP; is it Larder's admin side?")
+        case (.silent, _): self.init("the connection to \(address) is dead: nothing came for too long")
+        case (.broken(let reason), _): self.init("the connection to \(address) broke: \(reason)")
+        }
+    }
+
+    /// The daemon gave up while it sent events, and sent a problem document.
+    init(problem: [UInt8]) {
+        self.init(Self.words(problem) ?? "the daemon gave up; its log says why")
+    }
+
+    /// The daemon refused the request.
+    init(status: Int, _ body: [UInt8], hadToken: Bool) {
+        let words = Self.words(body)
+        switch status {
+        case 401 where !hadToken:
+            self.init(
+                "the daemon requires its admin token, which is in admin.token beside the store; name the store with "
+                    + "--store FILE, or set LARDER_ADMIN_TOKEN"
+            )
+        case 401,
+            403 where hadToken && words == nil:
+            self.init(
+                "the admin token is not this daemon's; name its store with --store FILE, or set LARDER_ADMIN_TOKEN"
+            )
+        default: self.init(words ?? "the daemon responded with status \(status)")
+        }
+    }
+
+    /// Title and detail of a problem document (RFC 9457); nil where it has neither.
+    private static func words(_ document: [UInt8]) -> String? {
+        struct Problem: Decodable {
+            var title: String?
+            var detail: String?
+        }
+        let problem = try? JSONDecoder().decode(Problem.self, from: Data(document))
+        let words = [problem?.title, problem?.detail].compactMap(\.self)
+        return words.isEmpty ? nil : words.joined(separator: ": ")
+    }
+}
+
+/// One server-sent event as it was received.
+struct ReceivedEvent: Sendable, Equatable {
+    var name = "message"
+    /// The lines of its data, joined.
+    var data = ""
+    /// The number that came with it or before it.
+    var lastID = ""
+}
+
+/// Reads a stream of server-sent events as the HTML standard has it (§9.2.6), in pieces of any length.
+struct EventReader {
+    /// The number to come back with: that of the last event which came whole.
+    private(set) var lastID: String
+    private var nextID: String
+    private var line: [UInt8] = []
+    private var name = ""
+    private var data: [String] = []
+    private var isAfterReturn = false
+
+    /// - Parameter lastID: what is known from the stream before.
+    init(lastID: String = "") {
+        self.lastID = lastID
+        nextID = lastID
+    }
+
+    /// Takes a piece; gives the events that it completes.
+    mutating func take(_ bytes: some Sequence<UInt8>) -> [ReceivedEvent] {
+        var events: [ReceivedEvent] = []
+        for byte in bytes {
+            let isSecondOfTwo = isAfterReturn && byte == 0x0A
+            isAfterReturn = byte == 0x0D
+            if isSecondOfTwo { continue }
+            guard byte == 0x0A || byte == 0x0D else {
+                line.append(byte)
+                continue
             }
+            if let event = endOfLine() { events.append(event) }
+            line.removeAll(keepingCapacity: true)
         }
+        return events
     }
 
-    private func connect(host: String, port: UInt16) throws(AdminClientError) -> Int32 {
-        var hints = addrinfo()
-        hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
-        var found: UnsafeMutablePointer<addrinfo>?
-        let code = getaddrinfo(host, "\(port)", &hints, &found)
-        guard code == 0, let found else {
-            throw AdminClientError("\"\(host)\" has no address: \(String(cString: gai_strerror(code)))")
+    private mutating func endOfLine() -> ReceivedEvent? {
+        if line.isEmpty {
+            lastID = nextID
+            defer { (name, data) = ("", []) }
+            guard !data.isEmpty else { return nil }
+            return ReceivedEvent(
+                name: name.isEmpty ? "message" : name,
+                data: data.joined(separator: "\n"),
+                lastID: lastID
+            )
         }
-        defer { freeaddrinfo(found) }
-        var next: UnsafeMutablePointer<addrinfo>? = found
-        var failure = AdminClientError("\"\(host)\" has no address")
-        while let candidate = next {
-            do throws(AdminClientError) {
-                return try open(candidate.pointee.ai_family, candidate.pointee.ai_addr, candidate.pointee.ai_addrlen)
-            } catch {
-                failure = error
-            }
-            next = candidate.pointee.ai_next
+        let parts = line.split(separator: UInt8(ascii: ":"), maxSplits: 1, omittingEmptySubsequences: false)
+        var value = parts.count > 1 ? parts[1] : []
+        if value.first == UInt8(ascii: " ") { value = value.dropFirst() }
+        let text = String(decoding: value, as: UTF8.self)
+        switch String(decoding: parts[0], as: UTF8.self) {
+        case "event": name = text
+        case "data": data.append(text)
+        case "id": if !text.utf8.contains(0) { nextID = text }
+        default: break
         }
-        throw failure
-    }
-
-    private func open(
-        _ family: Int32,
-        _ name: UnsafePointer<sockaddr>,
-        _ size: socklen_t
-    ) throws(AdminClientError) -> Int32 {
-        let socket = Glibc.socket(family, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
-        guard socket >= 0 else { throw AdminClientError(connecting: address, errno) }
-        var limit = timeval(tv_sec: Int(timeout), tv_usec: 0)
-        for option in [SO_RCVTIMEO, SO_SNDTIMEO] {
-            setsockopt(socket, SOL_SOCKET, option, &limit, socklen_t(MemoryLayout<timeval>.size))
-        }
-        while Glibc.connect(socket, name, size) != 0 {
-            let code = errno
-            if code == EINTR { continue }
-            close(socket)
-            throw AdminClientError(connecting: address, code)
-        }
-        return socket
-    }
-
-    func write(_ bytes: [UInt8], to socket: Int32) throws(AdminClientError) {
-        var rest = bytes[...]
-        while !rest.isEmpty {
-            let count = rest.withUnsafeBytes { Glibc.write(socket, $0.baseAddress, $0.count) }
-            if count < 0, errno == EINTR { continue }
-            // A refusal may come before the whole request was taken; it is read all the same.
-            guard count > 0 else { return }
-            rest = rest.dropFirst(count)
-        }
-    }
-
-    private func readAll(from socket: Int32) throws(AdminClientError) -> [UInt8] {
-        var bytes: [UInt8] = []
-        var buffer = [UInt8](repeating: 0, count: 64 << 10)
-        while true {
-            let count = read(socket, &buffer, buffer.count)
-            if count > 0 { bytes += buffer[..<count] }
-            if count == 0 { return bytes }
-            guard count < 0, errno != EINTR else { continue }
-            let code = errno
-            // A reset after a whole answer is how some refusals end.
-            if code == ECONNRESET, !bytes.isEmpty { return bytes }
-            throw code == EAGAIN
-                ? AdminClientError("\(address) has not answered for \(timeout) s")
-                : AdminClientError("the connection to \(address) broke: \(systemMessage(code))")
-        }
-    }
-
-    // MARK: Answers
-
-    /// Reads a whole answer, which ends with the connection.
-    static func parse(_ bytes: [UInt8]) throws(AdminClientError) -> Response {
-        let notHTTP = AdminClientError("what listens there does not speak HTTP; is it Larder's admin side?")
-        let end = Array("\r\n\r\n".utf8)
-        guard let start = bytes.indices.first(where: { bytes[$0...].starts(with: end) }) else { throw notHTTP }
-        let lines = String(decoding: bytes[..<start], as: UTF8.self).split(separator: "\r\n")
-        let words = lines.first.map { $0.split(separator: " ", maxSplits: 2) } ?? []
-        guard words.count >= 2, words[0].hasPrefix("HTTP/1."), let status = Int(words[1]) else { throw notHTTP }
-        let body = Array(bytes[(start + end.count)...])
-        let fields = lines.dropFirst().map { $0.lowercased().filter { $0 != " " } }
-        if fields.contains("transfer-encoding:chunked") {
-            return Response(status: status, body: try unchunked(body[...]))
-        }
-        if let length = fields.first(where: { $0.hasPrefix("content-length:") }).flatMap({ Int($0.dropFirst(15)) }) {
-            guard body.count >= length else { throw AdminClientError("the answer was cut short") }
-            return Response(status: status, body: Array(body[..<length]))
-        }
-        return Response(status: status, body: body)
-    }
-
-    /// Takes the chunks of a body together (RFC 9112 §7.1).
-    private static func unchunked(_ bytes: ArraySlice<UInt8>) throws(AdminClientError) -> [UInt8] {
-        var rest = bytes
-        var body: [UInt8] = []
-        while let lineEnd = rest.firstIndex(of: 0x0A) {
-            let digits = rest[..<lineEnd].prefix { $0 != 0x3B && $0 != 0x0D }
-            guard let size = Int(String(decoding: digits, as: UTF8.self), radix: 16) else { break }
-            if size == 0 { return body }
-            rest = rest[(lineEnd + 1)...]
-            guard rest.count >= size + 2 else { break }
-            body += rest.prefix(size)
-            rest = rest.dropFirst(size + 2)
-        }
-        throw AdminClientError("the answer was cut short")
+        return nil
     }
 }

@@ -1,7 +1,6 @@
 import Admin
 import ArgumentParser
 import Foundation
-import HTTPSemantics
 import Settings
 
 /// How a command finds the daemon and shows its answer.
@@ -32,9 +31,9 @@ struct AdminOptions: ParsableArguments {
     static let serviceStore = "/var/lib/larder/larder.db"
 
     /// Asks, and ends the command with a message if that fails.
-    func ask(_ method: String, _ target: String, body: JSONText? = nil) throws -> [UInt8] {
+    func ask(_ method: String, _ target: String, body: (any Encodable)? = nil) throws -> [UInt8] {
         try orFail { () throws(AdminClientError) in
-            try client().send(method, target, body: body.map { Array($0.text.utf8) }).body
+            try client().send(method, target, body: body.map { AdminJSON.encode($0) })
         }
     }
 
@@ -54,18 +53,13 @@ struct AdminOptions: ParsableArguments {
         }
     }
 
-    /// The same, read as a value.
-    func ask<Value: Decodable>(_ type: Value.Type, _ method: String, _ target: String, body: JSONText? = nil) throws
-        -> Value
-    {
-        try decode(type, try ask(method, target, body: body))
-    }
-
     func decode<Value: Decodable>(_ type: Value.Type, _ bytes: [UInt8]) throws -> Value {
         do {
-            return try JSONDecoder().decode(type, from: Data(ReadableJSON.make(bytes)))
+            return try AdminJSON.decode(type, from: bytes)
         } catch {
-            Terminal.complain("larder: the daemon's answer is not what this version expects; --json shows it as it is")
+            Terminal.complain(
+                "larder: the daemon's response is not what this version expects; --json shows it as it is"
+            )
             throw ExitCode.failed
         }
     }

@@ -74,61 +74,42 @@ struct Changes: ParsableCommand {
         while true {
             let query = filter + [("since", position), ("limit", "1000")]
             let bytes = try options.ask("GET", Target.make(["changes"], query))
-            let page = try options.decode(Page.self, bytes)
+            let page = try options.decode(ChangesResponse.self, bytes)
             if options.json {
-                try options.present(Page.self, bytes) { _ in "" }
+                try options.present(ChangesResponse.self, bytes) { _ in "" }
             } else {
                 for reset in page.resets ?? [] { Terminal.complain("larder: \(reset.message)") }
-                for change in page.changes { Terminal.out(change.line) }
+                for change in page.changes { Terminal.out(Self.line(change)) }
             }
             guard page.more else { return }
             position = page.next
         }
     }
 
-    private struct Page: Decodable {
-        var changes: [Row]
-        var resets: [Reset]?
-        var next: String
-        var more: Bool
-    }
-
-    private struct Reset: Decodable {
-        var message: String
-    }
-
-    private struct Row: Decodable {
-        var sequence: Int64
-        var kind: String
-        var upstream: String
-        var principal: String
-        var context: String
-        var model: String
-        var id: AnyJSON
-        var time: String
-        var object: AnyJSON?
-
-        var line: String {
-            let context = context.isEmpty ? nil : HumanText.line(context, width: 40)
-            let name = "\(model) \(HumanText.line(id.text, width: 60))"
-            let parts = ["\(sequence)", time, kind, name, upstream, principal, context, object?.text]
-            return parts.compactMap(\.self).joined(separator: "  ")
-        }
+    private static func line(_ change: ChangeResponse) -> String {
+        let context = change.context.isEmpty ? nil : HumanText.line(change.context, width: 40)
+        let name = "\(change.model) \(HumanText.line(change.id.text, width: 60))"
+        return [
+            "\(change.sequence)", change.time, change.kind, name, change.upstream, change.principal, context,
+            change.object?.text,
+        ].compactMap(\.self).joined(separator: "  ")
     }
 
     // MARK: What happens
 
-    /// How long a daemon may be away before it is given up, in seconds.
+    /// Seconds after which a daemon that is away or silent is given up; a stream is never silent for longer than 15.
     private static let patience = 60
 
     private func listen() throws {
         let client = try options.orFail { () throws(AdminClientError) in try options.client() }
         let target = Target.make(["changes"], filter + [("since", since.map { "\($0)" })])
-        var position = try options.orFail { () throws(AdminClientError) in try client.listen(target, each: show) }
+        var position = try options.orFail { () throws(AdminClientError) in
+            try client.listen(target, silence: Self.patience, each: show)
+        }
         var failures = 0
         while true {
             do throws(AdminClientError) {
-                position = try client.listen(target, after: position, each: show)
+                position = try client.listen(target, after: position, silence: Self.patience, each: show)
                 failures = 0
             } catch {
                 if failures == 0 { Terminal.complain("larder: \(error.description); trying again") }
@@ -141,12 +122,12 @@ struct Changes: ParsableCommand {
 
     private func show(_ event: ReceivedEvent) {
         if event.name == ChangeReset.eventName {
-            let reset = try? options.decode(Reset.self, Array(event.data.utf8))
+            let reset = try? options.decode(ChangeReset.self, Array(event.data.utf8))
             Terminal.complain("larder: \(reset?.message ?? event.data)")
         } else if options.json {
             Terminal.out(event.data)
-        } else if let row = try? options.decode(Row.self, Array(event.data.utf8)) {
-            Terminal.out(row.line)
+        } else if let change = try? options.decode(ChangeResponse.self, Array(event.data.utf8)) {
+            Terminal.out(Self.line(change))
         }
         // Whoever read this has gone (`| head`): nothing is left to be done.
         if Terminal.isClosed { Glibc.exit(0) }

@@ -1,6 +1,5 @@
+import Admin
 import ArgumentParser
-import Foundation
-import HTTPSemantics
 import Settings
 
 /// `larder check`: every mistake in a config.
@@ -40,7 +39,7 @@ struct Check: ParsableCommand {
         let file = try source.file(ConfigOverrides(), environment: environment)
         let hasErrors = file.diagnostics.contains { $0.severity == .error }
         if json {
-            Terminal.out(Self.document(file.diagnostics).prettyText)
+            Terminal.out(AdminJSON.encode(Report(file.diagnostics), isPretty: true))
         } else {
             for diagnostic in file.diagnostics { Terminal.complain(diagnostic.description) }
             if !hasErrors { Terminal.out(Self.praise(file.settings)) }
@@ -48,17 +47,30 @@ struct Check: ParsableCommand {
         if hasErrors { throw ExitCode.badConfig }
     }
 
-    private static func document(_ diagnostics: [Diagnostic]) -> JSONText {
-        let rows = diagnostics.map { diagnostic -> JSONText in
-            [
-                "severity": .string(diagnostic.severity.rawValue),
-                "file": .string(diagnostic.file),
-                "line": diagnostic.place.map { .integer($0.line) } ?? .null,
-                "column": diagnostic.place.map { .integer($0.column) } ?? .null,
-                "message": .string(diagnostic.message),
-            ]
+    private struct Report: Encodable {
+        var ok: Bool
+        var diagnostics: [Entry]
+
+        struct Entry: Encodable {
+            var severity: String
+            var file: String
+            var line: Int?
+            var column: Int?
+            var message: String
         }
-        return ["ok": .bool(!diagnostics.contains { $0.severity == .error }), "diagnostics": .array(rows)]
+
+        init(_ diagnostics: [Diagnostic]) {
+            ok = !diagnostics.contains { $0.severity == .error }
+            self.diagnostics = diagnostics.map {
+                Entry(
+                    severity: $0.severity.rawValue,
+                    file: $0.file,
+                    line: $0.place?.line,
+                    column: $0.place?.column,
+                    message: $0.message
+                )
+            }
+        }
     }
 
     private static func count(_ number: Int, _ noun: String) -> String { "\(number) \(noun)\(number == 1 ? "" : "s")" }

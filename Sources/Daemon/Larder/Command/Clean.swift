@@ -1,3 +1,4 @@
+import Admin
 import ArgumentParser
 import Glibc
 import HTTPSemantics
@@ -73,16 +74,16 @@ struct Clean: ParsableCommand {
 
     func run() throws {
         if !dryRun, !yes, !options.json, Terminal.isInteractive {
-            let preview = try options.decode(CountResponse.self, try perform(dryRun: true))
+            let preview = try options.decode(CleanResponse.self, try perform(dryRun: true))
             guard Terminal.isConfirmed("This removes \(Self.text(preview)). Go on?") else {
                 Terminal.complain("nothing was removed")
                 throw ExitCode.failed
             }
         }
-        try options.present(CountResponse.self, try perform(dryRun: dryRun)) { answer in
-            let what = Self.text(answer)
+        try options.present(CleanResponse.self, try perform(dryRun: dryRun)) { response in
+            let what = Self.text(response)
             if dryRun { return "would remove \(what)" }
-            return answer.erased == "pending"
+            return response.erased == "pending"
                 ? "removed \(what); another program reads the store, its bytes go when that program is done"
                 : "removed \(what)"
         }
@@ -97,13 +98,15 @@ struct Clean: ParsableCommand {
             var result: [UInt8]?
             var failure: AdminClientError?
             defer { if isShown { Terminal.progress("") } }
-            _ = try client.listen("/clean", body: body.bytes) { event in
+            _ = try client.listen("/clean", body: AdminJSON.encode(body)) { event in
                 switch event.name {
                 case "done": result = Array(event.data.utf8)
                 case "error": failure = AdminClientError(problem: Array(event.data.utf8))
                 case "progress" where isShown:
                     guard let count = try? options.decode(CountResponse.self, Array(event.data.utf8)) else { return }
-                    Terminal.progress("\(dryRun ? "found" : "removed") \(Self.text(count)) so far")
+                    Terminal.progress(
+                        "\(dryRun ? "found" : "removed") \(Self.text(count.objects, count.models, count.documents, count.bytes)) so far"
+                    )
                 default: break
                 }
             }
@@ -119,31 +122,44 @@ struct Clean: ParsableCommand {
         }
     }
 
-    private static func text(_ count: CountResponse) -> String {
-        let models = count.models.sorted { ($1.value, $0.key) < ($0.value, $1.key) }.map { "\($0.value) \($0.key)" }
-        let what = [
-            HumanText.count(count.objects, "object") + (models.isEmpty ? "" : " (\(models.joined(separator: ", ")))"),
-            HumanText.count(count.documents, "document"), HumanText.bytes(count.bytes),
-        ].joined(separator: ", ")
-        guard let unshown = count.unshown, unshown > 0 else { return what }
-        return
-            "\(what); \(HumanText.count(unshown, "other object")) \(unshown == 1 ? "stays" : "stay") known, with no document to show "
-            + (unshown == 1 ? "it" : "them")
+    private static func text(_ response: CleanResponse) -> String {
+        let what = text(response.objects, response.models, response.documents, response.bytes)
+        guard response.unshown > 0 else { return what }
+        let (noun, rest) = response.unshown == 1 ? ("object stays", "shows it") : ("objects stay", "shows them")
+        return "\(what); \(response.unshown) other \(noun) known, though no document \(rest)"
     }
 
-    /// The body of the request.
-    func request(dryRun: Bool? = nil) throws -> JSONText {
-        let dryRun = dryRun ?? self.dryRun
-        var members: [(name: String, value: JSONText)] = []
-        if all { members.append(("all", true)) }
-        for (name, value) in [
-            ("model", model), ("id", id), ("route", route), ("upstream", upstream), ("principal", principal),
-        ] {
-            if let value { members.append((name, .string(value))) }
-        }
-        if let seconds = try seconds() { members.append(("older_than", .string("\(seconds)s"))) }
-        if dryRun { members.append(("dry_run", true)) }
-        return .object(members)
+    private static func text(_ objects: Int, _ models: [String: Int], _ documents: Int, _ bytes: Int64) -> String {
+        let models = models.sorted { ($1.value, $0.key) < ($0.value, $1.key) }.map { "\($0.value) \($0.key)" }
+        return [
+            HumanText.count(objects, "object") + (models.isEmpty ? "" : " (\(models.joined(separator: ", ")))"),
+            HumanText.count(documents, "document"), HumanText.bytes(Int(bytes)),
+        ].joined(separator: ", ")
+    }
+
+    /// The body of the request, as the admin side names its conditions.
+    struct Body: Encodable {
+        var all: Bool?
+        var model: String?
+        var id: String?
+        var route: String?
+        var upstream: String?
+        var principal: String?
+        var olderThan: String?
+        var dryRun: Bool?
+    }
+
+    func request(dryRun: Bool? = nil) throws -> Body {
+        Body(
+            all: all ? true : nil,
+            model: model,
+            id: id,
+            route: route,
+            upstream: upstream,
+            principal: principal,
+            olderThan: try seconds().map { "\($0)s" },
+            dryRun: dryRun ?? self.dryRun ? true : nil
+        )
     }
 
     private func seconds() throws -> Int64? {

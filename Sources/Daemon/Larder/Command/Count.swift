@@ -1,28 +1,5 @@
+import Admin
 import ArgumentParser
-
-/// What the store holds, or what a clean removed.
-struct CountResponse: Decodable {
-    var objects: Int
-    var documents: Int
-    var bytes: Int
-    var models: [String: Int]
-    var erased: String?
-    /// Other objects, which nothing shows any more after a clean.
-    var unshown: Int?
-
-    /// Totals, then a line per model.
-    var text: String {
-        var table = TextTable(columns: [("", .left), ("", .right)])
-        table.rows = [
-            ["objects", "\(objects)"], ["documents", "\(documents)"], ["size", HumanText.bytes(bytes)],
-        ]
-        let totals = String(table.text.drop { $0 == "\n" })
-        guard !models.isEmpty else { return totals }
-        var perModel = TextTable(columns: [("model", .left), ("objects", .right)])
-        perModel.rows = models.sorted { ($1.value, $0.key) < ($0.value, $1.key) }.map { [$0.key, "\($0.value)"] }
-        return totals + "\n\n" + perModel.text
-    }
-}
 
 /// `larder count`: how much is in the store.
 struct Count: ParsableCommand {
@@ -40,5 +17,20 @@ struct Count: ParsableCommand {
 
     func run() throws {
         try options.present(CountResponse.self, try options.ask("GET", "/count")) { $0.text }
+    }
+}
+
+extension CountResponse {
+    /// Totals, then a line per model.
+    fileprivate var text: String {
+        var table = TextTable(columns: [("", .left), ("", .right)])
+        table.rows = [
+            ["objects", "\(objects)"], ["documents", "\(documents)"], ["size", HumanText.bytes(Int(bytes))],
+        ]
+        let totals = String(table.text.drop { $0 == "\n" })
+        guard !models.isEmpty else { return totals }
+        var perModel = TextTable(columns: [("model", .left), ("objects", .right)])
+        perModel.rows = models.sorted { ($1.value, $0.key) < ($0.value, $1.key) }.map { [$0.key, "\($0.value)"] }
+        return totals + "\n\n" + perModel.text
     }
 }

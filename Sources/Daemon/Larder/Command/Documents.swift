@@ -1,3 +1,4 @@
+import Admin
 import ArgumentParser
 
 /// `larder documents`: the answers in the store.
@@ -37,8 +38,9 @@ struct Documents: ParsableCommand {
     func run() throws {
         if let object = shows.flatMap(Self.object) { return try list(showing: object) }
         let query = [("url", url), ("upstream", upstream), ("principal", principal)] + page.query
-        try options.present(Response.self, try options.ask("GET", Target.make(["documents"], query))) { answer in
-            page.list(answer.documents, next: answer.next, empty: "there are none") { rows in
+        try options.present(DocumentsResponse.self, try options.ask("GET", Target.make(["documents"], query))) {
+            response in
+            page.list(response.documents, next: response.next, empty: "there are none") { rows in
                 var table = TextTable(columns: [
                     ("status", .right), ("objects", .right), ("size", .right), ("received", .left),
                     ("principal", .left),
@@ -46,9 +48,8 @@ struct Documents: ParsableCommand {
                 ])
                 table.rows = rows.map { row in
                     [
-                        row.status.map(String.init) ?? "", row.objects.map(String.init) ?? "",
-                        row.bytes.map(HumanText.bytes) ?? "", row.received ?? "", row.principal ?? "",
-                        "\(row.upstream ?? "") \(HumanText.line(row.url, width: 100))",
+                        "\(row.status)", "\(row.objects)", HumanText.bytes(Int(row.bytes)), row.received, row.principal,
+                        "\(row.upstream) \(HumanText.line(row.url, width: 100))",
                     ]
                 }
                 return table.text
@@ -64,43 +65,26 @@ struct Documents: ParsableCommand {
 
     /// A page of the daemon's may be short: people are shown as many as they asked for.
     private func list(showing object: (model: String, id: String)) throws {
-        var rows: [ShowingRow] = []
+        var rows: [ShowingDocumentResponse] = []
         var next = page.after
         while true {
             let query = [
                 ("upstream", upstream), ("principal", principal), ("limit", "\(page.limit - rows.count)"),
                 ("after", next),
             ]
-            let answer = try options.ask("GET", Target.make(["objects", object.model, object.id, "documents"], query))
-            if options.json { return try options.present(ShowingResponse.self, answer) { _ in "" } }
-            let part = try options.decode(ShowingResponse.self, answer)
+            let response = try options.ask(
+                "GET",
+                Target.make(["objects", object.model, object.id, "documents"], query)
+            )
+            if options.json { return try options.present(ShowingDocumentsResponse.self, response) { _ in "" } }
+            let part = try options.decode(ShowingDocumentsResponse.self, response)
             rows += part.documents
-            next = part.next?.text
+            next = part.next
             if next == nil || rows.count >= page.limit { break }
         }
         Terminal.out(
-            (rows.isEmpty ? "there are none" : ShowingRow.table(rows))
+            (rows.isEmpty ? "there are none" : ShowingDocumentResponse.table(rows))
                 + (next.map { "\n\nThere are more: go on with --after \($0)" } ?? "")
         )
-    }
-
-    private struct ShowingResponse: Decodable {
-        var documents: [ShowingRow]
-        var next: Cursor?
-    }
-
-    private struct Response: Decodable {
-        var documents: [Row]
-        var next: Cursor?
-    }
-
-    private struct Row: Decodable {
-        var upstream: String?
-        var principal: String?
-        var url: String
-        var status: Int?
-        var objects: Int?
-        var bytes: Int?
-        var received: String?
     }
 }

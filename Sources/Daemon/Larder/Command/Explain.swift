@@ -37,3 +37,135 @@ struct Explain: ParsableCommand {
         try options.present(Explanation.self, try options.ask("GET", Target.make(["explain"], query))) { $0.text }
     }
 }
+
+/// An explanation as people read it in a terminal.
+extension Explanation {
+    var text: String {
+        var parts = [head, stored]
+        if !others.isEmpty {
+            parts.append((["Stored for other requests of this URL:"] + others.map(\.text)).joined(separator: "\n"))
+        }
+        if let unstored { parts.append(unstored.text) }
+        if let freshness { parts.append(freshness.text) }
+        parts.append(outcomes)
+        return parts.joined(separator: "\n\n")
+    }
+
+    private var head: String {
+        var lines = ["\(request.method) \(Self.line(request.sent))"]
+        lines.append(Self.pair("upstream", request.upstream))
+        lines.append(Self.pair("key", Self.line(request.key)))
+        let fields = request.principal.fields.isEmpty ? "" : " (by \(request.principal.fields.joined(separator: ", ")))"
+        lines.append(
+            Self.pair("principal", request.principal.label + fields + (request.principal.isKnown ? "" : ", never seen"))
+        )
+        lines.append(
+            Self.pair("context", request.context.isEmpty ? "none" : Self.line(request.context.joined(separator: ", ")))
+        )
+        if let route = request.route {
+            lines.append(
+                Self.pair("route", [route.method, route.path, route.model].compactMap(\.self).joined(separator: "  "))
+            )
+        }
+        if let overrides { lines.append(Self.pair("overrides", overrides.text)) }
+        return lines.joined(separator: "\n")
+    }
+
+    private var stored: String {
+        guard !variants.isEmpty else {
+            return others.isEmpty
+                ? "Nothing is stored." : "Nothing is stored for this request; give its fields with -H."
+        }
+        let count = variants.count == 1 ? "One answer is stored:" : "\(variants.count) variants are stored:"
+        return ([count] + variants.map(\.text)).joined(separator: "\n")
+    }
+
+    private var outcomes: String {
+        var lines = ["Now, \(mode):"]
+        for (name, outcome) in [("online", online), ("offline", offline)] {
+            let mark = name == mode ? "*" : " "
+            let status = outcome.status.map { " \($0)" } ?? ""
+            lines.append("\(mark) \(Self.padded(name, 9))\(outcome.action)\(status): \(outcome.reason)")
+            if !outcome.cacheStatus.isEmpty { lines.append("           \(outcome.cacheStatus)") }
+        }
+        if let upstream {
+            let conditions =
+                upstream.conditions.isEmpty ? "without conditions" : upstream.conditions.joined(separator: "; ")
+            lines.append("  asked    \(Self.line(conditions))")
+            if let notModified = upstream.notModified { lines.append("  a 304    \(notModified)") }
+            if let storing = upstream.storing { lines.append("  a 200    \(storing)") }
+            lines.append("  failure  \(upstream.failure)")
+        }
+        return lines.joined(separator: "\n")
+    }
+
+    fileprivate static func pair(_ name: String, _ value: String) -> String { "  \(padded(name, 11))\(value)" }
+
+    fileprivate static func padded(_ text: String, _ width: Int) -> String {
+        text + String(repeating: " ", count: max(1, width - text.count))
+    }
+
+    /// What upstreams and clients wrote, fit for a terminal.
+    fileprivate static func line(_ text: String) -> String { HumanText.line(text, width: 160) }
+}
+
+extension Explanation.Overrides {
+    fileprivate var text: String {
+        var words: [String] = []
+        for (name, value) in [("cache", cache), ("fresh", fresh), ("stale", stale), ("negative", negative)] {
+            if let value { words.append("\(name): \(value)") }
+        }
+        if !varyIgnore.isEmpty { words.append("vary ignores \(varyIgnore.joined(separator: ", "))") }
+        if keySort { words.append("key sorted") }
+        if !keyIgnore.isEmpty { words.append("key ignores \(keyIgnore.joined(separator: ", "))") }
+        return words.joined(separator: "; ")
+    }
+}
+
+extension Explanation.Variant {
+    fileprivate var text: String {
+        let places = [inMemory ? "in memory" : nil, document.map { "on disk as document \($0)" }].compactMap(\.self)
+        var words = ["\(status)", HumanText.bytes(bytes)]
+        if objects > 0 { words.append(HumanText.count(objects, "object")) }
+        words.append(form + (isDirty ? ", dirty" : ""))
+        words.append(places.joined(separator: " and "))
+        var lines = [
+            "\(isSelected ? "*" : " ") \(words.joined(separator: ", "))",
+            "  age \(age) s, time to live \(timeToLive) s",
+        ]
+        if !selection.isEmpty { lines.append("  selected by \(Explanation.line(selection.joined(separator: ", ")))") }
+        if let entityTag { lines.append("  ETag \(Explanation.line(entityTag))") }
+        if let lastModified { lines.append("  Last-Modified \(Explanation.line(lastModified))") }
+        return lines.joined(separator: "\n")
+    }
+}
+
+extension Explanation.Other {
+    fileprivate var text: String {
+        let differences = differences.map { "    \(Explanation.line($0))" }
+        return (["  \(status), age \(age) s, time to live \(timeToLive) s, for a request with"] + differences)
+            .joined(separator: "\n")
+    }
+}
+
+extension Explanation.NotStored {
+    fileprivate var text: String {
+        let lines = [
+            "The last response that was not stored came \(secondsAgo) s ago with status \(status):",
+            "  \(Explanation.line(reason)) (\(rule), decided by: \(decidedBy))",
+        ]
+        return (lines + differences.map { "  its request had \(Explanation.line($0))" }).joined(separator: "\n")
+    }
+}
+
+extension Explanation.Freshness {
+    fileprivate var text: String {
+        var table = TextTable(columns: [("", .left), ("", .left), ("", .right), ("", .left)])
+        table.rows = terms.map { ["", $0.name, "\($0.seconds) s", Explanation.line($0.source)] }
+        let rows = String(table.text.drop { $0 == "\n" })
+        let heading = isFresh ? "It is fresh:" : "It is not fresh:"
+        return ([heading, rows] + (rules.isEmpty ? [] : ["  rules: \(rules.joined(separator: ", "))"])).joined(
+            separator: "\n"
+        )
+    }
+}

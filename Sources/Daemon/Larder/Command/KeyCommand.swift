@@ -1,6 +1,5 @@
 import Admin
 import ArgumentParser
-import HTTPSemantics
 import Proxy
 import Settings
 
@@ -32,7 +31,7 @@ struct KeyCommand: ParsableCommand {
 
     func run() throws {
         let facts = try facts(source.settings())
-        Terminal.out(json ? facts.document.prettyText : facts.text)
+        if json { Terminal.out(AdminJSON.encode(facts.response, isPretty: true)) } else { Terminal.out(facts.text) }
     }
 
     /// What there is to say; what is wrong with the question ends the command.

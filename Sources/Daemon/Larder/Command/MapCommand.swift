@@ -239,12 +239,21 @@ struct MapCommand: ParsableCommand {
             for pointer in synthetic { Terminal.complain("default: \(pointer)") }
             return
         }
-        let rows = warnings.map(\.document)
-        let result: JSONText = JSONBody.isMalformed(body) ? .string(String(decoding: body, as: UTF8.self)) : .raw(body)
-        let document: JSONText = [
-            "result": result, "warnings": .array(rows), "synthetic": .array(synthetic.map { .string($0) }),
-        ]
-        Terminal.out(document.text)
+        // What could not be mapped back need not be JSON.
+        let text = String(decoding: body, as: UTF8.self)
+        let result = JSONBody.isMalformed(body) ? AdminJSON.encode(text) : body
+        let report = Report(
+            result: RawJSON(result),
+            warnings: warnings.map(MappingWarningResponse.init),
+            synthetic: synthetic
+        )
+        Terminal.out(AdminJSON.encode(report))
+    }
+
+    private struct Report: Encodable {
+        var result: RawJSON
+        var warnings: [MappingWarningResponse]
+        var synthetic: [String]
     }
 
     private static func line(_ warning: MappingWarning) -> String {

@@ -1,5 +1,5 @@
+import Admin
 import ArgumentParser
-import HTTPSemantics
 import Settings
 
 /// `larder mode`: whether the upstream may be asked.
@@ -23,16 +23,12 @@ struct ModeCommand: ParsableCommand {
     @OptionGroup var options: AdminOptions
 
     func run() throws {
-        let answer =
+        let response =
             if let mode {
-                try options.ask("PUT", "/mode", body: .object([("mode", .string(mode.rawValue))]))
+                try options.ask("PUT", "/mode", body: ModeResponse(mode: mode.rawValue))
             } else {
                 try options.ask("GET", "/mode")
             }
-        try options.present(Response.self, answer) { $0.mode }
-    }
-
-    private struct Response: Decodable {
-        var mode: String
+        try options.present(ModeResponse.self, response) { $0.mode }
     }
 }

@@ -1,3 +1,4 @@
+import Admin
 import ArgumentParser
 
 /// `larder objects`: what is known, at its newest.
@@ -47,49 +48,34 @@ struct Objects: ParsableCommand {
                 ("members", members),
             ] + page.query
         let target = Target.make(["objects", model] + (id.map { [$0] } ?? []), query)
-        try options.present(Response.self, try options.ask("GET", target)) { answer in
-            page.list(answer.objects, next: answer.next, empty: "there are none") { rows in
+        try options.present(ObjectsResponse.self, try options.ask("GET", target)) { response in
+            page.list(response.objects, next: response.next, empty: "there are none") { rows in
                 id == nil ? Self.table(rows) : rows.map(Self.whole).joined(separator: "\n\n")
             }
         }
     }
 
-    private struct Response: Decodable {
-        var objects: [Row]
-        var next: Cursor?
-    }
-
-    private struct Row: Decodable {
-        var upstream: String?
-        var principal: String?
-        var context: String?
-        var id: String
-        var observed: String?
-        var unknown: String?
-        var object: AnyJSON?
-    }
-
-    private static func table(_ rows: [Row]) -> String {
+    private static func table(_ rows: [ObjectsResponse.Object]) -> String {
         var table = TextTable(columns: [
             ("id", .left), ("upstream", .left), ("principal", .left), ("observed", .left), ("", .left),
         ])
         table.rows = rows.map { row in
             [
-                HumanText.line(row.id, width: 40), row.upstream ?? "", row.principal ?? "", row.observed ?? "",
-                HumanText.line(row.object?.text ?? "", width: 60),
+                HumanText.line(row.id, width: 40), row.upstream, row.principal, row.observed,
+                HumanText.line(row.object.text, width: 60),
             ]
         }
         return table.text
     }
 
     /// One object with all that is known of it.
-    private static func whole(_ row: Row) -> String {
+    private static func whole(_ row: ObjectsResponse.Object) -> String {
         let head = [
-            row.upstream.map { "upstream \($0)" }, row.principal.map { "principal \($0)" },
-            row.context.flatMap { $0.isEmpty ? nil : "context \($0)" }, row.observed.map { "observed \($0)" },
-            row.unknown.map { "unknown since \($0): larder why says by which write" },
+            "upstream \(row.upstream)", "principal \(row.principal)",
+            row.context.isEmpty ? nil : "context \(row.context)", "observed \(row.observed)",
+            row.unknown.map { "unknown since \($0): larder why shows by which write" },
         ]
-        return head.compactMap(\.self).joined(separator: ", ") + "\n" + (row.object?.prettyText ?? "")
+        return head.compactMap(\.self).joined(separator: ", ") + "\n" + row.object.prettyText
     }
 }
 
@@ -111,22 +97,8 @@ struct PageOptions: ParsableArguments {
     var query: [(String, String?)] { [("limit", "\(limit)"), ("after", after)] }
 
     /// The rows, and how to see more.
-    func list<Row>(_ rows: [Row], next: Cursor?, empty: String, _ show: ([Row]) -> String) -> String {
+    func list<Row>(_ rows: [Row], next: String?, empty: String, _ show: ([Row]) -> String) -> String {
         if rows.isEmpty { return empty }
-        return show(rows) + (next.map { "\n\nThere are more: go on with --after \($0.text)" } ?? "")
-    }
-}
-
-/// What to ask for the next page with; a text or a number.
-struct Cursor: Decodable {
-    var text: String
-
-    init(from decoder: any Decoder) throws {
-        let container = try decoder.singleValueContainer()
-        if let number = try? container.decode(Int.self) {
-            text = "\(number)"
-        } else {
-            text = try container.decode(String.self)
-        }
+        return show(rows) + (next.map { "\n\nThere are more: go on with --after \($0)" } ?? "")
     }
 }

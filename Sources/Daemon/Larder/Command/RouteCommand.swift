@@ -1,6 +1,7 @@
 import Admin
 import ArgumentParser
 import HTTPSemantics
+import HTTPServer
 import Mapping
 import Proxy
 import Settings
@@ -68,7 +69,7 @@ struct RouteCommand: ParsableCommand {
                 listen: settings.listen
             )
             let facts = RouteFacts(imagined, status: status, contentType: contentType.lowercased(), others: others)
-            Terminal.out(json ? facts.document.prettyText : facts.text)
+            if json { Terminal.out(AdminJSON.encode(facts.response, isPretty: true)) } else { Terminal.out(facts.text) }
         } catch let error as AskedURLError {
             Terminal.complain("larder: \(error.description)")
             throw ExitCode.failed
@@ -76,5 +77,154 @@ struct RouteCommand: ParsableCommand {
             Terminal.complain("larder: \(error.description)")
             throw ExitCode.failed
         }
+    }
+}
+
+/// Which rule speaks of a request and its answer, and why the nearest others do not.
+struct RouteFacts {
+    /// One rule, and why it does not apply; nil where it does.
+    struct Rule {
+        let route: Configuration.Route
+        let misfit: String?
+    }
+
+    let upstream: String
+    let path: String
+    let status: Int
+    /// What the path's captures matched.
+    let captures: [(name: String, value: String)]
+    /// The rule that applies first, if one does, then others.
+    let rules: [Rule]
+    /// Whether the rules are those for errors.
+    let areErrors: Bool
+
+    /// - Parameter others: how many rules that do not apply are told of.
+    init(_ imagined: ImaginedRequest, status: Int, contentType: String, others: Int) {
+        let (arrival, upstream) = (imagined.arrival, imagined.arrival.upstream)
+        let subject = RouteSubject(
+            method: imagined.request.method,
+            path: arrival.route,
+            query: ProxiedUpstream.query(ofURL: arrival.target),
+            status: status,
+            contentType: contentType
+        )
+        let (routes, errors) = upstream.rules.verdicts(on: subject)
+        // As the daemon asks them: errors only where no route speaks of the answer.
+        areErrors = routes.first.map { $0.misfit != nil } ?? true && !errors.isEmpty
+        let verdicts = areErrors ? errors : routes
+        let declared = areErrors ? upstream.settings.errors : upstream.settings.routes
+        let applying = verdicts.prefix { $0.misfit == nil }.count
+        self.upstream = upstream.name
+        path = arrival.route
+        self.status = status
+        captures =
+            upstream.rules.body(subject).map { $0.captures.sorted { $0.key < $1.key }.map { ($0.key, $0.value) } } ?? []
+        rules = verdicts.prefix(applying + others).map { verdict in
+            Rule(route: declared[verdict.index], misfit: verdict.misfit.map { Self.text($0, declared) })
+        }
+    }
+
+    /// For programs.
+    struct Response: Encodable {
+        var upstream: String
+        var path: String
+        var status: Int
+        var table: String
+        var captures: [String: String]
+        var rules: [Rule]
+
+        struct Rule: Encodable {
+            var path: String
+            var method: String?
+            var model: String?
+            var applies: Bool
+            var reason: String?
+        }
+    }
+
+    var response: Response {
+        Response(
+            upstream: upstream,
+            path: path,
+            status: status,
+            table: areErrors ? "errors" : "routes",
+            captures: Dictionary(captures.map { ($0.name, $0.value) }) { first, _ in first },
+            rules: rules.map {
+                .init(
+                    path: $0.route.declaration.path,
+                    method: $0.route.declaration.method,
+                    model: $0.route.bodyText,
+                    applies: $0.misfit == nil,
+                    reason: $0.misfit
+                )
+            }
+        )
+    }
+
+    /// A line for each rule.
+    var text: String {
+        var lines = ["upstream  \(upstream)", "path      \(path)"]
+        if let winner = rules.first, winner.misfit == nil {
+            lines.append("\(areErrors ? "error " : "route ")    \(winner.route.text)")
+            lines += captures.map { "          {\($0.name)} is \"\($0.value)\"" }
+        } else {
+            lines.append("route     none: the answer is a document without objects")
+        }
+        let others = rules.filter { $0.misfit != nil }
+        if !others.isEmpty {
+            var table = TextTable(columns: [("not", .left), ("because", .left)])
+            table.rows = others.map { [$0.route.text, $0.misfit ?? ""] }
+            lines += ["", table.text]
+        }
+        return lines.joined(separator: "\n")
+    }
+
+    private static func text(_ misfit: RouteMisfit, _ declared: [Configuration.Route]) -> String {
+        switch misfit {
+        case .path(let matching):
+            matching == 0 ? "the path differs" : "the path differs after \(HumanText.count(matching, "component"))"
+        case .method(let method): "it speaks of \(method)"
+        case .status(let status): "it speaks of \(status.text)"
+        case .query(let name, let value): "it wants the parameter \(name)" + (value.map { "=\($0)" } ?? "")
+        case .contentType(let type): "it wants the type \(type)"
+        case .lessSpecific(let other): "\"\(declared[other].declaration.path)\" says more"
+        case .shadowed(let other):
+            "\"\(declared[other].declaration.path)\" is more specific, though none of its rules fits; "
+                + "\"fallthrough: true\" there would go on"
+        }
+    }
+}
+
+extension StatusPattern {
+    /// As a config spells it.
+    var text: String {
+        switch self {
+        case .exact(let status): String(status)
+        case .class(let digit): "\(digit)xx"
+        case .any: "any status"
+        }
+    }
+}
+
+extension Configuration.Route {
+    /// What the body holds, as a config spells it.
+    var bodyText: String? {
+        body.map { body in
+            switch body.shape {
+            case .one: body.model
+            case .many: "[\(body.model)]"
+            case .keyed: "{ keyed: \(body.model) }"
+            }
+        }
+    }
+
+    /// The rule in a line.
+    fileprivate var text: String {
+        let parts = [
+            declaration.method, "\"\(declaration.path)\"",
+            declaration.status == .class(2) ? nil : declaration.status.text,
+            bodyText.map { "→ \($0)" }, body?.root.map { "under \($0)" },
+        ]
+        return parts.compactMap(\.self).joined(separator: " ")
     }
 }

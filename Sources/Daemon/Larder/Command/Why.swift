@@ -1,3 +1,4 @@
+import Admin
 import ArgumentParser
 
 /// `larder why MODEL ID`: where what is known of an object comes from.
@@ -45,7 +46,117 @@ struct Why: ParsableCommand {
         let query = [
             ("member", member), ("upstream", upstream), ("principal", principal), ("documents", "\(documents)"),
         ]
-        let answer = try options.ask("GET", Target.make(["objects", model, id, "why"], query))
-        try options.present(WhyText.self, answer) { $0.text(asksForDocuments: documents > 0) }
+        let response = try options.ask("GET", Target.make(["objects", model, id, "why"], query))
+        try options.present(WhyResponse.self, response) { response in
+            response.objects.map { $0.text(asksForDocuments: documents > 0) }.joined(separator: "\n\n")
+        }
+    }
+}
+
+extension WhyResponse.Object {
+    fileprivate func text(asksForDocuments: Bool) -> String {
+        let context = context.isEmpty ? "" : ", \(HumanText.line(context, width: 60))"
+        var parts = ["\(model) \(HumanText.line(id, width: 60)) (\(upstream), \(principal)\(context))"]
+        if let mark { parts.append(mark.sentence) }
+        let declared = members.filter { $0.standing != "undeclared" }
+        var table = TextTable(columns: [
+            ("member", .left), ("value", .left), ("from", .left), ("age", .right), ("", .left),
+        ])
+        table.rows = declared.flatMap(\.rows)
+        if !declared.isEmpty { parts.append(table.text) }
+        let others = members.filter { $0.standing == "undeclared" }.map { String($0.pointer.dropFirst()) }
+        if !others.isEmpty {
+            parts.append(
+                "not declared, so each response keeps its own: \(HumanText.line(others.joined(separator: ", "), width: 400))"
+            )
+        }
+        if asksForDocuments {
+            if documents.isEmpty {
+                parts.append(next == nil ? "No document shows it." : "No document that shows it was found yet.")
+            } else {
+                parts.append("Shown by:\n" + ShowingDocumentResponse.table(documents))
+            }
+            if next != nil { parts.append("There may be more: larder documents --shows \(model)/\(id)") }
+        }
+        return parts.joined(separator: "\n\n")
+    }
+}
+
+extension WhyResponse.Mark {
+    fileprivate var sentence: String {
+        let what = superseded ? "Was unknown at" : kind == "deleted" ? "Deleted since" : "Unknown since"
+        return "\(what) \(at), \(HumanText.age(Int(age))) ago: \(HumanText.line(reason, width: 240))."
+    }
+}
+
+extension WhyResponse.Member {
+    /// The settled value, what it replaced, and what stands against it: a line each.
+    fileprivate var rows: [[String]] {
+        let path = String(pointer.dropFirst()).replacing("/", with: ".")
+        let name = properties.isEmpty || properties == [path] ? path : "\(properties.joined(separator: ", ")) (\(path))"
+        var rows: [[String]] = []
+        switch standing {
+        case "gathered":
+            let responses = HumanText.count(gathered?.count ?? 0, "response's value")
+            rows = [Self.row(value, nil, "merge: \(merge), of \(responses)")]
+        case "quarantined": break
+        case "outdated":
+            rows = [Self.row(value, from, "from before that")]
+        default:
+            let note =
+                standing == "local" ? "local" : moves ? (merge == "latest" ? "" : "merge: \(merge)") : "does not move"
+            rows = [Self.row(value, from, note)]
+        }
+        if let challenger { rows.append(Self.row(challenger.value, challenger.from, "in doubt: cannot be ordered")) }
+        if let replaced {
+            rows.append(Self.row(replaced.value, nil, "replaced (\(replaced.rule)): \(replaced.reason)"))
+        }
+        rows += (quarantined ?? []).map { Self.row($0.value, $0.from, "fails its checks") }
+        if !rows.isEmpty { rows[0][0] = HumanText.line(name, width: 40) }
+        return rows
+    }
+
+    private static func row(_ value: RawJSON?, _ from: WhyResponse.Source?, _ note: String) -> [String] {
+        [
+            "", HumanText.line(value?.text ?? "", width: 40),
+            from.map { "\($0.method ?? "") \(HumanText.line($0.url ?? "a response that is gone", width: 60))" } ?? "",
+            from.map { HumanText.age(Int($0.age)) } ?? "", note,
+        ]
+    }
+}
+
+extension ShowingDocumentResponse {
+    static func table(_ rows: [ShowingDocumentResponse]) -> String {
+        var table = TextTable(columns: [
+            ("shows", .left), ("age", .right), ("status", .right), ("principal", .left), ("url", .left), ("", .left),
+        ])
+        table.rows = rows.map { row in
+            [
+                row.words, HumanText.age(Int(row.age)), "\(row.status)", row.principal,
+                "\(row.upstream) \(HumanText.line(row.url, width: 100))",
+                row.reason.map { HumanText.line($0, width: 120) } ?? "",
+            ]
+        }
+        return table.text
+    }
+
+    private var words: String {
+        switch shows {
+        case "newest": "the newest"
+        case "composed": "the newest, composed"
+        default: "a miss"
+        }
+    }
+}
+
+extension HumanText {
+    /// `12 s`, `5 min`, `3 h`, `2 d`.
+    static func age(_ seconds: Int) -> String {
+        switch seconds {
+        case ..<120: "\(seconds) s"
+        case ..<7200: "\(seconds / 60) min"
+        case ..<172_800: "\(seconds / 3600) h"
+        default: "\(seconds / 86_400) d"
+        }
     }
 }

@@ -7,6 +7,7 @@ import Logging
 import Proxy
 import Settings
 import Store
+import Synchronization
 import Upstream
 
 /// The daemon put together: loops, store, proxy, and the servers for data and administration.
@@ -195,5 +196,64 @@ final class LarderDaemon {
             ending.finish(code: 0)
             loops.main.stop()
         }
+    }
+}
+
+/// Whether the daemon is on its way out, and with which exit code.
+///
+/// Any thread.
+final class Ending: Sendable {
+    private let hasBegun = Atomic<Bool>(false)
+    private let exitCode = Atomic<Int32>(0)
+
+    /// Begins the end; false when it had begun.
+    func begin() -> Bool {
+        !hasBegun.exchange(true, ordering: .relaxed)
+    }
+
+    func finish(code: Int32) {
+        exitCode.store(code, ordering: .relaxed)
+    }
+
+    var code: Int32 { exitCode.load(ordering: .relaxed) }
+}
+
+/// Runs the daemon until it is told to stop; gives the exit code.
+///
+/// - Throws: what keeps it from starting, with a message for the person who starts it.
+func runDaemon(_ settings: Configuration) throws -> Int32 {
+    // A client that leaves must not end the process; neither libevent nor libcurl sees to that.
+    signal(SIGPIPE, SIG_IGN)
+    // Bodies are made on one thread and let go of on another: with an arena for each of them, glibc keeps half as much
+    // memory again as the daemon uses.
+    EventSystem.limitArenas(to: 2)
+    let daemon = try LarderDaemon(settings, environment: Environment.variables)
+    let code = daemon.run()
+    // Never given back: what lives on the loops may only be taken apart on their threads, which end with the process.
+    _ = Unmanaged.passRetained(daemon)
+    return code
+}
+
+/// The bound on open descriptors: clients' connections must leave enough of them for the store and the upstreams.
+enum DescriptorLimit {
+    /// Raises the bound as far as the process may; gives it.
+    static func raised() -> Int {
+        var limit = rlimit()
+        guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return .max }
+        if limit.rlim_cur < limit.rlim_max {
+            var raised = limit
+            raised.rlim_cur = limit.rlim_max
+            if setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &raised) == 0 { limit = raised }
+        }
+        return Int(clamping: limit.rlim_cur)
+    }
+
+    /// How many clients' connections there may be within a bound.
+    ///
+    /// Loops, listeners, the store's files and its readers take some fifty descriptors, and the server opens up to 64
+    /// connections more than it serves, to say so.
+    static func connections(wanted: Int, within limit: Int, upstreamConnections: Int) -> Int {
+        let rest = limit - 128 - upstreamConnections
+        return max(1, min(wanted, max(rest, limit / 8)))
     }
 }

@@ -1,4 +1,5 @@
 import Admin
+import HTTPSemantics
 import Mapping
 import Proxy
 import Settings
@@ -50,5 +51,48 @@ extension Parts: AdminContext {
         progress: @escaping CleanProgress
     ) async throws(StoreError) -> CleanResult {
         try await proxy.clean(filter, dryRun: dryRun, progress: progress)
+    }
+}
+
+// MARK: Explain
+
+extension Parts {
+    func explain(_ question: ExplainQuestion) async throws(ProblemDocument) -> Explanation {
+        let imagined = try imagine(question)
+        do {
+            return try await proxy.explain(imagined)
+        } catch {
+            throw ProblemDocument(error)
+        }
+    }
+
+    /// The request that is asked about.
+    private func imagine(_ question: ExplainQuestion) throws(ProblemDocument) -> ImaginedRequest {
+        let url: AskedURL
+        do {
+            url = try AskedURL(question.url, of: upstreams, at: settings.listen, named: question.upstream)
+        } catch {
+            throw .badRequest(error.description)
+        }
+        do {
+            return try ImaginedRequest(
+                question.method,
+                url,
+                fields: question.fields,
+                limits: settings.httpLimits,
+                listen: settings.listen
+            )
+        } catch {
+            throw error.problem
+        }
+    }
+}
+
+extension ImaginedRequestError {
+    fileprivate var problem: ProblemDocument {
+        switch self {
+        case .unreadable: .badRequest(description)
+        case .refused: ProblemDocument(422, description)
+        }
     }
 }

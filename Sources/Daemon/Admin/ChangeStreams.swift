@@ -5,7 +5,7 @@ package import Proxy
 package import Store
 import Synchronization
 
-/// All open streams of `/changes`: reads the journal once for all of them, and tells each what it wants.
+/// All open streams of `/changes`: reads the journal once for all of them, and sends each what it wants.
 ///
 /// Lives on the admin loop. A stream is a position in the journal: whatever happens to it, its client goes on from the last
 /// number it has seen. One page is read at a time, from where the newest or the oldest of the streams stands in turn, and
@@ -31,8 +31,8 @@ package actor ChangeStreams {
     private var isOldestsTurn = false
     private var isClosed = false
     private var timer: EventTimer?
-    /// Whether the loop has been told of a commit and has not looked yet.
-    private nonisolated let isTold = Atomic(false)
+    /// Whether a commit has been announced to the loop that it has not looked at yet.
+    private nonisolated let isPending = Atomic(false)
 
     package init(store: ObjectStore, loop: EventLoop, metrics: Metrics) {
         self.store = store
@@ -43,9 +43,9 @@ package actor ChangeStreams {
 
     /// On the writer's thread.
     private nonisolated func committed() {
-        guard !isTold.exchange(true, ordering: .acquiringAndReleasing) else { return }
+        guard !isPending.exchange(true, ordering: .acquiringAndReleasing) else { return }
         enqueue { streams in
-            streams.isTold.store(false, ordering: .releasing)
+            streams.isPending.store(false, ordering: .releasing)
             streams.cutOffLaggards()
             streams.read()
         }
@@ -57,14 +57,14 @@ package actor ChangeStreams {
 
     // MARK: Opening and closing
 
-    /// Answers a request with a stream; any thread.
+    /// Responds with a stream; any thread.
     nonisolated func open(_ request: ChangeRequest, _ reply: Reply, fields: Fields) {
         enqueue { $0.begin(request, reply, fields) }
     }
 
     private func begin(_ request: ChangeRequest, _ reply: Reply, _ fields: Fields) {
         guard !isClosed else { return reply.respond(ProblemDocument(status: 503, detail: "the daemon is stopping")) }
-        // Before the head is sent: what the client does once it has that is told.
+        // Before the head is sent: whatever the client does after it has received that is sent to it.
         let now = store.sequence
         var reset: ChangeReset?
         let position: Int64
@@ -81,7 +81,7 @@ package actor ChangeStreams {
         if let reset {
             opening += reset.event
         } else if request.start != .oldest {
-            // A client that loses its connection before it has heard of a change has something to come back with.
+            // A client that loses its connection before its first change needs a number to come back with.
             opening += EventStreamText.position(store.publicSequence(position))
         }
         reply.write(opening)
@@ -118,7 +118,7 @@ package actor ChangeStreams {
         remove(number)
     }
 
-    // MARK: Telling
+    // MARK: Sending
 
     private func read() {
         let newest = store.sequence
@@ -137,25 +137,25 @@ package actor ChangeStreams {
         let size = withValues ? Self.pageSize.valued : Self.pageSize.plain
         let page = try? await store.changes(after: start, limit: size, values: withValues)
         isReading = false
-        // Without a store there is nothing more to tell; clients come back, and are told why.
+        // The store failed: clients come back, and then get the reason.
         guard let page else { return end() }
-        tell(page, after: start, withValues: withValues)
+        send(page, after: start, withValues: withValues)
         read()
     }
 
-    private func tell(_ page: ChangePage, after start: Int64, withValues: Bool) {
+    private func send(_ page: ChangePage, after start: Int64, withValues: Bool) {
         let store = store
         var events = ChangeEvents(page) { store.publicSequence($0) }
         for (number, stream) in streams where !stream.isResting {
             guard stream.position >= start, stream.position < page.end else { continue }
             // One that came while the page was read gets its members with the next.
             if stream.wantsValues, !withValues { continue }
-            tell(&events, to: stream)
+            send(&events, to: stream)
             if stream.reply.backlog > ChangeStream.window { rest(stream, number) }
         }
     }
 
-    private func tell(_ events: inout ChangeEvents, to stream: ChangeStream) {
+    private func send(_ events: inout ChangeEvents, to stream: ChangeStream) {
         let page = events.page
         if stream.position < page.floor {
             if !stream.beginsAtOldest {
@@ -164,23 +164,23 @@ package actor ChangeStreams {
                     upTo: store.publicSequence(page.floor)
                 )
                 stream.write(reset.event)
-                stream.toldPosition = page.floor
+                stream.sentPosition = page.floor
             }
             stream.position = page.floor
         }
         stream.beginsAtOldest = false
         let (bytes, last) = events.bytes(for: stream)
         if !bytes.isEmpty { stream.write(bytes) }
-        stream.toldPosition = last ?? stream.toldPosition
+        stream.sentPosition = last ?? stream.sentPosition
         if page.erased > 0 {
-            // Whatever was wanted: nobody knows any more whose changes these were.
+            // Sent whatever the filter is: it is no longer known whose changes these were.
             let reset = ChangeReset.cleaned(
                 page.erased,
                 after: store.publicSequence(stream.position),
                 upTo: store.publicSequence(page.end)
             )
             stream.write(reset.event)
-            stream.toldPosition = page.end
+            stream.sentPosition = page.end
         }
         stream.position = max(stream.position, page.end)
         if page.isLast { stream.isLive = true }
@@ -199,7 +199,7 @@ package actor ChangeStreams {
         }
     }
 
-    /// Those who kept up once and do no longer.
+    /// Cuts off those who kept up once and no longer do.
     private func cutOffLaggards() {
         let newest = store.sequence
         for (number, stream) in streams where stream.isResting && stream.isLive {
@@ -214,14 +214,117 @@ package actor ChangeStreams {
                 continue
             }
             guard !stream.isResting else { continue }
-            if stream.position > stream.toldPosition {
+            if stream.position > stream.sentPosition {
                 // What it does not want has gone by; it need not be looked at again when the client comes back.
-                stream.toldPosition = stream.position
+                stream.sentPosition = stream.position
                 stream.write(EventStreamText.position(store.publicSequence(stream.position)))
             } else {
                 stream.write(EventStreamText.heartbeat)
             }
         }
         read()
+    }
+}
+
+/// One client's stream of changes: what it wants, how far it has come, and whether it keeps up; the admin loop only.
+final class ChangeStream {
+    /// Bytes that may wait for the client before nothing more is read for it.
+    static let window = 256 << 10
+
+    let reply: Reply
+    let filter: ChangeFilter
+    let wantsValues: Bool
+    /// The commit sequence up to which it has received all that it wants.
+    var position: Int64
+    /// The last number that it has received to come back with.
+    var sentPosition: Int64
+    /// Whether it wants whatever is kept, so that it misses nothing by what is not.
+    var beginsAtOldest: Bool
+    /// Whether it waits for its client to read.
+    var isResting = false
+    /// Whether it has once received everything: from then on it has to keep up.
+    var isLive = false
+    /// How much waited for the client at the last look; nil if it did not rest then.
+    var lastBacklog: Int?
+
+    init(_ reply: Reply, _ request: ChangeRequest, from position: Int64) {
+        self.reply = reply
+        filter = request.filter
+        wantsValues = request.wantsValues
+        self.position = position
+        sentPosition = position
+        beginsAtOldest = request.start == .oldest
+    }
+
+    func write(_ bytes: [UInt8]) {
+        reply.write(bytes)
+    }
+
+    /// Whether a client that is behind takes anything at all; asked from time to time.
+    func makesProgress() -> Bool {
+        guard isResting else {
+            lastBacklog = nil
+            return true
+        }
+        let backlog = reply.backlog
+        defer { lastBacklog = backlog }
+        return lastBacklog.map { backlog < $0 } ?? true
+    }
+}
+
+/// A page of changes as events, made once for all streams.
+struct ChangeEvents {
+    let page: ChangePage
+    private let number: (Int64) -> Int64
+    private var events: [Bool: [[UInt8]]] = [:]
+    /// What streams without a filter get, by where they begin.
+    private var blocks: [Block: [UInt8]] = [:]
+
+    private struct Block: Hashable {
+        var first: Int
+        var withValues: Bool
+    }
+
+    /// - Parameter number: the number for the outside of a commit sequence.
+    init(_ page: ChangePage, number: @escaping (Int64) -> Int64) {
+        self.page = page
+        self.number = number
+    }
+
+    /// What a stream gets of it, and the last change among that; empty if it wants none.
+    mutating func bytes(for stream: ChangeStream) -> (bytes: [UInt8], last: Int64?) {
+        let first = page.changes.partitioningIndex { $0.sequence > stream.position }
+        guard first < page.changes.count else { return ([], nil) }
+        let withValues = stream.wantsValues
+        if events[withValues] == nil {
+            events[withValues] = page.changes.map {
+                ChangeResponse($0, number: number($0.sequence), withValues: withValues).event
+            }
+        }
+        guard let events = events[withValues] else { return ([], nil) }
+        if stream.filter.isEverything {
+            let block = Block(first: first, withValues: withValues)
+            let bytes = blocks[block] ?? Array(events[first...].joined())
+            blocks[block] = bytes
+            return (bytes, page.changes.last?.sequence)
+        }
+        var (bytes, last): ([UInt8], Int64?) = ([], nil)
+        for index in first..<page.changes.count where stream.filter.accepts(page.changes[index]) {
+            bytes += events[index]
+            last = page.changes[index].sequence
+        }
+        return (bytes, last)
+    }
+}
+
+extension [ObjectChange] {
+    /// The first that fulfils a condition which all behind it fulfil too.
+    fileprivate func partitioningIndex(where isBehind: (ObjectChange) -> Bool) -> Int {
+        var (low, high) = (0, count)
+        while low < high {
+            let middle = (low + high) / 2
+            if isBehind(self[middle]) { high = middle } else { low = middle + 1 }
+        }
+        return low
     }
 }

@@ -1,7 +1,8 @@
+import Glibc
 import Proxy
 import Settings
 
-/// One metric: what it is called, what it is, the sentence that explains it, and where its values come from.
+/// One metric: its name, its kind, the sentence that explains it, and where its values come from.
 struct Metric: Sendable {
     enum Kind: String, Sendable {
         case counter, gauge, histogram
@@ -48,7 +49,7 @@ extension Metric {
         Metric(
             name: "larder_requests_total",
             kind: .counter,
-            sentence: "Requests on the data side by the way they were answered.",
+            sentence: "Requests on the data side by their outcome.",
             samples: { reading in
                 Outcome.allCases.map { outcome in
                     Sample(
@@ -67,7 +68,7 @@ extension Metric {
         Metric(
             name: "larder_sent_bytes_total",
             kind: .counter,
-            sentence: "Bytes of answers sent to clients.",
+            sentence: "Bytes of responses sent to clients.",
             samples: { value($0.metrics.total { $0.bytesSent.value }) }
         ),
         Metric(
@@ -98,7 +99,7 @@ extension Metric {
         Metric(
             name: "larder_live_streams",
             kind: .gauge,
-            sentence: "Streams of live answers that are open.",
+            sentence: "Open streams of live responses.",
             samples: { value($0.metrics.live.streams.value) }
         ),
         Metric(
@@ -110,13 +111,13 @@ extension Metric {
         Metric(
             name: "larder_live_events_total",
             kind: .counter,
-            sentence: "Events of live answers, counted once for each stream.",
+            sentence: "Events of live responses, counted once for each stream.",
             samples: { value($0.metrics.live.events.value) }
         ),
         Metric(
             name: "larder_live_cut_off_total",
             kind: .counter,
-            sentence: "Streams of live answers that were cut off because their client did not read.",
+            sentence: "Streams of live responses that were cut off because their client did not read.",
             samples: { value($0.metrics.live.cutOff.value) }
         ),
     ]
@@ -142,7 +143,7 @@ extension Metric {
         Metric(
             name: "larder_upstream_duration_seconds",
             kind: .histogram,
-            sentence: "Time from sending a request to the last byte of the upstream's answer.",
+            sentence: "Time from sending a request to the last byte of the upstream's response.",
             samples: { reading in
                 reading.metrics.allUpstreams.flatMap { upstream in
                     buckets(
@@ -200,13 +201,13 @@ extension Metric {
         Metric(
             name: "larder_memory_entries",
             kind: .gauge,
-            sentence: "Answers ready in memory.",
+            sentence: "Responses ready in memory.",
             samples: { value($0.store.memoryEntries) }
         ),
         Metric(
             name: "larder_memory_bytes",
             kind: .gauge,
-            sentence: "Memory taken by ready answers.",
+            sentence: "Memory used by ready responses.",
             samples: { value($0.store.memoryBytes) }
         ),
         Metric(
@@ -224,7 +225,7 @@ extension Metric {
         Metric(
             name: "larder_ingest_queue",
             kind: .gauge,
-            sentence: "Answers that wait to be written to the store.",
+            sentence: "Responses that wait to be written to the store.",
             samples: { value($0.store.ingestQueue) }
         ),
         Metric(
@@ -242,7 +243,7 @@ extension Metric {
         Metric(
             name: "larder_warnings_total",
             kind: .counter,
-            sentence: "Answers that did not fit their models or routes.",
+            sentence: "Responses that did not fit their models or routes.",
             samples: { value($0.store.warnings) }
         ),
     ]
@@ -251,7 +252,7 @@ extension Metric {
         Metric(
             name: "larder_build_info",
             kind: .gauge,
-            sentence: "Always 1; the label tells the version.",
+            sentence: "Always 1; the label is the version.",
             samples: { [Sample(labels: [Label(name: "version", value: $0.version)], value: 1)] }
         ),
         Metric(
@@ -312,5 +313,103 @@ extension Metric {
         samples.append(Sample(suffix: "_sum", labels: labels, value: histogram.sum))
         samples.append(Sample(suffix: "_count", labels: labels, value: Double(total)))
         return samples
+    }
+}
+
+/// Metrics in Prometheus' text format, version 0.0.4.
+enum PrometheusText {
+    static let mediaType = "text/plain; version=0.0.4; charset=utf-8"
+
+    /// The whole exposition; metrics without samples still show what they are.
+    static func write(_ metrics: [Metric], _ reading: Metric.Reading) -> String {
+        var text = ""
+        for metric in metrics {
+            text += "# HELP \(metric.name) \(escaped(metric.sentence, quotes: false))\n"
+            text += "# TYPE \(metric.name) \(metric.kind.rawValue)\n"
+            for sample in metric.samples(reading) {
+                text += metric.name + sample.suffix
+                if !sample.labels.isEmpty {
+                    let labels = sample.labels.map { "\($0.name)=\"\(escaped($0.value, quotes: true))\"" }
+                    text += "{" + labels.joined(separator: ",") + "}"
+                }
+                text += " \(number(sample.value))\n"
+            }
+        }
+        return text
+    }
+
+    /// Whole numbers without a fraction, others in the shortest form that reads back the same.
+    static func number(_ value: Double) -> String {
+        if value.isNaN { return "NaN" }
+        if value.isInfinite { return value < 0 ? "-Inf" : "+Inf" }
+        if let whole = Int64(exactly: value) { return String(whole) }
+        return String(value)
+    }
+
+    /// Backslash and line feed are escaped everywhere, quotes only inside of labels.
+    private static func escaped(_ text: String, quotes: Bool) -> String {
+        var result = ""
+        for character in text.unicodeScalars {
+            switch character {
+            case "\\": result += "\\\\"
+            case "\n": result += "\\n"
+            case "\"" where quotes: result += "\\\""
+            default: result.unicodeScalars.append(character)
+            }
+        }
+        return result
+    }
+}
+
+/// Figures of this process from the kernel, as Prometheus wants them.
+package struct ProcessFigures: Sendable {
+    var residentBytes: Int?
+    var virtualBytes: Int?
+    var openDescriptors: Int?
+    var descriptorLimit: Int?
+    var cpuSeconds: Double
+
+    /// Reads the present figures: a few system calls, some microseconds.
+    static func read() -> ProcessFigures {
+        let pages = contents(of: "/proc/self/statm").split(separator: " ").prefix(2).compactMap { Int($0) }
+        let pageSize = sysconf(Int32(_SC_PAGESIZE))
+        var limit = rlimit()
+        let hasLimit = getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0
+        return ProcessFigures(
+            residentBytes: pages.count == 2 ? pages[1] * pageSize : nil,
+            virtualBytes: pages.count == 2 ? pages[0] * pageSize : nil,
+            openDescriptors: descriptorCount(),
+            descriptorLimit: hasLimit ? Int(clamping: limit.rlim_cur) : nil,
+            cpuSeconds: seconds(CLOCK_PROCESS_CPUTIME_ID)
+        )
+    }
+
+    /// Seconds since 1970, to show to people and monitors, never to order anything.
+    package static func wallClock() -> Double {
+        seconds(CLOCK_REALTIME)
+    }
+
+    private static func seconds(_ clock: clockid_t) -> Double {
+        var time = timespec()
+        clock_gettime(clock, &time)
+        return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
+    }
+
+    private static func descriptorCount() -> Int? {
+        guard let folder = opendir("/proc/self/fd") else { return nil }
+        defer { closedir(folder) }
+        var count = 0
+        while readdir(folder) != nil { count += 1 }
+        // Without ".", ".." and the descriptor of this very listing.
+        return max(0, count - 3)
+    }
+
+    private static func contents(of path: String) -> String {
+        let file = open(path, O_RDONLY | O_CLOEXEC)
+        guard file >= 0 else { return "" }
+        defer { close(file) }
+        var buffer = [UInt8](repeating: 0, count: 4096)
+        let count = Glibc.read(file, &buffer, buffer.count)
+        return count > 0 ? String(decoding: buffer[..<count], as: UTF8.self) : ""
     }
 }

@@ -1,0 +1,203 @@
+import Glibc
+package import Mapping
+import Store
+
+// What the admin side sends, as the daemon writes it and the commands read it. `why`, `explain` and `changes` have files of
+// their own.
+
+/// `GET /healthz` and `GET /readyz`.
+struct StatusResponse: AdminBody {
+    static let sentences: [String: String] = [:]
+    var status: String
+}
+
+/// `GET /mode` and `PUT /mode`.
+package struct ModeResponse: AdminBody {
+    package static let sentences = ["mode": "`online` or `offline`."]
+    package var mode: String
+
+    package init(mode: String) {
+        self.mode = mode
+    }
+}
+
+/// `GET /count`, and how far a clean has come.
+package struct CountResponse: AdminBody {
+    package static let sentences = [
+        "bytes": "Bytes in use in the store's file.", "models": "The number of objects of each model.",
+    ]
+    package var objects: Int
+    package var documents: Int
+    package var bytes: Int64
+    package var models: [String: Int]
+
+    init(_ count: StoreCount) {
+        (objects, documents, bytes, models) = (count.objects, count.documents, count.bytes, count.models)
+    }
+}
+
+/// `POST /clean`: what was removed, or would be.
+package struct CleanResponse: AdminBody {
+    package static let sentences = [
+        "bytes": "Bytes set free in the store's file.", "models": "The number of objects of each model.",
+        "unshown": "Other objects that no document shows any more. They stay known until their room is needed.",
+        "dryRun": "True if nothing was removed.",
+        "erased":
+            "`done`, or `pending`: another program reads the store, and the bytes go when that program is done. Absent after a dry run.",
+    ]
+    package var objects: Int
+    package var documents: Int
+    package var bytes: Int64
+    package var models: [String: Int]
+    package var unshown: Int
+    package var dryRun: Bool?
+    package var erased: String?
+
+    init(_ result: CleanResult, isDryRun: Bool) {
+        let count = result.removed
+        (objects, documents, bytes, models) = (count.objects, count.documents, count.bytes, count.models)
+        unshown = result.unshown
+        dryRun = isDryRun ? true : nil
+        erased = isDryRun ? nil : result.erasure == .pending ? "pending" : "done"
+    }
+}
+
+/// `GET /objects/{model}` and `GET /objects/{model}/{id}`.
+package struct ObjectsResponse: AdminBody {
+    package static let sentences = nextSentence
+    package var objects: [Object]
+    package var next: String?
+
+    package struct Object: AdminBody {
+        package static let sentences = [
+            "upstream": "The upstream's name.", "principal": "The principal's label.",
+            "context": "The representation that was asked for.", "model": "The model's name.", "id": "The identity.",
+            "observed": "When it was last observed (RFC 3339).",
+            "unknown": "The time of a write whose effect on the object is not known, until it is observed again.",
+            "object": "Its newest known members.",
+            "synthetic": "In the mapped view: JSON pointers of what the upstream did not send.",
+            "warnings": "In the mapped view: what did not fit the model.",
+        ]
+        package var upstream: String
+        package var principal: String
+        package var context: String
+        package var model: String
+        package var id: String
+        package var observed: String
+        package var unknown: String?
+        package var object: RawJSON
+        var synthetic: [String]?
+        var warnings: [MappingWarningResponse]?
+
+        init(_ row: ObjectRow) {
+            (upstream, principal, context) = (row.upstream, row.principal, row.context)
+            (model, id) = (row.model, row.identity)
+            observed = StoreTime.text(row.observed)
+            unknown = row.unknownSince.map(StoreTime.text)
+            object = RawJSON(row.mapped?.body ?? row.json)
+            synthetic = row.mapped?.synthetic
+            warnings = row.mapped?.warnings.map(MappingWarningResponse.init)
+        }
+    }
+}
+
+/// What did not fit a model when one body was mapped.
+package struct MappingWarningResponse: AdminBody {
+    package static let sentences = ["pointer": "The place in the body (RFC 6901)."]
+    var kind: String
+    var message: String
+    var pointer: String?
+    var model: String?
+
+    package init(_ warning: MappingWarning) {
+        (kind, message, pointer, model) = (warning.kind.rawValue, warning.message, warning.pointer, warning.model)
+    }
+}
+
+/// `GET /documents`.
+package struct DocumentsResponse: AdminBody {
+    package static let sentences = nextSentence
+    package var documents: [Document]
+    package var next: String?
+
+    package struct Document: AdminBody {
+        package static let sentences = [
+            "upstream": "The upstream's name.", "principal": "The principal's label.",
+            "context": "The representation that was asked for.", "url": "Path and query.", "status": "The status code.",
+            "objects": "How many objects it shows.", "bytes": "The length of the body received.",
+            "received": "When it was received (RFC 3339).", "used": "When it was last used (RFC 3339).",
+        ]
+        package var upstream: String
+        package var principal: String
+        var context: String
+        package var url: String
+        package var status: Int
+        package var objects: Int
+        package var bytes: Int64
+        package var received: String
+        var used: String
+
+        init(_ row: DocumentRow) {
+            (upstream, principal, context) = (row.upstream, row.principal, row.context)
+            (url, status, objects, bytes) = (row.url, row.status, row.objects, row.bytes)
+            (received, used) = (StoreTime.text(row.end), StoreTime.text(row.used))
+        }
+    }
+}
+
+/// `GET /warnings`.
+package struct WarningsResponse: AdminBody {
+    package static let sentences = nextSentence
+    package var warnings: [Warning]
+    package var next: String?
+
+    package struct Warning: AdminBody {
+        package static let sentences = [
+            "kind": "What kind of thing, in a word.", "subject": "A model, a route or an upstream.",
+            "message": "What did not fit.", "url": "Path and query of the response in which it was last seen.",
+            "pointer": "The place in that response (RFC 6901).", "count": "How often it was seen.",
+            "first": "When it was first seen (RFC 3339).", "last": "When it was last seen (RFC 3339).",
+        ]
+        package var kind: String
+        package var subject: String
+        package var message: String
+        package var url: String
+        package var pointer: String
+        package var count: Int
+        package var first: String
+        package var last: String
+
+        init(_ warning: StoredWarning) {
+            (kind, subject, message) = (warning.kind, warning.subject, warning.message)
+            (url, pointer, count) = (warning.url, warning.pointer, warning.count)
+            (first, last) = (StoreTime.text(warning.first), StoreTime.text(warning.last))
+        }
+    }
+}
+
+/// Of every list that comes page by page. A text: clients hand it back and do not compute with it.
+let nextSentence = ["next": "What to give as `after` for the next page; absent on the last."]
+
+extension Page {
+    /// `next` as it is sent.
+    var cursor: String? { next.map { String($0) } }
+}
+
+/// Times of the store's clock as people and programs read them (RFC 3339, UTC, milliseconds).
+enum StoreTime {
+    /// `2026-11-21T09:52:33.250Z` for microseconds since 1970.
+    static func text(_ microseconds: Int64) -> String {
+        let milliseconds = max(0, microseconds) / 1000
+        var seconds = time_t(milliseconds / 1000)
+        var parts = tm()
+        gmtime_r(&seconds, &parts)
+        return "\(padded(parts.tm_year + 1900, 4))-\(padded(parts.tm_mon + 1, 2))-\(padded(parts.tm_mday, 2))T"
+            + "\(padded(parts.tm_hour, 2)):\(padded(parts.tm_min, 2)):\(padded(parts.tm_sec, 2))"
+            + ".\(padded(Int32(milliseconds % 1000), 3))Z"
+    }
+
+    private static func padded(_ number: Int32, _ width: Int) -> String {
+        let digits = String(number)
+        return String(repeating: "0", count: max(0, width - digits.count)) + digits
+    }
+}

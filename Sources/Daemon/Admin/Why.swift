@@ -1,0 +1,397 @@
+import HTTPSemantics
+import Mapping
+import Settings
+import Store
+
+/// `GET /objects/{model}/{id}/why`: where what is known of an object comes from.
+package struct WhyResponse: AdminBody {
+    package static let sentences: [String: String] = [:]
+    package var objects: [Object]
+
+    /// One object, of one principal and context.
+    package struct Object: AdminBody {
+        package static let sentences = [
+            "upstream": "The upstream's name.", "principal": "The principal's label.",
+            "context": "The representation that was asked for.", "model": "The model's name.", "id": "The identity.",
+            "observed": "When it was last observed (RFC 3339).",
+            "mark": "Present if the object was deleted, or if a write may have changed it.",
+            "next": "The `after` with which `/documents` of this object goes on.",
+        ]
+        package var upstream: String
+        package var principal: String
+        package var context: String
+        package var model: String
+        package var id: String
+        var observed: String
+        package var mark: Mark?
+        package var members: [Member]
+        package var documents: [ShowingDocumentResponse]
+        package var next: String?
+    }
+
+    /// A deletion, or a write whose effect is not known.
+    package struct Mark: AdminBody {
+        package static let sentences = [
+            "kind": "`deleted`, or `unknown`: a write happened, and no response showed its effect on the object.",
+            "at": "Since when (RFC 3339): the end of a write, the start of a read.", "age": "Seconds since then.",
+            "by":
+                "The request by which that is known; absent if it is no longer known. Without a method it is a write that was under way when Larder ended.",
+            "superseded": "Whether the members below were observed after that; then it concerns older responses only.",
+            "reason": "The same as a sentence.",
+        ]
+        package var kind: String
+        package var at: String
+        package var age: Int64
+        var by: Request?
+        package var superseded: Bool
+        package var reason: String
+    }
+
+    package struct Request: AdminBody {
+        package static let sentences: [String: String] = [:]
+        var method: String?
+        var url: String?
+    }
+
+    package struct Member: AdminBody {
+        package static let sentences = [
+            "pointer": "Its place in the upstream's JSON (RFC 6901).",
+            "properties": "The declared properties that are read from there.",
+            "standing": "`known`, `doubt`, `gathered`, `quarantined`, `outdated`, `local` or `undeclared`.",
+            "merge": "How new values meet known ones, as in the config.",
+            "moves": "Whether it moves into other responses.", "reason": "Why it has this standing.",
+            "value": "The settled value; objects in it are shown by their identities.",
+            "from": "The response that showed the value last.", "replaced": "What the settled value replaced.",
+            "challenger": "A value that cannot be ordered against the settled one.",
+            "quarantined": "Values that fail their checks.", "gathered": "The parts of a gathered value.",
+        ]
+        package var pointer: String
+        package var properties: [String]
+        package var standing: String
+        package var merge: String
+        package var moves: Bool
+        var reason: String?
+        package var value: RawJSON?
+        package var from: Source?
+        package var replaced: Replaced?
+        package var challenger: Sighting?
+        package var quarantined: [Sighting]?
+        package var gathered: [Part]?
+    }
+
+    /// A value as one response showed it.
+    package struct Sighting: AdminBody {
+        package static let sentences: [String: String] = [:]
+        package var value: RawJSON
+        package var from: Source
+    }
+
+    package struct Replaced: AdminBody {
+        package static let sentences = [
+            "rule": "By which rule: `C2`, `S3`, `W1`, `S1` or `C4`.", "reason": "The rule as a sentence.",
+        ]
+        package var value: RawJSON
+        package var rule: String
+        package var reason: String
+    }
+
+    /// A part of a gathered value.
+    package struct Part: AdminBody {
+        package static let sentences = ["at": "When it was observed (RFC 3339)."]
+        var value: RawJSON
+        var at: String
+    }
+
+    /// A response that showed a value.
+    package struct Source: AdminBody {
+        package static let sentences = [
+            "method": "The request's method; absent if it is no longer known.",
+            "url": "Path and query, credentials replaced; absent if they are no longer known.",
+            "stored": "Whether the response is still in the store.",
+            "at": "When the value was last seen (RFC 3339).", "age": "Seconds since then.",
+        ]
+        package var method: String?
+        package var url: String?
+        var stored: Bool
+        var at: String
+        package var age: Int64
+    }
+}
+
+/// `GET /objects/{model}/{id}/documents`: the documents that show an object.
+package struct ShowingDocumentsResponse: AdminBody {
+    package static let sentences = nextSentence
+    package var documents: [ShowingDocumentResponse]
+    package var next: String?
+}
+
+/// A document that shows an object.
+package struct ShowingDocumentResponse: AdminBody {
+    package static let sentences = [
+        "upstream": "The upstream's name.", "principal": "The principal's label.",
+        "context": "The representation that was asked for.", "url": "Path and query.", "status": "The status code.",
+        "objects": "How many objects it shows.", "bytes": "The length of the body received.",
+        "received": "When it was received (RFC 3339).", "age": "Seconds since it was current.",
+        "shows":
+            "`newest`; `composed`: the newest values are put in at the next hit; `outdated`: they cannot be, and the next request is a miss.",
+        "reason": "Why it is outdated.",
+    ]
+    package var upstream: String
+    package var principal: String
+    var context: String
+    package var url: String
+    package var status: Int
+    var objects: Int
+    var bytes: Int64
+    var received: String
+    package var age: Int64
+    package var shows: String
+    package var reason: String?
+
+    /// - Parameter now: the store's clock, in µs.
+    init(_ document: ShowingDocument, now: Int64) {
+        let row = document.row
+        (upstream, principal, context) = (row.upstream, row.principal, row.context)
+        (url, status, objects, bytes) = (row.url, row.status, row.objects, row.bytes)
+        (received, age) = (StoreTime.text(row.end), seconds(since: row.start, now: now))
+        switch document.appearance {
+        case .newest: shows = "newest"
+        case .composed: shows = "composed"
+        case .outdated(let reason): (shows, self.reason) = ("outdated", reason)
+        }
+    }
+}
+
+// MARK: Making them
+
+extension WhyResponse.Object {
+    init(_ row: ObjectRow, _ why: ObjectWhy, now: Int64) {
+        (upstream, principal, context) = (row.upstream, row.principal, row.context)
+        (model, id, observed) = (row.model, row.identity, StoreTime.text(row.observed))
+        mark = why.notice.map { WhyResponse.Mark($0, now: now) }
+        members = why.members.map { member in WhyResponse.Member(member) { WhyResponse.Source($0, why, now: now) } }
+        documents = why.documents.rows.map { ShowingDocumentResponse($0, now: now) }
+        next = why.documents.next.map { "\(row.id)-\($0)" }
+    }
+}
+
+extension WhyResponse.Mark {
+    fileprivate init(_ notice: ObjectNotice, now: Int64) {
+        kind = notice.kind == .deleted ? "deleted" : "unknown"
+        (at, age) = (StoreTime.text(notice.time), seconds(since: notice.time, now: now))
+        by =
+            switch notice.cause {
+            case .request(let request): .init(method: request.method, url: request.path)
+            case .itself(let source?): .init(method: source.method, url: source.url)
+            case .itself(nil), .forgotten: nil
+            }
+        superseded = notice.isSuperseded
+        reason = Self.reason(notice) + (superseded ? "; the values shown here were observed since" : "")
+    }
+
+    private static func reason(_ notice: ObjectNotice) -> String {
+        switch (notice.kind, notice.cause) {
+        case (.deleted, .request(let request)) where request.method == "DELETE":
+            "the response to \(words(request)) means that it is gone"
+        case (.deleted, .request(let request)): "\(words(request)) found nothing"
+        case (_, .itself(let source)):
+            "its own members say so" + (source.map { ", in the response to \($0.method) \($0.url)" } ?? "")
+        case (.unknown, .request(let request)) where request.method == nil:
+            "a write\(request.path.map { " to \($0)" } ?? "") was under way when Larder ended, and its outcome is not known"
+        case (.unknown, .request(let request)) where ["GET", "HEAD"].contains(request.method):
+            "\(words(request)) found nothing then"
+        case (.unknown, .request(let request)) where notice.isSuperseded && request.method == "DELETE":
+            "\(words(request)) happened"
+        case (.unknown, .request(let request)):
+            "\(words(request)) happened, and no response showed its effect on the object"
+        case (.deleted, .forgotten): "the request that showed it is no longer known"
+        case (.unknown, .forgotten): "newer values were removed, or the request that showed it is no longer known"
+        }
+    }
+
+    private static func words(_ request: MarkSource) -> String {
+        [request.method, request.path].compactMap(\.self).joined(separator: " ")
+    }
+}
+
+extension WhyResponse.Member {
+    fileprivate init(_ member: Provenance.Member, source: (Provenance.Sighting) -> WhyResponse.Source) {
+        (pointer, properties, standing) = (member.pointer, member.properties, member.standing.rawValue)
+        (merge, moves, reason) = (member.policy.name, member.moves, Self.reason(member.standing))
+        value = member.value.map(RawJSON.init)
+        from = member.shown.map(source)
+        replaced = member.replaced.map {
+            .init(value: RawJSON($0.value), rule: $0.rule.rawValue, reason: $0.rule.sentence)
+        }
+        let sighting = { WhyResponse.Sighting(value: RawJSON($0.value), from: source($0)) }
+        challenger = member.challenger.map(sighting)
+        quarantined = member.quarantined.isEmpty ? nil : member.quarantined.map(sighting)
+        if member.standing == .gathered {
+            gathered = member.items.map { .init(value: RawJSON($0.value), at: StoreTime.text($0.time)) }
+        }
+    }
+
+    private static func reason(_ standing: Provenance.Standing) -> String? {
+        switch standing {
+        case .known, .gathered: nil
+        case .doubt:
+            "another value was seen that cannot be ordered against it; documents that show it are fetched again"
+        case .quarantined: "no known value passes the checks"
+        case .outdated:
+            "the object was deleted or written to after its last observation: the value moves into no document"
+        case .local: "declared local: it belongs to its response, and each document keeps its own"
+        case .undeclared: "not declared: it belongs to its response, and each document keeps its own"
+        }
+    }
+}
+
+extension WhyResponse.Source {
+    fileprivate init(_ sighting: Provenance.Sighting, _ why: ObjectWhy, now: Int64) {
+        let source = why.sources[sighting.source]
+        (method, url, stored) = (source?.method, source?.url, source?.isStored ?? false)
+        (at, age) = (StoreTime.text(sighting.time), seconds(since: sighting.time, now: now))
+    }
+}
+
+/// Whole seconds between two times of the store's clock.
+private func seconds(since time: Int64, now: Int64) -> Int64 { max(0, now - time) / 1_000_000 }
+
+extension Provenance.Member {
+    /// How people may name it: by a property, by its key path, or by its pointer with or without the slash.
+    fileprivate var spellings: [String] {
+        let path = String(pointer.dropFirst())
+        return properties + [pointer, path, path.replacing("/", with: ".")]
+    }
+}
+
+extension KnowledgeRule {
+    /// Why a value gave way, for people.
+    fileprivate var sentence: String {
+        switch self {
+        case .lowerStampedWrite: "a later write replaced it, though its response says that it was modified earlier"
+        case .wentBack: "the upstream itself went back to an earlier modification, and stayed there"
+        case .laterStamp: "the object says that it was modified later"
+        case .newer: "it was observed later"
+        case .decided: "of two values in doubt it was the last one seen"
+        }
+    }
+}
+
+// MARK: Questions
+
+/// `GET /objects/{model}/{id}/why`.
+struct WhyQuestion: Sendable {
+    static let parameters = [
+        AdminRoute.Parameter(
+            name: "member",
+            sentence: "Only this member: a property's name, `user.login`, or a JSON pointer."
+        ),
+        AdminRoute.Parameter(
+            name: "documents",
+            kind: .integer,
+            sentence: "How many documents to list for each object, 0 to \(maximumDocuments); 10 by default."
+        ),
+    ]
+    private static let maximumDocuments = 100
+    /// The most objects of one response.
+    private static let maximumObjects = 20
+    /// How long to search for documents, for all objects of a response.
+    private static let patience: Duration = .seconds(2)
+
+    private let request: AdminRequest
+    private let member: String?
+    private var documents = 10
+
+    init(_ request: AdminRequest) throws(ProblemDocument) {
+        self.request = request
+        member = request.value("member")
+        guard let text = request.value("documents") else { return }
+        guard let number = Int(text), (0...Self.maximumDocuments).contains(number) else {
+            throw .badRequest("documents must be a number from 0 to \(Self.maximumDocuments)")
+        }
+        documents = number
+    }
+
+    func response(in context: any AdminContext) async throws(ProblemDocument) -> WhyResponse {
+        let rows = try await request.namedObjects(limit: Self.maximumObjects, in: context)
+        let end = ContinuousClock.now + Self.patience
+        var response = WhyResponse(objects: [])
+        var known: Set<String> = []
+        for row in rows {
+            let rest = max(.zero, end - .now)
+            let found = try await asked { () throws(StoreError) in
+                try await context.store.why(row.id, documents: documents, patience: rest)
+            }
+            // Removed in the meantime.
+            guard var found else { continue }
+            for member in found.members { known.formUnion(member.spellings) }
+            if let member {
+                found.members.removeAll { !$0.spellings.contains(member) }
+                if found.members.isEmpty { continue }
+            }
+            response.objects.append(.init(row, found, now: context.store.clock.now()))
+        }
+        if response.objects.isEmpty, let member, !known.isEmpty {
+            let nearest = Suggestion.nearest(to: member, among: known)
+            throw .notFound(
+                "\(request.objectName) has no known member \(member)" + (nearest.map { ": did you mean \($0)?" } ?? "")
+            )
+        }
+        return response
+    }
+}
+
+/// `GET /objects/{model}/{id}/documents`.
+struct ShowingQuestion: Sendable {
+    private static let maximumObjects = 100
+    private static let patience: Duration = .seconds(1)
+
+    private let request: AdminRequest
+    private let limit: Int
+    /// The object that is being searched for, and the document before which the search goes on; both from the previous page.
+    private let cursor: (object: ObjectID, position: Int64?)?
+
+    init(_ request: AdminRequest) throws(ProblemDocument) {
+        self.request = request
+        // Its `after` has two parts here.
+        var plain = request
+        plain.query.removeAll { $0.name == "after" }
+        limit = try Paging(plain).limit
+        cursor = try request.value("after").map { (text) throws(ProblemDocument) in
+            let parts = text.split(separator: "-", omittingEmptySubsequences: false).map { Int64($0) }
+            guard (1...2).contains(parts.count), let object = parts[0], parts.count == 1 || parts[1] != nil else {
+                throw .badRequest("after must be the `next` of the previous page")
+            }
+            return (object, parts.count == 2 ? parts[1] : nil)
+        }
+    }
+
+    func response(in context: any AdminContext) async throws(ProblemDocument) -> ShowingDocumentsResponse {
+        let rows = try await request.namedObjects(limit: Self.maximumObjects, in: context).sorted { $0.id < $1.id }
+        let end = ContinuousClock.now + Self.patience
+        var response = ShowingDocumentsResponse(documents: [])
+        for row in rows where row.id >= cursor?.object ?? 0 {
+            if response.documents.count == limit || ContinuousClock.now >= end {
+                response.next = "\(row.id)"
+                break
+            }
+            let position = cursor.flatMap { $0.object == row.id ? $0.position : nil }
+            let wanted = limit - response.documents.count
+            let page = try await asked { () throws(StoreError) in
+                try await context.store.documents(
+                    showing: row.id,
+                    limit: wanted,
+                    after: position,
+                    patience: end - .now
+                )
+            }
+            let now = context.store.clock.now()
+            response.documents += page.rows.map { ShowingDocumentResponse($0, now: now) }
+            if let position = page.next {
+                response.next = "\(row.id)-\(position)"
+                break
+            }
+        }
+        return response
+    }
+}

@@ -1,0 +1,134 @@
+import CCurl
+package import HTTPSemantics
+
+/// One HTTP exchange over libcurl that blocks its thread until it ends: for commands, which have no event loop.
+///
+/// It uses no proxy, and waits for the response as long as the server works on it.
+package struct CurlExchange {
+    package var method: String
+    /// An absolute `http` URL.
+    package var url: String
+    package var fields: Fields
+    /// Nil for a request without a body.
+    package var body: [UInt8]?
+    /// The path of a Unix socket to connect to instead of the URL's host.
+    package var unixSocket: String?
+    /// Seconds without a byte after which the connection counts as dead; nil: never.
+    package var silence: Int?
+
+    package init(method: String, url: String, fields: Fields, body: [UInt8]? = nil, unixSocket: String? = nil) {
+        self.method = method
+        self.url = url
+        self.fields = fields
+        self.body = body
+        self.unixSocket = unixSocket
+    }
+
+    /// Why there was no whole response.
+    package enum Failure: Error {
+        /// Nobody accepted a connection; the system's error number, 0 where there is none.
+        case notConnected(Int32)
+        case unknownHost(String)
+        /// What came is not HTTP.
+        case notHTTP
+        case silent
+        /// The connection ended or broke, in libcurl's words.
+        case broken(String)
+    }
+
+    /// Sends the request.
+    ///
+    /// - Parameter received: gets each piece of the body, with the response's head.
+    package func perform(_ received: (UpstreamHead, UnsafeRawBufferPointer) -> Void) throws(Failure) -> UpstreamHead {
+        let result = withoutActuallyEscaping(received) { received in
+            Run(body: body ?? [], received: received).perform(self)
+        }
+        return try result.get()
+    }
+
+    fileprivate func prepare(_ curl: CurlTransfer) throws(UpstreamError) {
+        var options = UpstreamOptions()
+        options.proxy = .none
+        let request = UpstreamRequest(
+            method: method,
+            url: url,
+            fields: fields,
+            unixSocket: unixSocket,
+            decodes: false
+        )
+        try curl.prepare(
+            request,
+            options: options,
+            timeouts: options.timeouts,
+            bodyLength: body.map { $0.count },
+            waitsForMultiplexing: false
+        )
+        guard let silence else { return }
+        curl.set(CURLOPT_LOW_SPEED_LIMIT, 1)
+        curl.set(CURLOPT_LOW_SPEED_TIME, silence)
+    }
+}
+
+/// What libcurl calls while it performs an exchange.
+private final class Run: CurlTransfer.Owner {
+    private let body: [UInt8]
+    private var sent = 0
+    private let received: (UpstreamHead, UnsafeRawBufferPointer) -> Void
+    private var reader = ResponseHeadReader(limit: UpstreamOptions().maxHeadBytes, decodes: false)
+    private var head: UpstreamHead?
+    private var isMalformed = false
+
+    init(body: [UInt8], received: @escaping (UpstreamHead, UnsafeRawBufferPointer) -> Void) {
+        self.body = body
+        self.received = received
+    }
+
+    func perform(_ exchange: CurlExchange) -> Result<UpstreamHead, CurlExchange.Failure> {
+        let curl = CurlTransfer(owner: self)
+        do throws(UpstreamError) {
+            try exchange.prepare(curl)
+        } catch {
+            return .failure(.broken(error.message))
+        }
+        let result = curl.result(curl_easy_perform(curl.handle))
+        if isMalformed { return .failure(.notHTTP) }
+        switch result.code {
+        case CURLE_OK: return head.map { .success($0) } ?? .failure(.broken(result.text))
+        case CURLE_COULDNT_CONNECT: return .failure(.notConnected(curl.systemError))
+        case CURLE_COULDNT_RESOLVE_HOST: return .failure(.unknownHost(result.text))
+        case CURLE_UNSUPPORTED_PROTOCOL, CURLE_WEIRD_SERVER_REPLY: return .failure(.notHTTP)
+        case CURLE_OPERATION_TIMEDOUT: return .failure(curl.isConnected ? .silent : .notConnected(0))
+        default: return .failure(.broken(result.text))
+        }
+    }
+
+    func curlWillSend() -> Bool { true }
+
+    func curlReceived(headLine: UnsafeRawBufferPointer) -> Bool {
+        switch reader.received(headLine) {
+        case .incomplete, .informational: break
+        case .final(let head): self.head = head
+        case .failed: isMalformed = true
+        }
+        return !isMalformed
+    }
+
+    func curlReceived(body bytes: UnsafeRawBufferPointer) -> CurlTransfer.Write {
+        guard let head else { return .abort }
+        received(head, bytes)
+        return .taken
+    }
+
+    func curlWantsBody(_ room: UnsafeMutableRawBufferPointer) -> CurlTransfer.Read {
+        let piece = body[sent...].prefix(room.count)
+        guard !piece.isEmpty else { return .end }
+        room.copyBytes(from: piece)
+        sent += piece.count
+        return .bytes(piece.count)
+    }
+
+    func curlRewinds() -> Bool {
+        sent = 0
+        return true
+    }
+}
