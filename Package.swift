@@ -67,10 +67,11 @@ let package = Package(
         ),
         room("Settings", ["HTTPSemantics", "CachePolicy", "Mapping", .product(name: "Yams", package: "Yams")]),
         room("Proxy", belowProxy + ["CCrypto", logging]),
-        room("Admin", belowProxy + ["Proxy"]),
+        room("Recording", belowProxy + ["Proxy", .product(name: "Yams", package: "Yams"), logging]),
+        room("Admin", belowProxy + ["Proxy", "Recording"]),
         .executableTarget(
             name: "Larder",
-            dependencies: belowProxy + ["Proxy", "Admin", argumentParser, logging],
+            dependencies: belowProxy + ["Proxy", "Recording", "Admin", argumentParser, logging],
             path: "Sources/Daemon/Larder",
             swiftSettings: settings
         ),
@@ -93,6 +94,7 @@ let package = Package(
         tests("CachePolicy", ["HTTPSemantics", "DaemonTestSupport"]),
         tests("Settings", ["HTTPSemantics", "CachePolicy", "Mapping", .product(name: "Yams", package: "Yams")]),
         tests("Proxy", belowProxy + ["DaemonTestSupport", logging]),
+        tests("Recording", belowProxy + ["Proxy", "DaemonTestSupport", .product(name: "Yams", package: "Yams")]),
         tests("Admin", belowProxy + ["Proxy", "DaemonTestSupport"]),
         tests("Larder", belowProxy + ["Proxy", "Admin", "DaemonTestSupport", argumentParser, logging]),
         // The built binary, over real sockets.

@@ -30,6 +30,9 @@ package struct AdminToken: Sendable {
 
     private let text: [UInt8]
 
+    /// For programs that the daemon itself starts.
+    package var string: String { String(decoding: text, as: UTF8.self) }
+
     init(_ text: String) {
         self.text = Array(text.utf8)
     }

@@ -5,12 +5,15 @@ package struct ProblemDocument: Error, Sendable, Equatable {
         case string(String)
         case integer(Int)
         case bool(Bool)
+        /// JSON text.
+        case json([UInt8])
 
         fileprivate var json: JSONText {
             switch self {
             case .string(let text): .string(text)
             case .integer(let number): .integer(number)
             case .bool(let flag): .bool(flag)
+            case .json(let text): .raw(text)
             }
         }
     }

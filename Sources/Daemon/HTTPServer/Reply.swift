@@ -6,7 +6,7 @@ package import HTTPSemantics
 /// answers 500 by itself; one dropped within an answer cuts the connection. When the client has left, calls have no
 /// effect, and `onDisconnect` has told.
 package final class Reply: Sendable {
-    private let channel: ReplyChannel
+    let channel: ReplyChannel
 
     init(_ channel: ReplyChannel) {
         self.channel = channel

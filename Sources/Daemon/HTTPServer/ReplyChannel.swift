@@ -39,6 +39,7 @@ final class ReplyChannel: Sendable {
         var isGone = false
         var drains: [(below: Int, callback: @Sendable () -> Void)] = []
         var disconnects: [@Sendable () -> Void] = []
+        var observer: (any ReplyObserver)?
     }
 
     let connectionID: UInt64
@@ -62,20 +63,26 @@ final class ReplyChannel: Sendable {
     @discardableResult
     func submit(_ operations: [Operation]) -> Bool {
         var byteCount = 0
-        let (isAccepted, mustSchedule) = state.withLock { state -> (Bool, Bool) in
-            if state.isGone { return (true, false) }
+        let (isAccepted, mustSchedule, observer) = state.withLock { state -> (Bool, Bool, (any ReplyObserver)?) in
+            if state.isGone { return (true, false, state.observer) }
             for operation in operations {
-                guard state.accepts(operation) else { return (false, false) }
+                guard state.accepts(operation) else { return (false, false, nil) }
                 if case .write(let bytes) = operation { byteCount += bytes.count }
                 state.operations.append(operation)
             }
             // Within the lock, so that the worker cannot subtract first.
             if byteCount > 0 { accepted.add(byteCount, ordering: .relaxed) }
             defer { state.isScheduled = true }
-            return (true, !state.isScheduled)
+            return (true, !state.isScheduled, state.observer)
         }
         if mustSchedule { schedule() }
+        if let observer { operations.forEach { $0.tell(observer) } }
         return isAccepted
+    }
+
+    /// Has somebody told of what is called for from now on.
+    func observe(_ observer: any ReplyObserver) {
+        state.withLock { $0.observer = observer }
     }
 
     func onDrain(below limit: Int, _ callback: @escaping @Sendable () -> Void) {

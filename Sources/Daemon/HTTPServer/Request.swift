@@ -25,6 +25,11 @@ package struct Request: Sendable {
 package struct Exchange: Sendable {
     package let request: Request
     package let reply: Reply
+
+    package init(request: Request, reply: Reply) {
+        self.request = request
+        self.reply = reply
+    }
 }
 
 extension RequestHead {

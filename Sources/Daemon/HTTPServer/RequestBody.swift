@@ -36,6 +36,9 @@ package final class RequestBody: Sendable {
         var isWanted = false
         var isPaused = false
         var available: (@Sendable () -> Void)?
+        /// Keeps what arrives, however it is taken.
+        var copy: [UInt8]?
+        var copyLimit = 0
     }
 
     /// The body's length when the client declared it.
@@ -55,7 +58,7 @@ package final class RequestBody: Sendable {
     }
 
     /// A body that is all there.
-    init(_ bytes: [UInt8]) {
+    package init(_ bytes: [UInt8]) {
         declaredLength = bytes.count
         window = .max
         ask = nil
@@ -113,6 +116,19 @@ package final class RequestBody: Sendable {
         }
     }
 
+    // MARK: For recordings
+
+    /// Keeps a copy of what arrives, up to a limit; before anybody takes any of it.
+    package func keepCopy(limit: Int) {
+        state.withLock { state in
+            (state.copy, state.copyLimit) = ([], limit)
+            for chunk in state.chunks { state.addToCopy(chunk) }
+        }
+    }
+
+    /// What has arrived; nil where that is more than the limit, or no copy is kept.
+    package var copy: [UInt8]? { state.withLock { $0.copy } }
+
     // MARK: For the connection that fills it
 
     /// Whether all of it has arrived.
@@ -129,6 +145,7 @@ package final class RequestBody: Sendable {
         let callback = state.withLock { state in
             state.chunks.append(bytes)
             state.byteCount += bytes.count
+            state.addToCopy(bytes)
             state.isPaused = state.byteCount >= window
             return state.takeCallback()
         }
@@ -154,6 +171,11 @@ package final class RequestBody: Sendable {
 }
 
 extension RequestBody.State {
+    mutating func addToCopy(_ bytes: [UInt8]) {
+        guard let kept = copy?.count else { return }
+        if kept + bytes.count > copyLimit { copy = nil } else { copy? += bytes }
+    }
+
     mutating func takeCallback() -> (@Sendable () -> Void)? {
         defer { available = nil }
         return available

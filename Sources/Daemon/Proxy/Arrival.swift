@@ -20,7 +20,7 @@ package struct Arrival: Sendable {
     let otherFields: [UInt8]
     /// The digest by which the hit path asks for the principal; nil where it will not.
     let quickDigest: Digest128?
-    let view: View
+    package let view: View
     /// What `Larder-Live` asks for; nil where the response is a plain one.
     package let live: LiveMode?
     let base: ClientAuthority

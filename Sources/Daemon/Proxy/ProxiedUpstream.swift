@@ -34,7 +34,7 @@ package final class ProxiedUpstream: Sendable {
     /// Fields that select no variant, because the upstream is not sent them.
     private let ignoredInVary: Set<String>
     /// The fields by which Larder itself chooses what it sends, for `Vary`.
-    let variesBy: [String]
+    package let variesBy: [String]
     /// Whether `Larder-View` goes upstream, where it means something if the upstream is a Larder: nothing here maps anything.
     let passesView: Bool
     /// The roles of the known request fields, by their raw values.

@@ -1,7 +1,7 @@
 import CachePolicy
 package import EventLoops
 import HTTPSemantics
-import HTTPServer
+package import HTTPServer
 package import Logging
 package import Settings
 package import Store
@@ -68,7 +68,7 @@ package actor ProxyCore {
     }
 
     /// Takes over a request from a worker; any thread.
-    nonisolated func accept(_ exchange: Exchange, _ arrival: Arrival) {
+    package nonisolated func accept(_ exchange: Exchange, _ arrival: Arrival) {
         Task(executorPreference: loop.taskExecutor) { await self.serve(exchange, arrival) }
     }
 

@@ -15,6 +15,7 @@ package final class ProxyHandler: HTTPHandler {
     private let cache: ResponseCache
     private let loop: EventLoop
     private let metrics: WorkerMetrics
+    private let interceptor: (any ExchangeInterceptor)?
     private var scratch = RequestScratch()
     private var variable = SmallBuffer(capacity: 512)
     private var reading: (tick: UInt64, seconds: Int64) = (0, 0)
@@ -23,7 +24,14 @@ package final class ProxyHandler: HTTPHandler {
     private var sites: [ObjectIdentifier: Site] = [:]
     private var latest: (entrance: Entrance, site: Site)?
 
-    package init(upstreams: [ProxiedUpstream], proxy: ProxyCore, loop: EventLoop, metrics: WorkerMetrics) {
+    package init(
+        upstreams: [ProxiedUpstream],
+        proxy: ProxyCore,
+        loop: EventLoop,
+        metrics: WorkerMetrics,
+        interceptor: (any ExchangeInterceptor)? = nil
+    ) {
+        self.interceptor = interceptor
         self.upstreams = upstreams
         self.proxy = proxy
         cache = proxy.cache
@@ -54,7 +62,10 @@ package final class ProxyHandler: HTTPHandler {
         let upstream = site.upstreams[position]
         // What it would echo is the credential's (RFC 9110 §9.3.8).
         if request.method == .trace { return refuse(.traceRefused, connection) }
-        if request.method == .get || request.method == .head, !request.hasBody, hit(request, upstream, connection) {
+        let isIntercepted = interceptor?.isActive ?? false
+        if !isIntercepted, request.method == .get || request.method == .head, !request.hasBody,
+            hit(request, upstream, connection)
+        {
             return
         }
         handOver(request, upstream, connection)
@@ -156,6 +167,8 @@ package final class ProxyHandler: HTTPHandler {
         } catch {
             return refuse(error.problem, connection)
         }
-        proxy.accept(connection.deferReply(request), arrival)
+        let exchange = connection.deferReply(request)
+        guard let interceptor, interceptor.isActive else { return proxy.accept(exchange, arrival) }
+        interceptor.received(exchange, arrival, proxy)
     }
 }

@@ -83,6 +83,8 @@ extension Configuration {
         /// Members of the object that captures of the path give.
         var object: [Binding] = []
         package var overrides = CacheOverrides()
+        /// Which requests are one in a replay.
+        package var match = RequestMatching()
         /// Paths whose answers a write of this one makes worthless; their captures are those of `declaration`.
         var invalidates: [RoutePattern] = []
         /// Whether a DELETE that was carried out has deleted the object that it speaks of.

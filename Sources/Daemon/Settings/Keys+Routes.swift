@@ -49,7 +49,7 @@ extension ConfigKey {
 }
 
 extension RouteDraft: ConfigSection {
-    static let keys: [ConfigKey<RouteDraft>] = demands + contents + effects + caching
+    static let keys: [ConfigKey<RouteDraft>] = demands + contents + effects + caching + replaying
 
     /// The keys that a rule for errors has, with examples of its own.
     static let errorKeys: [ConfigKey<RouteDraft>] = {

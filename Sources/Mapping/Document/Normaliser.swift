@@ -1,6 +1,6 @@
 /// Takes bodies apart into objects (law 5: every byte has one owner, the innermost declared model with an identity).
 public struct Normaliser: Sendable {
-    private let models: Models
+    let models: Models
     private let objectLimit: Int
 
     /// A normaliser for the models of one upstream.

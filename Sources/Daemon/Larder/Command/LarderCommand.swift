@@ -22,12 +22,18 @@ struct LarderCommand: ParsableCommand {
               larder explain /users/octocat
               larder changes --follow
 
+            Record what a program asks, and run its tests without the API:
+
+              larder record fixtures --upstream https://api.example.com
+              larder run fixtures -- pytest
+
             Exit codes: 0 done, 1 it did not work, 64 wrong usage, 78 mistakes in the config.
             """,
         version: Version.text,
         subcommands: [
             Serve.self, Check.self, Count.self, Objects.self, Documents.self, Why.self, Clean.self, ModeCommand.self,
             Changes.self, Warnings.self, RouteCommand.self, MapCommand.self, Explain.self, KeyCommand.self,
+            Record.self, Replay.self, Run.self,
         ]
     )
 }

@@ -80,10 +80,7 @@ struct Serve: ParsableCommand {
             workers: workers,
             logLevel: logLevel
         )
-        let file = try source.file(overrides, environment: environment)
-        for diagnostic in file.diagnostics { Terminal.complain(diagnostic.description) }
-        guard !file.diagnostics.contains(where: { $0.severity == .error }) else { throw ExitCode.badConfig }
-        var settings = file.settings
+        var settings = try source.file(overrides, environment: environment).usable()
         if settings.store.path == nil { settings.store.path = Defaults(environment: environment).storePath }
         guard settings.store.path != nil else {
             Terminal.complain(

@@ -5,6 +5,7 @@ import HTTPSemantics
 import HTTPServer
 import Logging
 import Proxy
+import Recording
 import Settings
 import Store
 import Synchronization
@@ -30,6 +31,11 @@ final class LarderDaemon {
     private var signals: [EventSignal] = []
     private var timers: [EventTimer] = []
     private let ending = Ending()
+    private let recordings: RecordingParts
+    /// Who hears of signals first, and takes those that are not for the daemon.
+    var takesSignal: (Int32) -> Bool = { _ in false }
+    /// Where programs and the admin side are reached.
+    private(set) var addresses: (data: [BoundAddress], admin: [BoundAddress]) = ([], [])
 
     /// The event loops, each with a thread of its own but for `main`.
     private struct Loops {
@@ -50,7 +56,7 @@ final class LarderDaemon {
         }
     }
 
-    init(_ settings: Configuration, environment: [String: String]) throws {
+    init(_ settings: Configuration, environment: [String: String], role: RecordingRole = .none) throws {
         self.settings = settings
         log = Logger(label: "larder")
         notifier = SystemdNotifier(environment: environment)
@@ -61,10 +67,13 @@ final class LarderDaemon {
             workers: loops.workers.count,
             upstreamLoop: loops.upstream,
             adminLoop: loops.admin,
-            log: log
+            log: log,
+            asksUpstreams: role.asksUpstreams
         )
+        recordings = try RecordingParts(role, parts, log: log)
+        parts.replay.set(recordings.replayer)
 
-        let (parts, loops, log) = (parts, loops, log)
+        let (parts, loops, log, interceptor) = (parts, loops, log, recordings.interceptor)
         let notice: @Sendable (HTTPNotice) -> Void = { notice in
             let details = notice.details.reduce(into: Logger.Metadata()) { $0[$1.key] = "\($1.value)" }
             log.log(level: notice.level == .error ? .error : .warning, "\(notice.message)", metadata: details)
@@ -90,7 +99,8 @@ final class LarderDaemon {
                 upstreams: parts.upstreams,
                 proxy: parts.proxy,
                 loop: loops.workers[index],
-                metrics: parts.metrics.worker(index)
+                metrics: parts.metrics.worker(index),
+                interceptor: interceptor
             )
         }
         let service = AdminService(context: parts, token: parts.token)
@@ -104,7 +114,7 @@ final class LarderDaemon {
     private func listen(_ inherited: [InheritedListener]) throws {
         let (dataSockets, adminSockets) = inherited.sorted(adminAddresses: [settings.admin.description])
         for socket in dataSockets {
-            tell("listening on", try data.listen(on: .inherited(descriptor: socket.descriptor)))
+            addresses.data += try data.listen(on: .inherited(descriptor: socket.descriptor))
         }
         var admins: [BoundAddress] = []
         for socket in adminSockets { admins += try admin.listen(on: .inherited(descriptor: socket.descriptor)) }
@@ -114,8 +124,10 @@ final class LarderDaemon {
         let own = settings.upstreams.flatMap(\.listen)
         let shared = dataSockets.isEmpty && settings.upstreams.contains { $0.listen.isEmpty } ? settings.listen : []
         for address in shared + own {
-            tell("listening on", try data.listen(on: ListenAddress(address)))
+            addresses.data += try data.listen(on: ListenAddress(address))
         }
+        tell("listening on", addresses.data)
+        addresses.admin = admins
     }
 
     private func tell(_ what: String, _ addresses: [BoundAddress]) {
@@ -124,6 +136,13 @@ final class LarderDaemon {
             log.info("\(what) \(text)")
         }
     }
+
+    /// What was recorded; once it has stopped.
+    var summary: RecordingSummary? { recordings.summary }
+    /// What was not found, and not asked for; nil where nothing is replayed.
+    var report: (missing: [Replayer.Miss], unused: [String])? { recordings.replayer?.report }
+    /// What commands need to talk to the admin side.
+    var adminToken: String { parts.token.string }
 
     /// Serves until a signal; the exit code.
     func run() -> Int32 {
@@ -149,12 +168,14 @@ final class LarderDaemon {
                 watchdog.start(on: loops.main) { log.error("event loops hang", metadata: ["loops": "\($0)"]) }
             )
         }
+        recordings.begin(parts)
         parts.readinessSwitch.set(.ready)
         notifier.send(.ready, .status("serving \(settings.upstreams.map(\.name).joined(separator: ", "))"))
     }
 
     /// Hears a signal that asks for something that there is not.
     private func heard(_ signal: Int32) {
+        if takesSignal(signal) { return }
         // The shell tells its jobs that the terminal is gone: who started it there wants it to end with it.
         if signal == SIGHUP, HarmlessSignals.hasLostTerminal { return told(signal) }
         log.notice(
@@ -164,21 +185,33 @@ final class LarderDaemon {
     }
 
     private func told(_ signal: Int32) {
+        if takesSignal(signal) { return }
         guard ending.begin() else {
             log.notice("told to stop again: ending at once")
             _exit(128 + signal)
         }
+        stop()
+    }
+
+    /// Stops it from any thread, as a signal would; while it runs.
+    var stopper: @Sendable () -> Void {
+        let daemon = LoopReference(self, on: loops.main)
+        return { daemon.enqueue { if $0.ending.begin() { $0.stop() } } }
+    }
+
+    private func stop() {
         log.notice("stopping: finishing what is in flight")
         parts.readinessSwitch.set(.notReady("the daemon is stopping"))
         notifier.send(.stopping)
         parts.proxy.endStreams()
-        let (data, admin, parts, loops) = (data, admin, parts, loops)
+        let (data, admin, parts, loops, recordings) = (data, admin, parts, loops, recordings)
         let (limit, log, ending) = (settings.timeouts.drain, log, ending)
         let deadline = ContinuousClock.now + limit
         Task {
             await data.drain(within: limit)
             // The last client has its answer, and perhaps a moment later the cache has it too.
             await parts.proxy.finishTurn()
+            recordings.close()
             // Clients come back with the last number they saw, and hear of the last commits then.
             parts.changeStreams?.close()
             parts.cache.reportUse()
@@ -220,15 +253,26 @@ final class Ending: Sendable {
 
 /// Runs the daemon until it is told to stop; gives the exit code.
 ///
+/// - Parameters:
+///   - role: what it does with a recording.
+///   - begun: called with the daemon once it listens.
+///   - ended: called when it has stopped, before the exit code is given.
 /// - Throws: what keeps it from starting, with a message for the person who starts it.
-func runDaemon(_ settings: Configuration) throws -> Int32 {
+func runDaemon(
+    _ settings: Configuration,
+    role: RecordingRole = .none,
+    begun: (LarderDaemon) throws -> Void = { _ in },
+    ended: (LarderDaemon) -> Void = { _ in }
+) throws -> Int32 {
     // A client that leaves must not end the process; neither libevent nor libcurl sees to that.
     signal(SIGPIPE, SIG_IGN)
     // Bodies are made on one thread and let go of on another: with an arena for each of them, glibc keeps half as much
     // memory again as the daemon uses.
     EventSystem.limitArenas(to: 2)
-    let daemon = try LarderDaemon(settings, environment: Environment.variables)
+    let daemon = try LarderDaemon(settings, environment: Environment.variables, role: role)
+    try begun(daemon)
     let code = daemon.run()
+    ended(daemon)
     // Never given back: what lives on the loops may only be taken apart on their threads, which end with the process.
     _ = Unmanaged.passRetained(daemon)
     return code

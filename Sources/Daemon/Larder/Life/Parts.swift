@@ -4,6 +4,7 @@ import Glibc
 import Logging
 import Mapping
 import Proxy
+import Recording
 import Settings
 import Store
 import Synchronization
@@ -20,9 +21,19 @@ final class Parts: Sendable {
     let changeStreams: ChangeStreams?
     let token: AdminToken
     let readinessSwitch = ReadinessSwitch()
+    let replay = ReplaySwitch()
 
     /// Opens the store, under its lock, and the keys beside it; throws what a person has to mend.
-    init(_ settings: Configuration, workers: Int, upstreamLoop: EventLoop, adminLoop: EventLoop, log: Logger) throws {
+    ///
+    /// - Parameter asksUpstreams: whether there is any way to an upstream; without, none of its clients is ever made.
+    init(
+        _ settings: Configuration,
+        workers: Int,
+        upstreamLoop: EventLoop,
+        adminLoop: EventLoop,
+        log: Logger,
+        asksUpstreams: Bool = true
+    ) throws {
         self.settings = settings
         var compiled: [ProxiedUpstream] = []
         for (index, upstream) in settings.upstreams.enumerated() {
@@ -61,7 +72,7 @@ final class Parts: Sendable {
         let proxy = ProxyCore(
             loop: upstreamLoop,
             settings: settings,
-            upstreams: compiled,
+            upstreams: asksUpstreams ? compiled : [],
             cache: cache,
             principals: principals,
             modes: modes,

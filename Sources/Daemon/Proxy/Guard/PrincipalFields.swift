@@ -207,7 +207,7 @@ package struct URLParameters: Sequence, IteratorProtocol {
     package struct Parameter {
         package var name: Range<Int>
         /// What follows the `=`; nil without one.
-        var value: Range<Int>?
+        package var value: Range<Int>?
     }
 
     private let url: [UInt8]

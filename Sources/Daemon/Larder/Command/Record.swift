@@ -1,0 +1,85 @@
+import ArgumentParser
+import HTTPSemantics
+import Recording
+import Settings
+
+/// `larder record`: a daemon that asks the upstream for everything and writes it down.
+struct Record: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Stand in front of an API and record what is asked and answered.",
+        discussion: """
+            Every request goes to the API, and each client gets its response. Both are written into a folder that people \
+            can read, edit and commit:
+
+              larder record fixtures --upstream https://api.example.com
+              larder record fixtures --preset github
+
+            It ends with SIGINT or SIGTERM, and says what it has recorded. A folder that has a recording already is added \
+            to. Credentials and cookies are replaced before anything is written.
+            """
+    )
+
+    @Argument(help: ArgumentHelp("The folder to record into.", valueName: "folder"))
+    var folder: String
+
+    @OptionGroup var source: ConfigOptions
+    @OptionGroup var addresses: ServeOptions
+
+    @Flag(help: "For programs: what was recorded, and each log line, as JSON objects.")
+    var json = false
+
+    func validate() throws { try GivenText.check(["the folder": folder]) }
+
+    func run() throws {
+        HarmlessSignals.ignore()
+        let environment = Environment.variables
+        let target = RecordingFolder(folder)
+        var settings = try RecordingConfig(source, environment: environment).settings(addresses.overrides)
+        let config = try RecordingConfig(source, environment: environment).portable(settings)
+        LogSetup.start(json ? .json : .suitable(for: environment), level: settings.log.level)
+        let store = try TemporaryStore(environment: environment)
+        defer { store.remove() }
+        settings = settings.asksAlways
+        if addresses.store == nil { settings.store.path = store.store }
+        var role = RecordingRole()
+        role.target = (target, config)
+        var summary = RecordingSummary()
+        _ = try orComplain { try runDaemon(settings, role: role, ended: { summary = $0.summary ?? summary }) }
+        if json {
+            Terminal.out(summary.json(folder: target.path).text)
+        } else {
+            for sentence in summary.sentences(folder: target.path) { Terminal.complain("larder: \(sentence)") }
+        }
+        if summary.failure != nil { throw ExitCode.failed }
+    }
+}
+
+/// The config of a recording that is to be made.
+struct RecordingConfig {
+    private let source: ConfigOptions
+    private let environment: [String: String]
+
+    init(_ source: ConfigOptions, environment: [String: String]) {
+        self.source = source
+        self.environment = environment
+    }
+
+    func settings(_ overrides: ConfigOverrides) throws -> Configuration {
+        try source.file(overrides, environment: environment).usable()
+    }
+
+    /// The part of it that goes into the recording.
+    func portable(_ settings: Configuration) throws -> String {
+        ConfigFile.portable(try source.path(environment: environment), settings, environment: environment)
+    }
+}
+
+/// Does something, and ends the command with a message if that fails.
+func orComplain<Value>(_ work: () throws -> Value) throws -> Value {
+    do {
+        return try work()
+    } catch let error as RecordingError {
+        Terminal.complain("larder: \(error)")
+        throw ExitCode.failed
+    }
+}

@@ -1,0 +1,173 @@
+import ArgumentParser
+import Foundation
+import HTTPSemantics
+import HTTPServer
+import Recording
+import Settings
+import Synchronization
+
+/// `larder run`: a command, with a replay for as long as it runs.
+struct Run: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Run a command against a recording.",
+        discussion: """
+            Starts a replay on a free port, tells the command its address, and ends with the command's exit status:
+
+              larder run fixtures -- pytest
+              larder run fixtures --env GITHUB_API_URL=@ -- npm test
+              larder run fixtures --record once --upstream https://api.example.com -- ./tests.sh
+
+            The command finds the address in LARDER_URL, without a slash at its end; in --env NAME=@/path, "@" stands for \
+            it. Afterwards larder says what was asked for and not recorded, and what was recorded and never asked for.
+
+            --record none replays only. once records if there is no recording. new replays what is known and records the \
+            rest. all records everything anew.
+            """
+    )
+
+    /// What is recorded.
+    enum Mode: String, ExpressibleByArgument, CaseIterable {
+        case none, once, new, all
+    }
+
+    @Argument(help: ArgumentHelp("The folder with the recording.", valueName: "folder"))
+    var folder: String
+
+    @Option(help: ArgumentHelp("none, once, new or all.", valueName: "mode"))
+    var record = Mode.none
+
+    @Option(help: ArgumentHelp("A variable for the command, in which \"@\" at the beginning is the address.", valueName: "name=@"))
+    var env: [String] = []
+
+    @OptionGroup var source: ConfigOptions
+    @OptionGroup var options: ReplayOptions
+
+    @Flag(help: "For programs: what was not recorded and what was not used, as a JSON object on standard error.")
+    var json = false
+
+    @Argument(parsing: .postTerminator, help: ArgumentHelp("The command and its arguments.", valueName: "command"))
+    var command: [String] = []
+
+    func validate() throws {
+        try GivenText.check(["the folder": folder])
+        guard !command.isEmpty else {
+            throw ValidationError("say what to run: larder run \(folder) -- COMMAND [ARGUMENT ...]")
+        }
+        for variable in env where variable.firstIndex(of: "=").map({ $0 == variable.startIndex }) ?? true {
+            throw ValidationError("--env: \"\(variable)\" is no variable; write NAME=@ or NAME=@/path")
+        }
+    }
+
+    func run() throws {
+        HarmlessSignals.ignore()
+        let environment = Environment.variables
+        let plan = try orComplain { try RunPlan(self, environment: environment) }
+        LogSetup.start(.suitable(for: environment), level: .warning)
+        let store = try TemporaryStore(environment: environment)
+        defer { store.remove() }
+        var settings = plan.settings
+        settings.store.path = store.store
+        let child = ChildCommand(command)
+        var (summary, report): (RecordingSummary?, ReplayReport?) = (nil, nil)
+        _ = try orComplain {
+            try runDaemon(
+                settings,
+                role: plan.role,
+                begun: { daemon in
+                    daemon.takesSignal = { child.pass($0) }
+                    child.start(variables(daemon, environment), ended: daemon.stopper)
+                },
+                ended: { daemon in
+                    summary = daemon.summary
+                    report = daemon.report.map { ReplayReport(missing: $0.missing, unused: $0.unused) }
+                }
+            )
+        }
+        try orComplain { try plan.finish(summary) }
+        tell(summary, report)
+        let isUnclean = options.strict && report.map { !$0.lines.isEmpty } ?? false
+        throw ExitCode(child.status == 0 && (isUnclean || summary?.failure != nil) ? 1 : child.status)
+    }
+
+    /// The surroundings of the command.
+    private func variables(_ daemon: LarderDaemon, _ environment: [String: String]) -> [String: String] {
+        var variables = environment
+        let url = daemon.addresses.data.first.map { "http://\($0)" } ?? ""
+        variables["LARDER_URL"] = url
+        variables["LARDER_ADMIN"] = daemon.addresses.admin.first.map { "\($0)" }
+        variables["LARDER_ADMIN_TOKEN"] = daemon.adminToken
+        for variable in env {
+            let parts = variable.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+            variables[String(parts[0])] = parts[1].hasPrefix("@") ? url + parts[1].dropFirst() : String(parts[1])
+        }
+        return variables
+    }
+
+    private func tell(_ summary: RecordingSummary?, _ report: ReplayReport?) {
+        let path = RecordingFolder(folder).path
+        guard !json else {
+            var members: [(name: String, value: JSONText)] = []
+            if let summary { members.append(("recorded", summary.json(folder: path))) }
+            if let report { members.append(("replayed", report.json)) }
+            return Terminal.complain(JSONText.object(members).text)
+        }
+        for line in report?.lines ?? [] { Terminal.complain("larder: \(line)") }
+        for line in summary?.sentences(folder: path) ?? [] { Terminal.complain("larder: \(line)") }
+    }
+}
+
+/// What a run does with its folder, by its mode.
+private struct RunPlan {
+    let settings: Configuration
+    var role: RecordingRole
+    /// Where everything is recorded anew, until it takes the place of what was there.
+    private var fresh: (folder: RecordingFolder, target: RecordingFolder)?
+
+    init(_ run: Run, environment: [String: String]) throws {
+        let folder = RecordingFolder(run.folder)
+        role = run.options.role
+        let free = ConfigOverrides(
+            listen: [.tcp(host: "127.0.0.1", port: 0)],
+            admin: .tcp(host: "127.0.0.1", port: 0)
+        )
+        let isGiven = run.source.config != nil || run.source.preset != nil || run.source.upstream != nil
+        let mode = run.record == .once ? (folder.exists ? .none : .all) : run.record == .new && !folder.exists ? .all : run.record
+        switch mode {
+        case .none, .once, .new:
+            let recording = try Recording(folder)
+            role.recording = recording
+            let own = isGiven ? try run.source.file(free, environment: environment).usable() : nil
+            let known = try own ?? recording.settings(nil, free, environment: environment)
+            settings = mode == .new ? known.asksAlways : known
+            if mode == .new { role.target = (folder, recording.manifest.config) }
+        case .all:
+            let known: Configuration
+            let config: String
+            if !isGiven, folder.exists {
+                let manifest = try Recording(folder).manifest
+                config = manifest.config
+                known = try ConfigFile.parse(config, file: folder.manifest, environment: [:], overriding: free).usable()
+            } else {
+                let source = RecordingConfig(run.source, environment: environment)
+                known = try source.settings(free)
+                config = try source.portable(known)
+            }
+            settings = known.asksAlways
+            let fresh = RecordingFolder("\(folder.path).\(getpid())")
+            role.target = (fresh, config)
+            self.fresh = (fresh, folder)
+        }
+    }
+
+    /// Puts what was recorded anew in the place of what was there.
+    func finish(_ summary: RecordingSummary?) throws {
+        guard let fresh else { return }
+        if summary?.failure != nil, fresh.target.exists {
+            throw RecordingError(
+                fresh.folder.path,
+                "the recording is not complete, so that \(fresh.target.path) stays as it was; what there is, is here"
+            )
+        }
+        try fresh.folder.replace(fresh.target)
+    }
+}

@@ -1,0 +1,97 @@
+import Foundation
+import Logging
+import Proxy
+import Recording
+import Settings
+import Synchronization
+
+/// What a daemon does with a recording, decided before it starts.
+struct RecordingRole {
+    /// What is answered from; nil where nothing is replayed.
+    var recording: Recording?
+    /// Whether no recorded response repeats.
+    var isStrict = false
+    /// Unix seconds, to which the dates of a replay are shifted; nil leaves them.
+    var clock: Int64?
+    /// Where is recorded, and the config that goes with it; nil where nothing is.
+    var target: (folder: RecordingFolder, config: String)?
+    /// Told of each request that a replay does not find.
+    var missed: @Sendable (Replayer.Miss) -> Void = { _ in }
+
+    /// A daemon like any other.
+    static let none = RecordingRole()
+
+    /// A replay has no way to an upstream, unless what it does not find is recorded.
+    var asksUpstreams: Bool { recording == nil || target != nil }
+
+    var isNone: Bool { recording == nil && target == nil }
+}
+
+/// The parts of a daemon that replay and record.
+final class RecordingParts: Sendable {
+    let replayer: Replayer?
+    private let recorder: Recorder?
+    let interceptor: RecordingInterceptor?
+    private let closed = Mutex<RecordingSummary?>(nil)
+
+    init(_ role: RecordingRole, _ parts: Parts, log: Logger) throws {
+        replayer = try role.recording.map {
+            try Replayer($0, upstreams: parts.upstreams, isStrict: role.isStrict, clock: role.clock)
+        }
+        for notice in role.recording?.notices ?? [] { log.warning("\(notice)") }
+        recorder = try role.target.map { target in
+            let now = Date().timeIntervalSince1970
+            let writer = try RecordingWriter(target.folder, config: target.config, recorded: now)
+            return Recorder(writer, upstreams: parts.upstreams, log: log)
+        }
+        interceptor =
+            role.isNone
+            ? nil : RecordingInterceptor(replayer: replayer, recorder: recorder, missed: role.missed)
+    }
+
+    /// Begins to store what was recorded, so that its objects can be asked for.
+    func begin(_ parts: Parts) {
+        guard let replayer else { return }
+        let (cache, principals, upstreams) = (parts.cache, parts.proxy.principals, parts.upstreams)
+        Task.detached(priority: .utility) {
+            await RecordedObjects(cache: cache, principals: principals, upstreams: upstreams).store(replayer.recording)
+        }
+    }
+
+    /// Ends recording; what is complete is written.
+    func close() {
+        guard let recorder else { return }
+        let summary = recorder.close()
+        closed.withLock { $0 = summary }
+    }
+
+    /// What became of the recording, once it is closed.
+    var summary: RecordingSummary? { closed.withLock { $0 } }
+}
+
+/// The replay of a daemon, for its admin side; any thread.
+final class ReplaySwitch: Sendable {
+    private let state = Mutex<Replayer?>(nil)
+
+    var current: Replayer? { state.withLock { $0 } }
+
+    func set(_ replayer: Replayer?) { state.withLock { $0 = replayer } }
+}
+
+/// A folder for what lives no longer than the daemon.
+final class TemporaryStore {
+    let folder: String
+
+    init(environment: [String: String]) throws {
+        var template = Array("\(environment["TMPDIR"] ?? "/tmp")/larder-XXXXXX".utf8CString)
+        guard mkdtemp(&template) != nil else {
+            throw StoreFolderError(folder: environment["TMPDIR"] ?? "/tmp", reason: String(cString: strerror(errno)))
+        }
+        folder = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    }
+
+    /// The path of the store.
+    var store: String { "\(folder)/larder.db" }
+
+    func remove() { try? FileManager.default.removeItem(atPath: folder) }
+}

@@ -1,0 +1,280 @@
+import CachePolicy
+package import HTTPSemantics
+package import HTTPServer
+import Mapping
+import Settings
+import Store
+
+/// A response out of a recording, to be served as a stored one is: in each view, by conditions and ranges, as an event.
+package struct RecordedResponse: Sendable {
+    private let ready: ReadyResponse
+    private let moment: Int64
+
+    /// - Parameters:
+    ///   - fields: as recorded, without framing.
+    ///   - arrival: the request that it is served to.
+    ///   - moment: the time at which the clock stands, in Unix seconds.
+    package init(status: Int, fields: Fields, body: [UInt8], for arrival: Arrival, at moment: Int64) {
+        let upstream = arrival.upstream
+        let policy = ResponsePolicy(
+            request: RequestFacts(method: "GET", fields: Fields()),
+            status: status,
+            fields: fields,
+            requestTime: moment,
+            responseTime: moment,
+            settings: upstream.policySettings
+        )
+        let answer = CachedResponse(
+            key: DocumentKey(
+                upstream: upstream.storeKey,
+                principal: ObjectStore.anonymous,
+                context: arrival.context,
+                url: arrival.keyURL
+            ),
+            document: nil,
+            status: status,
+            fields: fields,
+            body: body,
+            policy: policy.answer,
+            selection: .none,
+            form: .received,
+            objects: []
+        )
+        ready = ReadyResponse(
+            answer,
+            digest: Digest128(low: 0, high: 0),
+            upstream: upstream,
+            base: arrival.base,
+            view: arrival.view
+        )
+        self.moment = moment
+    }
+
+    /// Serves it by the request's conditions and ranges, or as the one event of a stream where the request asks for events.
+    package func serve(_ exchange: Exchange, _ arrival: Arrival) {
+        guard arrival.live == nil else { return tell(exchange, arrival) }
+        let part = SelectedPart(of: ready, for: exchange.request, now: moment) ?? .whole
+        var (status, fields, body) = part.message(from: ready)
+        finish(&fields, exchange.request.fields, arrival.upstream)
+        // What is not there in a HEAD response has a length all the same.
+        let length = exchange.request.method == "HEAD" ? ready.answer.fields.text("content-length") : nil
+        guard let length else { return exchange.reply.respond(status: status, fields: fields, body: body) }
+        fields.set("Content-Length", length)
+        exchange.reply.start(status: status, fields: fields, framing: .none)
+        exchange.reply.finish()
+    }
+
+    private func finish(_ fields: inout Fields, _ request: Fields, _ upstream: ProxiedUpstream) {
+        fields.remove("cache-status")
+        fields.append("Cache-Status", "larder; hit; detail=replay")
+        upstream.addCORS(to: &fields, for: request)
+    }
+
+    private func tell(_ exchange: Exchange, _ arrival: Arrival) {
+        var fields = Fields()
+        finish(&fields, exchange.request.fields, arrival.upstream)
+        fields.vary(by: arrival.upstream.variesBy)
+        exchange.reply.startEvents(fields)
+        var event = LiveEvent(kind: .fresh)
+        event.id = LiveMode.endID
+        event.status = ready.answer.status
+        event.age = 0
+        event.fields = ready.fields
+        event.body = LiveBody(ready.body)
+        var writer = LiveEventWriter(event)
+        while let bytes = writer.next() { exchange.reply.write(bytes) }
+        exchange.reply.finish()
+    }
+}
+
+extension Reply {
+    /// Gives a problem document in place of a response.
+    package func refuse(_ problem: ProblemDocument) { refuse(problem, nil) }
+}
+
+extension ProblemDocument {
+    /// A replay has no response for a request.
+    ///
+    /// - Parameter nearest: the recorded requests that are most like it, each with what differs.
+    package static func notRecorded(_ request: String, nearest: [(request: String, differences: [String])])
+        -> ProblemDocument
+    {
+        var problem = ProblemDocument(
+            status: 504,
+            title: "Not in the recording",
+            detail: "\(request) is not in the recording, and a replay asks no upstream. "
+                + "Record it: larder run --record new FOLDER -- COMMAND."
+        )
+        problem.type = "urn:larder:not-recorded"
+        let members: [JSONText] = nearest.map { known in
+            .object([
+                (name: "request", value: .string(known.request)),
+                (name: "differences", value: .array(known.differences.map { .string($0) })),
+            ])
+        }
+        problem.extra = [
+            .init(
+                name: "nearest",
+                value: .json(JSONText.array(members).bytes)
+            )
+        ]
+        return problem
+    }
+
+    /// All recorded responses to a request have been given, and a strict replay repeats none.
+    package static func recordingExhausted(_ request: String, count: Int) -> ProblemDocument {
+        var problem = ProblemDocument(
+            status: 504,
+            title: "Asked more often than recorded",
+            detail: "\(request) was recorded \(count) time\(count == 1 ? "" : "s"), and has been asked for as often. "
+                + "Without --strict the last response is repeated."
+        )
+        problem.type = "urn:larder:recording-exhausted"
+        return problem
+    }
+
+    /// A recorded response cannot be read.
+    package static func recordingUnreadable(_ reason: String) -> ProblemDocument {
+        var problem = ProblemDocument(status: 500, title: "The recording cannot be read", detail: reason)
+        problem.type = "urn:larder:recording-unreadable"
+        return problem
+    }
+}
+
+// MARK: What a recording asks of a request
+
+extension Arrival {
+    /// A request out of a recording, as if a client had just sent it; nil where its target is not one of the upstream's.
+    ///
+    /// - Parameters:
+    ///   - target: path and query as they went upstream.
+    ///   - credentials: stands for whose data it is; nil for anonymous.
+    package init?(recorded target: String, fields: Fields, credentials: [UInt8]?, _ upstream: ProxiedUpstream) {
+        let bytes = Array(target.utf8)
+        let base = upstream.normaliser.basePath
+        let path = Array(bytes.prefix { $0 != 0x3F })
+        guard path.starts(with: base) else { return nil }
+        let query = bytes.count > path.count ? Array(bytes[(path.count + 1)...]) : nil
+        guard
+            let normalised = try? upstream.normaliser.normalise(
+                path: upstream.normaliser.prefix + path.dropFirst(base.count),
+                query: query
+            )
+        else { return nil }
+        self.upstream = upstream
+        self.target = target
+        route = String(decoding: upstream.principal.redacted(target: normalised.routePath), as: UTF8.self)
+        keyURL = String(decoding: upstream.keyURL(of: normalised), as: UTF8.self)
+        context = upstream.context.canonical(fields)
+        self.credentials = credentials
+        otherFields = []
+        quickDigest = nil
+        view = .wire
+        live = nil
+        self.base = ClientAuthority(authority: "localhost")
+    }
+
+    /// The credentials that the client itself has sent; nil for none.
+    package var clientCredentials: [UInt8]? {
+        guard let credentials, let own = upstream.settings.credential else { return credentials }
+        let rest = credentials.dropFirst("credential:".utf8.count + own.value.bytes.count + 1)
+        return rest.isEmpty ? nil : Array(rest)
+    }
+
+    /// Undoes what Larder has done to the links of a response for the address that its client used.
+    package func withUpstreamLinks(_ fields: Fields, body: [UInt8]) -> (fields: Fields, body: [UInt8]) {
+        let url = upstream.settings.url
+        let back = LinkRewriter(
+            upstream: "http://\(base.authority)\(upstream.settings.prefix)",
+            authority: String(url.origin.dropFirst(url.scheme.count + 3)),
+            prefix: url.basePath,
+            scheme: url.scheme
+        )
+        var fields = fields
+        back.rewrite(&fields)
+        guard upstream.settings.rewriteLinks, view != .raw, upstream.isJSON(fields) else { return (fields, body) }
+        return (fields, back.rewritten(body: body) ?? body)
+    }
+}
+
+extension PrincipalFields {
+    /// Whether the values of a request field may not be written down: a credential, or what the configuration names.
+    package func hides(requestField name: [UInt8]) -> Bool {
+        let lowercased = String(decoding: FieldSyntax.lowercased(name), as: UTF8.self)
+        if ["cookie", "proxy-authorization", "authorization"].contains(lowercased) { return true }
+        switch reason(forField: name) {
+        case .configured, .credential, .notKnownHarmless: return true
+        case .identity, nil: return NameMeaning.isSecretItself(name)
+        }
+    }
+
+    /// The same for a field of a response; `Set-Cookie` has a value that is partly secret.
+    package func hides(responseField name: [UInt8]) -> Bool {
+        redacted(Fields([Field(name: name, value: [0])])).lines[0].value != [0]
+    }
+
+    /// Whether a name, of a member or a parameter, is that of a secret.
+    package static func isSecret(name: String) -> Bool { NameMeaning.isSecretItself(Array(name.utf8)) }
+}
+
+extension ResponseCache {
+    /// Hands a recorded response over to the store, as if it had just come; false where its principal cannot be stored.
+    ///
+    /// - Parameter done: called when it is stored, or cannot be.
+    package func receive(
+        recorded: (status: Int, fields: Fields, body: [UInt8]),
+        for arrival: Arrival,
+        _ principals: Principals,
+        done: @escaping @Sendable () -> Void
+    ) async -> Bool {
+        let upstream = arrival.upstream
+        guard let principal = try? await principals.identify(arrival.credentials, quick: nil, of: upstream) else {
+            return false
+        }
+        let fields = StoredFields.storable(recorded.fields)
+        let policy = ResponsePolicy(
+            request: RequestFacts(method: "GET", fields: Fields()),
+            status: recorded.status,
+            fields: fields,
+            requestTime: seconds,
+            responseTime: seconds,
+            settings: upstream.policySettings
+        )
+        let subject = RouteSubject(
+            method: "GET",
+            path: arrival.route,
+            query: ProxiedUpstream.query(ofURL: arrival.target),
+            status: recorded.status,
+            contentType: ProxiedUpstream.mediaType(fields)
+        )
+        let match = upstream.isJSON(fields) && !recorded.body.isEmpty ? upstream.rules.body(subject) : nil
+        let reading = BodyMapping(
+            rule: match?.rule,
+            kind: match?.rule.isList == true ? .list : .detail,
+            bound: match?.bound ?? [:],
+            captures: match?.captures ?? [:]
+        )
+        let moment = now
+        let document = ReceivedDocument(
+            key: DocumentKey(
+                upstream: upstream.storeKey,
+                principal: principal,
+                context: arrival.context,
+                url: arrival.keyURL
+            ),
+            variant: VarySelection.none.bytes,
+            status: recorded.status,
+            head: StoredHead.encode(upstream.storable(fields)),
+            policy: policy.answer.bytes,
+            body: recorded.body,
+            start: moment,
+            end: moment,
+            sent: moment,
+            kind: reading.kind,
+            rule: reading.rule,
+            surroundings: reading.surroundings(url: arrival.keyURL, fields: fields)
+        )
+        store.receive(document) { _ in done() }
+        return true
+    }
+}

@@ -1,0 +1,119 @@
+import Foundation
+package import HTTPSemantics
+
+/// One request and its response, as a line of `exchanges.jsonl` has them.
+///
+/// Bodies are files of their own; their lengths are made anew at replay, so that who edits one need not count.
+package struct RecordedExchange: Codable, Sendable, Equatable {
+    /// The name of the upstream in `recording.yaml`.
+    package var upstream: String
+    /// Whose data it is: the number of the credential, counted from 1 by first appearance; nil for anonymous.
+    package var credential: Int?
+    /// When the request came, `2026-11-23T03:47:00.123Z`; nil where nobody knows.
+    package var time: String?
+    package var request: Request
+    package var response: Response
+
+    package struct Request: Codable, Sendable, Equatable {
+        package var method: String
+        /// Path and query as they went upstream.
+        package var target: String
+        /// Lines such as `Accept: application/json`; nil where nobody knows them, and any representation is meant.
+        package var fields: [String]?
+        /// The body's file, relative to the folder; nil for none.
+        package var body: String?
+
+        package init(method: String, target: String, fields: [String]?, body: String? = nil) {
+            (self.method, self.target, self.fields, self.body) = (method, target, fields, body)
+        }
+    }
+
+    package struct Response: Codable, Sendable, Equatable {
+        package var status: Int
+        package var fields: [String]
+        /// The body's file, relative to the folder; nil for an empty one.
+        package var body: String?
+
+        package init(status: Int, fields: [String], body: String? = nil) {
+            (self.status, self.fields, self.body) = (status, fields, body)
+        }
+    }
+
+    package init(upstream: String, credential: Int? = nil, time: String? = nil, request: Request, response: Response) {
+        self.upstream = upstream
+        self.credential = credential
+        self.time = time
+        self.request = request
+        self.response = response
+    }
+
+    /// The request as people know it: `GET /users/1`.
+    package var title: String { "\(request.method) \(request.target)" }
+
+    /// Unix seconds; nil where the line has no time.
+    package var seconds: Int64? { time.flatMap { RecordingTime.seconds($0) } }
+
+    /// The line, without its end.
+    package var line: [UInt8] {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        guard let data = try? encoder.encode(self) else { preconditionFailure("text and numbers are always JSON") }
+        return Array(data)
+    }
+}
+
+extension Fields {
+    /// Lines of a recording.
+    ///
+    /// A value that is not UTF-8 is read as ISO 8859-1, as field values once were.
+    package var recorded: [String] {
+        lines.map { line in
+            let value =
+                String(validating: line.value, as: UTF8.self)
+                ?? String(String.UnicodeScalarView(line.value.map { Unicode.Scalar($0) }))
+            return "\(String(decoding: line.name, as: UTF8.self)): \(value)"
+        }
+    }
+
+    /// Reads lines of a recording; what has no colon is left out.
+    package init(recorded: [String]) {
+        self.init(
+            recorded.compactMap { line in
+                let bytes = Array(line.utf8)
+                guard let colon = bytes.firstIndex(of: 0x3A), colon > 0 else { return nil }
+                let value = bytes[(colon + 1)...].drop { $0 == 0x20 || $0 == 0x09 }
+                return Field(name: Array(bytes[..<colon]), value: Array(value))
+            }
+        )
+    }
+}
+
+/// Moments as recordings spell them.
+package enum RecordingTime {
+    /// `2026-11-23T03:47:00.123Z`
+    package static func text(_ seconds: Double) -> String {
+        let milliseconds = Int64((seconds * 1000).rounded())
+        var whole = time_t(milliseconds / 1000)
+        var parts = tm()
+        gmtime_r(&whole, &parts)
+        var buffer = [CChar](repeating: 0, count: 32)
+        let count = strftime(&buffer, buffer.count, "%Y-%m-%dT%H:%M:%S", &parts)
+        let text = String(decoding: buffer[..<count].map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        let rest = String(milliseconds % 1000)
+        return "\(text).\(String(repeating: "0", count: 3 - rest.count))\(rest)Z"
+    }
+
+    /// Reads it; fractions are cut off, and a time zone other than UTC is not known.
+    package static func seconds(_ text: String) -> Int64? {
+        let bytes = Array(text.utf8)
+        guard bytes.count >= 20, bytes.last == 0x5A, bytes[10] == 0x54 else { return nil }
+        func number(_ range: Range<Int>) -> Int? { Int(String(decoding: bytes[range], as: UTF8.self)) }
+        guard let year = number(0..<4), let month = number(5..<7), let day = number(8..<10), let hour = number(11..<13),
+            let minute = number(14..<16), let second = number(17..<19)
+        else { return nil }
+        var parts = tm()
+        (parts.tm_year, parts.tm_mon, parts.tm_mday) = (Int32(year - 1900), Int32(month - 1), Int32(day))
+        (parts.tm_hour, parts.tm_min, parts.tm_sec) = (Int32(hour), Int32(minute), Int32(second))
+        return Int64(timegm(&parts))
+    }
+}

@@ -1,0 +1,267 @@
+import CachePolicy
+import Dispatch
+import Foundation
+import HTTPSemantics
+package import HTTPServer
+package import Logging
+package import Proxy
+import Synchronization
+
+/// Records the exchanges that it is shown: what each client sent and received, before Larder's own additions.
+///
+/// Any thread shows it exchanges; one queue redacts and writes them, in the order in which they were completed.
+package final class Recorder: Sendable {
+    private let queue = DispatchQueue(label: "larder.recording")
+    private let work: RecorderWork
+    private let log: Logger
+
+    /// - Parameters:
+    ///   - writer: nobody else's from now on.
+    ///   - upstreams: all that may be asked.
+    package init(_ writer: sending RecordingWriter, upstreams: [ProxiedUpstream], log: Logger) {
+        self.log = log
+        work = RecorderWork(writer, upstreams: upstreams, log: log)
+    }
+
+    /// Has an exchange recorded once it is complete; before anything of it is read or answered.
+    ///
+    /// - Parameter body: the request's body where it was read already.
+    package func watch(_ exchange: Exchange, _ arrival: Arrival, body: [UInt8]? = nil) {
+        // A view is made of a response, and an event of several.
+        guard arrival.live == nil, arrival.view == .wire else { return queue.async { self.work.skipped(.ownForm) } }
+        if body == nil { exchange.request.body?.keepCopy(limit: RecordingFolder.bodyLimit) }
+        exchange.reply.observe(ExchangeWatch(exchange.request, arrival, body: body, recorder: self))
+    }
+
+    fileprivate func finished(_ watch: ExchangeWatch, _ response: ExchangeWatch.Response) {
+        queue.async { self.work.record(watch, response) }
+    }
+
+    fileprivate func aborted() {
+        queue.async { self.work.skipped(.cutShort) }
+    }
+
+    /// Writes what is complete, and gives what became of the recording; nothing is recorded any more.
+    package func close() -> RecordingSummary {
+        queue.sync { work.close() }
+    }
+
+    /// How many exchanges were recorded so far.
+    package var count: Int { queue.sync { work.summary.count } }
+}
+
+/// What became of a recording.
+package struct RecordingSummary: Sendable, Equatable {
+    /// Exchanges that were recorded.
+    package var count = 0
+    /// How many were not, by why.
+    package var skipped: [Reason: Int] = [:]
+    /// Why recording ended before its time; nil where it did not.
+    package var failure: String?
+    /// Names of members that look secret and are not declared so, with how often each was recorded.
+    package var suspects: [String: Int] = [:]
+
+    package init() {}
+
+    package enum Reason: String, Sendable, CaseIterable {
+        /// The response broke off, or the request did.
+        case cutShort = "broke off"
+        case tooLarge = "are larger than 256 MiB"
+        /// Larder's own problem document.
+        case ownProblem = "are errors of Larder's own, such as an upstream that could not be asked"
+        case ownForm = "asked for a view other than wire or for events, which replays make themselves"
+        case failed = "came after recording had ended"
+    }
+
+    /// What a person should know, a sentence for each line.
+    package func sentences(folder: String) -> [String] {
+        var lines = ["recorded \(count) exchange\(count == 1 ? "" : "s") in \(folder)"]
+        for reason in Reason.allCases {
+            if let count = skipped[reason] { lines.append("not recorded: \(count) that \(reason.rawValue)") }
+        }
+        if let failure { lines.append("recording ended early: \(failure)") }
+        if !suspects.isEmpty {
+            let names = suspects.sorted { $0.key < $1.key }.map { "\($0.key) (\($0.value))" }.joined(separator: ", ")
+            lines.append("members that look secret and were recorded as they are: \(names)")
+            lines.append("look at them before you share the recording; \"secret:\" in their models keeps them out")
+        }
+        return lines
+    }
+}
+
+/// One exchange while it happens.
+private final class ExchangeWatch: ReplyObserver {
+    struct Response {
+        var status = 0
+        var fields = Fields()
+        var body: [UInt8] = []
+        var isTooLarge = false
+        var isComplete = false
+    }
+
+    let request: Request
+    let arrival: Arrival
+    let time: Double
+    private let ownBody: [UInt8]?
+    private let recorder: Recorder
+    private let response = Mutex(Response())
+
+    init(_ request: Request, _ arrival: Arrival, body: [UInt8]?, recorder: Recorder) {
+        self.request = request
+        self.arrival = arrival
+        self.recorder = recorder
+        ownBody = body
+        time = Date().timeIntervalSince1970
+    }
+
+    /// The request's body; nil where not all of it is known.
+    var body: [UInt8]? {
+        if let ownBody { return ownBody }
+        guard let body = request.body else { return [] }
+        return body.isComplete ? body.copy : nil
+    }
+
+    func began(status: Int, fields: Fields) {
+        response.withLock { ($0.status, $0.fields) = (status, fields) }
+    }
+
+    func wrote(_ bytes: [UInt8]) {
+        response.withLock { response in
+            guard response.body.count + bytes.count <= RecordingFolder.bodyLimit else {
+                response.isTooLarge = true
+                return
+            }
+            response.body += bytes
+        }
+    }
+
+    func finished() {
+        let response = response.withLock { response in
+            response.isComplete = true
+            defer { response.body = [] }
+            return response
+        }
+        recorder.finished(self, response)
+    }
+
+    func aborted() {
+        let isComplete = response.withLock { response in
+            defer { response.isComplete = true }
+            return response.isComplete
+        }
+        if !isComplete { recorder.aborted() }
+    }
+}
+
+/// The recorder's state: used on its queue only.
+private final class RecorderWork: @unchecked Sendable {  // the queue of `Recorder` guards it
+    private var writer: RecordingWriter?
+    private var redactors: [String: Redactor] = [:]
+    private let firstNumber: Int
+    private var nextNumber: Int
+    private var credentials: [[UInt8]: Int] = [:]
+    private let log: Logger
+    private(set) var summary = RecordingSummary()
+
+    init(_ writer: RecordingWriter, upstreams: [ProxiedUpstream], log: Logger) {
+        self.writer = writer
+        self.log = log
+        firstNumber = writer.nextPlaceholder
+        nextNumber = firstNumber
+        for (index, upstream) in upstreams.enumerated() {
+            // Numbers of different upstreams never meet.
+            redactors[upstream.name] = Redactor(upstream, numbers: true, first: firstNumber + index * 1_000_000)
+        }
+    }
+
+    func skipped(_ reason: RecordingSummary.Reason) { summary.skipped[reason, default: 0] += 1 }
+
+    func record(_ watch: ExchangeWatch, _ response: ExchangeWatch.Response) {
+        guard let writer, summary.failure == nil else { return skipped(.failed) }
+        guard !response.isTooLarge else { return skipped(.tooLarge) }
+        guard let requestBody = watch.body else { return skipped(.cutShort) }
+        guard !Self.isOwnProblem(response) else { return skipped(.ownProblem) }
+        let (arrival, method) = (watch.arrival, watch.request.method)
+        var fields = Self.received(response.fields, isHead: method == "HEAD", variesBy: arrival.upstream)
+        var body = response.body
+        (fields, body) = arrival.withUpstreamLinks(fields, body: body)
+        var exchange = Redactor.Exchange(
+            target: Array(arrival.target.utf8),
+            requestFields: Self.sent(watch.request.fields),
+            requestBody: requestBody
+        )
+        (exchange.status, exchange.responseFields, exchange.responseBody) = (response.status, fields, body)
+        redactors[arrival.upstream.name]?.redact(&exchange, method: method, route: arrival.route)
+        let line = RecordedExchange(
+            upstream: arrival.upstream.name,
+            credential: arrival.clientCredentials.map { number(of: $0) },
+            time: RecordingTime.text(watch.time),
+            request: .init(
+                method: method,
+                target: String(decoding: exchange.target, as: UTF8.self),
+                fields: exchange.requestFields.recorded
+            ),
+            response: .init(status: response.status, fields: exchange.responseFields.recorded)
+        )
+        do throws(RecordingError) {
+            try writer.append(line, requestBody: exchange.requestBody, responseBody: exchange.responseBody)
+            summary.count += 1
+        } catch {
+            summary.failure = error.description
+            log.error("recording has ended: what follows is not recorded", metadata: ["error": "\(error)"])
+        }
+    }
+
+    func close() -> RecordingSummary {
+        for redactor in redactors.values { summary.suspects.merge(redactor.suspects) { $0 + $1 } }
+        redactors = [:]
+        writer?.flush()
+        writer = nil
+        return summary
+    }
+
+    private func number(of credentials: [UInt8]) -> Int {
+        if let number = self.credentials[credentials] { return number }
+        self.credentials[credentials] = self.credentials.count + 1
+        return self.credentials.count
+    }
+
+    // MARK: What is recorded of a message
+
+    /// The request's fields as they go upstream.
+    private static func sent(_ fields: Fields) -> Fields {
+        var fields = UpstreamFields.make(from: fields, removingConditions: false)
+        fields.remove("via")
+        return fields
+    }
+
+    /// The response's fields without what Larder has added.
+    private static func received(_ fields: Fields, isHead: Bool, variesBy upstream: ProxiedUpstream) -> Fields {
+        var fields = fields.withoutHopByHop()
+        if !isHead { fields.remove("content-length") }
+        fields.remove("age")
+        removeLast("cache-status", from: &fields) { $0.hasPrefix("larder") }
+        removeLast("via", from: &fields) { $0.hasSuffix(" larder") }
+        let own = upstream.variesBy.map { $0.lowercased() }
+        guard let vary = fields.combined("vary") else { return fields }
+        let others = vary.split(separator: ",").map { $0.trimmingCharacters(in: .whitespaces) }
+            .filter { !own.contains($0.lowercased()) }
+        fields.remove("vary")
+        if !others.isEmpty { fields.append("Vary", others.joined(separator: ", ")) }
+        return fields
+    }
+
+    /// Takes Larder's member off the end of a list.
+    private static func removeLast(_ name: StaticString, from fields: inout Fields, where isOwn: (String) -> Bool) {
+        guard let list = fields.combined(name) else { return }
+        var members = FieldSyntax.members(Array(list.utf8)).map { String(decoding: $0, as: UTF8.self) }
+        if let last = members.last, isOwn(last.trimmingCharacters(in: .whitespaces)) { members.removeLast() }
+        fields.remove(name)
+        if !members.isEmpty { fields.append("\(name)", members.joined(separator: ", ")) }
+    }
+
+    private static func isOwnProblem(_ response: ExchangeWatch.Response) -> Bool {
+        response.fields.text("content-type") == ProblemDocument.mediaType
+            && response.body.starts(with: #"{"type":"urn:larder:"#.utf8)
+    }
+}

@@ -1,0 +1,140 @@
+import Dispatch
+import Foundation
+import Synchronization
+
+/// A recording as it was read: an ordered list of exchanges, whose bodies stay in their files.
+package struct Recording: Sendable {
+    package let folder: RecordingFolder
+    package let manifest: RecordingManifest
+    /// In the order in which they happened.
+    package let exchanges: [RecordedExchange]
+    /// What a person should know that is no error: a last line that was cut short.
+    package let notices: [String]
+
+    /// Reads a folder; blocks.
+    package init(_ folder: RecordingFolder) throws(RecordingError) {
+        self.folder = folder
+        manifest = try RecordingManifest.read(folder)
+        let bytes = access(folder.exchanges, F_OK) == 0 ? try folder.read(folder.exchanges, limit: 4 << 30) : []
+        let lines = ExchangeLines(bytes)
+        notices =
+            lines.isCutShort
+            ? ["\(folder.exchanges): the last line is cut short, as by a crash while recording; it is left out"] : []
+        exchanges = try Self.decode(lines, folder)
+        for (index, exchange) in exchanges.enumerated() {
+            let names = [exchange.request.body, exchange.response.body].compactMap(\.self)
+            if let complaint = Self.complaint(exchange) ?? names.lazy.compactMap(folder.complaint).first {
+                throw RecordingError(folder.exchanges, line: lines.numbers[index], complaint)
+            }
+        }
+    }
+
+    private static func complaint(_ exchange: RecordedExchange) -> String? {
+        if !(200...599).contains(exchange.response.status) {
+            return "status: \(exchange.response.status) is no status of a final response; write one from 200 to 599"
+        }
+        if !exchange.request.target.hasPrefix("/") || exchange.request.target.utf8.contains(where: { $0 <= 0x20 }) {
+            return "target: \"\(exchange.request.target)\" is no path; write it as \"/users?page=2\""
+        }
+        let isToken = exchange.request.method.utf8.allSatisfy { ($0 | 0x20) &- 0x61 < 26 || $0 == 0x2D || $0 == 0x5F }
+        if exchange.request.method.isEmpty || !isToken {
+            return "method: \"\(exchange.request.method)\" is no method; write it as \"GET\""
+        }
+        return nil
+    }
+
+    /// How many lines are decoded together: the decoder takes as long to begin as for several lines.
+    private static let portion = 2_000
+
+    private static func decode(_ lines: ExchangeLines, _ folder: RecordingFolder) throws(RecordingError)
+        -> [RecordedExchange]
+    {
+        let count = (lines.ranges.count + portion - 1) / portion
+        let results = Mutex([Result<[RecordedExchange], RecordingError>?](repeating: nil, count: count))
+        DispatchQueue.concurrentPerform(iterations: count) { index in
+            let range = index * portion..<min((index + 1) * portion, lines.ranges.count)
+            let result = Result { () throws(RecordingError) in try decode(lines, range, folder) }
+            results.withLock { $0[index] = result }
+        }
+        var exchanges: [RecordedExchange] = []
+        exchanges.reserveCapacity(lines.ranges.count)
+        for result in results.withLock({ $0 }) { exchanges += try result?.get() ?? [] }
+        return exchanges
+    }
+
+    private static func decode(
+        _ lines: ExchangeLines,
+        _ range: Range<Int>,
+        _ folder: RecordingFolder
+    ) throws(RecordingError) -> [RecordedExchange] {
+        let decoder = JSONDecoder()
+        var joined: [UInt8] = [0x5B]
+        for index in range {
+            if index > range.lowerBound { joined.append(0x2C) }
+            joined += lines.bytes[lines.ranges[index]]
+        }
+        joined.append(0x5D)
+        if let all = try? decoder.decode([RecordedExchange].self, from: Data(joined)), all.count == range.count {
+            return all
+        }
+        return try range.map { index throws(RecordingError) in
+            do {
+                return try decoder.decode(RecordedExchange.self, from: Data(lines.bytes[lines.ranges[index]]))
+            } catch {
+                throw RecordingError(folder.exchanges, line: lines.numbers[index], reason(error))
+            }
+        }
+    }
+
+    private static func reason(_ error: any Error) -> String {
+        guard let error = error as? DecodingError else { return "the line cannot be read: \(error)" }
+        func path(_ context: DecodingError.Context) -> String {
+            context.codingPath.map(\.stringValue).joined(separator: ".")
+        }
+        switch error {
+        case .keyNotFound(let key, let context):
+            let place = path(context)
+            return "the line has no \"\(place.isEmpty ? "" : place + ".")\(key.stringValue)\""
+        case .typeMismatch(let type, let context): return "\(path(context)): this is no \(type)"
+        case .valueNotFound(_, let context): return "\(path(context)): there is no value"
+        case .dataCorrupted: return "the line is not JSON; each line is one object"
+        @unknown default: return "the line cannot be read"
+        }
+    }
+}
+
+/// The lines of `exchanges.jsonl`, found but not read.
+struct ExchangeLines: Sendable {
+    let bytes: [UInt8]
+    private(set) var ranges: [Range<Int>] = []
+    /// The number of each line in the file, counted from 1; empty lines have none.
+    private(set) var numbers: [Int] = []
+    /// Where the last complete line ends.
+    private(set) var end = 0
+    /// Whether something follows that is no whole line.
+    private(set) var isCutShort = false
+
+    init(_ bytes: [UInt8]) {
+        self.bytes = bytes
+        var (start, number) = (bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? 3 : 0, 0)
+        while start < bytes.count {
+            number += 1
+            let next = bytes[start...].firstIndex(of: 0x0A)
+            var stop = next ?? bytes.count
+            if stop > start, bytes[stop - 1] == 0x0D { stop -= 1 }
+            let line = start..<stop
+            // Who edits by hand may leave the last line without an end.
+            let isWhole = next != nil || (try? JSONSerialization.jsonObject(with: Data(bytes[line]))) != nil
+            guard isWhole else {
+                isCutShort = true
+                return
+            }
+            if bytes[line].contains(where: { $0 != 0x20 && $0 != 0x09 }) {
+                ranges.append(line)
+                numbers.append(number)
+            }
+            start = next.map { $0 + 1 } ?? bytes.count
+            end = start
+        }
+    }
+}

@@ -1,0 +1,175 @@
+import Foundation
+
+/// The folder of a recording: its names, and reading and writing that no name in it can lead out of it.
+package struct RecordingFolder: Sendable {
+    /// As the person wrote it, without a slash at its end.
+    package let path: String
+
+    package static let manifestName = "recording.yaml"
+    package static let exchangesName = "exchanges.jsonl"
+    package static let bodiesName = "bodies"
+    /// The largest body that is recorded or replayed, in bytes.
+    package static let bodyLimit = 256 << 20
+
+    package init(_ path: String) {
+        var path = path
+        while path.count > 1, path.hasSuffix("/") { path.removeLast() }
+        self.path = path
+    }
+
+    package var manifest: String { "\(path)/\(Self.manifestName)" }
+    package var exchanges: String { "\(path)/\(Self.exchangesName)" }
+    package var bodies: String { "\(path)/\(Self.bodiesName)" }
+
+    /// Whether there is a recording.
+    package var exists: Bool { access(manifest, F_OK) == 0 }
+
+    // MARK: Reading
+
+    /// The bytes of one of its files; what is no regular file is refused.
+    func read(_ file: String, limit: Int) throws(RecordingError) -> [UInt8] {
+        let descriptor = open(file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
+        guard descriptor >= 0 else { throw RecordingError(file, Self.reason(errno)) }
+        defer { close(descriptor) }
+        var status = stat()
+        guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
+            throw RecordingError(file, "this is no regular file")
+        }
+        guard status.st_size <= limit else {
+            throw RecordingError(file, "the file has \(status.st_size) bytes; \(limit) is the most that is read")
+        }
+        let size = Int(status.st_size)
+        var failure: Int32 = 0
+        let bytes = [UInt8](unsafeUninitializedCapacity: size) { buffer, count in
+            while count < size {
+                let portion = Glibc.read(descriptor, buffer.baseAddress! + count, size - count)
+                if portion < 0, errno == EINTR { continue }
+                if portion < 0 { failure = errno }
+                guard portion > 0 else { break }
+                count += portion
+            }
+        }
+        guard failure == 0 else { throw RecordingError(file, Self.reason(failure)) }
+        return bytes
+    }
+
+    /// The path of a body, from what a line says.
+    func path(ofBody name: String) throws(RecordingError) -> String {
+        let parts = name.split(separator: "/", omittingEmptySubsequences: false)
+        guard parts.count == 2, parts[0] == Self.bodiesName, Self.isName(String(parts[1])) else {
+            throw RecordingError(
+                exchanges,
+                "\"\(name)\" is no body of this recording; bodies are named bodies/NAME, with letters, digits, \".\", \"-\" and \"_\""
+            )
+        }
+        return "\(path)/\(name)"
+    }
+
+    /// The bytes of a body.
+    package func body(_ name: String?) throws(RecordingError) -> [UInt8] {
+        guard let name else { return [] }
+        return try read(try path(ofBody: name), limit: Self.bodyLimit)
+    }
+
+    /// Why a body cannot be read; nil where it can.
+    func complaint(aboutBody name: String) -> String? {
+        let file: String
+        do { file = try path(ofBody: name) } catch { return error.reason }
+        var status = stat()
+        guard lstat(file, &status) == 0 else {
+            return errno == ENOENT
+                ? "the body \(name) is missing; put the file back, or take \"body\" out of the line"
+                : "the body \(name): \(Self.reason(errno))"
+        }
+        if status.st_mode & S_IFMT == S_IFLNK { return "the body \(name) is a symbolic link; put the file itself there" }
+        guard status.st_mode & S_IFMT == S_IFREG else { return "the body \(name) is no regular file" }
+        guard status.st_size <= Self.bodyLimit else {
+            return "the body \(name) has \(status.st_size) bytes; \(Self.bodyLimit) is the most that is replayed"
+        }
+        return nil
+    }
+
+    private static func isName(_ name: String) -> Bool {
+        !name.isEmpty && !name.hasPrefix(".")
+            && name.utf8.allSatisfy {
+                ($0 | 0x20) &- 0x61 < 26 || $0 &- 0x30 < 10 || $0 == 0x2E || $0 == 0x2D || $0 == 0x5F
+            }
+    }
+
+    // MARK: Writing
+
+    /// Makes the folder and what belongs in each, for its owner alone.
+    func create() throws(RecordingError) {
+        var folder = ""
+        for component in bodies.split(separator: "/", omittingEmptySubsequences: false) {
+            folder += component
+            defer { folder += "/" }
+            if folder.isEmpty || mkdir(folder, 0o700) == 0 || errno == EEXIST { continue }
+            throw RecordingError(folder, "the folder cannot be made: \(Self.reason(errno))")
+        }
+        // Bodies are bytes: no tool may turn their line ends.
+        if access("\(path)/.gitattributes", F_OK) != 0 {
+            try write(Array("bodies/* -text\n".utf8), to: "\(path)/.gitattributes")
+        }
+    }
+
+    /// Takes the place of another recording, which goes.
+    package func replace(_ other: RecordingFolder) throws(RecordingError) {
+        let old = "\(path).old"
+        let hadOld = rename(other.path, old) == 0
+        guard rename(path, other.path) == 0 else {
+            let reason = Self.reason(errno)
+            if hadOld { _ = rename(old, other.path) }
+            throw RecordingError(other.path, "the new recording stays in \(path): \(reason)")
+        }
+        if hadOld { try? FileManager.default.removeItem(atPath: old) }
+    }
+
+    /// Writes a file anew, readable by its owner alone.
+    func write(_ bytes: [UInt8], to file: String) throws(RecordingError) {
+        let descriptor = open(file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        guard descriptor >= 0 else { throw RecordingError(file, "the file cannot be written: \(Self.reason(errno))") }
+        let failure = Self.writeAll(bytes, to: descriptor)
+        close(descriptor)
+        if let failure {
+            unlink(file)
+            throw RecordingError(file, "the file cannot be written: \(failure)")
+        }
+    }
+
+    /// Writes all bytes; gives why that failed.
+    static func writeAll(_ bytes: [UInt8], to descriptor: Int32) -> String? {
+        bytes.withUnsafeBytes { buffer in
+            var rest = buffer[...]
+            while !rest.isEmpty {
+                let count = Glibc.write(descriptor, UnsafeRawBufferPointer(rebasing: rest).baseAddress, rest.count)
+                if count < 0, errno == EINTR { continue }
+                guard count > 0 else { return reason(errno) }
+                rest = rest.dropFirst(count)
+            }
+            return nil
+        }
+    }
+
+    static func reason(_ code: Int32) -> String {
+        code == ENOENT ? "there is no such file" : String(cString: strerror(code))
+    }
+
+    /// The ending of a body's name.
+    package static func ending(ofType type: String?) -> String {
+        let essence = (type ?? "").prefix { $0 != ";" }.lowercased().filter { $0 != " " }
+        if let known = endings[essence] { return known }
+        if essence.hasSuffix("+json") { return "json" }
+        if essence.hasSuffix("+xml") { return "xml" }
+        return essence.hasPrefix("text/") ? "txt" : "bin"
+    }
+
+    private static let endings = [
+        "application/json": "json", "application/xml": "xml", "text/xml": "xml", "text/html": "html",
+        "text/csv": "csv", "text/css": "css", "text/javascript": "js", "application/javascript": "js",
+        "application/x-www-form-urlencoded": "form", "application/x-ndjson": "jsonl", "text/event-stream": "events",
+        "application/pdf": "pdf", "application/zip": "zip", "application/gzip": "gz", "image/png": "png",
+        "image/jpeg": "jpg", "image/gif": "gif", "image/svg+xml": "svg", "image/webp": "webp", "text/markdown": "md",
+        "application/yaml": "yaml", "text/yaml": "yaml", "application/x-yaml": "yaml",
+    ]
+}

@@ -1,0 +1,76 @@
+package import HTTPServer
+package import Proxy
+
+/// Puts a recording between the clients and the cache: replays, records, or does both.
+package final class RecordingInterceptor: ExchangeInterceptor {
+    private let replayer: Replayer?
+    private let recorder: Recorder?
+    /// Told of each request that was not recorded.
+    private let missed: @Sendable (Replayer.Miss) -> Void
+
+    /// - Parameters:
+    ///   - replayer: what is answered from; nil where everything is asked for.
+    ///   - recorder: what records the rest; nil for a replay, in which nothing is asked for.
+    package init(
+        replayer: Replayer?,
+        recorder: Recorder?,
+        missed: @escaping @Sendable (Replayer.Miss) -> Void = { _ in }
+    ) {
+        self.replayer = replayer
+        self.recorder = recorder
+        self.missed = missed
+    }
+
+    package var isActive: Bool { true }
+
+    package func received(_ exchange: Exchange, _ arrival: Arrival, _ proxy: ProxyCore) {
+        guard let replayer else {
+            recorder?.watch(exchange, arrival)
+            return proxy.accept(exchange, arrival)
+        }
+        guard let body = exchange.request.body else { return answer(exchange, arrival, [], replayer, proxy) }
+        Task {
+            // One that does not come whole was refused by the connection.
+            guard let bytes = try? await body.collect(limit: RecordingFolder.bodyLimit) else { return exchange.reply.abort() }
+            var request = exchange.request
+            request.body = RequestBody(bytes)
+            answer(Exchange(request: request, reply: exchange.reply), arrival, bytes, replayer, proxy)
+        }
+    }
+
+    private func answer(
+        _ exchange: Exchange,
+        _ arrival: Arrival,
+        _ body: [UInt8],
+        _ replayer: Replayer,
+        _ proxy: ProxyCore
+    ) {
+        let request = arrival.live == nil ? exchange.request : exchange.request.plain
+        switch replayer.find(arrival, method: request.method, fields: request.fields, body: body) {
+        case .exchange(let recorded):
+            do throws(RecordingError) {
+                let (fields, body, moment) = try replayer.response(recorded)
+                RecordedResponse(
+                    status: recorded.response.status,
+                    fields: fields,
+                    body: body,
+                    for: arrival,
+                    at: moment
+                ).serve(exchange, arrival)
+            } catch {
+                exchange.reply.refuse(.recordingUnreadable(error.description))
+            }
+        case .missing(let miss):
+            if let recorder, miss.recorded == 0 {
+                recorder.watch(exchange, arrival, body: body)
+                return proxy.accept(exchange, arrival)
+            }
+            missed(miss)
+            exchange.reply.refuse(
+                miss.recorded > 0
+                    ? .recordingExhausted(miss.request, count: miss.recorded)
+                    : .notRecorded(miss.request, nearest: miss.nearest.map { ($0.request, $0.differences) })
+            )
+        }
+    }
+}

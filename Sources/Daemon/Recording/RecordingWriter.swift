@@ -1,0 +1,110 @@
+import Foundation
+import HTTPSemantics
+
+/// Writes a recording: first an exchange's bodies, then its line, so that the recording is whole up to its last line
+/// whatever happens.
+///
+/// One thread at a time. The folder is locked as long as it lives: one process at a time records into it.
+package final class RecordingWriter {
+    package let folder: RecordingFolder
+    private let lock: Int32
+    private let lines: Int32
+    private var number: Int
+    /// The length of the whole lines.
+    private var end: Int
+    /// The number that the next placeholder may have: above all that were written.
+    let nextPlaceholder: Int
+    /// How many exchanges were written.
+    package private(set) var count = 0
+
+    /// Opens a folder, and makes it where there is none; what was recorded before stays, and is added to.
+    ///
+    /// - Parameter config: for a new recording, the config that its exchanges are read by.
+    package init(_ folder: RecordingFolder, config: String, recorded: Double) throws(RecordingError) {
+        self.folder = folder
+        try folder.create()
+        lock = open(folder.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard lock >= 0 else { throw RecordingError(folder.path, RecordingFolder.reason(errno)) }
+        guard flock(lock, LOCK_EX | LOCK_NB) == 0 else {
+            close(lock)
+            throw RecordingError(folder.path, "another process is recording into this folder; name another one")
+        }
+        if !folder.exists {
+            let manifest = RecordingManifest(recorded: RecordingTime.text(recorded), config: config)
+            try folder.write(Array(manifest.text.utf8), to: folder.manifest)
+        }
+        lines = open(folder.exchanges, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        guard lines >= 0 else { throw RecordingError(folder.exchanges, RecordingFolder.reason(errno)) }
+        let known = ExchangeLines(try folder.read(folder.exchanges, limit: 4 << 30))
+        end = known.end
+        number = known.ranges.count
+        let text = String(decoding: known.bytes, as: UTF8.self)
+        nextPlaceholder = 1 + (text.matches(of: /REDACTED-([0-9]{1,9})/).compactMap { Int($0.output.1) }.max() ?? 0)
+        // A line that was cut short, as by a crash, is no line.
+        ftruncate(lines, off_t(end))
+        lseek(lines, 0, SEEK_END)
+        if end > 0, known.bytes[end - 1] != 0x0A, RecordingFolder.writeAll([0x0A], to: lines) == nil { end += 1 }
+        for name in (try? FileManager.default.contentsOfDirectory(atPath: folder.bodies)) ?? [] {
+            number = max(number, Int(name.prefix { $0.isNumber }) ?? 0)
+        }
+    }
+
+    deinit {
+        close(lines)
+        close(lock)
+    }
+
+    /// Adds an exchange, whose bodies are given beside it.
+    ///
+    /// - Throws: what kept it from being written; the recording is then as it was before.
+    package func append(_ exchange: RecordedExchange, requestBody: [UInt8], responseBody: [UInt8])
+        throws(RecordingError)
+    {
+        var exchange = exchange
+        let name = String(number + 1)
+        let digits = String(repeating: "0", count: max(0, 6 - name.count)) + name
+        var written: [String] = []
+        do throws(RecordingError) {
+            exchange.request.body = try write(
+                requestBody,
+                digits + ".request",
+                Fields(recorded: exchange.request.fields ?? []),
+                &written
+            )
+            exchange.response.body = try write(
+                responseBody,
+                digits,
+                Fields(recorded: exchange.response.fields),
+                &written
+            )
+            let line = exchange.line + [0x0A]
+            if let failure = RecordingFolder.writeAll(line, to: lines) {
+                ftruncate(lines, off_t(end))
+                lseek(lines, 0, SEEK_END)
+                throw RecordingError(folder.exchanges, "the line cannot be written: \(failure)")
+            }
+            end += line.count
+            number += 1
+            count += 1
+        } catch {
+            for name in written { unlink("\(folder.path)/\(name)") }
+            throw error
+        }
+    }
+
+    private func write(_ body: [UInt8], _ name: String, _ fields: Fields, _ written: inout [String])
+        throws(RecordingError) -> String?
+    {
+        guard !body.isEmpty else { return nil }
+        let name = "\(RecordingFolder.bodiesName)/\(name).\(RecordingFolder.ending(ofType: fields.text("content-type")))"
+        written.append(name)
+        try folder.write(body, to: "\(folder.path)/\(name)")
+        return name
+    }
+
+    /// Has all that was written survive a power loss; blocks.
+    package func flush() {
+        fsync(lines)
+        fsync(lock)
+    }
+}

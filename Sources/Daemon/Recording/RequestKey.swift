@@ -1,0 +1,125 @@
+import Foundation
+package import HTTPSemantics
+import Mapping
+package import Proxy
+import Settings
+
+/// What makes two requests the same to a replay: method, URL, body, and the representation asked for.
+///
+/// Redacted values are left out of it, so that no credential ever has to match.
+package struct RequestKey: Sendable {
+    /// Upstream, method, path and query, in one spelling.
+    let place: String
+    /// The representation asked for, and the fields that the route names.
+    let representation: String
+    /// The body in one spelling.
+    let body: String
+    /// The request's conditions and ranges: they count where the recorded response is one to them.
+    let conditions: String
+
+    /// All of it, as a key of the index.
+    func text(credential: Int?, anyRepresentation: Bool = false, withConditions: Bool) -> String {
+        let parts = [
+            place, credential.map { "\($0)" } ?? "", anyRepresentation ? "*" : representation,
+            withConditions ? conditions : "", body,
+        ]
+        return parts.joined(separator: "\n")
+    }
+
+    /// The same for a live request and for a recorded one.
+    ///
+    /// - Parameters:
+    ///   - arrival: where it goes.
+    ///   - fields: the request's fields, nothing redacted or all of it.
+    package init(_ arrival: Arrival, method: String, fields: Fields, body: [UInt8]) {
+        let upstream = arrival.upstream
+        let matching = Self.matching(arrival, method: method)
+        place = "\(upstream.name) \(method) \(Self.url(arrival.keyURL, ignoring: matching.query.ignore))"
+        let named = matching.headers.map { name in
+            "\(name.lowercased()): \(fields.combined(named: name.lowercased()) ?? "")"
+        }
+        representation = ([arrival.context] + named).joined(separator: "\n")
+        conditions = Self.conditional.compactMap { name in
+            fields.combined(named: name).map { "\(name): \($0)" }
+        }.joined(separator: "\n")
+        guard !body.isEmpty else {
+            self.body = ""
+            return
+        }
+        var redactor = Redactor(upstream, numbers: false)
+        var exchange = Redactor.Exchange(target: Array(arrival.target.utf8), requestFields: fields, requestBody: body)
+        redactor.redact(&exchange, method: method, route: arrival.route)
+        self.body = Self.canonical(exchange.requestBody, fields, ignoring: matching.body.ignore)
+    }
+
+    private static let conditional = [
+        "if-match", "if-none-match", "if-modified-since", "if-unmodified-since", "if-range", "range",
+    ]
+
+    /// Whether a response is one to its request's conditions or ranges.
+    static func isConditional(status: Int) -> Bool { [206, 304, 412, 416].contains(status) }
+
+    private static func matching(_ arrival: Arrival, method: String) -> RequestMatching {
+        let rules = arrival.upstream.rules
+        return rules.route(method: method, path: arrival.route, status: nil)
+            .map { rules.settings.routes[$0.index].match } ?? RequestMatching()
+    }
+
+    // MARK: Spelling
+
+    /// A path and query with the parameters in one order; those of one name keep theirs.
+    private static func url(_ url: String, ignoring ignored: [String]) -> String {
+        let parts = url.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
+        guard parts.count == 2 else { return url }
+        let pairs = parts[1].split(separator: "&").map { pair -> (name: String, text: String) in
+            let halves = pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+            let decoded = halves.map { half in
+                half.replacing("+", with: " ").removingPercentEncoding ?? String(half)
+            }
+            return (decoded[0], decoded.joined(separator: "="))
+        }
+        .filter { pair in !ignored.contains { matches(pair.name, $0) } }
+        let sorted = pairs.enumerated().sorted {
+            $0.element.name == $1.element.name ? $0.offset < $1.offset : $0.element.name < $1.element.name
+        }
+        return sorted.isEmpty ? String(parts[0]) : "\(parts[0])?\(sorted.map(\.element.text).joined(separator: "&"))"
+    }
+
+    /// Whether a name fits a pattern in which `*` stands for any text.
+    private static func matches(_ name: String, _ pattern: String) -> Bool {
+        let parts = pattern.split(separator: "*", omittingEmptySubsequences: false)
+        guard parts.count > 1 else { return name == pattern }
+        var rest = Substring(name)
+        guard rest.hasPrefix(parts[0]) else { return false }
+        rest = rest.dropFirst(parts[0].count)
+        for part in parts.dropFirst().dropLast() {
+            guard let range = rest.firstRange(of: part) else { return false }
+            rest = rest[range.upperBound...]
+        }
+        return rest.count >= parts.last!.count && rest.hasSuffix(parts.last!)
+    }
+
+    /// A body in one spelling: JSON by its values, a form by its parameters, a multipart body by its parts.
+    private static func canonical(_ body: [UInt8], _ fields: Fields, ignoring pointers: [String]) -> String {
+        let type = fields.text("content-type") ?? ""
+        if let outline = JSONOutline(body) {
+            return withoutNumbers(outline.canonical(leavingOut: Set(pointers)))
+        }
+        var bytes = body
+        if type.lowercased().hasPrefix("multipart/"), let range = type.range(of: "boundary=") {
+            // Chosen anew for each request.
+            let boundary = type[range.upperBound...].prefix { $0 != ";" }.filter { $0 != "\"" }
+            bytes = Array(Data(bytes).replacing(Array(boundary.utf8), with: Array("boundary".utf8)))
+        } else if type.lowercased().hasPrefix("application/x-www-form-urlencoded") {
+            return withoutNumbers(Array(url("?" + String(decoding: bytes, as: UTF8.self), ignoring: []).utf8))
+        }
+        return withoutNumbers(bytes)
+    }
+
+    /// The text with all placeholders alike; what is no text by its bytes.
+    private static func withoutNumbers(_ bytes: [UInt8]) -> String {
+        guard let text = String(validating: bytes, as: UTF8.self) else { return Data(bytes).base64EncodedString() }
+        guard text.contains("REDACTED-") else { return text }
+        return text.replacing(/REDACTED-[0-9]+/, with: "REDACTED")
+    }
+}

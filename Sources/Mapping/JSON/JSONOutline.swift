@@ -1,0 +1,173 @@
+/// The members and values of a JSON text, with their places: for what reads or edits a body without knowing its models.
+public struct JSONOutline: Sendable {
+    private let index: JSONIndex
+
+    /// Scans a text; nil if it is not JSON, or nested deeper than the scanner goes.
+    public init?(_ text: [UInt8]) {
+        guard let index = try? JSONIndex(text) else { return nil }
+        self.index = index
+    }
+
+    /// The type of a value.
+    public enum Kind: String, Sendable, CaseIterable {
+        case object, array, string, number, boolean, null
+    }
+
+    /// One member of an object, wherever it stands.
+    public struct Member: Sendable {
+        /// Unescaped.
+        public let name: String
+        /// Where its value stands in the text.
+        public let range: Range<Int>
+        /// The type of its value.
+        public let kind: Kind
+        fileprivate let node: Int
+    }
+
+    /// Every member of every object, in the order of the text.
+    public var members: [Member] {
+        var members: [Member] = []
+        visit(0) { name, value in
+            members.append(
+                Member(name: index.name(name) ?? "", range: index.range(value), kind: kind(value), node: value)
+            )
+        }
+        return members
+    }
+
+    /// The JSON pointer (RFC 6901) of a member's value.
+    public func pointer(to member: Member) -> String { index.pointer(to: member.node) }
+
+    /// One value by its path, in which `[]` stands for any element of a list.
+    public struct Value: Sendable {
+        /// `items[].user.login`; empty for the whole text.
+        public let path: String
+        /// The type of the value.
+        public let kind: Kind
+        /// As it is spelled.
+        public let bytes: ArraySlice<UInt8>
+    }
+
+    /// Every value, in the order of the text.
+    public var values: [Value] {
+        var values: [Value] = []
+        collect(0, path: "", into: &values)
+        return values
+    }
+
+    /// The text in the one spelling of all texts that are equal by JSON's rules: members sorted by name, no white space,
+    /// plain numbers, unescaped strings.
+    ///
+    /// - Parameter pointers: JSON pointers of values that are left out.
+    public func canonical(leavingOut pointers: Set<String> = []) -> [UInt8] {
+        var output: [UInt8] = []
+        write(0, pointer: "", pointers, into: &output)
+        return output
+    }
+
+    private func kind(_ node: Int) -> Kind {
+        switch index.kind(node) {
+        case .object: .object
+        case .array: .array
+        case .string: .string
+        case .number: .number
+        case .word: index.isNull(node) ? .null : .boolean
+        }
+    }
+
+    private func visit(_ node: Int, _ body: (_ name: Int, _ value: Int) -> Void) {
+        switch index.kind(node) {
+        case .object:
+            index.forEachMember(of: node) { name, value in
+                body(name, value)
+                visit(value, body)
+            }
+        case .array: index.forEachElement(of: node) { visit($1, body) }
+        default: break
+        }
+    }
+
+    private func collect(_ node: Int, path: String, into values: inout [Value]) {
+        values.append(Value(path: path, kind: kind(node), bytes: index.bytes(node)))
+        switch index.kind(node) {
+        case .object:
+            index.forEachMember(of: node) { name, value in
+                let name = index.name(name) ?? ""
+                collect(value, path: path.isEmpty ? name : "\(path).\(name)", into: &values)
+            }
+        case .array: index.forEachElement(of: node) { collect($1, path: path + "[]", into: &values) }
+        default: break
+        }
+    }
+
+    private func write(_ node: Int, pointer: String, _ left: Set<String>, into output: inout [UInt8]) {
+        switch index.kind(node) {
+        case .object: writeObject(node, pointer: pointer, left, into: &output)
+        case .array:
+            output.append(UInt8(ascii: "["))
+            var isFirst = true
+            index.forEachElement(of: node) { position, value in
+                let pointer = left.isEmpty ? "" : "\(pointer)/\(position)"
+                if !left.isEmpty, left.contains(pointer) { return }
+                if !isFirst { output.append(UInt8(ascii: ",")) }
+                isFirst = false
+                write(value, pointer: pointer, left, into: &output)
+            }
+            output.append(UInt8(ascii: "]"))
+        case .string:
+            if let text = index.name(node) {
+                JSONString.append(text, to: &output)
+            } else {
+                output += index.bytes(node)
+            }
+        case .number: output += index.slice(node).withBytes { JSONNumber($0).canonicalText.utf8 }
+        case .word: output += index.bytes(node)
+        }
+    }
+
+    private func writeObject(_ node: Int, pointer: String, _ left: Set<String>, into output: inout [UInt8]) {
+        var members: [(name: String, node: Int)] = []
+        index.forEachMember(of: node) { name, value in members.append((index.name(name) ?? "", value)) }
+        // Those of one name keep their order: it is theirs to mean something.
+        let sorted = members.enumerated().sorted {
+            $0.element.name == $1.element.name ? $0.offset < $1.offset : $0.element.name < $1.element.name
+        }
+        output.append(UInt8(ascii: "{"))
+        var isFirst = true
+        for (_, member) in sorted {
+            let pointer = left.isEmpty ? "" : "\(pointer)/\(JSONPointer.escaped(member.name))"
+            if !left.isEmpty, left.contains(pointer) { continue }
+            if !isFirst { output.append(UInt8(ascii: ",")) }
+            isFirst = false
+            JSONString.append(member.name, to: &output)
+            output.append(UInt8(ascii: ":"))
+            write(member.node, pointer: pointer, left, into: &output)
+        }
+        output.append(UInt8(ascii: "}"))
+    }
+}
+
+extension Normaliser {
+    /// Where the values of secret members begin in a body, in order; empty where it is not as its rule says.
+    public func secretPlaces(in body: [UInt8], as rule: BodyRule, in context: MappingContext = .none) -> [Range<Int>] {
+        guard models.haveSecrets, let plan = try? BodyPlan(rule, models: models) else { return [] }
+        let starts: [Int] = body.withUnsafeBufferPointer { text in
+            models.tree.withView { tree in
+                var walk = BodyWalk(
+                    body,
+                    text,
+                    plan: plan,
+                    models: models,
+                    tree: tree,
+                    context: context,
+                    objectLimit: .max
+                )
+                return walk.walk(plan) >= 0 ? walk.secrets.sorted() : []
+            }
+        }
+        return body.withUnsafeBufferPointer { text in
+            let scanner = JSONScanner(text, allowsReferences: true)
+            return starts.map { start in start..<max(start, scanner.scanValue(start, depth: 0)) }
+        }
+    }
+}
