@@ -62,19 +62,19 @@ import Testing
         var key: DocumentKey
     }
 
-    private func names(_ text: String, _ upstream: ProxiedUpstream, _ scratch: inout RequestScratch) throws -> Names? {
+    private func names(_ text: String, _ upstream: ProxiedUpstream, _ cacheKey: inout CacheKeyBuilder) throws -> Names? {
         var bytes = Array(text.utf8)
         let parser = RequestParser(limits: HTTPLimits())
         return try bytes.withUnsafeMutableBufferPointer { buffer in
             guard case .complete = parser.parse(try #require(buffer.baseAddress), count: buffer.count) else {
                 return nil
             }
-            guard scratch.read(parser.head, upstream) else { return nil }
-            let quick = scratch.credentialsDigest(upstream, ProxyFixture.hasher)
-            let digest = scratch.digest(parser.head, upstream, principal: 7, ProxyFixture.hasher)
+            guard cacheKey.read(parser.head, upstream) else { return nil }
+            let quick = cacheKey.credentialsDigest(upstream, ProxyFixture.hasher)
+            let digest = cacheKey.digest(parser.head, upstream, principal: 7, ProxyFixture.hasher)
             guard let arrival = try? Arrival(parser.head, upstream, quickDigest: quick) else { return nil }
             let others = arrival.otherFields.isEmpty ? nil : ProxyFixture.hasher.digest(arrival.otherFields)
-            #expect(scratch.otherFieldsDigest(ProxyFixture.hasher) == others, "\(text)")
+            #expect(cacheKey.otherFieldsDigest(ProxyFixture.hasher) == others, "\(text)")
             let demand = Demand(
                 parser.head.owned(),
                 arrival,
@@ -90,7 +90,7 @@ import Testing
     @Test(arguments: upstreams.indices) func `one request, one key`(_ index: Int) throws {
         let upstream = try ProxyFixture.upstream(Self.upstreams[index])
         // One for all, as on a worker: what it remembers of one request must not tell in another.
-        var scratch = RequestScratch()
+        var cacheKey = CacheKeyBuilder()
         var known: [Digest128: [UInt8]?] = [:]
         var short = 0
         var random = SystemRandomNumberGenerator()
@@ -103,7 +103,7 @@ import Testing
                 let spelling = Bool.random(using: &random) ? name : name.lowercased()
                 text += "\(spelling): \(values.randomElement(using: &random) ?? "")\r\n"
             }
-            guard let names = try names(text + "\r\n", upstream, &scratch) else { continue }
+            guard let names = try names(text + "\r\n", upstream, &cacheKey) else { continue }
             short += 1
             // Whoever is recognised by the digest is the very one that the credentials name.
             if let quick = names.quick {

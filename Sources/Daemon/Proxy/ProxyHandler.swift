@@ -16,7 +16,7 @@ package final class ProxyHandler: HTTPHandler {
     private let loop: EventLoop
     private let metrics: WorkerMetrics
     private let interceptor: (any ExchangeInterceptor)?
-    private var scratch = RequestScratch()
+    private var cacheKey = CacheKeyBuilder()
     private var variable = SmallBuffer(capacity: 512)
     private var reading: (tick: UInt64, seconds: Int64) = (0, 0)
 
@@ -93,17 +93,17 @@ package final class ProxyHandler: HTTPHandler {
     private func hit(_ request: borrowing RequestHead, _ upstream: ProxiedUpstream, _ connection: HTTPConnection)
         -> Bool
     {
-        guard scratch.read(request, upstream), let directives = Self.plainDirectives(request) else { return false }
-        let credentials = scratch.credentialsDigest(upstream, cache.store.hasher)
+        guard cacheKey.read(request, upstream), let directives = Self.plainDirectives(request) else { return false }
+        let credentials = cacheKey.credentialsDigest(upstream, cache.store.hasher)
         guard let principal = proxy.principals.recognise(credentials) else { return false }
-        let digest = scratch.digest(request, upstream, principal: principal, cache.store.hasher)
+        let digest = cacheKey.digest(request, upstream, principal: principal, cache.store.hasher)
         guard let answers = cache.memory.answers(at: digest) else { return false }
         let now = seconds()
         for answer in answers {
             guard
                 answer.key.principal == principal, answer.isClean, !answer.isDoubtDue(at: now),
                 answer.isGood(for: request),
-                !answer.isForAgreeing || answer.otherFields == scratch.otherFieldsDigest(proxy.principals.fieldHasher),
+                !answer.isForAgreeing || answer.otherFields == cacheKey.otherFieldsDigest(proxy.principals.fieldHasher),
                 case .fresh(let age, let timeToLive) = answer.policy.reuse(at: now, for: directives)
             else { continue }
             respond(answer, age: age, timeToLive: timeToLive, now: now, to: request, connection)
@@ -160,7 +160,7 @@ package final class ProxyHandler: HTTPHandler {
     // MARK: Everything else
 
     private func handOver(_ request: borrowing RequestHead, _ upstream: ProxiedUpstream, _ connection: HTTPConnection) {
-        let quick = scratch.read(request, upstream) ? scratch.credentialsDigest(upstream, cache.store.hasher) : nil
+        let quick = cacheKey.read(request, upstream) ? cacheKey.credentialsDigest(upstream, cache.store.hasher) : nil
         let arrival: Arrival
         do {
             arrival = try Arrival(request, upstream, quickDigest: quick)

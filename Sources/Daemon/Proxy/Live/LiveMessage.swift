@@ -1,3 +1,5 @@
+import HTTPSemantics
+
 /// An event as it goes over the wire, shared by all streams that are sent it.
 ///
 /// The upstream loop only.
@@ -88,5 +90,105 @@ final class LiveMemory {
     func forget() {
         recent = []
         recentBytes = 0
+    }
+}
+
+/// Writes an event as the HTML standard frames it (§9.2.5), a piece at a time.
+///
+/// So an event of many megabytes takes no more memory than the body itself, which is shared: what is escaped or encoded for
+/// one client is as much as that client's connection takes at once.
+struct LiveEventWriter {
+    /// How much of the body goes into one piece, in bytes before encoding; for base64 a multiple of three.
+    private static let portion = 48 << 10
+
+    /// How a body is written.
+    package enum Form { case text, base64, none }
+
+    private var head: [UInt8]
+    let form: Form
+    private let pieces: [[UInt8]]
+    /// The piece that is being written, and how far.
+    private var position = (piece: 0, offset: 0)
+    private var phase: Phase
+
+    private enum Phase { case head, body, over }
+
+    init(_ event: LiveEvent) {
+        self.init(bodyOf: event)
+        head = Self.head(of: event, as: form, number: event.id)
+        phase = .head
+    }
+
+    /// Writes what follows the head, to the end of the event: the same for all events that show one body.
+    init(bodyOf event: LiveEvent) {
+        pieces = event.body?.pieces ?? []
+        form = event.body.map { $0.isText ? .text : .base64 } ?? .none
+        head = []
+        phase = .body
+    }
+
+    /// The event up to its body.
+    ///
+    /// - Parameter number: what the client gives back as `Last-Event-ID`; an empty one makes it forget what it had.
+    static func head(of event: LiveEvent, as form: Form, number: String? = nil) -> [UInt8] {
+        var head = Array("\(number.map { "id: \($0)\n" } ?? "")event: \(event.kind.rawValue)\ndata: ".utf8)
+        head += JSONText.object(event.members).bytes
+        switch form {
+        case .none: break
+        // The member that follows is the last.
+        case .text: head.replaceSubrange((head.count - 1)..., with: #","body":""#.utf8)
+        case .base64: head.replaceSubrange((head.count - 1)..., with: #","base64":""#.utf8)
+        }
+        return head
+    }
+
+    /// The next bytes of the event; nil when all have been given.
+    mutating func next() -> [UInt8]? {
+        if phase == .over { return nil }
+        var bytes: [UInt8] = []
+        if phase == .head {
+            bytes = head
+            phase = .body
+        }
+        let portion = takePortion()
+        switch form {
+        case .none: break
+        case .text:
+            bytes.reserveCapacity(bytes.count + portion.count + portion.count / 4)
+            bytes.append(escapedForJSON: portion)
+        case .base64: bytes.append(base64: portion)
+        }
+        if position.piece == pieces.count {
+            bytes += (form == .none ? "\n\n" : "\"}\n\n").utf8
+            phase = .over
+        }
+        return bytes
+    }
+
+    /// The next bytes of the body; all but the last portion are of the same length.
+    private mutating func takePortion() -> [UInt8] {
+        var portion: [UInt8] = []
+        while position.piece < pieces.count, portion.count < Self.portion {
+            let piece = pieces[position.piece]
+            let end = min(piece.count, position.offset + Self.portion - portion.count)
+            portion += piece[position.offset..<end]
+            position = end == piece.count ? (position.piece + 1, 0) : (position.piece, end)
+        }
+        return portion
+    }
+}
+
+extension [UInt8] {
+    /// Appends bytes in base64 with padding (RFC 4648 §4).
+    mutating func append(base64 bytes: [UInt8]) {
+        let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
+        reserveCapacity(count + (bytes.count + 2) / 3 * 4)
+        for start in stride(from: 0, to: bytes.count, by: 3) {
+            let length = Swift.min(3, bytes.count - start)
+            let group = (0..<3).reduce(0) { $0 << 8 | ($1 < length ? Int(bytes[start + $1]) : 0) }
+            for place in 0..<4 {
+                append(place <= length ? alphabet[group >> (18 - 6 * place) & 63] : UInt8(ascii: "="))
+            }
+        }
     }
 }

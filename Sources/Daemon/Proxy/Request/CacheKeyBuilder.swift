@@ -5,7 +5,7 @@ import Settings
 import Store
 
 /// Memory in which a worker lines up the parts of a request's key, kept from request to request.
-struct RequestScratch {
+struct CacheKeyBuilder {
     private var credentials: [UInt8] = []
     private var contextLines: [UInt8] = []
     private var otherLines: [UInt8] = []

@@ -176,3 +176,171 @@ extension Demand {
         return asked
     }
 }
+
+/// How the responses to a request are to be read.
+extension Demand {
+    /// What of it bears on them.
+    var facts: RequestFacts { RequestFacts(method: request.method, fields: request.fields) }
+
+    /// What a response to it says of its own use, and the configuration of it.
+    ///
+    /// - Parameters:
+    ///   - requestTime: when the request was sent, and `responseTime` when the head of its response came, in seconds of the
+    ///     store's clock.
+    ///   - wall: the latter in seconds of the wall clock, with which `Date` is compared.
+    func policy(
+        status: Int,
+        fields: Fields,
+        requestTime: Int64,
+        responseTime: Int64,
+        wall: Int64
+    ) -> ResponsePolicy {
+        ResponsePolicy(
+            request: facts,
+            status: status,
+            fields: fields,
+            requestTime: requestTime,
+            responseTime: responseTime,
+            wall: wall,
+            settings: upstream.policySettings,
+            route: overrides
+        )
+    }
+}
+
+/// What the shared reading (`shared: true`) asks of a request beside its key, in which `Authorization` takes no part.
+extension Demand {
+    /// Whether it may wait for the response to another request of the same key.
+    ///
+    /// Whether a response is for all is known only once it is here, so until then credentials are kept apart (RFC 9111 §3.5).
+    func mayShare(with other: Demand) -> Bool {
+        !upstream.settings.shared
+            || request.fields.all("authorization") == other.request.fields.all("authorization")
+    }
+
+    /// Whether the objects in a response to this request may be shown to everyone of its principal.
+    ///
+    /// In the private reading it may. In the shared one only what a shared cache might store.
+    func mayBeTold(_ fields: Fields) -> Bool {
+        let settings = upstream.policySettings
+        guard settings.isShared else { return true }
+        let directives =
+            TargetedDirectives.find(in: fields, targets: settings.targets)?.directives
+            ?? ResponseDirectives(lines: fields.all("cache-control"))
+        if directives.isPrivate || directives.noStore { return false }
+        let isAuthorized = request.fields.contains("authorization") || settings.addsCredential
+        return !isAuthorized || directives.permitsAuthorization
+    }
+}
+
+extension Demand {
+    /// Makes the fields of a relayed response the client's: links lead back here, and `Cache-Status` says what happened on the way.
+    func decorate(_ fields: inout Fields, with status: CacheStatus) {
+        upstream.links(for: base).rewrite(&fields)
+        fields.remove("alt-svc")
+        Via.append(to: &fields)
+        if !fields.contains("age") { fields.append("Age", "0") }
+        fields.vary(by: upstream.variesBy)
+        let known = fields.all("cache-status")
+        fields.remove("cache-status")
+        fields.lines.append(Field(name: Array("Cache-Status".utf8), value: status.appended(to: known)))
+        upstream.addCORS(to: &fields, for: request.fields)
+    }
+
+    /// The fields of an interim response as its client gets them.
+    func interim(_ fields: Fields) -> Fields {
+        var fields = fields
+        upstream.links(for: base).rewrite(&fields)
+        fields.remove("alt-svc")
+        return fields
+    }
+
+    /// What `Cache-Status` says when the upstream gave no response.
+    func failed(_ error: UpstreamError) -> CacheStatus {
+        var status = CacheStatus.forwarded(reason)
+        status.detail = error.label
+        return status
+    }
+
+    /// Whether the client has the representation that the upstream sends already.
+    func hasCurrent(status: Int, fields: Fields, now: Int64) -> Bool {
+        let conditions = Preconditions(fields: request.fields, now: now)
+        guard !conditions.isEmpty else { return false }
+        let sent = Preconditions.Stored(status: status, fields: fields, now: now)
+        return conditions.evaluateForCache(method: request.method, against: sent) == .notModified
+    }
+}
+
+/// What a request has to do with responses that are stored in parts.
+extension Demand {
+    /// Whether it goes upstream with its own `Range`, and a part may be stored of what it brings.
+    var isForParts: Bool { isStorable && range != nil && !isForWhole }
+
+    /// Whether the client's `Range` goes upstream: not on a HEAD, which has none, nor where it is malformed or an attack.
+    var forwardsRange: Bool {
+        switch request.method {
+        case "GET": range != nil && !isForWhole || hasForeignRange
+        case "HEAD": false
+        default: true
+        }
+    }
+
+    /// Whether the client sent conditions of its own besides `If-Range`.
+    var hasConditions: Bool { !Preconditions(fields: request.fields, now: 0).isEmpty }
+
+    /// The same request with the whole fetched for it.
+    var forWhole: Demand {
+        var demand = self
+        demand.isForWhole = true
+        return demand
+    }
+
+    /// The key under which parts of the response are stored: apart from the whole, so that no look-up for a whole ever
+    /// finds them.
+    ///
+    /// Upstream, principal and URL are the response's own; invalidations and cleanings meet both alike. No request has such a
+    /// context: each line of one has a `=`.
+    var partsKey: DocumentKey {
+        var key = key
+        key.context += key.context.isEmpty ? "parts" : "\nparts"
+        return key
+    }
+
+    /// Names the part that it asks for, among those who may wait for one another's; nil where its response depends on what its
+    /// client has, or is no part.
+    var partKey: DocumentKey? {
+        guard isForParts, !hasConditions, !request.fields.contains("if-range") else { return nil }
+        var key = partsKey
+        for line in request.fields.all("range") { key.context += "\n" + String(decoding: line, as: UTF8.self) }
+        return key
+    }
+
+    /// Whether parts may be served for it.
+    ///
+    /// Where a model says what a JSON response is made of, a part could show an object otherwise than it is known by now, and
+    /// cannot be recomposed. There parts only save bytes of the whole.
+    func mayBeServed(parts: ReadyResponse) -> Bool {
+        !parts.isJSON || upstream.reading(self, status: 200, fields: parts.answer.fields).rule == nil
+    }
+}
+
+extension ReadyResponse {
+    /// The request fields that ask for the one gap between stored parts, provided that nothing has changed since.
+    var fieldsAskingForGap: [Field] {
+        guard let gap = parts?.gap, let tag = preconditions.entityTag else { return [] }
+        return [
+            Field("Range", "bytes=\(gap.lowerBound)-\(gap.upperBound - 1)"),
+            Field(name: Array("If-Range".utf8), value: tag.bytes),
+        ]
+    }
+
+    /// Whether asking for one gap would make these parts whole: they have a strong tag, and one range is missing.
+    ///
+    /// - Parameter limit: of the whole's length; a larger one would not be stored.
+    func isCompletable(limit: Int) -> Bool {
+        guard let tag = preconditions.entityTag, !tag.isWeak, !tag.isOwn, let parts, let length = parts.length else {
+            return false
+        }
+        return parts.gap != nil && length <= limit
+    }
+}
