@@ -37,7 +37,7 @@ extension ObjectStore {
     /// The body of a document as it was received; nil when the document is gone.
     public func received(_ id: DocumentID) async throws(StoreError) -> [UInt8]? {
         try await core.read { database in
-            let exists = try Query(database, "SELECT 1 FROM _documents WHERE id = ?").first(.integer(id)) { _ in true }
+            let exists = try Query(database, "SELECT 1 FROM _documents WHERE id = ?").first(.id(id)) { _ in true }
             guard exists == true else { return nil }
             let stored = try StoredBody(document: id, in: database)
             return try stored.received(payloads: stored.payloads(in: database))

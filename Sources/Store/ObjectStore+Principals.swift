@@ -1,13 +1,10 @@
 /// Principals: 32-byte digests from outside, surrogate ids inside.
 extension ObjectStore {
-    /// The id of requests without credentials.
-    public static let anonymous: PrincipalID = 1
-
     /// The id of a principal's digest, if it is in memory; any thread, quick.
     ///
     /// The empty digest is `anonymous`.
     public func knownPrincipal(_ digest: [UInt8]) -> PrincipalID? {
-        digest.isEmpty ? Self.anonymous : core.principals.id(of: digest)
+        digest.isEmpty ? .anonymous : core.principals.id(of: digest)
     }
 
     /// The id of a principal's digest, made durable if it is new.
@@ -24,7 +21,9 @@ extension ObjectStore {
         if let known = knownPrincipal(digest) { return known }
         let forgettings = core.principals.forgettings
         let stored = try await core.read { database in
-            try Query(database, "SELECT id FROM _principals WHERE digest = ?").first(.blob(digest)) { $0.integer(0) }
+            try Query(database, "SELECT id FROM _principals WHERE digest = ?").first(.blob(digest)) {
+                $0.id(0, as: PrincipalID.self)
+            }
         }
         if let stored { core.principals.add(digest, id: stored, lookedUpAfter: forgettings) }
         return stored

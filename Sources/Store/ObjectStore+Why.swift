@@ -17,7 +17,7 @@ extension ObjectStore {
     ) async throws(StoreError) -> Page<ShowingDocument> {
         let models = core.models
         let end = ContinuousClock.now + patience
-        var scan = ShowingScan(object: object, position: after)
+        var scan = ShowingScan(object: object, position: after.map { DocumentID(rawValue: $0) })
         var page = Page<ShowingDocument>(rows: [], next: nil)
         var composed: Int64 = 0
         while page.rows.count < limit, !scan.isAtEnd {
@@ -38,13 +38,13 @@ extension ObjectStore {
                     if read.appearance != .newest { composed += read.row.bytes }
                 }
                 guard composed < Self.composedBytes, ContinuousClock.now < end, !Task.isCancelled else {
-                    page.next = id == found.last && scan.isAtEnd ? nil : id
+                    page.next = id == found.last && scan.isAtEnd ? nil : id.rawValue
                     return page
                 }
             }
             if ContinuousClock.now >= end || Task.isCancelled { break }
         }
-        page.next = scan.isAtEnd ? nil : scan.position
+        page.next = scan.isAtEnd ? nil : scan.position.rawValue
         return page
     }
 

@@ -93,7 +93,7 @@ public final class ObjectStore: Sendable {
         core.publicNumbers.advance(to: numbers.sequence)
         Writer.start(core, numbers: numbers, journal: journal)
         core.eraseSecrets()
-        core.modernise(after: 0)
+        core.modernise(after: .zero)
         KeyLoader.start(core)
         return (ObjectStore(core: core), notices)
     }

@@ -71,14 +71,14 @@ import Testing
             }
             guard cacheKey.read(parser.head, upstream) else { return nil }
             let quick = cacheKey.credentialsDigest(upstream, ProxyFixture.hasher)
-            let digest = cacheKey.digest(parser.head, upstream, principal: 7, ProxyFixture.hasher)
+            let digest = cacheKey.digest(parser.head, upstream, principal: PrincipalID(rawValue: 7), ProxyFixture.hasher)
             guard let arrival = try? Arrival(parser.head, upstream, quickDigest: quick) else { return nil }
             let others = arrival.otherFields.isEmpty ? nil : ProxyFixture.hasher.digest(arrival.otherFields)
             #expect(cacheKey.otherFieldsDigest(ProxyFixture.hasher) == others, "\(text)")
             let demand = Demand(
                 parser.head.owned(),
                 arrival,
-                principal: 7,
+                principal: PrincipalID(rawValue: 7),
                 otherFields: others,
                 hasher: ProxyFixture.hasher
             )

@@ -49,7 +49,7 @@ enum ProxyFixture {
             live: nil,
             base: ClientAuthority(authority: "localhost:8787")
         )
-        return Demand(request, arrival, principal: 1, otherFields: nil, hasher: hasher)
+        return Demand(request, arrival, principal: .anonymous, otherFields: nil, hasher: hasher)
     }
 
     /// A response that arrived at second 1000 with these fields.

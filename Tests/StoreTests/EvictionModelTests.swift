@@ -45,8 +45,8 @@ import Testing
         var bench = try Bench(maximumFileBytes: 4 << 20)
         let mine = try await bench.store.principal([UInt8](repeating: 1, count: 32))
         let scopes = [
-            Scope(name: "all", principal: ObjectStore.anonymous, context: ""),
-            Scope(name: "de", principal: ObjectStore.anonymous, context: "de"),
+            Scope(name: "all", principal: PrincipalID.anonymous, context: ""),
+            Scope(name: "de", principal: PrincipalID.anonymous, context: "de"),
             Scope(name: "mine", principal: mine, context: ""),
         ]
         var told = Told()

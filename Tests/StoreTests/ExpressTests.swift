@@ -45,7 +45,7 @@ import Testing
         let end = bench.store.clock.now()
         var write = SettledWrite(
             upstream: "github",
-            principal: ObjectStore.anonymous,
+            principal: PrincipalID.anonymous,
             context: "",
             path: path,
             time: end,
@@ -55,7 +55,7 @@ import Testing
         write.observation = body.map {
             ReceivedObservation(
                 upstream: "github",
-                principal: ObjectStore.anonymous,
+                principal: PrincipalID.anonymous,
                 context: "",
                 body: Array($0.utf8),
                 start: end - 1000,

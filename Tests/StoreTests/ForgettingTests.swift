@@ -28,7 +28,7 @@ struct ForgettingTests {
     @Test func `a number is not given again while there is anything of its first principal's`() async throws {
         let folder = TemporaryFolder()
         let bench = try Bench(folder: folder) { $0.unusedPrincipals = 4 }
-        var forgotten: PrincipalID = 0
+        var forgotten: PrincipalID = .nobody
         for number in 1...20 { forgotten = max(forgotten, try await bench.store.principal(digest(number))) }
         // An answer that arrives when its principal may have been forgotten already.
         try await bench.receive("/late", "late", principal: forgotten)
@@ -96,7 +96,7 @@ struct ForgettingTests {
                 start: bench.store.clock.now()
             )
         )
-        var other: PrincipalID = 0
+        var other: PrincipalID = .nobody
         for number in 2...20 { other = try await bench.store.principal(digest(number)) }
         await bench.store.flush()
         #expect(sqlite(bench.folder.file(), "SELECT count(*) FROM _scopes") == "0")

@@ -131,7 +131,7 @@ struct HistoryTests {
             let state = history.last
             var write = SettledWrite(
                 upstream: "github",
-                principal: ObjectStore.anonymous,
+                principal: PrincipalID.anonymous,
                 context: "",
                 path: urls[1],
                 time: end,
@@ -139,7 +139,7 @@ struct HistoryTests {
             )
             write.observation = ReceivedObservation(
                 upstream: "github",
-                principal: ObjectStore.anonymous,
+                principal: PrincipalID.anonymous,
                 context: "",
                 body: Array(setup.user(id, state).utf8),
                 start: start,

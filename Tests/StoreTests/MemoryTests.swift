@@ -95,7 +95,7 @@ struct MemoryTests {
         recent.add([1], at: 11)
         #expect(recent.mayHaveChanged([2, 1], since: 10))
         #expect(!recent.mayHaveChanged([1], since: 11))
-        recent.add(Array(1000..<80_000), at: 12)
+        recent.add((1000..<80_000).map { ObjectID(rawValue: $0) }, at: 12)
         #expect(recent.mayHaveChanged([5], since: 11), "forgotten")
         #expect(!recent.mayHaveChanged([5], since: 12))
     }

@@ -78,7 +78,7 @@ struct ObjectTests {
         try await bench.settle(
             ReceivedObservation(
                 upstream: "github",
-                principal: ObjectStore.anonymous,
+                principal: PrincipalID.anonymous,
                 context: "",
                 body: Array(#"{"id":1,"title":"written"}"#.utf8),
                 start: now,

@@ -12,7 +12,7 @@ import Testing
         try await bench.settle(
             ReceivedObservation(
                 upstream: "github",
-                principal: ObjectStore.anonymous,
+                principal: PrincipalID.anonymous,
                 context: "",
                 body: Array(body.utf8),
                 start: start,

@@ -10,7 +10,7 @@ struct RelatedObjectTests: WriteMarkFixtures {
     private func known(
         _ bench: Bench,
         _ name: ObjectName = one,
-        principal: PrincipalID = ObjectStore.anonymous,
+        principal: PrincipalID = .anonymous,
         context: String = "",
         selectedBy: String = ""
     ) async throws -> String? {

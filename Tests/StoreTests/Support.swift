@@ -5,6 +5,13 @@ import TestSupport
 
 @testable import Store
 
+// Tests name the ids of rows that they make up by plain numbers.
+extension RowID where Self: ExpressibleByIntegerLiteral {
+    init(integerLiteral value: Int64) { self.init(rawValue: value) }
+}
+extension PrincipalID: ExpressibleByIntegerLiteral {}
+extension ObjectID: ExpressibleByIntegerLiteral {}
+
 /// A clock that stands until it is told to move.
 final class ManualTime: Sendable {
     private let time: Mutex<Int64>
@@ -86,7 +93,7 @@ struct Bench {
         (store, notices) = try ObjectStore.open(configuration)
     }
 
-    func key(_ url: String, principal: PrincipalID = ObjectStore.anonymous, context: String = "") -> DocumentKey {
+    func key(_ url: String, principal: PrincipalID = .anonymous, context: String = "") -> DocumentKey {
         DocumentKey(upstream: "github", principal: principal, context: context, url: url)
     }
 
@@ -95,7 +102,7 @@ struct Bench {
         _ url: String,
         _ body: String,
         _ rule: BodyRule? = nil,
-        principal: PrincipalID = ObjectStore.anonymous,
+        principal: PrincipalID = .anonymous,
         context: String = "",
         kind: Observation.Kind? = nil
     ) -> ReceivedDocument {
@@ -119,7 +126,7 @@ struct Bench {
         _ url: String,
         _ body: String,
         _ rule: BodyRule? = nil,
-        principal: PrincipalID = ObjectStore.anonymous,
+        principal: PrincipalID = .anonymous,
         context: String = "",
         kind: Observation.Kind? = nil
     ) async throws -> Receipt {
@@ -143,7 +150,7 @@ struct Bench {
     }
 
     /// The one document at a URL.
-    func document(_ url: String, principal: PrincipalID = ObjectStore.anonymous) async throws -> StoredDocument? {
+    func document(_ url: String, principal: PrincipalID = .anonymous) async throws -> StoredDocument? {
         try await store.documents(at: key(url, principal: principal)).first
     }
 

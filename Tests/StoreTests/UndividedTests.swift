@@ -12,7 +12,7 @@ import Testing
     private func bench() throws -> Bench { try Bench { $0.objectLimit = 10 } }
 
     private func write(to path: String, at time: Int64) -> SettledWrite {
-        SettledWrite(upstream: "github", principal: ObjectStore.anonymous, context: "", path: path, time: time)
+        SettledWrite(upstream: "github", principal: PrincipalID.anonymous, context: "", path: path, time: time)
     }
 
     @Test func `up to the limit objects are taken out, above it the response is stored as it came`() async throws {

@@ -77,7 +77,7 @@ struct WhyTests {
         try await bench.settle(
             ReceivedObservation(
                 upstream: "github",
-                principal: ObjectStore.anonymous,
+                principal: PrincipalID.anonymous,
                 context: "",
                 body: Array(#"{"id":1,"login":"bela"}"#.utf8),
                 start: now,

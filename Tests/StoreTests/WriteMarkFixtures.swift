@@ -23,7 +23,7 @@ extension WriteMarkFixtures {
         effect: SettledWrite.Effect = .changed,
         bound: BoundObject? = nil,
         answer: String? = nil,
-        principal: PrincipalID = ObjectStore.anonymous,
+        principal: PrincipalID = .anonymous,
         context: String = "",
         patterns: [String] = []
     ) throws -> SettledWrite {
@@ -58,7 +58,7 @@ extension WriteMarkFixtures {
     var first: BoundObject { BoundObject(model: "Issue", identity: "1") }
     var second: BoundObject { BoundObject(model: "Issue", identity: "2") }
 
-    func form(_ bench: Bench, _ url: String, principal: PrincipalID = ObjectStore.anonymous, context: String = "")
+    func form(_ bench: Bench, _ url: String, principal: PrincipalID = .anonymous, context: String = "")
         async throws -> StoredDocument.Form?
     {
         try await bench.store.documents(at: bench.key(url, principal: principal, context: context)).first?.form
@@ -67,7 +67,7 @@ extension WriteMarkFixtures {
     func isOutdated(
         _ bench: Bench,
         _ url: String,
-        principal: PrincipalID = ObjectStore.anonymous,
+        principal: PrincipalID = .anonymous,
         context: String = ""
     )
         async throws -> Bool

@@ -37,7 +37,7 @@ struct WriteSubjectTests {
         let now = bench.store.clock.now()
         var write = SettledWrite(
             upstream: "github",
-            principal: ObjectStore.anonymous,
+            principal: PrincipalID.anonymous,
             context: "",
             path: path,
             time: now,
@@ -47,7 +47,7 @@ struct WriteSubjectTests {
         write.observation = answer.map { answer in
             ReceivedObservation(
                 upstream: "github",
-                principal: ObjectStore.anonymous,
+                principal: PrincipalID.anonymous,
                 context: "",
                 body: Array(answer.utf8),
                 start: now - 1000,

@@ -13,7 +13,7 @@ enum Changing {
         let residence: Residence
 
         init(_ number: Int) {
-            key = DocumentKey(upstream: "github", principal: 1, context: "", url: "/issues/\(number)")
+            key = DocumentKey(upstream: "github", principal: .anonymous, context: "", url: "/issues/\(number)")
             residence = Residence(digest: Digest128(low: UInt64(number) &* 0x9e37_79b9_7f4a_7c15, high: UInt64(number)))
         }
     }
@@ -31,7 +31,7 @@ enum Changing {
                 let other = Answer(.max)
                 let taken = clock.measure {
                     _ = tier.answers(at: answer.residence.digest)
-                    tier.register(other, under: [.max])
+                    tier.register(other, under: [ObjectID(rawValue: .max)])
                     tier.discard(other)
                 }
                 worst = max(worst, taken.seconds * 1000)
@@ -52,9 +52,12 @@ enum Changing {
             // A flipped answer is composed anew and registered again; here it is merely registered again.
             for (number, answer) in answers.enumerated() {
                 answer.residence.isDirty.store(false, ordering: .relaxed)
-                tier.register(answer, under: [ObjectID(round + 1), ObjectID(1_000_000 + number)])
+                tier.register(
+                    answer,
+                    under: [ObjectID(rawValue: Int64(round + 1)), ObjectID(rawValue: Int64(1_000_000 + number))]
+                )
             }
-            let object = ObjectID(round + 1)
+            let object = ObjectID(rawValue: Int64(round + 1))
             let neighbour = Neighbour()
             let thread = DispatchWorkItem { neighbour.run(tier, beside: answers[0]) }
             DispatchQueue.global().async(execute: thread)

@@ -78,10 +78,12 @@ enum Showing {
         received("/users/1", #"{"id":1,"login":"\#(login)","type":"User"}"#, "User", of: store)
     }
 
-    private static func received(_ url: String, _ body: String, _ model: String, of store: ObjectStore) -> ReceivedDocument {
+    private static func received(_ url: String, _ body: String, _ model: String, of store: ObjectStore)
+        -> ReceivedDocument
+    {
         let now = store.clock.now()
         return ReceivedDocument(
-            key: DocumentKey(upstream: "github", principal: ObjectStore.anonymous, context: "", url: url),
+            key: DocumentKey(upstream: "github", principal: PrincipalID.anonymous, context: "", url: url),
             head: Array("Content-Type: application/json\r\n".utf8),
             body: Array(body.utf8),
             start: now,
@@ -102,7 +104,7 @@ enum Showing {
                 while !isStopped.load(ordering: .relaxed) {
                     let key = DocumentKey(
                         upstream: "github",
-                        principal: ObjectStore.anonymous,
+                        principal: PrincipalID.anonymous,
                         context: "",
                         url: "/issues/\(random.below(count))"
                     )

@@ -153,7 +153,7 @@ struct ObjectLookup: Sendable {
             for row in page.rows where keys(of: row).contains(value) {
                 found.append(row)
                 if found.count == limit {
-                    page.next = row.id
+                    page.next = row.id.rawValue
                     break
                 }
             }

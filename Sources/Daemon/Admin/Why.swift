@@ -362,7 +362,7 @@ struct ShowingQuestion: Sendable {
             guard (1...2).contains(parts.count), let object = parts[0], parts.count == 1 || parts[1] != nil else {
                 throw .badRequest("after must be the `next` of the previous page")
             }
-            return (object, parts.count == 2 ? parts[1] : nil)
+            return (ObjectID(rawValue: object), parts.count == 2 ? parts[1] : nil)
         }
     }
 
@@ -370,7 +370,7 @@ struct ShowingQuestion: Sendable {
         let rows = try await request.namedObjects(limit: Self.maximumObjects, in: context).sorted { $0.id < $1.id }
         let end = ContinuousClock.now + Self.patience
         var response = ShowingDocumentsResponse(documents: [])
-        for row in rows where row.id >= cursor?.object ?? 0 {
+        for row in rows where row.id >= cursor?.object ?? .zero {
             if response.documents.count == limit || ContinuousClock.now >= end {
                 response.next = "\(row.id)"
                 break

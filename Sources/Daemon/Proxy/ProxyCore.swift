@@ -103,7 +103,7 @@ package actor ProxyCore {
             let demand = Demand(
                 exchange.request,
                 arrival,
-                principal: ObjectStore.anonymous,
+                principal: PrincipalID.anonymous,
                 otherFields: otherFields,
                 hasher: hasher
             )

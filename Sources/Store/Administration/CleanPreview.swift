@@ -20,7 +20,7 @@ struct CleanPreview {
     /// Counts; the bytes are those of bodies and versions, without what the file needs around them.
     mutating func run() async throws(StoreError) -> CleanResult {
         let (core, filter, now) = (core, filter, core.clock.now())
-        var (position, isAtEnd) = (Int64(0), false)
+        var (position, isAtEnd) = (DocumentID.zero, false)
         while !isAtEnd, goesOn() {
             let start = position
             let (slice, bytes, places) = try await core.scan { database, deadline in
@@ -39,15 +39,15 @@ struct CleanPreview {
             unpinned.merge(places, uniquingKeysWith: +)
             (position, isAtEnd) = (slice.position, slice.isAtEnd)
         }
-        (position, isAtEnd) = (0, false)
-        while !isAtEnd, goesOn() {
-            let start = position
+        var (object, isAtLast) = (ObjectID.zero, false)
+        while !isAtLast, goesOn() {
+            let start = object
             let slice = try await core.scan { database, deadline in
                 try CleanSelection(filter, in: database, now: now, of: core)
                     .orphans(after: start, CleanSelection.Bounds(deadline: deadline))
             }
             for id in slice.found { unpinned[id] = 0 }
-            (position, isAtEnd) = (slice.position, slice.isAtEnd)
+            (object, isAtLast) = (slice.position, slice.isAtEnd)
         }
         try await addObjects()
         return CleanResult(removed: count, erasure: .notAsked, unshown: unshown, isStopped: isStopped)
@@ -87,7 +87,7 @@ struct CleanPreview {
                 + ifnull(length(b.body), 0)
             FROM _documents d JOIN _bodies b ON b.document = d.id WHERE d.id = ?
             """
-        ).first(.integer(document)) { $0.integer(0) } ?? 0
+        ).first(.id(document)) { $0.integer(0) } ?? 0
     }
 
     /// An object goes if all the places that show it do, and it is meant itself.
@@ -105,7 +105,7 @@ struct CleanPreview {
             SELECT o.state, m.text FROM _objects o JOIN _collections c ON c.id = o.collection
             JOIN _names m ON m.id = c.model WHERE o.id = ?
             """
-        ).first(.integer(object)) { (entries: try ObjectRecord.decode($0.bytes(0)), model: $0.string(1)) }
+        ).first(.id(object)) { (entries: try ObjectRecord.decode($0.bytes(0)), model: $0.string(1)) }
         guard let found, found.entries.reduce(0, { $0 + $1.uses }) <= unpinned else { return }
         guard try selection.means(object) else {
             unshown += 1

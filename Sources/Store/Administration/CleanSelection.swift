@@ -7,7 +7,7 @@ struct CleanSelection {
     let filter: CleanFilter
     /// What was last observed before this is old enough; nil: anything is.
     private let before: Int64?
-    let collections: [Int64]
+    let collections: [CollectionID]
     let identity: Identity?
     private let kin: Kin?
     /// The model whose objects include those of the filter's, if that is another one.
@@ -16,10 +16,10 @@ struct CleanSelection {
     var isOfURLs: Bool { filter.url != nil || filter.urlPrefix != nil }
 
     /// Some of what is meant.
-    struct Slice: Sendable {
-        var found: [Int64] = []
+    struct Slice<ID: RowID>: Sendable {
+        var found: [ID] = []
         /// Where the next slice goes on.
-        var position: Int64
+        var position: ID
         var isAtEnd = true
     }
 
@@ -39,7 +39,7 @@ struct CleanSelection {
         kin = filter.model.flatMap { Kin(of: $0, models) }
         before = filter.olderThan.map { now - $0 }
         identity = filter.identity.map { Identity($0) }
-        var found: [Int64] = []
+        var found: [CollectionID] = []
         try Query(
             database,
             """
@@ -50,7 +50,7 @@ struct CleanSelection {
             JOIN _principals p ON p.id = s.principal AND (?3 IS NULL OR p.label = ?3)
             """
         ).each(SQLValue(filter.model), SQLValue(filter.upstream), SQLValue(filter.principal), SQLValue(kin?.base)) {
-            found.append($0.integer(0))
+            found.append($0.id(0))
         }
         collections = found
     }
@@ -61,7 +61,7 @@ struct CleanSelection {
     ///
     /// With a model these are the documents that show an object of it. No index says which: the pins of every
     /// document are looked at.
-    func documents(after: DocumentID, upTo last: DocumentID, _ bounds: Bounds) throws -> Slice {
+    func documents(after: DocumentID, upTo last: DocumentID, _ bounds: Bounds) throws -> Slice<DocumentID> {
         let isAnyModel = filter.model == nil
         var slice = Slice(position: after)
         if !isAnyModel, collections.isEmpty { return slice }
@@ -86,14 +86,14 @@ struct CleanSelection {
             SQLValue(filter.principal),
             SQLValue(filter.urlPrefix),
             before.map(SQLValue.integer) ?? .null,
-            .integer(after),
-            .integer(last)
+            .id(after),
+            .id(last)
         ) { row in
-            slice.position = row.integer(0)
+            slice.position = row.id(0)
             if row.integer(4) != 0, filter.url?(row.string(1)) ?? true,
                 try isAnyModel || shows(row.bytes(2), &isMeant)
             {
-                slice.found.append(row.integer(0))
+                slice.found.append(row.id(0))
                 bytes += row.integer(3)
             }
             looks += 1
@@ -110,7 +110,7 @@ struct CleanSelection {
         return try Query(
             database,
             "SELECT o.finish FROM _documents d JOIN _observations o ON o.id = d.observation WHERE d.id = ?"
-        ).first(.integer(document)) { $0.integer(0) < before } ?? false
+        ).first(.id(document)) { $0.integer(0) < before } ?? false
     }
 
     private func shows(_ pins: [UInt8], _ isMeant: inout [ObjectID: Bool]) throws -> Bool {
@@ -131,8 +131,8 @@ struct CleanSelection {
     func means(_ object: ObjectID) throws -> Bool {
         guard filter.model != nil else { return true }
         let isOfCollection = try Query(database, "SELECT collection, identity FROM _objects WHERE id = ?")
-            .first(.integer(object)) { row in
-                collections.contains(row.integer(0)) && (identity == nil || Identity(row, column: 1) == identity)
+            .first(.id(object)) { row in
+                collections.contains(row.id(0)) && (identity == nil || Identity(row, column: 1) == identity)
             }
         return try isOfCollection == true && isOfModel(object)
     }
@@ -145,7 +145,7 @@ struct CleanSelection {
     /// Objects after an id that no document shows; none for a filter that speaks of URLs.
     ///
     /// Those that a document shows go with it, or stay with another one.
-    func orphans(after: ObjectID, _ bounds: Bounds) throws -> Slice {
+    func orphans(after: ObjectID, _ bounds: Bounds) throws -> Slice<ObjectID> {
         var slice = Slice(position: after)
         guard !isOfURLs, !collections.isEmpty else { return slice }
         let meant = Set(collections)
@@ -156,9 +156,9 @@ struct CleanSelection {
             SELECT r.object, o.collection, o.identity, o.state
             FROM _orphans r JOIN _objects o ON o.id = r.object WHERE r.object > ? ORDER BY r.object
             """
-        ).eachWhile(.integer(after)) { row in
-            slice.position = row.integer(0)
-            if try isMeant(row, in: meant) { slice.found.append(row.integer(0)) }
+        ).eachWhile(.id(after)) { row in
+            slice.position = row.id(0)
+            if try isMeant(row, in: meant) { slice.found.append(row.id(0)) }
             looks += 1
             let isFull = slice.found.count >= bounds.count
             slice.isAtEnd = !(isFull || looks % Self.stride == 0 && ContinuousClock.now >= bounds.deadline)
@@ -175,17 +175,17 @@ struct CleanSelection {
             SELECT r.object, o.collection, o.identity, o.state
             FROM _orphans r JOIN _objects o ON o.id = r.object WHERE r.object = ?
             """
-        ).first(.integer(object)) { row in
+        ).first(.id(object)) { row in
             let isKnown = try lastSeen(row.bytes(3)) <= time
             return try isKnown && isMeant(row, in: Set(collections))
         } ?? false
     }
 
-    private func isMeant(_ row: QueryRow, in collections: Set<Int64>) throws -> Bool {
-        guard collections.contains(row.integer(1)) else { return false }
+    private func isMeant(_ row: QueryRow, in collections: Set<CollectionID>) throws -> Bool {
+        guard collections.contains(row.id(1)) else { return false }
         if let identity, Identity(row, column: 2) != identity { return false }
         if let before, try lastSeen(row.bytes(3)) >= before { return false }
-        return try isOfModel(row.integer(0))
+        return try isOfModel(row.id(0))
     }
 
     /// Whether an object of the base is one of the concrete model that the filter speaks of.
@@ -221,7 +221,7 @@ private struct Kin {
             JOIN _names m ON m.id = c.model JOIN _scopes s ON s.id = c.scope JOIN _names u ON u.id = s.upstream
             WHERE o.id = ?
             """
-        ).first(.integer(object)) { row in
+        ).first(.id(object)) { row in
             (state: try StoredState(row, from: 0), name: row.string(6), upstream: row.string(7))
         }
         guard let found, let declared = models[found.upstream] else { return false }

@@ -44,7 +44,7 @@ struct Cleaner {
             if !selection.isOfURLs { try session.eraseNames(of: selection.collections, identity: selection.identity) }
             return (time, session.numbers.document)
         }
-        var (position, isAtEnd) = (Int64(0), false)
+        var (position, isAtEnd) = (DocumentID.zero, false)
         while !isAtEnd, goesOn() {
             let start = position
             let slice = try await core.scan { database, deadline in
@@ -57,15 +57,15 @@ struct Cleaner {
             try await remove(documents: slice.found, askedAt: time)
             (position, isAtEnd) = (slice.position, slice.isAtEnd)
         }
-        (position, isAtEnd) = (0, false)
-        while !isAtEnd, goesOn() {
-            let start = position
+        var (object, isAtLast) = (ObjectID.zero, false)
+        while !isAtLast, goesOn() {
+            let start = object
             let slice = try await core.scan { database, deadline in
                 try CleanSelection(filter, in: database, now: time, of: core)
                     .orphans(after: start, CleanSelection.Bounds(deadline: deadline))
             }
             try await remove(orphans: slice.found, askedAt: time)
-            (position, isAtEnd) = (slice.position, slice.isAtEnd)
+            (object, isAtLast) = (slice.position, slice.isAtEnd)
         }
         let isErased = isStopped ? false : try await erase()
         return CleanResult(
@@ -79,7 +79,7 @@ struct Cleaner {
     // MARK: Slices
 
     private mutating func remove(documents: [DocumentID], askedAt time: Int64) async throws(StoreError) {
-        try await remove(documents) { [core, filter] session in
+        try await remove(documents.count) { [core, filter] session in
             let selection = try CleanSelection(filter, in: session.database, now: time, of: core)
             var (count, touched, unshown) = (0, Set<ObjectID>(), Set<ObjectID>())
             for document in documents where try selection.isMeant(document) {
@@ -93,7 +93,7 @@ struct Cleaner {
     }
 
     private mutating func remove(orphans: [ObjectID], askedAt time: Int64) async throws(StoreError) {
-        try await remove(orphans) { [core, filter] session in
+        try await remove(orphans.count) { [core, filter] session in
             let selection = try CleanSelection(filter, in: session.database, now: time, of: core)
             let meant = try orphans.filter { try selection.isOrphan($0, knownBefore: time) }
             for id in meant { try session.forget(id) }
@@ -103,10 +103,10 @@ struct Cleaner {
 
     /// Has the writer remove a slice, and counts what went: documents, and those objects of which nothing is left.
     private mutating func remove(
-        _ slice: [Int64],
+        _ count: Int,
         _ work: @escaping @Sendable (WriteSession) throws -> (documents: Int, touched: Set<ObjectID>, unshown: Int)
     ) async throws(StoreError) {
-        guard !slice.isEmpty else { return }
+        guard count > 0 else { return }
         let (gone, left) = try await core.write(.prompt) { session in
             // What others have in the same batch is not this one's.
             try session.flush()
@@ -141,7 +141,7 @@ struct Cleaner {
         in session: WriteSession
     ) throws -> (meant: Set<ObjectID>, unshown: Set<ObjectID>)? {
         let observation = try Query(session.database, "SELECT observation FROM _documents WHERE id = ?")
-            .first(.integer(document)) { $0.integer(0) }
+            .first(.id(document)) { $0.integer(0) }
         guard let observation else { return nil }
         let objects = Set(try StoredBody.pins(of: document, in: session.database).map(\.object))
         let meant = try objects.filter(selection.means)

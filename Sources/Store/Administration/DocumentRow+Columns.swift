@@ -10,7 +10,7 @@ extension DocumentRow {
     /// Reads a row that begins with `columns`.
     init(_ row: QueryRow, pins: [Pin]) {
         self.init(
-            id: row.integer(0),
+            id: row.id(0),
             upstream: row.string(1),
             principal: row.string(2),
             context: row.string(3),

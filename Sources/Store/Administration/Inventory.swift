@@ -38,7 +38,7 @@ struct Inventory {
 
     func objects(_ query: ObjectQuery, models: [String: UpstreamModels]) throws -> Page<ObjectRow> {
         let reader = try DocumentReader(database, models: models)
-        var found: [(row: ObjectRow, state: StoredState, scope: Int64)] = []
+        var found: [(row: ObjectRow, state: StoredState, scope: ScopeID)] = []
         let limit = max(query.limit, 1)
         // One identity is looked up by its index in each collection; all others in the order of their ids.
         let order = query.identity == nil && query.key == nil ? "o.id" : "+o.id"
@@ -77,7 +77,7 @@ struct Inventory {
             query.key.map { .integer(hasher.lookUp($0)) } ?? .null
         ) { row in
             let object = ObjectRow(
-                id: row.integer(0),
+                id: row.id(0),
                 upstream: row.string(1),
                 principal: row.string(2),
                 context: row.string(3),
@@ -88,9 +88,9 @@ struct Inventory {
                 observed: 0,
                 isBound: row.integer(7) == 1
             )
-            found.append((object, try StoredState(row, from: 9), row.integer(8)))
+            found.append((object, try StoredState(row, from: 9), row.id(8)))
         }
-        let next = found.count > limit ? found[limit - 1].row.id : nil
+        let next = found.count > limit ? found[limit - 1].row.id.rawValue : nil
         let rows = try found.prefix(limit).map { entry in
             var row = entry.row
             let known = models[row.upstream]
@@ -156,7 +156,7 @@ struct Inventory {
         ) { row in
             rows.append(DocumentRow(row, pins: try DocumentRow.pins(row)))
         }
-        let next = rows.count > limit ? rows[limit - 1].id : nil
+        let next = rows.count > limit ? rows[limit - 1].id.rawValue : nil
         return Page(rows: Array(rows.prefix(limit)), next: next)
     }
 

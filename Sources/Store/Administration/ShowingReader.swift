@@ -31,7 +31,7 @@ struct ShowingReader {
             LEFT JOIN _used t ON t.document = d.id
             WHERE d.id = ?
             """
-        ).first(.integer(id)) { row in
+        ).first(.id(id)) { row in
             let pins = try DocumentRow.pins(row)
             let showing = ShowingDocument(
                 row: DocumentRow(row, pins: pins),
@@ -44,7 +44,10 @@ struct ShowingReader {
                     kind: Observation.Kind(rawValue: UInt8(truncatingIfNeeded: row.integer(14))) ?? .list
                 )
             )
-            return (showing: showing, scope: row.integer(15), verified: row.integer(16), principal: row.integer(17))
+            return (
+                showing: showing, scope: row.id(15, as: ScopeID.self), verified: row.integer(16),
+                principal: row.id(17, as: PrincipalID.self)
+            )
         }
         guard let found else { return nil }
         var showing = found.showing
@@ -62,7 +65,7 @@ struct ShowingReader {
     private func appearance(
         of row: DocumentRow,
         _ observation: Observation,
-        scope: Int64,
+        scope: ScopeID,
         verified: Int64,
         principal: PrincipalID
     ) throws -> ShowingDocument.Appearance {
@@ -104,7 +107,7 @@ struct ShowingReader {
             JOIN _collections c ON c.id = o.collection JOIN _scopes s ON s.id = c.scope
             JOIN _names m ON m.id = c.model JOIN _names u ON u.id = s.upstream WHERE o.id = ?
             """
-        ).first(.integer(object)) {
+        ).first(.id(object)) {
             (state: try StoredState($0, from: 0), model: $0.string(6), upstream: $0.string(7))
         }
         guard let found else { return nil }
@@ -149,7 +152,7 @@ struct ShowingReader {
         }
         guard let mark = state.mark else { return nil }
         let source = try Query(database, "SELECT source FROM _marks WHERE object = ?")
-            .first(.integer(object)) { MarkSource(text: $0.string(0)) }
+            .first(.id(object)) { MarkSource(text: $0.string(0)) }
         return ObjectNotice(
             kind: mark.isTombstone ? .deleted : .unknown,
             time: mark.time,
@@ -204,7 +207,7 @@ struct ShowingReader {
     /// One writer gives out both numbers, and a document keeps its observation for life: the one order is the other, and
     /// some twenty look-ups find it among a million.
     private func url(observedAs observation: Int64) throws -> String? {
-        var low: DocumentID = 0
+        var low: Int64 = 0
         var high = try Query(database, "SELECT max(id) FROM _documents").first { $0.integer(0) + 1 } ?? 0
         let query = try Query(database, "SELECT id, observation, url FROM _documents WHERE id >= ? ORDER BY id LIMIT 1")
         while low < high {

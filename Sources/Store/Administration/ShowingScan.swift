@@ -32,7 +32,7 @@ struct ShowingScan: Sendable {
         if !isBegun {
             isBegun = true
             let entries = try Query(database, "SELECT state FROM _objects WHERE id = ?")
-                .first(.integer(object)) { try ObjectRecord.decode($0.bytes(0)) }
+                .first(.id(object)) { try ObjectRecord.decode($0.bytes(0)) }
             missing = entries?.reduce(0) { $0 + $1.uses } ?? 0
         }
         var found: [DocumentID] = []
@@ -41,8 +41,8 @@ struct ShowingScan: Sendable {
         var (position, missing) = (position, missing)
         if !isStopped {
             try Query(database, "SELECT document, pins FROM _bodies WHERE document < ? ORDER BY document DESC")
-                .eachWhile(.integer(position)) { row in
-                    position = row.integer(0)
+                .eachWhile(.id(position)) { row in
+                    position = row.id(0)
                     let places = row.withBytes(1) { Pins.places(of: object, in: $0) }
                     if places > 0 {
                         found.append(position)
@@ -64,7 +64,7 @@ extension Pins {
     /// How often an object is pinned; nothing is made of the other pins.
     static func places(of object: ObjectID, in bytes: UnsafeRawBufferPointer) -> Int {
         var count = 0
-        var (last, value): (ObjectID, UInt64) = (0, 0)
+        var (last, value): (Int64, UInt64) = (0, 0)
         var shift: UInt64 = 0
         var isObject = true
         for byte in bytes {
@@ -73,7 +73,7 @@ extension Pins {
             guard byte < 0x80 else { continue }
             if isObject {
                 last = last &+ (Int64(bitPattern: value >> 1) ^ -Int64(bitPattern: value & 1))
-                if last == object { count += 1 }
+                if last == object.rawValue { count += 1 }
             }
             isObject.toggle()
             (value, shift) = (0, 0)

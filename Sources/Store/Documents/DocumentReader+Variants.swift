@@ -17,7 +17,7 @@ extension DocumentReader {
         ).each(
             .integer(Int64(bitPattern: digest.low)),
             .string(key.url),
-            .integer(key.principal),
+            .id(key.principal),
             .string(key.upstream),
             .string(key.context),
             .integer(Int64(ObjectStore.variantLimit))
@@ -28,7 +28,7 @@ extension DocumentReader {
                 policy: row.bytes(2),
                 isSuspicious: false
             )
-            found.append((variant, row.integer(3), row.integer(4)))
+            found.append((variant, row.id(3), row.integer(4)))
         }
         return try found.map { entry in
             var variant = entry.variant

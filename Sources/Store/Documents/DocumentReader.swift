@@ -21,7 +21,7 @@ struct DocumentReader {
         digest: Digest128,
         where isWanted: (_ variant: [UInt8]) -> Bool
     ) throws -> (documents: [StoredDocument], verified: [DocumentID], sequence: Int64) {
-        var rows: [(document: StoredDocument, scope: Int64, verified: Int64, observation: Observation)] = []
+        var rows: [(document: StoredDocument, scope: ScopeID, verified: Int64, observation: Observation)] = []
         try Query(
             database,
             """
@@ -37,7 +37,7 @@ struct DocumentReader {
         ).each(
             .integer(Int64(bitPattern: digest.low)),
             .string(key.url),
-            .integer(key.principal),
+            .id(key.principal),
             .string(key.upstream),
             .string(key.context)
         ) { row in
@@ -45,7 +45,7 @@ struct DocumentReader {
             let variant = row.bytes(3)
             guard isWanted(variant) else { return }
             let document = StoredDocument(
-                id: row.integer(0),
+                id: row.id(0),
                 key: key,
                 variant: variant,
                 status: Int(row.integer(4)),
@@ -64,7 +64,7 @@ struct DocumentReader {
                 end: row.integer(8),
                 kind: Observation.Kind(rawValue: UInt8(truncatingIfNeeded: row.integer(10))) ?? .list
             )
-            rows.append((document, row.integer(1), row.integer(2), observation))
+            rows.append((document, row.id(1), row.integer(2), observation))
         }
         var verified: [DocumentID] = []
         let documents = try rows.map { row in
@@ -81,7 +81,7 @@ struct DocumentReader {
     func fill(
         _ document: inout StoredDocument,
         _ observation: Observation,
-        scope: Int64,
+        scope: ScopeID,
         verified: Int64
     ) throws -> Bool {
         let stored = try StoredBody(document: document.id, in: database)
@@ -138,15 +138,15 @@ struct DocumentReader {
         JOIN _scopes s ON s.id = c.scope JOIN _names u ON u.id = s.upstream WHERE m.text = ?2
         """
 
-    func id(of name: ObjectName, scope: Int64) throws -> ObjectID? {
+    func id(of name: ObjectName, scope: ScopeID) throws -> ObjectID? {
         try Query(database, "SELECT o.id \(Self.byName)")
-            .first(.integer(scope), .string(name.model), Identity(name.identity).sql) { $0.integer(0) }
+            .first(.id(scope), .string(name.model), Identity(name.identity).sql) { $0.id(0) }
     }
 
     /// What is known of an object; nil: nothing.
-    func state(of name: ObjectName, scope: Int64) throws -> ObjectState? {
+    func state(of name: ObjectName, scope: ScopeID) throws -> ObjectState? {
         let found = try Query(database, "SELECT \(StoredState.columns), u.text \(Self.byName)")
-            .first(.integer(scope), .string(name.model), Identity(name.identity).sql) {
+            .first(.id(scope), .string(name.model), Identity(name.identity).sql) {
                 (state: try StoredState($0, from: 0), upstream: $0.string(6))
             }
         return try found.map { try $0.state.state(of: name.model, models[$0.upstream]?.models, in: database) }

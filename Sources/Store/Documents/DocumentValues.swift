@@ -1,14 +1,5 @@
 public import Mapping
 
-/// The surrogate id of a principal.
-public typealias PrincipalID = Int64
-/// The id of an object; never given to another one while the store is open.
-public typealias ObjectID = Int64
-/// The id of a document; never given to another one while the store is open.
-public typealias DocumentID = Int64
-/// The id of a set of URLs that a write under way may change.
-public typealias SuspectID = Int64
-
 /// How the store names an upstream: by its name in the configuration and its URL.
 ///
 /// Data of another origin, or of another base path, is never taken for this upstream's, and is found again when the

@@ -14,14 +14,14 @@ public struct KeyHasher: Sendable {
     /// The digest of a key given as bytes, as the hit path has them.
     public func digest(
         upstream: UnsafeRawBufferPointer,
-        principal: Int64,
+        principal: PrincipalID,
         context: UnsafeRawBufferPointer,
         url: UnsafeRawBufferPointer
     ) -> Digest128 {
         var hash = SipHash(key: secret)
         // Lengths first: no two different keys may feed the same bytes.
         hash.feed(UInt64(upstream.count) << 32 | UInt64(context.count))
-        hash.feed(UInt64(bitPattern: principal))
+        hash.feed(UInt64(bitPattern: principal.rawValue))
         hash.feed(upstream)
         hash.feed(context)
         hash.feed(url)
@@ -45,6 +45,17 @@ public struct KeyHasher: Sendable {
                 }
             }
         }
+    }
+
+    /// The digest of one part of a request to an upstream, such as its credentials, as the hit path has it.
+    ///
+    /// For tables in memory, one for each kind of part: parts of two kinds may have the same digest.
+    public func digest(part: UnsafeRawBufferPointer, upstream: UnsafeRawBufferPointer) -> Digest128 {
+        var hash = SipHash(key: secret)
+        hash.feed(UInt64(upstream.count))
+        hash.feed(upstream)
+        hash.feed(part)
+        return hash.finish()
     }
 
     /// The digest of anything else: of its description, and of its body, however that comes in pieces.

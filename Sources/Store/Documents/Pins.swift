@@ -9,9 +9,9 @@ enum Pins {
     /// Differences to the pin before: what came in one answer has near numbers.
     static func encode(_ pins: [Pin]) -> [UInt8] {
         var writer = VariableWriter()
-        var last = Pin(object: 0, version: 0)
+        var last = Pin(object: .zero, version: 0)
         for pin in pins {
-            writer.append(signed: pin.object - last.object)
+            writer.append(signed: pin.object.rawValue - last.object.rawValue)
             writer.append(signed: pin.version - last.version)
             last = pin
         }
@@ -21,12 +21,12 @@ enum Pins {
     static func decode(_ bytes: [UInt8]) throws(StoreError) -> [Pin] {
         var reader = VariableReader(bytes)
         var pins: [Pin] = []
-        var last = Pin(object: 0, version: 0)
+        var last = Pin(object: .zero, version: 0)
         while !reader.isAtEnd {
             guard let object = reader.nextSigned(), let version = reader.nextSigned() else {
                 throw .corrupt("a document's pins are cut short")
             }
-            last = Pin(object: last.object &+ object, version: last.version &+ version)
+            last = Pin(object: ObjectID(rawValue: last.object.rawValue &+ object), version: last.version &+ version)
             pins.append(last)
         }
         return pins

@@ -34,7 +34,7 @@ extension ObjectStore {
                 SELECT s.id FROM _scopes s JOIN _names u ON u.id = s.upstream AND u.text = ?2
                 JOIN _names x ON x.id = s.context AND x.text = ?3 WHERE s.principal = ?1
                 """
-            ).first(.integer(key.principal), .string(key.upstream), .string(context)) { $0.integer(0) }
+            ).first(.id(key.principal), .string(key.upstream), .string(context)) { $0.id(0, as: ScopeID.self) }
             guard let scope, let known = models[key.upstream] else { return ([:], sequence) }
             let reader = try DocumentReader(database, models: models)
             var objects: [ObjectName: RelatedObject] = [:]

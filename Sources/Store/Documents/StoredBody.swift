@@ -12,7 +12,7 @@ struct StoredBody {
 
     init(document id: DocumentID, in database: Database) throws {
         let row = try Query(database, "SELECT pins, skeleton, body, keyed FROM _bodies WHERE document = ?")
-            .first(.integer(id)) { row in
+            .first(.id(id)) { row in
                 (
                     pins: row.bytes(0),
                     skeleton: row.isNull(1) ? nil : row.bytes(1),
@@ -48,7 +48,7 @@ struct StoredBody {
 
     static func pins(of id: DocumentID, in database: Database) throws -> [Pin] {
         let bytes = try Query(database, "SELECT pins FROM _bodies WHERE document = ?")
-            .first(.integer(id)) { $0.bytes(0) }
+            .first(.id(id)) { $0.bytes(0) }
         return try Pins.decode(bytes ?? [])
     }
 
@@ -60,9 +60,9 @@ struct StoredBody {
     ) throws -> Set<ObjectID> {
         var suspects: Set<ObjectID> = []
         let query = try Query(database, "SELECT id FROM _objects WHERE id BETWEEN ?1 AND ?2 AND changed > ?3")
-        for run in RowRuns.of(objects) {
+        for run in RowRuns.of(objects.lazy.map(\.rawValue)) {
             try query.each(.integer(run.lowerBound), .integer(run.upperBound), .integer(sequence)) { row in
-                if objects.contains(row.integer(0)) { suspects.insert(row.integer(0)) }
+                if objects.contains(row.id(0)) { suspects.insert(row.id(0)) }
             }
         }
         return suspects

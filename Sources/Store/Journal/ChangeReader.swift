@@ -16,7 +16,7 @@ struct ChangeReader {
     private let database: Database
     private let models: [String: UpstreamModels]
     /// What collections stand for, as far as they were met.
-    private var collections: [Int64: Names] = [:]
+    private var collections: [CollectionID: Names] = [:]
 
     init(_ database: Database, models: [String: UpstreamModels]) {
         self.database = database
@@ -59,7 +59,7 @@ struct ChangeReader {
     }
 
     private struct Row {
-        var collection: Int64
+        var collection: CollectionID
         var identity: Identity
         var payload: [UInt8] = []
         var declared = 0
@@ -108,9 +108,9 @@ struct ChangeReader {
             SELECT o.collection, o.identity, o.deleted, v.payload, v.declared, \(StoredState.columns)
             FROM _objects o LEFT JOIN _versions v ON v.id = o.version WHERE o.id = ?
             """
-        ).first(.integer(object)) { row in
+        ).first(.id(object)) { row in
             Row(
-                collection: row.integer(0),
+                collection: row.id(0),
                 identity: Identity(row, column: 1),
                 payload: row.bytes(3),
                 declared: Int(row.integer(4)),
@@ -120,10 +120,10 @@ struct ChangeReader {
         }
         if let known { return known }
         return try Query(database, "SELECT collection, identity FROM _gone WHERE object = ?")
-            .first(.integer(object)) { Row(collection: $0.integer(0), identity: Identity($0, column: 1)) }
+            .first(.id(object)) { Row(collection: $0.id(0), identity: Identity($0, column: 1)) }
     }
 
-    private mutating func names(of collection: Int64) throws -> Names? {
+    private mutating func names(of collection: CollectionID) throws -> Names? {
         if let known = collections[collection] { return known }
         let found = try Query(
             database,
@@ -132,7 +132,7 @@ struct ChangeReader {
             JOIN _scopes s ON s.id = c.scope JOIN _names m ON m.id = c.model JOIN _names u ON u.id = s.upstream
             JOIN _names x ON x.id = s.context JOIN _principals p ON p.id = s.principal WHERE c.id = ?
             """
-        ).first(.integer(collection)) {
+        ).first(.id(collection)) {
             Names(upstream: $0.string(0), principal: $0.string(1), context: $0.string(2), model: $0.string(3))
         }
         collections[collection] = found

@@ -48,7 +48,7 @@ struct Journal {
     /// The sequence is that of the last entry.
     static func encode(_ entries: [Entry], at sequence: Int64) -> [UInt8] {
         var writer = VariableWriter()
-        var last: ObjectID = 0
+        var last: Int64 = 0
         var start = 0
         while start < entries.count {
             var end = start + 1
@@ -56,9 +56,9 @@ struct Journal {
             writer.append(UInt64(sequence - entries[start].sequence))
             writer.append(UInt64(end - start))
             for entry in entries[start..<end] {
-                let distance = entry.object - last
+                let distance = entry.object.rawValue - last
                 writer.append(UInt64(bitPattern: distance << 1 ^ distance >> 63) << 2 | UInt64(entry.kind.rawValue))
-                last = entry.object
+                last = entry.object.rawValue
             }
             start = end
         }
@@ -69,7 +69,7 @@ struct Journal {
         let isCutShort = StoreError.corrupt("a row of the journal is cut short")
         var reader = VariableReader(bytes)
         var entries: [Entry] = []
-        var last: ObjectID = 0
+        var last: Int64 = 0
         while !reader.isAtEnd {
             guard let distance = reader.next().flatMap(Int64.init(exactly:)), let count = reader.next() else {
                 throw isCutShort
@@ -81,7 +81,7 @@ struct Journal {
                 }
                 let zigzag = coded >> 2
                 last += Int64(bitPattern: zigzag >> 1) ^ -Int64(bitPattern: zigzag & 1)
-                entries.append(Entry(sequence: number, object: last, kind: kind))
+                entries.append(Entry(sequence: number, object: ObjectID(rawValue: last), kind: kind))
                 number += 1
             }
         }

@@ -78,8 +78,8 @@ extension WriteSession {
         guard journal.isOn, !journal.isErasing, record.changed > journal.floor else { return }
         if case .text(let text) = record.identity, text.utf8.count > Self.longestName { return }
         try query("INSERT OR REPLACE INTO _gone VALUES (?, ?, ?, ?)").run(
-            .integer(record.id),
-            .integer(record.collection),
+            .id(record.id),
+            .id(record.collection),
             record.identity.sql,
             .integer(record.changed)
         )
@@ -89,13 +89,13 @@ extension WriteSession {
     private static let longestName = 512
 
     /// Forgets the names of objects that have left the store.
-    func eraseNames(of collections: [Int64], identity: Identity?) throws {
+    func eraseNames(of collections: [CollectionID], identity: Identity?) throws {
         for collection in collections {
             if let identity {
                 try query("DELETE FROM _gone WHERE collection = ? AND identity = ?")
-                    .run(.integer(collection), identity.sql)
+                    .run(.id(collection), identity.sql)
             } else {
-                try query("DELETE FROM _gone WHERE collection = ?").run(.integer(collection))
+                try query("DELETE FROM _gone WHERE collection = ?").run(.id(collection))
             }
         }
     }

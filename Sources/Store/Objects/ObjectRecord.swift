@@ -17,7 +17,7 @@ final class ObjectRecord {
     }
 
     let id: ObjectID
-    let collection: Int64
+    let collection: CollectionID
     let identity: Identity
     /// Commit sequence of the last change.
     var changed: Int64
@@ -51,7 +51,7 @@ final class ObjectRecord {
 
     init(
         id: ObjectID,
-        collection: Int64,
+        collection: CollectionID,
         identity: Identity,
         changed: Int64 = 0,
         entries: [Entry] = [],

@@ -9,6 +9,9 @@ enum SQLValue {
     case text([UInt8])
     case string(String)
     case blob([UInt8])
+
+    /// The id of a row.
+    static func id(_ id: some RowID) -> SQLValue { .integer(id.rawValue) }
 }
 
 /// A prepared statement of one connection's cache, bound and stepped directly.
@@ -133,6 +136,11 @@ struct QueryRow {
 
     func integer(_ column: Int32) -> Int64 {
         sqlite3_column_int64(handle, column)
+    }
+
+    /// The id of a row, or of none where the column is NULL.
+    func id<ID: RowID>(_ column: Int32, as type: ID.Type = ID.self) -> ID {
+        ID(rawValue: integer(column))
     }
 
     func isNull(_ column: Int32) -> Bool {

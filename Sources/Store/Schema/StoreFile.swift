@@ -250,15 +250,15 @@ struct StoreFile: Sendable {
             try Query(database, "SELECT max(\(column)) FROM \(table)").first { $0.integer(0) } ?? 0
         }
         return WriteSession.Numbers(
-            document: try last("id", "_documents"),
+            document: DocumentID(rawValue: try last("id", "_documents")),
             // Never given to another: the journal may still speak of one that is gone.
-            object: max(try last("id", "_objects"), try Meta.object.integer(in: database) ?? 0),
+            object: ObjectID(rawValue: max(try last("id", "_objects"), try Meta.object.integer(in: database) ?? 0)),
             version: try last("id", "_versions"),
             observation: try last("id", "_observations"),
-            suspect: try last("suspect", "_suspects"),
+            suspect: SuspectID(rawValue: try last("suspect", "_suspects")),
             // Never given to another while there is anything of the first one's.
-            principal: max(try last("id", "_principals"), try last("principal", "_scopes")),
-            scope: try last("id", "_scopes"),
+            principal: PrincipalID(rawValue: max(try last("id", "_principals"), try last("principal", "_scopes"))),
+            scope: ScopeID(rawValue: try last("id", "_scopes")),
             sequence: try Meta.sequence.integer(in: database) ?? 0
         )
     }

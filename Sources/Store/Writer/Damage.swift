@@ -36,7 +36,7 @@ struct FoundDamage {
             try Meta.secretHigh.set(Int64(bitPattern: core.secret.1), in: database)
             try Meta.sequence.set(numbers.sequence, in: database)
             try Meta.changed.set(numbers.sequence, in: database)
-            try Meta.object.set(numbers.object, in: database)
+            try Meta.object.set(numbers.object.rawValue, in: database)
             try Meta.clock.set(core.clock.now(), in: database)
             try Meta.closed.set(0, in: database)
             try core.clock.stored.write(in: database)

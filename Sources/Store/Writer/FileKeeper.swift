@@ -6,7 +6,7 @@ struct FileKeeper {
     // Whether the WAL holds anything since it was last emptied.
     var isWALUsed = true
     // The newest principal when those of whom nothing is kept were last forgotten.
-    private var sweptPrincipal: PrincipalID = 0
+    private var sweptPrincipal = PrincipalID.nobody
 
     init(core: StoreCore) {
         self.core = core
@@ -33,9 +33,9 @@ struct FileKeeper {
     /// Forgets principals once so many new ones have come that they might matter.
     private mutating func sweep(_ session: WriteSession) {
         let newest = session.numbers.principal
-        guard newest - sweptPrincipal >= core.unusedPrincipals else { return }
+        guard newest.rawValue - sweptPrincipal.rawValue >= core.unusedPrincipals else { return }
         // The latest may be at work: their answers are still to come.
-        let last = newest - core.unusedPrincipals / 4
+        let last = PrincipalID(rawValue: newest.rawValue - core.unusedPrincipals / 4)
         // Without room for it, the next batch tries again.
         guard (try? session.transaction { try session.forgetUnused(keepingPrincipalsAfter: last) }) != nil else {
             return
@@ -91,7 +91,7 @@ struct FileKeeper {
             session.database,
             "SELECT u.document, u.at, d.length FROM _used u JOIN _documents d ON d.id = u.document ORDER BY u.at LIMIT 64"
         ).eachWhile { row in
-            documents.append(row.integer(0))
+            documents.append(row.id(0))
             last = row.integer(1)
             bytes += Int(row.integer(2))
             return bytes < core.budget.batch

@@ -15,7 +15,7 @@ struct NameTable {
     }
 
     private struct Collection: Hashable {
-        var scope: Int64
+        var scope: ScopeID
         var model: String
     }
 
@@ -23,10 +23,10 @@ struct NameTable {
     private static let limit = 8192
 
     private var names: [String: Int64] = [:]
-    private var scopes: [Scope: Int64] = [:]
-    private var scopesByID: [Int64: Scope] = [:]
-    private var collections: [Collection: Int64] = [:]
-    private var collectionsByID: [Int64: (scope: Int64, model: String)] = [:]
+    private var scopes: [Scope: ScopeID] = [:]
+    private var scopesByID: [ScopeID: Scope] = [:]
+    private var collections: [Collection: CollectionID] = [:]
+    private var collectionsByID: [CollectionID: (scope: ScopeID, model: String)] = [:]
 
     mutating func forget() {
         self = NameTable()
@@ -36,27 +36,27 @@ struct NameTable {
     ///
     /// - Parameter new: the number that a new one has: not the table's choice, which would give that of one that was
     ///   forgotten, with the marks that memory has for it, to the next.
-    mutating func scope(_ scope: Scope, orNew new: Int64, in database: Database) throws -> Int64 {
+    mutating func scope(_ scope: Scope, orNew new: ScopeID, in database: Database) throws -> ScopeID {
         if let id = scopes[scope] { return id }
         if scopes.count > Self.limit || names.count > Self.limit || collectionsByID.count > Self.limit {
             forget()
         }
         let upstream = SQLValue.integer(try name(scope.upstream, in: database))
-        let principal = SQLValue.integer(scope.principal)
+        let principal = SQLValue.id(scope.principal)
         let context = SQLValue.integer(try name(scope.context, in: database))
         try Query(database, "INSERT OR IGNORE INTO _scopes (id, upstream, principal, context) VALUES (?, ?, ?, ?)")
-            .run(.integer(new), upstream, principal, context)
+            .run(.id(new), upstream, principal, context)
         let id = try Query(
             database,
             "SELECT id FROM _scopes WHERE upstream = ? AND principal = ? AND context = ?"
-        ).first(upstream, principal, context) { $0.integer(0) }
+        ).first(upstream, principal, context) { $0.id(0, as: ScopeID.self) }
         guard let id else { throw StoreError.corrupt("a scope just written is not there") }
         scopes[scope] = id
         scopesByID[id] = scope
         return id
     }
 
-    mutating func scope(_ id: Int64, in database: Database) throws -> Scope {
+    mutating func scope(_ id: ScopeID, in database: Database) throws -> Scope {
         if let scope = scopesByID[id] { return scope }
         let scope = try Query(
             database,
@@ -64,8 +64,8 @@ struct NameTable {
             SELECT u.text, s.principal, x.text FROM _scopes s
             JOIN _names u ON u.id = s.upstream JOIN _names x ON x.id = s.context WHERE s.id = ?
             """
-        ).first(.integer(id)) {
-            Scope(upstream: $0.string(0), principal: $0.integer(1), context: $0.string(2))
+        ).first(.id(id)) {
+            Scope(upstream: $0.string(0), principal: $0.id(1), context: $0.string(2))
         }
         guard let scope else { throw StoreError.corrupt("scope \(id) is missing") }
         scopes[scope] = id
@@ -73,26 +73,26 @@ struct NameTable {
         return scope
     }
 
-    mutating func collection(scope: Int64, model: String, in database: Database) throws -> Int64 {
+    mutating func collection(scope: ScopeID, model: String, in database: Database) throws -> CollectionID {
         let key = Collection(scope: scope, model: model)
         if let id = collections[key] { return id }
         let model = SQLValue.integer(try name(model, in: database))
         try Query(database, "INSERT OR IGNORE INTO _collections (scope, model) VALUES (?, ?)")
-            .run(.integer(scope), model)
+            .run(.id(scope), model)
         let id = try Query(database, "SELECT id FROM _collections WHERE scope = ? AND model = ?")
-            .first(.integer(scope), model) { $0.integer(0) }
+            .first(.id(scope), model) { $0.id(0, as: CollectionID.self) }
         guard let id else { throw StoreError.corrupt("a collection just written is not there") }
         collections[key] = id
         return id
     }
 
     /// The scope and the model of a collection.
-    mutating func collection(_ id: Int64, in database: Database) throws -> (scope: Int64, model: String) {
+    mutating func collection(_ id: CollectionID, in database: Database) throws -> (scope: ScopeID, model: String) {
         if let known = collectionsByID[id] { return known }
         let found = try Query(
             database,
             "SELECT c.scope, m.text FROM _collections c JOIN _names m ON m.id = c.model WHERE c.id = ?"
-        ).first(.integer(id)) { (scope: $0.integer(0), model: $0.string(1)) }
+        ).first(.id(id)) { (scope: $0.id(0, as: ScopeID.self), model: $0.string(1)) }
         guard let found else { throw StoreError.corrupt("collection \(id) is missing") }
         collectionsByID[id] = found
         return found

@@ -14,14 +14,14 @@ struct RecentMarks {
         let value: String
         let isKey: Bool
         /// nil: of everybody.
-        let scope: Int64?
+        let scope: ScopeID?
     }
 
     private struct Mark {
         let mark: ObjectMark
         let source: MarkSource
         /// Whose own answer tells more.
-        let exception: Int64?
+        let exception: ScopeID?
     }
 
     private static let limit = 65_536
@@ -38,8 +38,8 @@ struct RecentMarks {
         by source: MarkSource,
         to object: BoundObject,
         upstream: String,
-        scope: Int64?,
-        exception: Int64? = nil
+        scope: ScopeID?,
+        exception: ScopeID? = nil
     ) -> Int64? {
         var forgotten: Int64?
         if marks.count >= Self.limit {
@@ -60,7 +60,7 @@ struct RecentMarks {
     }
 
     /// The new mark excepts one scope; keeps the old general mark for that scope.
-    private mutating func keep(_ known: Mark, of key: Key, for exception: Int64?) {
+    private mutating func keep(_ known: Mark, of key: Key, for exception: ScopeID?) {
         guard key.scope == nil, let exception, known.exception != exception else { return }
         let own = Key(upstream: key.upstream, model: key.model, value: key.value, isKey: key.isKey, scope: exception)
         if let newer = marks[own], newer.mark.time >= known.mark.time { return }
@@ -75,7 +75,7 @@ struct RecentMarks {
         keys: [String],
         model: String,
         upstream: String,
-        scope: Int64
+        scope: ScopeID
     ) {
         for (value, isKey) in [(identity, false)] + keys.map({ ($0, true) }) {
             let key = Key(upstream: upstream, model: model, value: value, isKey: isKey, scope: scope)
@@ -91,7 +91,7 @@ struct RecentMarks {
         model: String?,
         identity: String?,
         upstream: String?,
-        scopes: Set<Int64>,
+        scopes: Set<ScopeID>,
         isOfEverybody: Bool
     ) {
         marks = marks.filter { key, _ in
@@ -111,7 +111,7 @@ struct RecentMarks {
     func mark(
         of occurrence: Occurrence,
         upstream: String,
-        scope: Int64
+        scope: ScopeID
     ) -> (mark: ObjectMark, source: MarkSource)? {
         let name = occurrence.name
         var found: (mark: ObjectMark, source: MarkSource)?

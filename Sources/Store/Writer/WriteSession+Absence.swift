@@ -37,9 +37,9 @@ extension WriteSession {
         var found: [DocumentID] = []
         try query("SELECT id FROM _documents WHERE low = ? AND scope = ? AND url = ?").each(
             .integer(Int64(bitPattern: hasher.digest(key).low)),
-            .integer(scope),
+            .id(scope),
             .string(key.url)
-        ) { found.append($0.integer(0)) }
+        ) { found.append($0.id(0)) }
         for id in found {
             guard let skeleton = try StoredBody(document: id, in: database).skeleton,
                 let name = Reference.root(of: skeleton)

@@ -8,12 +8,12 @@ extension WriteSession {
         under digest: Digest128,
         variant: [UInt8]
     ) throws -> [(id: DocumentID, observation: Int64)] {
-        var found: [(id: DocumentID, observation: Int64, scope: Int64)] = []
+        var found: [(id: DocumentID, observation: Int64, scope: ScopeID)] = []
         try query("SELECT id, observation, scope FROM _documents WHERE low = ? AND url = ? AND variant = ?").each(
             .integer(Int64(bitPattern: digest.low)),
             .string(key.url),
             .blob(variant)
-        ) { found.append(($0.integer(0), $0.integer(1), $0.integer(2))) }
+        ) { found.append(($0.id(0), $0.integer(1), $0.id(2))) }
         return try found.filter { try names.scope($0.scope, in: database).isOfKey(key) }
             .map { ($0.id, $0.observation) }
     }
@@ -27,11 +27,11 @@ extension WriteSession {
 
     /// The documents under a key, the newest first.
     private func documents(at key: DocumentKey, under digest: Digest128) throws -> [DocumentID] {
-        var found: [(id: DocumentID, scope: Int64)] = []
+        var found: [(id: DocumentID, scope: ScopeID)] = []
         try query("SELECT id, scope FROM _documents WHERE low = ? AND url = ? ORDER BY id DESC").each(
             .integer(Int64(bitPattern: digest.low)),
             .string(key.url)
-        ) { found.append(($0.integer(0), $0.integer(1))) }
+        ) { found.append(($0.id(0), $0.id(1))) }
         return try found.filter { try names.scope($0.scope, in: database).isOfKey(key) }.map(\.id)
     }
 
@@ -50,18 +50,17 @@ extension WriteSession {
         _ intake: Intake,
         digest: Digest128,
         place: Int64,
-        scope: Int64,
+        scope: ScopeID,
         observation: Int64,
         verified: Int64
     ) throws -> DocumentID {
-        numbers.document += 1
-        let id = numbers.document
+        let id = numbers.document.increment()
         try use(observation, by: 1)
         try query("INSERT INTO _documents VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)").run(
-            .integer(id),
+            .id(id),
             .integer(Int64(bitPattern: digest.low)),
             .integer(place),
-            .integer(scope),
+            .id(scope),
             .string(document.key.url),
             .blob(document.variant),
             .integer(Int64(document.status)),
@@ -74,13 +73,13 @@ extension WriteSession {
         let skeleton = preparation.isExact ? preparation.decomposed.map { SQLValue.blob($0.skeleton) } : nil
         let keyed = skeleton == nil ? [] : preparation.decomposed?.keyed ?? []
         try query("INSERT INTO _bodies VALUES (?, ?, ?, ?, ?)").run(
-            .integer(id),
+            .id(id),
             .blob(Pins.encode(intake.pins)),
             skeleton ?? .null,
             skeleton == nil ? .blob(document.body) : .null,
             keyed.isEmpty ? .null : .blob(StoredBody.encode(keyed))
         )
-        try query("INSERT INTO _used VALUES (?, ?)").run(.integer(id), .integer(seconds))
+        try query("INSERT INTO _used VALUES (?, ?)").run(.id(id), .integer(seconds))
         if preparation.isUndivided { try noteUndivided(id, of: document.key.upstream) }
         // Before the commit: a look-up must not miss a document that is there.
         presence.insert([digest.low])
@@ -95,16 +94,16 @@ extension WriteSession {
     @discardableResult
     func delete(_ id: DocumentID, isForgotten: Bool = false) throws -> Digest128? {
         let found = try query("SELECT scope, url, observation FROM _documents WHERE id = ?")
-            .first(.integer(id)) { (scope: $0.integer(0), url: $0.string(1), observation: $0.integer(2)) }
+            .first(.id(id)) { (scope: $0.id(0, as: ScopeID.self), url: $0.string(1), observation: $0.integer(2)) }
         guard let found else { return nil }
         let scope = try names.scope(found.scope, in: database)
         try unpin(try StoredBody.pins(of: id, in: database))
         try use(found.observation, by: -1)
         if !isForgotten { try note(source: "GET \(found.url)", of: found.observation) }
-        try query("DELETE FROM _bodies WHERE document = ?").run(.integer(id))
-        try query("DELETE FROM _used WHERE document = ?").run(.integer(id))
-        try query("DELETE FROM _undivided WHERE document = ?").run(.integer(id))
-        try query("DELETE FROM _documents WHERE id = ?").run(.integer(id))
+        try query("DELETE FROM _bodies WHERE document = ?").run(.id(id))
+        try query("DELETE FROM _used WHERE document = ?").run(.id(id))
+        try query("DELETE FROM _undivided WHERE document = ?").run(.id(id))
+        try query("DELETE FROM _documents WHERE id = ?").run(.id(id))
         let digest = hasher.digest(
             DocumentKey(
                 upstream: scope.upstream,
@@ -134,7 +133,7 @@ extension WriteSession {
         barriers.invalidated(place: place, at: clock.now())
         var found: [DocumentID] = []
         try query("SELECT id FROM _documents WHERE place = ?").each(.integer(place)) {
-            found.append($0.integer(0))
+            found.append($0.id(0))
         }
         for id in found { try remove(id) }
     }
@@ -143,7 +142,7 @@ extension WriteSession {
     func verify(_ documents: [DocumentID], at sequence: Int64) throws {
         for id in documents {
             try query("UPDATE _documents SET verified = ?1 WHERE id = ?2 AND verified < ?1")
-                .run(.integer(sequence), .integer(id))
+                .run(.integer(sequence), .id(id))
         }
     }
 
@@ -151,7 +150,7 @@ extension WriteSession {
     func touch(_ documents: [DocumentID], at seconds: Int64) throws {
         for id in documents {
             try query("UPDATE _used SET at = ?1 WHERE document = ?2 AND at < ?1")
-                .run(.integer(seconds), .integer(id))
+                .run(.integer(seconds), .id(id))
         }
     }
 }

@@ -9,7 +9,7 @@ extension WriteSession {
     /// nobody knows (law 3).
     func deleteFormer(
         _ changes: [(change: MemberChange, model: String)],
-        scope: Int64,
+        scope: ScopeID,
         besides shown: [Occurrence],
         models: UpstreamModels,
         by source: MarkSource

@@ -19,7 +19,7 @@ extension WriteSession {
     func take(
         _ preparation: Preparation,
         from source: MarkSource,
-        scope: Int64,
+        scope: ScopeID,
         upstream: String,
         observation: Observation,
         origin: Int64,
@@ -30,7 +30,7 @@ extension WriteSession {
         var shown: [ObjectRecord] = []
         var taken: Set<Int64> = []
         // Neighbours are mostly of one model.
-        var (model, collection, declared) = ("", Int64(0), 0)
+        var (model, collection, declared) = ("", CollectionID.zero, 0)
         let mayBeMarked = recentMarks.mayConcern(observation, lag: models.lag)
         let areEmbedded = decomposed.areEmbedded(in: observation.kind)
         for (index, occurrence) in decomposed.occurrences.enumerated() {
@@ -121,17 +121,17 @@ extension WriteSession {
     private func note(keysOf occurrence: Occurrence, for record: ObjectRecord, _ kind: Observation.Kind) throws {
         for key in occurrence.keys {
             try query("INSERT OR IGNORE INTO _keys VALUES (?, ?, NULL)")
-                .run(.integer(record.id), .integer(hasher.lookUp(key.value)))
+                .run(.id(record.id), .integer(hasher.lookUp(key.value)))
         }
         for key in occurrence.boundKeys {
             let value = SQLValue.integer(hasher.lookUp(key.value))
             if kind == .write, occurrence.keys.contains(where: { $0.member == key.member }) {
                 try query("UPDATE _keys SET bound = NULL WHERE object = ? AND value = ?").run(
-                    .integer(record.id),
+                    .id(record.id),
                     value
                 )
             } else {
-                try query("INSERT OR REPLACE INTO _keys VALUES (?, ?, 1)").run(.integer(record.id), value)
+                try query("INSERT OR REPLACE INTO _keys VALUES (?, ?, 1)").run(.id(record.id), value)
             }
         }
     }

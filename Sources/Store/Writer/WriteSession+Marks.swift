@@ -8,7 +8,7 @@ extension WriteSession {
         let principal: PrincipalID
         let context: String
         /// The scope's number; nil where nothing of it is stored.
-        let scope: Int64?
+        let scope: ScopeID?
     }
 
     /// Marks an object, if it is known, and remembers the mark for answers that are still to come.
@@ -38,8 +38,8 @@ extension WriteSession {
         by source: MarkSource,
         _ object: BoundObject,
         _ upstream: String,
-        scope: Int64?,
-        exception: Int64? = nil
+        scope: ScopeID?,
+        exception: ScopeID? = nil
     ) {
         let forgotten = recentMarks.add(
             mark,
@@ -122,13 +122,13 @@ extension WriteSession {
         guard filter.url == nil, filter.urlPrefix == nil, filter.olderThan == nil else { return }
         // Of what is gone nobody knows any more which of a cluster's models it was.
         guard base == nil || filter.identity != nil else { return }
-        var scopes: Set<Int64> = []
+        var scopes: Set<ScopeID> = []
         try query(
             """
             SELECT s.id FROM _scopes s JOIN _names u ON u.id = s.upstream AND (?1 IS NULL OR u.text = ?1)
             JOIN _principals p ON p.id = s.principal AND (?2 IS NULL OR p.label = ?2)
             """
-        ).each(SQLValue(filter.upstream), SQLValue(filter.principal)) { scopes.insert($0.integer(0)) }
+        ).each(SQLValue(filter.upstream), SQLValue(filter.principal)) { scopes.insert($0.id(0)) }
         recentMarks.forget(
             model: base ?? filter.model,
             identity: filter.identity,
@@ -162,17 +162,17 @@ extension WriteSession {
             UPDATE _objects SET unobserved = ?2,
             deleted = CASE WHEN ?1 IS NOT NULL THEN ?1 WHEN deleted > 0 THEN NULL ELSE deleted END WHERE id = ?3
             """
-        ).run(tombstone, unobserved, .integer(record.id))
+        ).run(tombstone, unobserved, .id(record.id))
         switch record.markSource {
         case nil: break
         case .some(nil): try deleteMarkSource(of: record)
         case .some(let source?):
-            try query("INSERT OR REPLACE INTO _marks VALUES (?, ?)").run(.integer(record.id), .string(source.text))
+            try query("INSERT OR REPLACE INTO _marks VALUES (?, ?)").run(.id(record.id), .string(source.text))
         }
     }
 
     func deleteMarkSource(of record: ObjectRecord) throws {
-        try query("DELETE FROM _marks WHERE object = ?").run(.integer(record.id))
+        try query("DELETE FROM _marks WHERE object = ?").run(.id(record.id))
     }
 
     // MARK: Finding
@@ -183,7 +183,7 @@ extension WriteSession {
             SELECT s.id FROM _names u JOIN _names x ON x.text = ?3
             JOIN _scopes s ON s.upstream = u.id AND s.principal = ?2 AND s.context = x.id WHERE u.text = ?1
             """
-        ).first(.string(upstream), .integer(principal), .string(context)) { $0.integer(0) }
+        ).first(.string(upstream), .id(principal), .string(context)) { $0.id(0, as: ScopeID.self) }
         return Ownership(principal: principal, context: context, scope: scope)
     }
 
@@ -193,24 +193,24 @@ extension WriteSession {
     }
 
     /// Everybody's objects of a name that are known; costs a look at each scope that has objects of the model.
-    func records(of object: BoundObject, upstream: String) throws -> [(record: ObjectRecord, scope: Int64)] {
-        var collections: [Int64: Int64] = [:]
+    func records(of object: BoundObject, upstream: String) throws -> [(record: ObjectRecord, scope: ScopeID)] {
+        var collections: [CollectionID: ScopeID] = [:]
         try query(
             """
             SELECT c.id, c.scope FROM _names u JOIN _scopes s ON s.upstream = u.id
             JOIN _collections c ON c.scope = s.id JOIN _names m ON m.id = c.model AND m.text = ?2 WHERE u.text = ?1
             """
-        ).each(.string(upstream), .string(object.model)) { collections[$0.integer(0)] = $0.integer(1) }
+        ).each(.string(upstream), .string(object.model)) { collections[$0.id(0)] = $0.id(1) }
         if let identity = object.identity {
             return try collections.sorted { $0.key < $1.key }.compactMap { collection, scope in
                 try existingRecord(collection: collection, identity: Identity(identity)).map { ($0, scope) }
             }
         }
-        var found: [ObjectID: (record: ObjectRecord, scope: Int64)] = [:]
+        var found: [ObjectID: (record: ObjectRecord, scope: ScopeID)] = [:]
         for key in object.keys {
             var candidates: [(id: ObjectID, isBound: Bool)] = []
             try query("SELECT object, bound FROM _keys WHERE value = ?").each(.integer(hasher.lookUp(key))) {
-                candidates.append(($0.integer(0), $0.integer(1) == 1))
+                candidates.append(($0.id(0), $0.integer(1) == 1))
             }
             for (id, isBound) in candidates where found[id] == nil {
                 guard let record = try record(id), let scope = collections[record.collection],

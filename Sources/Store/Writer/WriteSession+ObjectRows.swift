@@ -24,9 +24,9 @@ extension WriteSession {
             let isPinned = record.isPinned
             if !isPinned, record.wasPinned || !record.isStored {
                 try query("INSERT OR REPLACE INTO _orphans VALUES (?, ?)")
-                    .run(.integer(record.id), .integer(try lastSeen(record)))
+                    .run(.id(record.id), .integer(try lastSeen(record)))
             } else if isPinned, record.isStored, !record.wasPinned {
-                try query("DELETE FROM _orphans WHERE object = ?").run(.integer(record.id))
+                try query("DELETE FROM _orphans WHERE object = ?").run(.id(record.id))
             }
         }
     }
@@ -40,15 +40,15 @@ extension WriteSession {
 
     private func deleteRow(of record: ObjectRecord) throws {
         guard record.isStored else {
-            try query("DELETE FROM _keys WHERE object = ?").run(.integer(record.id))
+            try query("DELETE FROM _keys WHERE object = ?").run(.id(record.id))
             return
         }
         hasRemovedObjects = true
         try remember(record)
         if record.mark != nil || record.isMarkModified { try deleteMarkSource(of: record) }
-        try query("DELETE FROM _objects WHERE id = ?").run(.integer(record.id))
-        try query("DELETE FROM _orphans WHERE object = ?").run(.integer(record.id))
-        try query("DELETE FROM _keys WHERE object = ?").run(.integer(record.id))
+        try query("DELETE FROM _objects WHERE id = ?").run(.id(record.id))
+        try query("DELETE FROM _orphans WHERE object = ?").run(.id(record.id))
+        try query("DELETE FROM _keys WHERE object = ?").run(.id(record.id))
     }
 
     private func writeRow(of record: ObjectRecord) throws {
@@ -61,8 +61,8 @@ extension WriteSession {
             try query(
                 "INSERT INTO _objects (id, collection, identity, changed, version, state, merged, known) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
             ).run(
-                .integer(record.id),
-                .integer(record.collection),
+                .id(record.id),
+                .id(record.collection),
                 record.identity.sql,
                 .integer(record.changed),
                 version,
@@ -73,13 +73,13 @@ extension WriteSession {
         } else if record.merged != nil {
             try query(
                 "UPDATE _objects SET changed = ?, version = ?, state = ?, merged = ? WHERE id = ?"
-            ).run(.integer(record.changed), version, state, merged, .integer(record.id))
+            ).run(.integer(record.changed), version, state, merged, .id(record.id))
         } else {
             try query("UPDATE _objects SET changed = ?, version = ?, state = ? WHERE id = ?")
-                .run(.integer(record.changed), version, state, .integer(record.id))
+                .run(.integer(record.changed), version, state, .id(record.id))
         }
         if record.isStored, record.isKnowledgeModified {
-            try query("UPDATE _objects SET known = ? WHERE id = ?").run(known, .integer(record.id))
+            try query("UPDATE _objects SET known = ? WHERE id = ?").run(known, .id(record.id))
         }
         try writeRules(of: record)
     }
@@ -88,11 +88,11 @@ extension WriteSession {
     private func writeRules(of record: ObjectRecord) throws {
         if let accumulated = record.accumulated, !(accumulated.isEmpty && !record.isStored) {
             try query("UPDATE _objects SET accumulated = ?1 WHERE id = ?2 AND accumulated IS NOT ?1")
-                .run(accumulated.isEmpty ? .null : .text(accumulated), .integer(record.id))
+                .run(accumulated.isEmpty ? .null : .text(accumulated), .id(record.id))
         }
         if let since = record.deletedSince, record.mark?.isTombstone != true, since != nil || record.isStored {
             try query("UPDATE _objects SET deleted = ?1 WHERE id = ?2 AND deleted IS NOT ?1")
-                .run(since.map { .integer(-max($0, 1)) } ?? .null, .integer(record.id))
+                .run(since.map { .integer(-max($0, 1)) } ?? .null, .id(record.id))
         }
         if record.isMarkModified { try writeMark(of: record) }
     }

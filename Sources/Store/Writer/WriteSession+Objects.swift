@@ -4,22 +4,21 @@ import Mapping
 /// Objects: found, with what is known of them.
 extension WriteSession {
     /// The object of a name, made if there is none.
-    func record(collection: Int64, identity: Identity) throws -> ObjectRecord {
+    func record(collection: CollectionID, identity: Identity) throws -> ObjectRecord {
         if let known = try existingRecord(collection: collection, identity: identity) { return known }
-        numbers.object += 1
-        let record = ObjectRecord(id: numbers.object, collection: collection, identity: identity)
+        let record = ObjectRecord(id: numbers.object.increment(), collection: collection, identity: identity)
         keep(record)
         return record
     }
 
     /// The object of a name; nil if there is none.
-    func existingRecord(collection: Int64, identity: Identity) throws -> ObjectRecord? {
+    func existingRecord(collection: CollectionID, identity: Identity) throws -> ObjectRecord? {
         if let id = recordIDs[RecordKey(collection: collection, identity: identity)] { return records[id] }
         let found = try query(
             "SELECT id, changed, state, deleted, unobserved, known, merged IS NOT NULL FROM _objects WHERE collection = ? AND identity = ?"
-        ).first(.integer(collection), identity.sql) { row in
+        ).first(.id(collection), identity.sql) { row in
             ObjectRecord(
-                id: row.integer(0),
+                id: row.id(0),
                 collection: collection,
                 identity: identity,
                 changed: row.integer(1),
@@ -39,10 +38,10 @@ extension WriteSession {
         if let known = records[id] { return known }
         let found = try query(
             "SELECT collection, identity, changed, state, deleted, unobserved, known, merged IS NOT NULL FROM _objects WHERE id = ?"
-        ).first(.integer(id)) { row in
+        ).first(.id(id)) { row in
             ObjectRecord(
                 id: id,
-                collection: row.integer(0),
+                collection: row.id(0),
                 identity: Identity(row, column: 1),
                 changed: row.integer(2),
                 entries: try ObjectRecord.decode(row.bytes(3)),
@@ -90,7 +89,7 @@ extension WriteSession {
         if let since = record.deletedSince { state.deletedSince = since }
         if record.isStored, record.merged == nil || record.accumulated == nil || record.deletedSince == nil {
             let found = try query("SELECT merged, accumulated, deleted FROM _objects WHERE id = ?").first(
-                .integer(record.id)
+                .id(record.id)
             ) {
                 (merged: $0.isNull(0) ? nil : $0.bytes(0), accumulated: $0.bytes(1), deleted: $0.integer(2))
             }

@@ -29,9 +29,9 @@ struct PatternSearch {
                 SELECT id, url FROM _documents WHERE id <= ?1 AND scope IN
                 (SELECT s.id FROM _scopes s JOIN _names u ON u.id = s.upstream WHERE u.text = ?2)
                 """
-            ).each(.integer(last), .string(upstream)) { row in
+            ).each(.id(last), .string(upstream)) { row in
                 let url = row.string(1)
-                if patterns.contains(where: { $0.matches(url: url) }) { found.append(row.integer(0)) }
+                if patterns.contains(where: { $0.matches(url: url) }) { found.append(row.id(0)) }
             }
         }
         return found

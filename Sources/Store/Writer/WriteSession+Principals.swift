@@ -4,13 +4,15 @@ import GRDB
 extension WriteSession {
     /// The id of a digest, made if there is none.
     func principal(_ digest: [UInt8]) throws -> PrincipalID {
-        let known = try query("SELECT id FROM _principals WHERE digest = ?").first(.blob(digest)) { $0.integer(0) }
+        let known = try query("SELECT id FROM _principals WHERE digest = ?").first(.blob(digest)) {
+            $0.id(0, as: PrincipalID.self)
+        }
         if let known { return known }
         // Not the table's choice, which would give the number of one that was forgotten to the next.
-        numbers.principal += 1
+        let id = numbers.principal.increment()
         try query("INSERT INTO _principals (id, digest, label) VALUES (?, ?, ?)")
-            .run(.integer(numbers.principal), .blob(digest), .string(ObjectStore.label(ofPrincipal: digest)))
-        return numbers.principal
+            .run(.id(id), .blob(digest), .string(ObjectStore.label(ofPrincipal: digest)))
+        return id
     }
 
     /// Forgets the principals of whom nothing is kept, but for the latest, and the scopes and names that nothing uses.
@@ -37,13 +39,13 @@ extension WriteSession {
             """
         ).run()
         try query("DELETE FROM _principals WHERE id > ? AND id <= ? AND id NOT IN (SELECT principal FROM _scopes)")
-            .run(.integer(ObjectStore.anonymous), .integer(last))
+            .run(.id(PrincipalID.anonymous), .id(last))
         names.forget()
     }
 
     /// What people call a principal; nil where it has been forgotten, and nothing must be kept of it.
     func principalLabel(_ id: PrincipalID) throws -> String? {
-        try query("SELECT label FROM _principals WHERE id = ?").first(.integer(id)) { $0.string(0) }
+        try query("SELECT label FROM _principals WHERE id = ?").first(.id(id)) { $0.string(0) }
     }
 
     /// Gives those who have something in the file, but were forgotten, a row again, so that it can be listed, cleaned and
@@ -51,11 +53,11 @@ extension WriteSession {
     func adoptOrphans() throws {
         var orphans: [PrincipalID] = []
         try query("SELECT DISTINCT principal FROM _scopes WHERE principal NOT IN (SELECT id FROM _principals)")
-            .each { orphans.append($0.integer(0)) }
+            .each { orphans.append($0.id(0)) }
         for id in orphans {
             let digest = (0..<32).map { _ in UInt8.random(in: .min ... .max) }
             try query("INSERT INTO _principals (id, digest, label) VALUES (?, ?, ?)")
-                .run(.integer(id), .blob(digest), .string(ObjectStore.label(ofPrincipal: digest)))
+                .run(.id(id), .blob(digest), .string(ObjectStore.label(ofPrincipal: digest)))
         }
     }
 }

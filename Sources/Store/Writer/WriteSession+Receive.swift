@@ -94,7 +94,7 @@ extension WriteSession {
     private func isDirty(
         _ preparation: Preparation,
         _ observation: Observation,
-        scope: Int64,
+        scope: ScopeID,
         upstream: String
     ) throws -> Bool {
         guard let decomposed = preparation.decomposed, let models = models[upstream] else { return false }
@@ -110,7 +110,7 @@ extension WriteSession {
     }
 
     /// What is known of an object by its name; nil: nothing.
-    func state(of name: ObjectName, scope: Int64) throws -> ObjectState? {
+    func state(of name: ObjectName, scope: ScopeID) throws -> ObjectState? {
         let collection = try names.collection(scope: scope, model: name.model, in: database)
         guard let record = try existingRecord(collection: collection, identity: Identity(name.identity)) else {
             return nil

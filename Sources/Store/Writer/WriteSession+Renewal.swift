@@ -12,8 +12,11 @@ extension WriteSession {
         end: Int64
     ) throws -> RefreshOutcome {
         let found = try query("SELECT scope, observation, verified, url FROM _documents WHERE id = ?")
-            .first(.integer(id)) {
-                (scope: $0.integer(0), observation: $0.integer(1), verified: $0.integer(2), url: $0.string(3))
+            .first(.id(id)) {
+                (
+                    scope: $0.id(0, as: ScopeID.self), observation: $0.integer(1), verified: $0.integer(2),
+                    url: $0.string(3)
+                )
             }
         guard let found else { return .gone }
         let scope = try names.scope(found.scope, in: database)
@@ -33,7 +36,7 @@ extension WriteSession {
             )
         }
         try query("UPDATE _documents SET head = ?, policy = ?, verified = ? WHERE id = ?")
-            .run(.blob(head), .blob(policy), .integer(numbers.sequence), .integer(id))
+            .run(.blob(head), .blob(policy), .integer(numbers.sequence), .id(id))
         return .renewed
     }
 
@@ -76,7 +79,7 @@ extension WriteSession {
     private func isDirty(
         _ stored: StoredBody,
         _ observation: Observation,
-        scope: Int64,
+        scope: ScopeID,
         upstream: String,
         since verified: Int64
     ) throws -> Bool {

@@ -109,10 +109,10 @@ extension WriteSession {
         upstream: String,
         path: String
     ) throws -> [(object: BoundObject, principal: PrincipalID)] {
-        var found: [(id: DocumentID, scope: Int64)] = []
+        var found: [(id: DocumentID, scope: ScopeID)] = []
         try query("SELECT id, scope FROM _documents WHERE place = ?")
             .each(.integer(hasher.place(upstream: upstream, url: path))) {
-                found.append(($0.integer(0), $0.integer(1)))
+                found.append(($0.id(0), $0.id(1)))
             }
         return try found.compactMap { id, scope in
             guard let skeleton = try StoredBody(document: id, in: database).skeleton,

@@ -9,21 +9,21 @@ extension WriteSession {
         object: BoundObject?,
         patterns: [InvalidationPattern]
     ) throws -> SuspectID {
-        numbers.suspect += 1
+        let suspect = numbers.suspect.increment()
         for url in urls {
             try query("INSERT OR IGNORE INTO _suspects VALUES (?, ?, ?)")
-                .run(.integer(numbers.suspect), .string(upstream), .string(url))
+                .run(.id(suspect), .string(upstream), .string(url))
         }
-        if let object { try note(object, of: upstream, suspect: numbers.suspect) }
+        if let object { try note(object, of: upstream, suspect: suspect) }
         for pattern in patterns {
             try query("INSERT INTO _suspect_patterns VALUES (?, ?, ?, ?)").run(
-                .integer(numbers.suspect),
+                .id(suspect),
                 .string(pattern.upstream),
                 .string(pattern.base),
                 .string(pattern.pattern.text)
             )
         }
-        return numbers.suspect
+        return suspect
     }
 
     private func note(_ object: BoundObject, of upstream: String, suspect: SuspectID) throws {
@@ -31,7 +31,7 @@ extension WriteSession {
             object.identity.map { [($0, nil)] } ?? object.keys.map { (nil, $0) }
         for name in names {
             try query("INSERT INTO _suspect_objects VALUES (?, ?, ?, ?, ?)").run(
-                .integer(suspect),
+                .id(suspect),
                 .string(upstream),
                 .string(object.model),
                 name.identity.map(SQLValue.string) ?? .null,
@@ -41,9 +41,9 @@ extension WriteSession {
     }
 
     func settle(_ suspect: SuspectID) throws {
-        try query("DELETE FROM _suspects WHERE suspect = ?").run(.integer(suspect))
-        try query("DELETE FROM _suspect_objects WHERE suspect = ?").run(.integer(suspect))
-        try query("DELETE FROM _suspect_patterns WHERE suspect = ?").run(.integer(suspect))
+        try query("DELETE FROM _suspects WHERE suspect = ?").run(.id(suspect))
+        try query("DELETE FROM _suspect_objects WHERE suspect = ?").run(.id(suspect))
+        try query("DELETE FROM _suspect_patterns WHERE suspect = ?").run(.id(suspect))
     }
 
     /// Removes the documents of every suspect, and marks its objects: of a write whose answer never came, it counts that
@@ -69,7 +69,7 @@ extension WriteSession {
         var writes: [SettledWrite] = []
         // Of nobody: it may have changed things for everybody.
         func write(_ upstream: String, path: String = "") -> SettledWrite {
-            SettledWrite(upstream: upstream, principal: 0, context: "", path: path, time: now)
+            SettledWrite(upstream: upstream, principal: .nobody, context: "", path: path, time: now)
         }
         try query("SELECT DISTINCT upstream, url FROM _suspects").each { row in
             var suspect = write(row.string(0), path: row.string(1))

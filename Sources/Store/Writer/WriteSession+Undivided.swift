@@ -10,7 +10,7 @@ extension WriteSession {
 
     /// Notes that nobody knows which objects a document contains.
     func noteUndivided(_ id: DocumentID, of upstream: String) throws {
-        try query("INSERT INTO _undivided VALUES (?, ?)").run(.integer(id), .string(upstream))
+        try query("INSERT INTO _undivided VALUES (?, ?)").run(.id(id), .string(upstream))
     }
 
     /// Removes what may contain an object that a write has changed, of all principals, and keeps out what was asked for before.
@@ -18,7 +18,7 @@ extension WriteSession {
         lastWrites[write.upstream] = max(lastWrites[write.upstream] ?? .min, write.time)
         var found: [DocumentID] = []
         try query("SELECT document FROM _undivided WHERE upstream = ?").each(.string(write.upstream)) {
-            found.append($0.integer(0))
+            found.append($0.id(0))
         }
         for id in found { try remove(id) }
     }

@@ -12,7 +12,7 @@ extension WriteSession {
             SELECT o.id, v.declared FROM _objects o JOIN _versions v ON v.id = o.version
             WHERE o.id > ? ORDER BY o.id LIMIT ?
             """
-        ).each(.integer(object), .integer(Int64(limit))) { found.append(($0.integer(0), Int($0.integer(1)))) }
+        ).each(.id(object), .integer(Int64(limit))) { found.append(($0.id(0), Int($0.integer(1)))) }
         for (id, declared) in found {
             guard let record = try record(id) else { continue }
             let (scope, model) = try names.collection(record.collection, in: database)

@@ -11,13 +11,13 @@ final class WriteSession {
     ///
     /// Never given twice while the store is open, whatever was deleted.
     struct Numbers: Sendable {
-        var document: Int64
-        var object: Int64
+        var document: DocumentID
+        var object: ObjectID
         var version: Int64
         var observation: Int64
-        var suspect: Int64
-        var principal: Int64
-        var scope: Int64
+        var suspect: SuspectID
+        var principal: PrincipalID
+        var scope: ScopeID
         var sequence: Int64
     }
 
@@ -56,7 +56,7 @@ final class WriteSession {
     }
 
     struct RecordKey: Hashable {
-        let collection: Int64
+        let collection: CollectionID
         let identity: Identity
     }
 
@@ -113,8 +113,9 @@ final class WriteSession {
     }
 
     /// The number of a scope, made if there is none.
-    func scope(_ scope: NameTable.Scope) throws -> Int64 {
-        let id = try names.scope(scope, orNew: numbers.scope + 1, in: database)
+    func scope(_ scope: NameTable.Scope) throws -> ScopeID {
+        var new = numbers.scope
+        let id = try names.scope(scope, orNew: new.increment(), in: database)
         numbers.scope = max(numbers.scope, id)
         return id
     }
@@ -160,7 +161,7 @@ final class WriteSession {
         try Meta.sequence.set(numbers.sequence, in: database)
         try Meta.clock.set(clock.now(), in: database)
         try flushWallLead()
-        if hasRemovedObjects { try Meta.object.set(numbers.object, in: database) }
+        if hasRemovedObjects { try Meta.object.set(numbers.object.rawValue, in: database) }
         hasRemovedObjects = false
         if outcome.isChange { try Meta.changed.set(numbers.sequence, in: database) }
         records.removeAll(keepingCapacity: true)

@@ -217,7 +217,8 @@ struct JournalTests {
             for _ in 0...random.below(40) {
                 sequence += random.once(in: 4) ? Int64(random.below(1 << 20)) + 1 : 1
                 let kind = try #require(ObjectChange.Kind(rawValue: UInt8(random.below(4))))
-                entries.append(Journal.Entry(sequence: sequence, object: Int64(random.below(1 << 31)), kind: kind))
+                let object = ObjectID(rawValue: Int64(random.below(1 << 31)))
+                entries.append(Journal.Entry(sequence: sequence, object: object, kind: kind))
             }
             let bytes = Journal.encode(entries, at: sequence)
             #expect(try Journal.decode(bytes, at: sequence) == entries)

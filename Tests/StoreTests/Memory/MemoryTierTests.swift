@@ -114,7 +114,7 @@ import Testing
         let notes = (0..<100).map { Note("/\($0)") }
         for (index, note) in notes.enumerated() {
             tier.insert(note, at: note.digest)
-            tier.register(note, under: [7, ObjectID(100 + index)])
+            tier.register(note, under: [7, ObjectID(rawValue: Int64(100 + index))])
         }
         tier.objectsChanged([103])
         #expect(notes.enumerated().allSatisfy { $1.isDirty == ($0 == 3) })
@@ -126,7 +126,7 @@ import Testing
         for index in 0..<100_000 {
             let note = Note("/\(index)", bytes: 1_000)
             tier.insert(note, at: note.digest)
-            tier.register(note, under: [7, ObjectID(100 + index)])
+            tier.register(note, under: [7, ObjectID(rawValue: Int64(100 + index))])
         }
         #expect(tier.showings.registrationCount < 100)
     }
@@ -146,7 +146,7 @@ import Testing
             tier.register(note, under: [1, 2, 3])
             #expect(tier.showings.objects(of: note.residence) == [1, 2, 3])
             #expect(tier.showings.registrationCount == 3)
-            tier.objectsChanged([ObjectID(round % 3 + 1)])
+            tier.objectsChanged([ObjectID(rawValue: Int64(round % 3 + 1))])
             #expect(note.isDirty)
         }
         tier.removeAll()
@@ -170,9 +170,9 @@ import Testing
                     for round in 0..<5_000 {
                         let note = Note("/\((round &* 7 &+ worker) % 300)", bytes: 50 + round % 100)
                         tier.insert(note, at: note.digest)
-                        tier.register(note, under: [ObjectID(round % 50)])
+                        tier.register(note, under: [ObjectID(rawValue: Int64(round % 50))])
                         _ = tier.answers(at: note.digest)
-                        if round % 3 == 0 { tier.objectsChanged([ObjectID(round % 50)]) }
+                        if round % 3 == 0 { tier.objectsChanged([ObjectID(rawValue: Int64(round % 50))]) }
                         if round % 5 == 0 { tier.remove(note.digest) }
                     }
                 }

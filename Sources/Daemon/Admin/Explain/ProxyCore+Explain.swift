@@ -14,12 +14,11 @@ extension ProxyCore {
     package func explain(_ imagined: ImaginedRequest) async throws(StoreError) -> Explanation {
         let arrival = imagined.arrival
         let (principal, label) = try await principals.find(arrival.credentials, of: arrival.upstream)
-        // Nobody's id: a principal that is not known has nothing.
         let request = arrival.live == nil ? imagined.request : imagined.request.plain
         let demand = Demand(
             request,
             arrival,
-            principal: principal ?? -1,
+            principal: principal ?? .nobody,
             otherFields: principals.otherFields(of: arrival),
             hasher: cache.store.hasher
         )
@@ -211,7 +210,7 @@ extension Explanation.Variant {
             status: answer.status,
             selection: answer.selection.texts,
             inMemory: variant.isInMemory,
-            document: variant.document,
+            document: variant.document?.rawValue,
             form: "\(answer.form)",
             isDirty: variant.isDirty,
             objects: variant.objects,

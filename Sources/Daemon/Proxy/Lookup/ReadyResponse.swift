@@ -47,7 +47,7 @@ package final class ReadyResponse: MemoryResident {
     let named: Set<ObjectName>
     /// The objects that it shows in the place of bare identities.
     let known: [ObjectID]
-    /// The document in the store; 0 until its first commit.
+    /// The document in the store; `.zero` until its first commit.
     let document: Atomic<DocumentID>
     /// The objects that it shows, as far as the store has said.
     private let shown: Mutex<[ObjectID]>
@@ -71,7 +71,7 @@ package final class ReadyResponse: MemoryResident {
         key = answer.key
         residence = Residence(digest: digest)
         precedence = Self.precedence(of: answer)
-        document = Atomic(answer.document ?? 0)
+        document = Atomic(answer.document ?? .zero)
         shown = Mutex(answer.objects)
         let route = upstream.overrides(ofURL: answer.key.url)
         policy = upstream.applying(answer.policy, route)
@@ -158,7 +158,7 @@ package final class ReadyResponse: MemoryResident {
     /// The document in the store and the objects that it shows; nil until its first commit.
     package var stored: (document: DocumentID, objects: [ObjectID])? {
         let document = document.load(ordering: .acquiring)
-        return document == 0 ? nil : (document, shown.withLock { $0 })
+        return document == .zero ? nil : (document, shown.withLock { $0 })
     }
 
     /// Whether this is the variant that a demand asks for, whatever its address.

@@ -143,7 +143,7 @@ package final class ResponseCache: Sendable {
 
     /// Tells the store which documents were used, so that it keeps those.
     package func reportUse() {
-        let used = memory.takeUsed().map { $0.document.load(ordering: .relaxed) }.filter { $0 != 0 }
+        let used = memory.takeUsed().map { $0.document.load(ordering: .relaxed) }.filter { $0 != .zero }
         if !used.isEmpty { store.touchUsed(used) }
     }
 
@@ -177,7 +177,7 @@ package final class ResponseCache: Sendable {
     func renew(_ stored: ReadyResponse, with ready: ReadyResponse, sent: Int64, isLatest: Bool) {
         let document = ready.document.load(ordering: .relaxed)
         // Until the commit of what it renews, nobody knows whose changes it would have to follow.
-        guard document != 0 else { return }
+        guard document != .zero else { return }
         ready.asOf.store(stored.asOf.load(ordering: .relaxed), ordering: .relaxed)
         memory.register(ready, under: ready.answer.objects)
         // Dirty in the meantime: so is its successor.

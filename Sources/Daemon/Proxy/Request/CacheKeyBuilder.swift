@@ -122,12 +122,7 @@ struct CacheKeyBuilder {
     /// The URL under a route that may have a word on its query: worked out once for each target.
     private mutating func findURL(_ request: borrowing RequestHead, _ upstream: ProxiedUpstream, _ hasher: KeyHasher) {
         let target = upstream.storeKeyBytes.withUnsafeBytes { name in
-            hasher.digest(
-                upstream: name,
-                principal: -2,
-                context: UnsafeRawBufferPointer(start: nil, count: 0),
-                url: request.target
-            )
+            hasher.digest(part: request.target, upstream: name)
         }
         if let known = urls[target] {
             url = known

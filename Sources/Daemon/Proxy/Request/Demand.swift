@@ -172,7 +172,7 @@ extension Demand {
             body: request.body,
             decodes: !isRanged
         )
-        asked.client = UpstreamSlots.Client(principal: key.principal, host: request.peer)
+        asked.client = UpstreamSlots.Client(principal: key.principal.rawValue, host: request.peer)
         return asked
     }
 }

@@ -45,7 +45,7 @@ package final class Principals: Sendable {
     /// - Parameter digest: by `quickDigest`; nil for an anonymous request.
     @inline(__always)
     func recognise(_ digest: Digest128?) -> PrincipalID? {
-        guard let digest else { return ObjectStore.anonymous }
+        guard let digest else { return PrincipalID.anonymous }
         return known.withLock { $0.ids[digest] }
     }
 
@@ -59,7 +59,7 @@ package final class Principals: Sendable {
         quick: Digest128?,
         of upstream: ProxiedUpstream
     ) async throws(StoreError) -> PrincipalID {
-        guard let credentials else { return ObjectStore.anonymous }
+        guard let credentials else { return PrincipalID.anonymous }
         if let quick, let principal = recognise(quick) { return principal }
         let forgettings = known.withLock(\.forgettings)
         let principal = try await store.principal(key.digest(of: upstream.storeKeyBytes + [0] + credentials))
@@ -80,7 +80,7 @@ package final class Principals: Sendable {
         _ credentials: [UInt8]?,
         of upstream: ProxiedUpstream
     ) async throws(StoreError) -> (id: PrincipalID?, label: String) {
-        guard let credentials else { return (ObjectStore.anonymous, ObjectStore.label(ofPrincipal: [])) }
+        guard let credentials else { return (PrincipalID.anonymous, ObjectStore.label(ofPrincipal: [])) }
         let digest = key.digest(of: upstream.storeKeyBytes + [0] + credentials)
         return (try await store.existingPrincipal(digest), ObjectStore.label(ofPrincipal: digest))
     }
@@ -89,12 +89,7 @@ package final class Principals: Sendable {
     static func quickDigest(_ lines: [UInt8], _ upstream: ProxiedUpstream, _ hasher: KeyHasher) -> Digest128 {
         lines.withUnsafeBytes { lines in
             upstream.storeKeyBytes.withUnsafeBytes { name in
-                hasher.digest(
-                    upstream: name,
-                    principal: -1,
-                    context: lines,
-                    url: UnsafeRawBufferPointer(start: nil, count: 0)
-                )
+                hasher.digest(part: lines, upstream: name)
             }
         }
     }
