@@ -32,8 +32,10 @@ extension RowID {
 
 /// The surrogate id of a principal.
 public struct PrincipalID: RowID {
+    /// The row's number.
     public let rawValue: Int64
 
+    /// Makes the id of a number.
     @inlinable
     public init(rawValue: Int64) { self.rawValue = rawValue }
 
@@ -48,24 +50,30 @@ public struct PrincipalID: RowID {
 
 /// The id of an object; never given to another one while the store is open.
 public struct ObjectID: RowID {
+    /// The row's number.
     public let rawValue: Int64
 
+    /// Makes the id of a number.
     @inlinable
     public init(rawValue: Int64) { self.rawValue = rawValue }
 }
 
 /// The id of a document; never given to another one while the store is open.
 public struct DocumentID: RowID, AtomicRepresentable {
+    /// The row's number.
     public let rawValue: Int64
 
+    /// Makes the id of a number.
     @inlinable
     public init(rawValue: Int64) { self.rawValue = rawValue }
 }
 
 /// The id of a set of URLs that a write under way may change.
 public struct SuspectID: RowID {
+    /// The row's number.
     public let rawValue: Int64
 
+    /// Makes the id of a number.
     @inlinable
     public init(rawValue: Int64) { self.rawValue = rawValue }
 }
