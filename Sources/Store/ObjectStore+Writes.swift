@@ -83,7 +83,7 @@ extension ObjectStore {
     private func inTime<Value: Sendable>(
         bytes: Int = 0,
         _ committed: @escaping @Sendable () -> Void,
-        _ work: @escaping @Sendable (WriteSession, _ isAhead: Bool) throws -> Value?
+        _ work: @escaping @Sendable (WriterSession, _ isAhead: Bool) throws -> Value?
     ) async throws(StoreError) -> Value {
         let core = core
         let early = await withCheckedContinuation {

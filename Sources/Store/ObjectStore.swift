@@ -66,7 +66,7 @@ public final class ObjectStore: Sendable {
             let versions = ModelVersions(path: configuration.path, models: configuration.models)
             let (settled, migrated, models) = try core.reserve.used {
                 try core.pool.writeWithoutTransaction { database in
-                    let session = WriteSession(database, of: core, numbers: numbers, journal: journal)
+                    let session = WriterSession(database, of: core, numbers: numbers, journal: journal)
                     let ((settled, migrated), _) = try session.transaction(durable: true) {
                         try session.clock.stored.write(in: database)
                         try session.beginJournal()
@@ -183,5 +183,28 @@ public final class ObjectStore: Sendable {
         await end.wait()
         timer.cancel()
         flush.cancel()
+    }
+}
+
+/// Work that waits its turn.
+extension ObjectStore {
+    /// Has the writer do something once everything that was handed over before is taken in, as soon as there is room in the
+    /// queue; `done` runs on the writer's thread, after the commit.
+    func inTurn<Value: Sendable>(
+        _ urgency: Job.Urgency,
+        bytes: Int = 0,
+        _ work: @escaping @Sendable (WriterSession) throws -> Value,
+        done: @escaping @Sendable (Result<Value, StoreError>) -> Void
+    ) {
+        core.admission.enter(bytes: 0) { [self] in
+            // The store itself: it must not end before what it was given has reached the writer.
+            ingest.async { [self] in
+                let core = core
+                core.post(urgency, bytes: bytes, work) { result in
+                    core.admission.leave(bytes: 0)
+                    done(result)
+                }
+            }
+        }
     }
 }

@@ -119,7 +119,7 @@ final class StoreCore: Sendable {
     }
 
     /// Tells everybody in memory of a commit; on the writer's thread.
-    func publish(_ outcome: WriteSession.Outcome, of session: WriteSession) {
+    func publish(_ outcome: WriterSession.Outcome, of session: WriterSession) {
         recent.add(outcome.changed, at: session.numbers.sequence)
         publicNumbers.advance(to: session.numbers.sequence)
         if outcome.isJournaled { onChanges?() }
@@ -135,7 +135,7 @@ final class StoreCore: Sendable {
     func write<Value: Sendable>(
         _ urgency: Job.Urgency,
         alone: Bool = false,
-        _ work: @escaping @Sendable (WriteSession) throws -> Value
+        _ work: @escaping @Sendable (WriterSession) throws -> Value
     ) async throws(StoreError) -> Value {
         let result = await withCheckedContinuation {
             (continuation: CheckedContinuation<Result<Value, StoreError>, Never>) in
@@ -150,7 +150,7 @@ final class StoreCore: Sendable {
         alone: Bool = false,
         bytes: Int = 0,
         isDispensable: Bool = false,
-        _ work: @escaping @Sendable (WriteSession) throws -> Value,
+        _ work: @escaping @Sendable (WriterSession) throws -> Value,
         done: @escaping @Sendable (Result<Value, StoreError>) -> Void
     ) {
         let job = Job(
@@ -170,7 +170,7 @@ final class StoreCore: Sendable {
     }
 
     /// Has the writer note something that may as well be lost: when it is behind, and when it cannot be written.
-    func note(_ work: @escaping @Sendable (WriteSession) throws -> Void) {
+    func note(_ work: @escaping @Sendable (WriterSession) throws -> Void) {
         guard notes.load(ordering: .relaxed) < Self.noteLimit else { return }
         notes.add(1, ordering: .relaxed)
         post(.batched, work, done: { _ in self.notes.subtract(1, ordering: .relaxed) })
@@ -277,5 +277,34 @@ final class StoreCore: Sendable {
 
     func releaseLock() {
         lock.release()
+    }
+}
+
+/// Something that happens once and that tasks wait for.
+final class Signal: Sendable {
+    private struct State {
+        var isGiven = false
+        var waiters: [@Sendable () -> Void] = []
+    }
+
+    private let state = Mutex(State())
+
+    func give() {
+        let waiters = state.withLock { state in
+            state.isGiven = true
+            defer { state.waiters = [] }
+            return state.waiters
+        }
+        for waiter in waiters { waiter() }
+    }
+
+    func wait() async {
+        await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
+            let isGiven = state.withLock { state in
+                if !state.isGiven { state.waiters.append { continuation.resume() } }
+                return state.isGiven
+            }
+            if isGiven { continuation.resume() }
+        }
     }
 }

@@ -1,6 +1,5 @@
 import GRDB
 import Mapping
-import Mapping
 
 /// A document's body as it lies in the file: literal, or a skeleton and its pins.
 struct StoredBody {
@@ -121,5 +120,62 @@ struct StoredBody {
             throw StoreError.corrupt("a body cannot be put together")
         }
         return body
+    }
+}
+
+/// Which version of which object a document shows at one place.
+struct Pin: Hashable {
+    var object: ObjectID
+    var version: Int64
+}
+
+/// The pins of a document in pre-order, as bytes.
+enum Pins {
+    /// Differences to the pin before: what came in one answer has near numbers.
+    static func encode(_ pins: [Pin]) -> [UInt8] {
+        var writer = VariableWriter()
+        var last = Pin(object: .zero, version: 0)
+        for pin in pins {
+            writer.append(signed: pin.object.rawValue - last.object.rawValue)
+            writer.append(signed: pin.version - last.version)
+            last = pin
+        }
+        return writer.bytes
+    }
+
+    static func decode(_ bytes: [UInt8]) throws(StoreError) -> [Pin] {
+        var reader = VariableReader(bytes)
+        var pins: [Pin] = []
+        var last = Pin(object: .zero, version: 0)
+        while !reader.isAtEnd {
+            guard let object = reader.nextSigned(), let version = reader.nextSigned() else {
+                throw .corrupt("a document's pins are cut short")
+            }
+            last = Pin(object: ObjectID(rawValue: last.object.rawValue &+ object), version: last.version &+ version)
+            pins.append(last)
+        }
+        return pins
+    }
+}
+
+/// Rows to be read by their numbers, of which those that lie close together are read in one go.
+///
+/// What came in one answer has numbers one after the other. To step to the next row takes a tenth of what it takes to look one
+/// up from the root of its table.
+enum RowRuns {
+    /// How far apart two rows may lie for what is in between to be stepped over.
+    private static let gap: Int64 = 8
+
+    /// Stretches that hold all of these numbers, ascending.
+    static func of(_ numbers: some Sequence<Int64>) -> [ClosedRange<Int64>] {
+        var runs: [ClosedRange<Int64>] = []
+        for number in numbers.sorted() {
+            if let last = runs.last, number &- last.upperBound <= gap {
+                runs[runs.count - 1] = last.lowerBound...number
+            } else {
+                runs.append(number...number)
+            }
+        }
+        return runs
     }
 }

@@ -1,3 +1,4 @@
+import GRDB
 import Mapping
 
 /// The models of one upstream with the tools that work by them.
@@ -15,5 +16,109 @@ struct UpstreamModels: Sendable {
         normaliser = Normaliser(models: models, objectLimit: objectLimit)
         mapper = DocumentMapper(models: models)
         composer = Composer(models: models, lag: lag)
+    }
+}
+
+/// Which version of each model the objects in a file were stored under.
+struct ModelVersions {
+    private let path: String
+    private let models: [String: Models]
+
+    init(path: String, models: [String: Models]) {
+        self.path = path
+        self.models = models
+    }
+
+    /// Fails if the file knows a model at a newer version than is declared: its objects cannot be read then.
+    func check(in database: Database) throws {
+        for (upstream, model, found) in try recorded(in: database) {
+            guard let declared = models[upstream]?.declaredVersion(of: model), declared < found else { continue }
+            throw StoreError.newerModel(path: path, upstream: upstream, model: model, found: found, declared: declared)
+        }
+    }
+
+    /// Notes the versions declared, and tells which of them are newer than what is stored.
+    func record(in database: Database) throws -> [StoreNotice] {
+        let known = Dictionary(
+            try recorded(in: database).map { ("\($0.upstream)\u{0}\($0.model)", $0.version) },
+            uniquingKeysWith: max
+        )
+        var notices: [StoreNotice] = []
+        for (upstream, models) in models.sorted(by: { $0.key < $1.key }) {
+            for model in models.declarations where model.version > 0 {
+                let stored = known["\(upstream)\u{0}\(model.name)"]
+                guard stored != model.version else { continue }
+                // Without a record, what there is was stored at version 0.
+                if try stored != nil || hasObjects(of: model.name, upstream: upstream, in: database) {
+                    notices.append(
+                        .modelMigrated(
+                            upstream: upstream,
+                            model: model.name,
+                            from: stored ?? 0,
+                            to: model.version
+                        )
+                    )
+                }
+                try Query(database, "INSERT OR REPLACE INTO _models VALUES (?, ?, ?)")
+                    .run(.string(upstream), .string(model.name), .integer(Int64(model.version)))
+            }
+        }
+        if !notices.isEmpty { try Meta.modernised.set(0, in: database) }
+        return notices
+    }
+
+    private func recorded(in database: Database) throws -> [(upstream: String, model: String, version: Int)] {
+        var rows: [(upstream: String, model: String, version: Int)] = []
+        let exists = try Query(database, "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = '_models'")
+            .first { _ in true }
+        guard exists == true else { return [] }
+        try Query(database, "SELECT upstream, model, version FROM _models").each { row in
+            rows.append((row.string(0), row.string(1), Int(row.integer(2))))
+        }
+        return rows
+    }
+
+    private func hasObjects(of model: String, upstream: String, in database: Database) throws -> Bool {
+        try Query(
+            database,
+            """
+            SELECT 1 FROM _names m JOIN _collections c ON c.model = m.id JOIN _scopes s ON s.id = c.scope
+            JOIN _names u ON u.id = s.upstream AND u.text = ?2
+            WHERE m.text = ?1 AND EXISTS (SELECT 1 FROM _objects o WHERE o.collection = c.id)
+            """
+        ).first(.string(model), .string(upstream)) { _ in true } ?? false
+    }
+}
+
+extension Models {
+    /// The version of a declared model; nil for others, which nobody reads.
+    fileprivate func declaredVersion(of model: String) -> Int? {
+        declarations.first { $0.name == model }?.version
+    }
+}
+
+/// Objects that were stored under an earlier version of their model.
+extension WriterSession {
+    /// Writes what is known of some of them as of today; the last one looked at, nil when there are no more.
+    func modernise(after object: ObjectID, limit: Int) throws -> ObjectID? {
+        guard try Meta.modernised.integer(in: database) == 0 else { return nil }
+        var found: [(id: ObjectID, declared: Int)] = []
+        try query(
+            """
+            SELECT o.id, v.declared FROM _objects o JOIN _versions v ON v.id = o.version
+            WHERE o.id > ? ORDER BY o.id LIMIT ?
+            """
+        ).each(.id(object), .integer(Int64(limit))) { found.append(($0.id(0), Int($0.integer(1)))) }
+        for (id, declared) in found {
+            guard let record = try record(id) else { continue }
+            let (scope, model) = try names.collection(record.collection, in: database)
+            guard let models = models[try names.scope(scope, in: database).upstream],
+                declared < models.models.version(of: model)
+            else { continue }
+            try keep(state(of: record), as: record, of: model, models: models)
+        }
+        if found.count == limit { return found.last?.id }
+        try Meta.modernised.set(1, in: database)
+        return nil
     }
 }

@@ -11,7 +11,7 @@ struct StoreFile: Sendable {
     let secret: (UInt64, UInt64)
     let time: StoredTime
     let changed: Int64
-    let numbers: WriteSession.Numbers
+    let numbers: WriterSession.Numbers
     let publicNumbers: PublicNumbers
     let notices: [StoreNotice]
 
@@ -245,11 +245,11 @@ struct StoreFile: Sendable {
         guard result == "ok" else { throw StoreError.corrupt(result ?? "no answer to quick_check") }
     }
 
-    private static func numbers(in database: Database) throws -> WriteSession.Numbers {
+    private static func numbers(in database: Database) throws -> WriterSession.Numbers {
         func last(_ column: String, _ table: String) throws -> Int64 {
             try Query(database, "SELECT max(\(column)) FROM \(table)").first { $0.integer(0) } ?? 0
         }
-        return WriteSession.Numbers(
+        return WriterSession.Numbers(
             document: DocumentID(rawValue: try last("id", "_documents")),
             // Never given to another: the journal may still speak of one that is gone.
             object: ObjectID(rawValue: max(try last("id", "_objects"), try Meta.object.integer(in: database) ?? 0)),

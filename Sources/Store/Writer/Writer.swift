@@ -12,27 +12,27 @@ final class Writer {
     private static let span: Duration = .milliseconds(25)
 
     private let core: StoreCore
-    private let session: WriteSession
+    private let session: WriterSession
     private var keeper: FileKeeper
     /// What it has met; nothing more is done then.
     private var damage: FoundDamage?
     /// Whether what is done now was begun before the file was emptied: met again, the damage is in the work.
     private var isMended = false
 
-    private init(core: StoreCore, session: WriteSession) {
+    private init(core: StoreCore, session: WriterSession) {
         self.core = core
         self.session = session
         keeper = FileKeeper(core: core)
     }
 
     /// Starts the thread; it ends when the mailbox is finished, and closes the file then.
-    static func start(_ core: StoreCore, numbers: WriteSession.Numbers, journal: Journal) {
+    static func start(_ core: StoreCore, numbers: WriterSession.Numbers, journal: Journal) {
         let thread = Thread {
             var (numbers, journal) = (numbers, journal)
             var damage: FoundDamage?
             repeat {
                 damage = core.pool.writeWithoutTransaction { database in
-                    let session = WriteSession(database, of: core, numbers: numbers, journal: journal)
+                    let session = WriterSession(database, of: core, numbers: numbers, journal: journal)
                     session.isGivenUp = { core.isGivenUp }
                     let writer = Writer(core: core, session: session)
                     if let damage { writer.goOn(after: damage) }
@@ -230,5 +230,69 @@ final class Writer {
             fail([job], StoreError(error))
         }
         keeper.committed(session)
+    }
+}
+
+/// Damage of the file that the writer has met, and cannot go round.
+///
+/// A reader of a damaged page finds nothing stored. The writer empties the file and goes on; the store fills again as
+/// responses come in. What memory holds of the file is forgotten, and no number is given twice.
+struct FoundDamage {
+    let reason: String
+    /// The session that met it; its connection must not be used any more.
+    let session: WriterSession
+    /// What was not done, in its order.
+    var unfinished: [Job] = []
+
+    /// Empties the file; where that fails, as on a full disk, what waits fails with it when it is tried again.
+    func mend(_ core: StoreCore) {
+        do {
+            try Self.empty(core, numbers: session.numbers)
+            forget(core)
+            core.mended(reason)
+        } catch {
+            core.notify(.damaged(reason: "\(reason), and the file cannot be emptied: \(StoreError(error))"))
+        }
+    }
+
+    /// Makes the file an empty store with the same secret, whose numbers and times go on; blocks.
+    ///
+    /// Nobody else may write. Readers see the old state, or the new one.
+    private static func empty(_ core: StoreCore, numbers: WriterSession.Numbers) throws {
+        var settings = Configuration()
+        settings.prepareDatabase { try core.budget.configure($0) }
+        let empty = try DatabaseQueue(configuration: settings)
+        try Schema.migrator.migrate(empty)
+        let models = core.models.mapValues(\.models)
+        try empty.write { database in
+            try Meta.secretLow.set(Int64(bitPattern: core.secret.0), in: database)
+            try Meta.secretHigh.set(Int64(bitPattern: core.secret.1), in: database)
+            try Meta.sequence.set(numbers.sequence, in: database)
+            try Meta.changed.set(numbers.sequence, in: database)
+            try Meta.object.set(numbers.object.rawValue, in: database)
+            try Meta.clock.set(core.clock.now(), in: database)
+            try Meta.closed.set(0, in: database)
+            try core.clock.stored.write(in: database)
+            try core.publicNumbers.write(in: database)
+            try Views(models: models).install(in: database, hasher: core.hasher)
+            _ = try ModelVersions(path: core.budget.path, models: models).record(in: database)
+            try SecretErasure.record(core.models, in: database)
+        }
+        try empty.writeWithoutTransaction { try $0.execute(sql: "PRAGMA user_version = \(Schema.checksummed)") }
+        try core.pool.writeWithoutTransaction { database in
+            try PageChecksums.withoutComparing(in: database) {
+                try empty.unsafeRead { try $0.backup(to: database) }
+            }
+            _ = try? Query(database, "PRAGMA wal_checkpoint(TRUNCATE)").first { $0.integer(0) }
+        }
+    }
+
+    /// Has forgotten what memory holds of the file; on the writer's thread, before anything is written.
+    private func forget(_ core: StoreCore) {
+        core.principals.forgetAll()
+        core.recent.forgetAll(at: core.publicNumbers.current)
+        core.listener?.storeEmptied()
+        core.listener?.principalsForgotten()
+        core.onChanges?()
     }
 }

@@ -1,0 +1,159 @@
+import GRDB
+import Synchronization
+
+extension ObjectStore {
+    /// The commit sequence up to which everything is committed and told; any thread, one atomic load.
+    public var sequence: Int64 { core.publicNumbers.current }
+
+    /// The number by which the outside knows a commit sequence; any thread, memory only.
+    public func publicSequence(_ sequence: Int64) -> Int64 {
+        core.publicNumbers.number(of: sequence)
+    }
+
+    /// The commit sequence that the outside knows by a number; any thread, memory only.
+    ///
+    /// Nil for a number that this store never gave: another store's, one of the future, or one whose commit was lost with
+    /// the machine's power.
+    public func sequence(fromPublic number: Int64) -> Int64? {
+        core.publicNumbers.sequence(of: number)
+    }
+}
+
+/// The numbers under which the outside knows commit sequences: the sequence plus a base.
+///
+/// Each opening of a store has a base of its own, from the wall clock in microseconds and a little chance, and above all
+/// that came before it: so no number of one store is ever taken for one of another, nor for one that was given to a commit
+/// which a loss of power or a restored copy took back. Numbers grow with the sequences, over all openings.
+///
+/// ```
+/// opening          1        2              3
+/// sequences     1 … 500  501 … 730      731 …
+/// numbers       base₁+1 …   base₂+501 …    base₃+731 …
+/// ```
+final class PublicNumbers: Sendable {
+    /// One opening of the store: its numbers are those of the sequences after `start`.
+    private struct Opening {
+        var start: Int64
+        var base: Int64
+    }
+
+    // Numbers that were given by older openings than these are treated as unknown.
+    private static let openingLimit = 256
+    /// More sequences than fit into a WAL, and so more than can be lost with the power.
+    private static let distance: Int64 = 1 << 24
+    /// Tells two openings of copies of one file apart, should the clock stand still.
+    private static let chance: Int64 = 1 << 20
+
+    /// The oldest first; there is at least one.
+    private let openings: [Opening]
+    private let newest: Atomic<Int64>
+
+    /// The commit sequence up to which everything is committed and told.
+    var current: Int64 { newest.load(ordering: .acquiring) }
+
+    /// Reads what `begin` has written.
+    init(in database: Database) throws {
+        let stored = try Self.read(in: database)
+        guard let last = stored.last else { throw StoreError.corrupt("the base of its numbers is missing") }
+        openings = stored
+        newest = Atomic(last.start)
+    }
+
+    /// Notes one more opening; what is committed next must be durable.
+    ///
+    /// - Parameter wall: microseconds since 1970.
+    static func begin(in database: Database, wall: Int64) throws {
+        let sequence = try Meta.sequence.integer(in: database) ?? 0
+        var openings = try read(in: database)
+        let earliest = openings.last.map { max($0.base + distance, wall - sequence) } ?? wall
+        openings.append(Opening(start: sequence, base: earliest + .random(in: 0..<chance)))
+        try write(openings, in: database)
+    }
+
+    /// Writes what `begin` had written, into a file that has lost it.
+    func write(in database: Database) throws { try Self.write(openings, in: database) }
+
+    private static func write(_ openings: [Opening], in database: Database) throws {
+        var writer = VariableWriter()
+        for opening in openings.suffix(openingLimit) {
+            writer.append(UInt64(bitPattern: opening.start))
+            writer.append(UInt64(bitPattern: opening.base))
+        }
+        try Query(database, "INSERT OR REPLACE INTO _meta VALUES ('openings', ?)").run(.blob(writer.bytes))
+    }
+
+    private static func read(in database: Database) throws -> [Opening] {
+        let bytes = try Query(database, "SELECT value FROM _meta WHERE key = 'openings'").first { $0.bytes(0) } ?? []
+        var reader = VariableReader(bytes)
+        var openings: [Opening] = []
+        while !reader.isAtEnd {
+            guard let start = reader.next(), let base = reader.next() else {
+                throw StoreError.corrupt("the base of its numbers is cut short")
+            }
+            openings.append(Opening(start: Int64(bitPattern: start), base: Int64(bitPattern: base)))
+        }
+        return openings
+    }
+
+    /// Everything up to a sequence is committed.
+    func advance(to sequence: Int64) {
+        newest.max(sequence, ordering: .acquiringAndReleasing)
+    }
+
+    func number(of sequence: Int64) -> Int64 {
+        let opening = openings.last { $0.start < sequence } ?? openings[0]
+        return opening.base + sequence
+    }
+
+    func sequence(of number: Int64) -> Int64? {
+        var end = current
+        for opening in openings.reversed() {
+            let (sequence, isTooSmall) = number.subtractingReportingOverflow(opening.base)
+            if !isTooSmall, sequence >= opening.start, sequence <= end { return sequence }
+            end = opening.start
+        }
+        return nil
+    }
+}
+
+/// Which objects changed lately, in memory, for whoever read a document just before a commit.
+final class RecentChanges: Sendable {
+    private struct State {
+        var last: [ObjectID: Int64] = [:]
+        /// Changes up to this sequence may have been forgotten.
+        var forgotten: Int64
+    }
+
+    private static let capacity = 65_536
+    private let state: Mutex<State>
+
+    init(since sequence: Int64) {
+        state = Mutex(State(forgotten: sequence))
+    }
+
+    func add(_ objects: [ObjectID], at sequence: Int64) {
+        guard !objects.isEmpty else { return }
+        state.withLock { state in
+            for object in objects { state.last[object] = sequence }
+            guard state.last.count > Self.capacity else { return }
+            // Forgetting all at once is rare and cheap; it costs a few needless looks at the disk.
+            state.forgotten = sequence
+            state.last.removeAll(keepingCapacity: true)
+        }
+    }
+
+    /// Everything may have changed up to a sequence.
+    func forgetAll(at sequence: Int64) {
+        state.withLock { state in
+            state.forgotten = max(state.forgotten, sequence)
+            state.last.removeAll()
+        }
+    }
+
+    func mayHaveChanged(_ objects: [ObjectID], since sequence: Int64) -> Bool {
+        state.withLock { state in
+            if sequence < state.forgotten { return true }
+            return objects.contains { (state.last[$0] ?? 0) > sequence }
+        }
+    }
+}

@@ -1,0 +1,163 @@
+import GRDB
+import Synchronization
+
+/// Principals: 32-byte digests from outside, surrogate ids inside.
+extension ObjectStore {
+    /// The id of a principal's digest, if it is in memory; any thread, quick.
+    ///
+    /// The empty digest is `anonymous`.
+    public func knownPrincipal(_ digest: [UInt8]) -> PrincipalID? {
+        digest.isEmpty ? .anonymous : core.principals.id(of: digest)
+    }
+
+    /// The id of a principal's digest, made durable if it is new.
+    public func principal(_ digest: [UInt8]) async throws(StoreError) -> PrincipalID {
+        if let known = try await existingPrincipal(digest) { return known }
+        let forgettings = core.principals.forgettings
+        let id = try await core.write(.durable) { try $0.principal(digest) }
+        core.principals.add(digest, id: id, lookedUpAfter: forgettings)
+        return id
+    }
+
+    /// The id of a principal's digest; nil where there is none, and none is made.
+    public func existingPrincipal(_ digest: [UInt8]) async throws(StoreError) -> PrincipalID? {
+        if let known = knownPrincipal(digest) { return known }
+        let forgettings = core.principals.forgettings
+        let stored = try await core.read { database in
+            try Query(database, "SELECT id FROM _principals WHERE digest = ?").first(.blob(digest)) {
+                $0.id(0, as: PrincipalID.self)
+            }
+        }
+        if let stored { core.principals.add(digest, id: stored, lookedUpAfter: forgettings) }
+        return stored
+    }
+
+    /// What people call a principal: `anonymous`, or `p-` and eight hexadecimal digits of its digest.
+    public static func label(ofPrincipal digest: [UInt8]) -> String {
+        guard !digest.isEmpty else { return "anonymous" }
+        let digits = Array("0123456789abcdef".utf8)
+        var text = Array("p-".utf8)
+        for byte in digest.prefix(4) {
+            text.append(digits[Int(byte >> 4)])
+            text.append(digits[Int(byte & 15)])
+        }
+        return String(decoding: text, as: UTF8.self)
+    }
+}
+
+/// Principals' ids by digest, in memory.
+final class PrincipalCache: Sendable {
+    private struct Half: Hashable {
+        let low: UInt64
+        let high: UInt64
+    }
+
+    private static let limit = 16_384
+    private let state = Mutex(State())
+
+    private struct State {
+        var ids: [Half: (digest: [UInt8], id: PrincipalID)] = [:]
+        var forgettings = 0
+    }
+
+    /// How often all have been forgotten: to be asked before an id is looked up in the file.
+    var forgettings: Int { state.withLock(\.forgettings) }
+
+    func id(of digest: [UInt8]) -> PrincipalID? {
+        state.withLock { state in
+            guard let found = state.ids[Self.half(digest)], found.digest == digest else { return nil }
+            return found.id
+        }
+    }
+
+    /// - Parameter forgettings: as of before the look-up; once all have been forgotten since, the id may be nobody's.
+    func add(_ digest: [UInt8], id: PrincipalID, lookedUpAfter forgettings: Int) {
+        state.withLock { state in
+            guard state.forgettings == forgettings else { return }
+            // Credentials are the clients' to choose; asking the file again is cheap.
+            if state.ids.count >= Self.limit { state.ids.removeAll() }
+            state.ids[Self.half(digest)] = (digest, id)
+        }
+    }
+
+    func forgetAll() {
+        state.withLock { state in
+            state.ids = [:]
+            state.forgettings += 1
+        }
+    }
+
+    // The digest is an HMAC: half of it is as good as a hash.
+    private static func half(_ digest: [UInt8]) -> Half {
+        var padded = digest.prefix(16)
+        padded.append(contentsOf: repeatElement(0, count: 16 - padded.count))
+        return padded.withUnsafeBytes {
+            Half(
+                low: $0.loadUnaligned(fromByteOffset: 0, as: UInt64.self),
+                high: $0.loadUnaligned(fromByteOffset: 8, as: UInt64.self)
+            )
+        }
+    }
+}
+
+/// Principals: digests, surrogate ids, labels.
+extension WriterSession {
+    /// The id of a digest, made if there is none.
+    func principal(_ digest: [UInt8]) throws -> PrincipalID {
+        let known = try query("SELECT id FROM _principals WHERE digest = ?").first(.blob(digest)) {
+            $0.id(0, as: PrincipalID.self)
+        }
+        if let known { return known }
+        // Not the table's choice, which would give the number of one that was forgotten to the next.
+        let id = numbers.principal.increment()
+        try query("INSERT INTO _principals (id, digest, label) VALUES (?, ?, ?)")
+            .run(.id(id), .blob(digest), .string(ObjectStore.label(ofPrincipal: digest)))
+        return id
+    }
+
+    /// Forgets the principals of whom nothing is kept, but for the latest, and the scopes and names that nothing uses.
+    ///
+    /// Credentials and contexts are the clients' to choose: those that differ with each request would fill the file with
+    /// rows that no eviction touches. Not within a batch.
+    func forgetUnused(keepingPrincipalsAfter last: PrincipalID) throws {
+        try query(
+            """
+            DELETE FROM _collections WHERE NOT EXISTS (SELECT 1 FROM _objects o WHERE o.collection = _collections.id)
+            AND id NOT IN (SELECT collection FROM _gone)
+            """
+        ).run()
+        try query(
+            """
+            DELETE FROM _scopes WHERE id NOT IN (SELECT scope FROM _documents)
+            AND id NOT IN (SELECT scope FROM _collections)
+            """
+        ).run()
+        try query(
+            """
+            DELETE FROM _names WHERE id NOT IN (SELECT upstream FROM _scopes) AND id NOT IN (SELECT context FROM _scopes)
+            AND id NOT IN (SELECT model FROM _collections)
+            """
+        ).run()
+        try query("DELETE FROM _principals WHERE id > ? AND id <= ? AND id NOT IN (SELECT principal FROM _scopes)")
+            .run(.id(PrincipalID.anonymous), .id(last))
+        names.forget()
+    }
+
+    /// What people call a principal; nil where it has been forgotten, and nothing must be kept of it.
+    func principalLabel(_ id: PrincipalID) throws -> String? {
+        try query("SELECT label FROM _principals WHERE id = ?").first(.id(id)) { $0.string(0) }
+    }
+
+    /// Gives those who have something in the file, but were forgotten, a row again, so that it can be listed, cleaned and
+    /// evicted; nobody's credentials lead to it.
+    func adoptOrphans() throws {
+        var orphans: [PrincipalID] = []
+        try query("SELECT DISTINCT principal FROM _scopes WHERE principal NOT IN (SELECT id FROM _principals)")
+            .each { orphans.append($0.id(0)) }
+        for id in orphans {
+            let digest = (0..<32).map { _ in UInt8.random(in: .min ... .max) }
+            try query("INSERT INTO _principals (id, digest, label) VALUES (?, ?, ?)")
+                .run(.id(id), .blob(digest), .string(ObjectStore.label(ofPrincipal: digest)))
+        }
+    }
+}

@@ -1,0 +1,153 @@
+import Mapping
+
+/// By which request it came to be known that an object is gone, or that nobody was told what has become of it.
+public struct MarkSource: Sendable, Hashable {
+    /// Its method; nil: a write that was under way when the daemon ended.
+    public var method: String?
+    /// Its path, without the query; nil where that is not known.
+    public var path: String?
+
+    /// Names a request; empty texts stand for what is not known.
+    init(method: String, path: String) {
+        self.method = method.isEmpty ? nil : method
+        self.path = path.isEmpty ? nil : path
+    }
+
+    // MARK: As a text
+
+    /// As the store has it: `PATCH /users/1`.
+    var text: String { "\(method ?? "") \(path ?? "")" }
+
+    init(text: String) {
+        let parts = text.split(separator: " ", maxSplits: 1, omittingEmptySubsequences: false)
+        self.init(method: String(parts[0]), path: parts.count > 1 ? String(parts[1]) : "")
+    }
+}
+
+/// Which objects were written to or deleted lately, for answers to requests that were sent before.
+///
+/// An answer may show an object that the store did not know when it was written to, or has forgotten since. In memory: the
+/// requests die with the process, and in the file no document shows the object, or its row would have the mark. After a
+/// restart a list that lags behind a deletion is taken at its word, as it would be without Larder. Bounded: once there are too
+/// many, all are forgotten at once, and answers to requests sent until then are kept out by the barriers.
+struct RecentMarks {
+    private struct Key: Hashable {
+        let upstream: String
+        let model: String
+        /// The identity, or the value of a key.
+        let value: String
+        let isKey: Bool
+        /// nil: of everybody.
+        let scope: ScopeID?
+    }
+
+    private struct Mark {
+        let mark: ObjectMark
+        let source: MarkSource
+        /// Whose own answer tells more.
+        let exception: ScopeID?
+    }
+
+    private static let limit = 65_536
+
+    private var marks: [Key: Mark] = [:]
+    private var newest: Int64 = .min
+
+    /// Notes a mark; returns the time until which answers cannot be told any more whether they are concerned, if there is one.
+    ///
+    /// - Parameters:
+    ///   - scope: whose object it is; nil: everybody's but `exception`'s.
+    mutating func add(
+        _ mark: ObjectMark,
+        by source: MarkSource,
+        to object: BoundObject,
+        upstream: String,
+        scope: ScopeID?,
+        exception: ScopeID? = nil
+    ) -> Int64? {
+        var forgotten: Int64?
+        if marks.count >= Self.limit {
+            forgotten = newest
+            marks = [:]
+        }
+        let names = object.identity.map { [($0, false)] } ?? object.keys.map { ($0, true) }
+        for (value, isKey) in names {
+            let key = Key(upstream: upstream, model: object.model, value: value, isKey: isKey, scope: scope)
+            if let known = marks[key] {
+                if known.mark.time > mark.time { continue }
+                keep(known, of: key, for: exception)
+            }
+            marks[key] = Mark(mark: mark, source: source, exception: exception)
+        }
+        newest = max(newest, mark.time)
+        return forgotten
+    }
+
+    /// The new mark excepts one scope; keeps the old general mark for that scope.
+    private mutating func keep(_ known: Mark, of key: Key, for exception: ScopeID?) {
+        guard key.scope == nil, let exception, known.exception != exception else { return }
+        let own = Key(upstream: key.upstream, model: key.model, value: key.value, isKey: key.isKey, scope: exception)
+        if let newer = marks[own], newer.mark.time >= known.mark.time { return }
+        marks[own] = Mark(mark: known.mark, source: known.source, exception: nil)
+    }
+
+    /// Takes from a deletion that something newer has been shown since under one of these names: from now on it says of older
+    /// answers only that they are older.
+    mutating func weaken(
+        tombstoneAt time: Int64,
+        of identity: String,
+        keys: [String],
+        model: String,
+        upstream: String,
+        scope: ScopeID
+    ) {
+        for (value, isKey) in [(identity, false)] + keys.map({ ($0, true) }) {
+            let key = Key(upstream: upstream, model: model, value: value, isKey: isKey, scope: scope)
+            guard let known = marks[key], known.mark == .tombstone(time) else { continue }
+            marks[key] = Mark(mark: .unobserved(time), source: known.source, exception: known.exception)
+        }
+    }
+
+    /// Forgets the marks of a model's objects, or of all, that those of some scopes have: with all that was known of them.
+    ///
+    /// - Parameter isOfEverybody: whether what holds for everybody goes too, of one upstream or of all.
+    mutating func forget(
+        model: String?,
+        identity: String?,
+        upstream: String?,
+        scopes: Set<ScopeID>,
+        isOfEverybody: Bool
+    ) {
+        marks = marks.filter { key, _ in
+            guard key.scope.map(scopes.contains) ?? isOfEverybody, upstream.map({ $0 == key.upstream }) ?? true else {
+                return true
+            }
+            return model.map { $0 != key.model } ?? false || identity.map { key.isKey || $0 != key.value } ?? false
+        }
+    }
+
+    /// Whether some mark may be newer than an answer; false for nearly all of them.
+    func mayConcern(_ observation: Observation, lag: Lag) -> Bool {
+        newest != .min && observation.start - max(lag.lists, lag.details) <= newest
+    }
+
+    /// The newest mark of an object that an answer shows, and by which request it is known.
+    func mark(
+        of occurrence: Occurrence,
+        upstream: String,
+        scope: ScopeID
+    ) -> (mark: ObjectMark, source: MarkSource)? {
+        let name = occurrence.name
+        var found: (mark: ObjectMark, source: MarkSource)?
+        func look(_ value: String, isKey: Bool) {
+            for wanted in [scope, nil] {
+                let key = Key(upstream: upstream, model: name.model, value: value, isKey: isKey, scope: wanted)
+                guard let known = marks[key], known.exception != scope else { continue }
+                if found.map({ known.mark.time > $0.mark.time }) ?? true { found = (known.mark, known.source) }
+            }
+        }
+        look(name.identity, isKey: false)
+        for key in occurrence.keys + occurrence.boundKeys { look(key.value, isKey: true) }
+        return found
+    }
+}

@@ -1,0 +1,166 @@
+import GRDB
+import Mapping
+
+/// What cleans and invalidations keep out: answers to requests sent before them.
+///
+/// In memory: the requests die with the process. Bounded: what is forgotten
+/// counts as if it had concerned everything.
+struct Barriers {
+    private struct Cleaned {
+        let filter: CleanFilter
+        let time: Int64
+    }
+
+    private struct Pattern {
+        let pattern: InvalidationPattern
+        let time: Int64
+    }
+
+    private struct Place {
+        var time: Int64
+        /// The last write to it.
+        var written: Written?
+    }
+
+    /// A write to a path, and the objects that were known to be meant.
+    struct Written {
+        let write: SettledWrite
+        let named: Set<BoundObject>
+        /// Whether one of these is gone by it.
+        let hasDeleted: Bool
+    }
+
+    /// What becomes of an answer.
+    enum Verdict {
+        /// It is stored.
+        case kept
+        /// It is not, but it was handed over before the invalidation: its objects are taken in.
+        case told
+        /// Nothing of it counts.
+        case dropped
+    }
+
+    private static let placeLimit = 16_384
+    private static let patternLimit = 256
+    private static let cleanLimit = 256
+
+    private var places: [Int64: Place] = [:]
+    private var patterns: [Pattern] = []
+    private var cleans: [Cleaned] = []
+    /// Answers to requests sent until then are kept out whatever they are.
+    private var everything: Int64 = .min
+
+    mutating func invalidated(place: Int64, at time: Int64) {
+        if places.count >= Self.placeLimit {
+            everything = max(everything, places.values.lazy.map(\.time).max() ?? .min)
+            places = [:]
+        }
+        places[place] = Place(time: time, written: places[place]?.written)
+    }
+
+    /// Notes what was written to a path that is invalidated.
+    mutating func written(_ written: Written, to place: Int64) { places[place]?.written = written }
+
+    /// The last write to the path of an answer that began before it.
+    func write(before document: ReceivedDocument, to place: Int64) -> Written? {
+        places[place]?.written.flatMap { document.sent <= $0.write.time ? $0 : nil }
+    }
+
+    mutating func invalidated(_ pattern: InvalidationPattern, at time: Int64) {
+        patterns.removeAll { $0.pattern == pattern }
+        if patterns.count >= Self.patternLimit { everything = max(everything, patterns.removeFirst().time) }
+        patterns.append(Pattern(pattern: pattern, time: time))
+    }
+
+    /// Of what happened until then it can no longer be told what it concerned.
+    mutating func forgotten(until time: Int64) { everything = max(everything, time) }
+
+    mutating func cleaned(_ filter: CleanFilter, at time: Int64) {
+        if cleans.count >= Self.cleanLimit { everything = max(everything, cleans.removeFirst().time) }
+        cleans.append(Cleaned(filter: filter, time: time))
+    }
+
+    /// What becomes of an answer whose request was sent before.
+    func verdict(
+        on document: ReceivedDocument,
+        handedOverAt handover: Int64,
+        place: Int64,
+        principal: String,
+        objects: [Occurrence]
+    ) -> Verdict {
+        if document.sent <= everything || isCleaned(document, principal, objects) { return .dropped }
+        guard let time = invalidated(document, place) else { return .kept }
+        return handover <= time ? .told : .dropped
+    }
+
+    /// When what an answer's path had was last made worthless after it was asked for.
+    private func invalidated(_ document: ReceivedDocument, _ place: Int64) -> Int64? {
+        if let time = places[place]?.time, document.sent <= time { return time }
+        return patterns.first { barrier in
+            document.sent <= barrier.time && barrier.pattern.upstream == document.key.upstream
+                && barrier.pattern.matches(url: document.key.url)
+        }?.time
+    }
+
+    private func isCleaned(_ document: ReceivedDocument, _ principal: String, _ objects: [Occurrence]) -> Bool {
+        cleans.contains { clean in
+            document.sent <= clean.time
+                && clean.filter.concerns(document, principal: principal, objects: objects, at: clean.time)
+        }
+    }
+}
+
+extension CleanFilter {
+    /// Whether a document arriving late belongs to what a clean at `time` meant.
+    fileprivate func concerns(
+        _ document: ReceivedDocument,
+        principal: String,
+        objects: [Occurrence],
+        at time: Int64
+    ) -> Bool {
+        if let upstream, upstream != document.key.upstream { return false }
+        if let label = self.principal, label != principal { return false }
+        if let urlPrefix, !document.key.url.utf8.starts(with: urlPrefix.utf8) { return false }
+        if let url, !url(document.key.url) { return false }
+        if let olderThan, document.end >= time - olderThan { return false }
+        guard let model else { return true }
+        return objects.contains { $0.name.model == model && (identity == nil || $0.name.identity == identity) }
+    }
+}
+
+/// What patterns make worthless.
+extension WriterSession {
+    /// Keeps out answers to requests sent before now, and says which documents there are by now.
+    func bar(_ patterns: [InvalidationPattern]) -> DocumentID {
+        let now = clock.now()
+        for pattern in patterns { barriers.invalidated(pattern, at: now) }
+        return numbers.document
+    }
+
+    func documents(matching pattern: InvalidationPattern, until last: DocumentID) throws -> [DocumentID] {
+        try PatternSearch(database: database).documents(matching: [pattern], until: last)
+    }
+}
+
+/// Finds documents by patterns of their paths: a look at every document of the upstreams.
+struct PatternSearch {
+    let database: Database
+
+    /// The documents up to an id that one of the patterns matches.
+    func documents(matching patterns: [InvalidationPattern], until last: DocumentID) throws -> [DocumentID] {
+        var found: [DocumentID] = []
+        for (upstream, patterns) in Dictionary(grouping: patterns, by: \.upstream) {
+            try Query(
+                database,
+                """
+                SELECT id, url FROM _documents WHERE id <= ?1 AND scope IN
+                (SELECT s.id FROM _scopes s JOIN _names u ON u.id = s.upstream WHERE u.text = ?2)
+                """
+            ).each(.id(last), .string(upstream)) { row in
+                let url = row.string(1)
+                if patterns.contains(where: { $0.matches(url: url) }) { found.append(row.id(0)) }
+            }
+        }
+        return found
+    }
+}

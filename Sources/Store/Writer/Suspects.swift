@@ -1,0 +1,124 @@
+import GRDB
+public import Mapping
+
+/// Marks of writes that are under way: what a crash would leave in doubt.
+extension ObjectStore {
+    /// Marks URLs that a write is about to change; on disk before it returns.
+    ///
+    /// If the process dies before it is settled, opening the store removes their documents, those that the patterns match,
+    /// and takes the objects, that of the path and those that these documents are about, for changed.
+    public func markSuspect(
+        upstream: String,
+        urls: [String],
+        object: BoundObject? = nil,
+        patterns: [InvalidationPattern] = []
+    ) async throws(StoreError) -> SuspectID {
+        try await core.write(.durable) { session in
+            try session.markSuspect(upstream: upstream, urls: urls, object: object, patterns: patterns)
+        }
+    }
+
+    /// Takes a mark off; durably.
+    public func settle(_ suspect: SuspectID) async throws(StoreError) {
+        try await core.write(.durable) { try $0.settle(suspect) }
+    }
+}
+
+/// URLs that a write under way may change.
+extension WriterSession {
+    func markSuspect(
+        upstream: String,
+        urls: [String],
+        object: BoundObject?,
+        patterns: [InvalidationPattern]
+    ) throws -> SuspectID {
+        let suspect = numbers.suspect.increment()
+        for url in urls {
+            try query("INSERT OR IGNORE INTO _suspects VALUES (?, ?, ?)")
+                .run(.id(suspect), .string(upstream), .string(url))
+        }
+        if let object { try note(object, of: upstream, suspect: suspect) }
+        for pattern in patterns {
+            try query("INSERT INTO _suspect_patterns VALUES (?, ?, ?, ?)").run(
+                .id(suspect),
+                .string(pattern.upstream),
+                .string(pattern.base),
+                .string(pattern.pattern.text)
+            )
+        }
+        return suspect
+    }
+
+    private func note(_ object: BoundObject, of upstream: String, suspect: SuspectID) throws {
+        let names: [(identity: String?, key: String?)] =
+            object.identity.map { [($0, nil)] } ?? object.keys.map { (nil, $0) }
+        for name in names {
+            try query("INSERT INTO _suspect_objects VALUES (?, ?, ?, ?, ?)").run(
+                .id(suspect),
+                .string(upstream),
+                .string(object.model),
+                name.identity.map(SQLValue.string) ?? .null,
+                name.key.map(SQLValue.string) ?? .null
+            )
+        }
+    }
+
+    func settle(_ suspect: SuspectID) throws {
+        try query("DELETE FROM _suspects WHERE suspect = ?").run(.id(suspect))
+        try query("DELETE FROM _suspect_objects WHERE suspect = ?").run(.id(suspect))
+        try query("DELETE FROM _suspect_patterns WHERE suspect = ?").run(.id(suspect))
+    }
+
+    /// Removes the documents of every suspect, and marks its objects: of a write whose answer never came, it counts that
+    /// it happened.
+    func settleAllSuspects() throws -> Int {
+        let writes = try suspectWrites()
+        guard !writes.isEmpty else { return 0 }
+        for write in writes {
+            _ = try settle(write, nil)
+            for pattern in write.patterns {
+                for id in try documents(matching: pattern, until: numbers.document) { try remove(id) }
+            }
+        }
+        try query("DELETE FROM _suspects").run()
+        try query("DELETE FROM _suspect_objects").run()
+        try query("DELETE FROM _suspect_patterns").run()
+        return outcome.removed.count
+    }
+
+    /// The writes that were under way, each with one path, object or pattern: nothing more is to be known of them.
+    private func suspectWrites() throws -> [SettledWrite] {
+        let now = clock.now()
+        var writes: [SettledWrite] = []
+        // Of nobody: it may have changed things for everybody.
+        func write(_ upstream: String, path: String = "") -> SettledWrite {
+            SettledWrite(upstream: upstream, principal: .nobody, context: "", path: path, time: now)
+        }
+        try query("SELECT DISTINCT upstream, url FROM _suspects").each { row in
+            var suspect = write(row.string(0), path: row.string(1))
+            suspect.targets = [InvalidationTarget(upstream: suspect.upstream, path: suspect.path)]
+            writes.append(suspect)
+        }
+        try query("SELECT upstream, model, identity, key FROM _suspect_objects").each { row in
+            var suspect = write(row.string(0))
+            suspect.bound = BoundObject(
+                model: row.string(1),
+                identity: row.isNull(2) ? nil : row.string(2),
+                keys: row.isNull(3) ? [] : [row.string(3)]
+            )
+            writes.append(suspect)
+        }
+        try query("SELECT upstream, base, pattern FROM _suspect_patterns").each { row in
+            var suspect = write(row.string(0))
+            suspect.patterns = [
+                InvalidationPattern(
+                    upstream: suspect.upstream,
+                    base: row.string(1),
+                    pattern: try RoutePattern(row.string(2))
+                )
+            ]
+            writes.append(suspect)
+        }
+        return writes
+    }
+}

@@ -1,0 +1,167 @@
+import Dispatch
+import GRDB
+import Mapping
+import Synchronization
+
+/// Warnings: one row for each kind and subject, counted; so many rows at most.
+extension WriterSession {
+    static let warningLimit: Int64 = 1000
+
+    /// Counts what the mapping had to say of a body.
+    ///
+    /// - Parameter url: what was asked for.
+    func warn(_ warnings: [MappingWarning], about rule: BodyRule?, url: String, at time: Int64) throws {
+        guard !warnings.isEmpty else { return }
+        try warn(
+            warnings.map { warning in
+                StoredWarning(
+                    kind: warning.kind.rawValue,
+                    subject: (warning.model ?? rule?.model ?? "") + (warning.property.map { ".\($0)" } ?? ""),
+                    message: warning.message,
+                    url: url,
+                    pointer: warning.pointer ?? "",
+                    count: warning.count
+                )
+            },
+            at: time
+        )
+    }
+
+    func warn(_ warnings: [StoredWarning], at time: Int64) throws {
+        for warning in warnings {
+            try query(
+                """
+                INSERT INTO _warnings VALUES (?1, ?2, ?3, ?6, ?7, ?4, ?5, ?5)
+                ON CONFLICT DO UPDATE SET message = ?3, url = ?6, pointer = ?7, count = count + ?4, last = ?5
+                """
+            ).run(
+                .string(warning.kind),
+                .string(warning.subject),
+                .string(warning.message),
+                .integer(Int64(warning.count)),
+                .integer(time),
+                .string(warning.url),
+                .string(warning.pointer)
+            )
+        }
+        let count = try query("SELECT count(*) FROM _warnings").first { $0.integer(0) } ?? 0
+        guard count > Self.warningLimit else { return }
+        try query(
+            """
+            DELETE FROM _warnings WHERE (kind, subject) IN
+            (SELECT kind, subject FROM _warnings ORDER BY last LIMIT ?)
+            """
+        ).run(.integer(count - Self.warningLimit))
+    }
+}
+
+/// Maps bodies for the sake of what does not fit in them, behind everything else, so that `larder warnings` lists what
+/// `larder map` tells of.
+///
+/// Nothing waits for it. So many bytes a second are looked at: where more comes, not every body is.
+final class BodyExaminer: Sendable {
+    /// A body of an answer, and what is said of it.
+    struct Subject: Sendable {
+        var body: [UInt8]
+        var rule: BodyRule
+        var surroundings: MappingContext
+        var url: String
+    }
+
+    /// Larger bodies are not looked at: mapping takes several times their size.
+    private static let largest = 4 << 20
+    private static let bytesPerSecond = 4 << 20
+
+    private let queue = DispatchQueue(label: "larder.examine", qos: .utility)
+    private let allowance: Mutex<(bytes: Int, time: DispatchTime)>
+
+    init() { allowance = Mutex((Self.bytesPerSecond, .now())) }
+
+    /// Whether a body is looked at; who is told so hands it over.
+    func admits(bytes: Int) -> Bool {
+        guard bytes > 0, bytes <= Self.largest else { return false }
+        return allowance.withLock { allowance in
+            let now = DispatchTime.now()
+            let passed = Int(min((now.uptimeNanoseconds &- allowance.time.uptimeNanoseconds) / 1_000_000, 1_000))
+            // A time too short to count is left to the next one.
+            if passed > 0 {
+                allowance.bytes = min(allowance.bytes + Self.bytesPerSecond / 1_000 * passed, Self.bytesPerSecond)
+                allowance.time = now
+            }
+            guard allowance.bytes > 0 else { return false }
+            allowance.bytes -= bytes
+            return true
+        }
+    }
+
+    /// Looks at a body; `found` is called on a queue of its own, if there is anything to say.
+    func examine(_ subject: Subject, by mapper: DocumentMapper, found: @escaping @Sendable ([MappingWarning]) -> Void) {
+        queue.async {
+            let warnings = mapper.map(subject.body, as: subject.rule, in: subject.surroundings).warnings
+            if !warnings.isEmpty { found(warnings.grouped) }
+        }
+    }
+
+    /// Returns when what was handed over before has been looked at.
+    func settled() async {
+        await withCheckedContinuation { continuation in queue.async { continuation.resume() } }
+    }
+}
+
+extension StoreCore {
+    /// Whether a body is looked at for what does not fit in it, which is then written down behind everything else.
+    func examine(_ subject: @autoclosure () -> BodyExaminer.Subject?, bytes: Int, upstream: String) -> Bool {
+        guard let models = models[upstream], examiner.admits(bytes: bytes), let subject = subject() else {
+            return false
+        }
+        examiner.examine(subject, by: models.mapper) { [self] warnings in
+            note { try $0.warn(warnings, about: subject.rule, url: subject.url, at: $0.clock.now()) }
+        }
+        return true
+    }
+}
+
+/// Objects that one answer shows several times, and not alike.
+extension WriterSession {
+    /// More pairs of places are counted, but not told of one by one.
+    private static let disagreementLimit = 20
+
+    /// Says on which members versions that one answer shows of an object disagree, and where each of them stands.
+    ///
+    /// Called only for an object that the answer shows differently.
+    func warn(
+        of versions: [Contribution],
+        showing record: ObjectRecord,
+        in decomposed: DecomposedBody,
+        models: Models,
+        _ intake: inout Intake
+    ) throws {
+        func place(of version: Int64, _ member: String) -> String {
+            let pin = Pin(object: record.id, version: version)
+            return intake.pins.firstIndex(of: pin).flatMap(decomposed.pointer(toOccurrence:)).map { $0 + "/" + member }
+                ?? ""
+        }
+        let model = try names.collection(record.collection, in: database).model
+        let found = ObjectState.disagreements(among: versions.map(\.payload), model: model, models: models)
+        for (member, one, other) in found {
+            let known = intake.warnings.firstIndex {
+                $0.kind == .disagreement && $0.model == model && $0.property == member
+            }
+            if let known {
+                intake.warnings[known].count += 1
+                continue
+            }
+            guard intake.warnings.count < Self.disagreementLimit else { return }
+            let (here, there) = (place(of: versions[one].version, member), place(of: versions[other].version, member))
+            intake.warnings.append(
+                MappingWarning(
+                    .disagreement,
+                    "\(model) \(record.identity.text) has two values of \(member) in one response, at \(here) and at \(there). That response shows each where it came; all others show what was known before.",
+                    pointer: here,
+                    model: model,
+                    property: member
+                )
+            )
+        }
+    }
+}

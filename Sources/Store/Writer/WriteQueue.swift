@@ -1,0 +1,229 @@
+import Glibc
+import Mapping
+import Synchronization
+
+/// One piece of work for the writer.
+struct Job: Sendable {
+    enum Urgency: Sendable, Equatable {
+        /// Waits for company.
+        case batched
+        /// Somebody waits: committed at once, with whatever waits already.
+        case prompt
+        /// As `prompt`, ahead of what waits, and in a transaction without it.
+        case express
+        /// As `express`, and on disk before anybody is told.
+        case durable
+
+        /// Whether it need not wait its turn.
+        var isExpress: Bool { self == .express || self == .durable }
+    }
+
+    let urgency: Urgency
+    /// Runs by itself, opening its own transactions.
+    var isAlone = false
+    /// About how much it adds to the file.
+    var bytes = 0
+    /// Whether it may be left undone when the store is closed and its time is over.
+    var isDispensable = false
+    /// Does the work and returns what is to be called after the commit.
+    ///
+    /// Run a second time if the batch that it was in had to be rolled back.
+    let work: @Sendable (WriterSession) throws -> @Sendable () -> Void
+    let failed: @Sendable (StoreError) -> Void
+}
+
+/// Where any thread leaves work for the one thread that writes.
+///
+/// Guarded by a mutex of its own, held for a few instructions; the writer
+/// waits on a condition over the monotonic clock, which setting the time does
+/// not disturb.
+final class Mailbox<Element: Sendable>: @unchecked Sendable {
+    // Both live as long as the mailbox, at addresses that do not move.
+    private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
+    private let condition = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
+    // All below is touched with the mutex held only: hence @unchecked.
+    private var waiting: [Element] = []
+    /// What need not wait its turn.
+    private var express: [Element] = []
+    private var isUrgent = false
+    private var isFinished = false
+
+    init() {
+        pthread_mutex_init(mutex, nil)
+        var attributes = pthread_condattr_t()
+        pthread_condattr_init(&attributes)
+        pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC)
+        pthread_cond_init(condition, &attributes)
+        pthread_condattr_destroy(&attributes)
+    }
+
+    deinit {
+        pthread_cond_destroy(condition)
+        pthread_mutex_destroy(mutex)
+        condition.deallocate()
+        mutex.deallocate()
+    }
+
+    /// Adds one, ahead of all that is not express if it is; false when nothing is taken any more.
+    func post(_ element: Element, urgent: Bool, express isExpress: Bool = false) -> Bool {
+        pthread_mutex_lock(mutex)
+        defer { pthread_mutex_unlock(mutex) }
+        guard !isFinished else { return false }
+        if isExpress { express.append(element) } else { waiting.append(element) }
+        isUrgent = isUrgent || urgent
+        if waiting.count + express.count == 1 || urgent { pthread_cond_signal(condition) }
+        return true
+    }
+
+    /// What express has come since, without waiting.
+    func takeExpress() -> [Element] {
+        pthread_mutex_lock(mutex)
+        defer { pthread_mutex_unlock(mutex) }
+        defer { express = [] }
+        return express
+    }
+
+    /// Takes nothing more; what is waiting is still handed out.
+    func finish() {
+        pthread_mutex_lock(mutex)
+        isFinished = true
+        pthread_cond_signal(condition)
+        pthread_mutex_unlock(mutex)
+    }
+
+    /// What is waiting, once the first of it has waited `delay` or something urgent came.
+    ///
+    /// Empty when nothing came within `idle` microseconds; nil when the
+    /// mailbox is finished and empty.
+    func take(delay: Int64, idle: Int64) -> [Element]? {
+        pthread_mutex_lock(mutex)
+        defer { pthread_mutex_unlock(mutex) }
+        wait(until: Self.deadline(idle)) { !waiting.isEmpty || !express.isEmpty || isFinished }
+        if waiting.isEmpty, express.isEmpty { return isFinished ? nil : [] }
+        wait(until: Self.deadline(delay)) { isUrgent || isFinished }
+        defer {
+            (waiting, express) = ([], [])
+            isUrgent = false
+        }
+        return express + waiting
+    }
+
+    private func wait(until deadline: timespec, _ isDone: () -> Bool) {
+        var deadline = deadline
+        while !isDone() {
+            if pthread_cond_timedwait(condition, mutex, &deadline) == ETIMEDOUT { return }
+        }
+    }
+
+    private static func deadline(_ microseconds: Int64) -> timespec {
+        var time = timespec()
+        clock_gettime(CLOCK_MONOTONIC, &time)
+        let nanoseconds = Int64(time.tv_nsec) + microseconds % 1_000_000 * 1000
+        time.tv_sec += Int(microseconds / 1_000_000 + nanoseconds / 1_000_000_000)
+        time.tv_nsec = Int(nanoseconds % 1_000_000_000)
+        return time
+    }
+}
+
+/// Bounds what waits to be written, in number and bytes.
+final class Admission: Sendable {
+    private struct State {
+        var count = 0
+        var bytes = 0
+        var waiters: [(bytes: Int, admit: @Sendable () -> Void)] = []
+    }
+
+    private let countLimit: Int
+    private let byteLimit: Int
+    private let state = Mutex(State())
+
+    init(count: Int, bytes: Int) {
+        countLimit = max(count, 1)
+        byteLimit = bytes
+    }
+
+    var queued: Int { state.withLock(\.count) }
+
+    /// Takes room as soon as there is some, first come first served; calls back then, at once if there is room now.
+    func enter(bytes: Int, admit: @escaping @Sendable () -> Void) {
+        let isAdmitted = state.withLock { state in
+            guard state.waiters.isEmpty, hasRoom(for: bytes, in: state) else {
+                state.waiters.append((bytes, admit))
+                return false
+            }
+            state.count += 1
+            state.bytes += bytes
+            return true
+        }
+        if isAdmitted { admit() }
+    }
+
+    /// Gives room back.
+    func leave(bytes: Int) {
+        let admitted = state.withLock { state in
+            state.count -= 1
+            state.bytes -= bytes
+            var admitted: [@Sendable () -> Void] = []
+            while let first = state.waiters.first, hasRoom(for: first.bytes, in: state) {
+                state.waiters.removeFirst()
+                state.count += 1
+                state.bytes += first.bytes
+                admitted.append(first.admit)
+            }
+            return admitted
+        }
+        for admit in admitted { admit() }
+    }
+
+    // One alone always fits: a body larger than the bound must not wait for ever.
+    private func hasRoom(for bytes: Int, in state: State) -> Bool {
+        state.count == 0 || (state.count < countLimit && state.bytes + bytes <= byteLimit)
+    }
+}
+
+/// Answers that have been handed over and are still to be taken in.
+///
+/// What a write has done is taken in ahead of them, unless one of them may be all that says which object the write was
+/// about.
+final class WaitingReads: Sendable {
+    private struct State {
+        var count = 0
+        /// How many of them show objects, by upstream.
+        var upstreams: [String: Int] = [:]
+        /// How many of them are about one object, by the path that they answer.
+        var places: [Int64: Int] = [:]
+    }
+
+    private let state = Mutex(State())
+
+    /// How many there are.
+    var count: Int { state.withLock(\.count) }
+
+    func enter(_ document: ReceivedDocument, place: Int64) {
+        state.withLock { state in
+            state.count += 1
+            guard let rule = document.rule else { return }
+            state.upstreams[document.key.upstream, default: 0] += 1
+            if !rule.isList { state.places[place, default: 0] += 1 }
+        }
+    }
+
+    func leave(_ document: ReceivedDocument, place: Int64) {
+        state.withLock { state in
+            state.count -= 1
+            guard let rule = document.rule else { return }
+            Self.decrement(&state.upstreams[document.key.upstream])
+            if !rule.isList { Self.decrement(&state.places[place]) }
+        }
+    }
+
+    /// Whether one of them may say what a path is about.
+    func mayTell(of place: Int64) -> Bool { state.withLock { $0.places[place] != nil } }
+
+    /// Whether one of them may say which object of an upstream has a key.
+    func mayTellKeys(of upstream: String) -> Bool { state.withLock { $0.upstreams[upstream] != nil } }
+
+    private static func decrement(_ count: inout Int?) {
+        count = count.flatMap { $0 > 1 ? $0 - 1 : nil }
+    }
+}

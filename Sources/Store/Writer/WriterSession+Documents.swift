@@ -1,0 +1,180 @@
+import GRDB
+import Mapping
+
+/// The rows of documents: found, written, invalidated, removed.
+extension WriterSession {
+    func documents(
+        of key: DocumentKey,
+        under digest: Digest128,
+        variant: [UInt8]
+    ) throws -> [(id: DocumentID, observation: Int64)] {
+        var found: [(id: DocumentID, observation: Int64, scope: ScopeID)] = []
+        try query("SELECT id, observation, scope FROM _documents WHERE low = ? AND url = ? AND variant = ?").each(
+            .integer(Int64(bitPattern: digest.low)),
+            .string(key.url),
+            .blob(variant)
+        ) { found.append(($0.id(0), $0.integer(1), $0.id(2))) }
+        return try found.filter { try names.scope($0.scope, in: database).isOfKey(key) }
+            .map { ($0.id, $0.observation) }
+    }
+
+    /// Deletes the oldest variants of a key, so that one more has a place.
+    func displaceVariants(of key: DocumentKey, under digest: Digest128) throws {
+        let surplus = try documents(at: key, under: digest).dropFirst(ObjectStore.variantLimit - 1)
+        // Without a word to memory, which would forget the other variants with them.
+        for id in surplus { try delete(id) }
+    }
+
+    /// The documents under a key, the newest first.
+    private func documents(at key: DocumentKey, under digest: Digest128) throws -> [DocumentID] {
+        var found: [(id: DocumentID, scope: ScopeID)] = []
+        try query("SELECT id, scope FROM _documents WHERE low = ? AND url = ? ORDER BY id DESC").each(
+            .integer(Int64(bitPattern: digest.low)),
+            .string(key.url)
+        ) { found.append(($0.id(0), $0.id(1))) }
+        return try found.filter { try names.scope($0.scope, in: database).isOfKey(key) }.map(\.id)
+    }
+
+    /// Whether there are documents under a key, or under one that shares half its digest.
+    func hasDocuments(under digest: Digest128) throws -> Bool {
+        try query("SELECT 1 FROM _documents WHERE low = ? LIMIT 1")
+            .first(.integer(Int64(bitPattern: digest.low))) { _ in true } ?? false
+    }
+
+    /// Writes the rows of an answer that has been taken in.
+    ///
+    /// - Parameter verified: the commit sequence at which it showed the newest; 0: it does not.
+    func insert(
+        _ document: ReceivedDocument,
+        _ preparation: Preparation,
+        _ intake: Intake,
+        digest: Digest128,
+        place: Int64,
+        scope: ScopeID,
+        observation: Int64,
+        verified: Int64
+    ) throws -> DocumentID {
+        let id = numbers.document.increment()
+        try use(observation, by: 1)
+        try query("INSERT INTO _documents VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)").run(
+            .id(id),
+            .integer(Int64(bitPattern: digest.low)),
+            .integer(place),
+            .id(scope),
+            .string(document.key.url),
+            .blob(document.variant),
+            .integer(Int64(document.status)),
+            .integer(observation),
+            .integer(verified),
+            .integer(Int64(document.body.count)),
+            .blob(document.head),
+            .blob(document.policy)
+        )
+        let skeleton = preparation.isExact ? preparation.decomposed.map { SQLValue.blob($0.skeleton) } : nil
+        let keyed = skeleton == nil ? [] : preparation.decomposed?.keyed ?? []
+        try query("INSERT INTO _bodies VALUES (?, ?, ?, ?, ?)").run(
+            .id(id),
+            .blob(Pins.encode(intake.pins)),
+            skeleton ?? .null,
+            skeleton == nil ? .blob(document.body) : .null,
+            keyed.isEmpty ? .null : .blob(StoredBody.encode(keyed))
+        )
+        try query("INSERT INTO _used VALUES (?, ?)").run(.id(id), .integer(seconds))
+        if preparation.isUndivided { try noteUndivided(id, of: document.key.upstream) }
+        // Before the commit: a look-up must not miss a document that is there.
+        presence.insert([digest.low])
+        outcome.inserted.append(digest)
+        outcome.vanished.remove(digest)
+        return id
+    }
+
+    /// Deletes a document and what only it needed; tells nobody.
+    ///
+    /// - Parameter isForgotten: whether not even its URL is to be remembered with what it told of objects.
+    @discardableResult
+    func delete(_ id: DocumentID, isForgotten: Bool = false) throws -> Digest128? {
+        let found = try query("SELECT scope, url, observation FROM _documents WHERE id = ?")
+            .first(.id(id)) { (scope: $0.id(0, as: ScopeID.self), url: $0.string(1), observation: $0.integer(2)) }
+        guard let found else { return nil }
+        let scope = try names.scope(found.scope, in: database)
+        try unpin(try StoredBody.pins(of: id, in: database))
+        try use(found.observation, by: -1)
+        if !isForgotten { try note(source: "GET \(found.url)", of: found.observation) }
+        try query("DELETE FROM _bodies WHERE document = ?").run(.id(id))
+        try query("DELETE FROM _used WHERE document = ?").run(.id(id))
+        try query("DELETE FROM _undivided WHERE document = ?").run(.id(id))
+        try query("DELETE FROM _documents WHERE id = ?").run(.id(id))
+        let digest = hasher.digest(
+            DocumentKey(
+                upstream: scope.upstream,
+                principal: scope.principal,
+                context: ObjectContext.key(of: scope.context),
+                url: found.url
+            )
+        )
+        outcome.vanished.insert(digest)
+        return digest
+    }
+
+    /// Deletes a document for good and lets the listener know.
+    func remove(_ id: DocumentID, isForgotten: Bool = false) throws {
+        guard let digest = try delete(id, isForgotten: isForgotten) else { return }
+        outcome.removed.append(digest)
+    }
+
+    /// Deletes the documents under a key for good and lets the listener know.
+    func remove(at key: DocumentKey) throws {
+        for id in try documents(at: key, under: hasher.digest(key)) { try remove(id) }
+    }
+
+    /// Removes every document of a URL, and keeps out those already asked for.
+    func invalidate(_ target: InvalidationTarget) throws {
+        let place = hasher.place(upstream: target.upstream, url: target.path)
+        barriers.invalidated(place: place, at: clock.now())
+        var found: [DocumentID] = []
+        try query("SELECT id FROM _documents WHERE place = ?").each(.integer(place)) {
+            found.append($0.id(0))
+        }
+        for id in found { try remove(id) }
+    }
+
+    /// Notes that documents showed the newest at a commit sequence.
+    func verify(_ documents: [DocumentID], at sequence: Int64) throws {
+        for id in documents {
+            try query("UPDATE _documents SET verified = ?1 WHERE id = ?2 AND verified < ?1")
+                .run(.integer(sequence), .id(id))
+        }
+    }
+
+    /// Notes that documents were used.
+    func touch(_ documents: [DocumentID], at seconds: Int64) throws {
+        for id in documents {
+            try query("UPDATE _used SET at = ?1 WHERE document = ?2 AND at < ?1")
+                .run(.integer(seconds), .id(id))
+        }
+    }
+}
+
+/// Documents whose objects were not taken out of them: a write may have changed any of these (law 10).
+extension WriterSession {
+    /// Whether such a document may show a state before a write: it was asked for before one was answered.
+    func isOvertakenUndivided(_ document: ReceivedDocument, _ preparation: Preparation) -> Bool {
+        guard preparation.isUndivided else { return false }
+        return document.overtakenAt != nil || document.start <= lastWrites[document.key.upstream] ?? .min
+    }
+
+    /// Notes that nobody knows which objects a document contains.
+    func noteUndivided(_ id: DocumentID, of upstream: String) throws {
+        try query("INSERT INTO _undivided VALUES (?, ?)").run(.id(id), .string(upstream))
+    }
+
+    /// Removes what may contain an object that a write has changed, of all principals, and keeps out what was asked for before.
+    func invalidateUndivided(by write: SettledWrite) throws {
+        lastWrites[write.upstream] = max(lastWrites[write.upstream] ?? .min, write.time)
+        var found: [DocumentID] = []
+        try query("SELECT document FROM _undivided WHERE upstream = ?").each(.string(write.upstream)) {
+            found.append($0.id(0))
+        }
+        for id in found { try remove(id) }
+    }
+}

@@ -1,0 +1,280 @@
+import GRDB
+import Mapping
+
+/// Objects that a write may have changed without telling, and objects that are gone.
+extension WriterSession {
+    /// Whose objects are marked.
+    struct Ownership {
+        let principal: PrincipalID
+        let context: String
+        /// The scope's number; nil where nothing of it is stored.
+        let scope: ScopeID?
+    }
+
+    /// Marks an object, if it is known, and remembers the mark for answers that are still to come.
+    ///
+    /// - Parameters:
+    ///   - own: what holds for the one who asked; nil: nothing.
+    ///   - others: what holds for everybody else; nil: nothing.
+    ///   - source: the request by which this is known.
+    func mark(
+        _ object: BoundObject,
+        of upstream: String,
+        own: ObjectMark?,
+        for owner: Ownership,
+        others: ObjectMark?,
+        by source: MarkSource
+    ) throws {
+        for (record, scope) in try records(of: object, upstream: upstream) {
+            let isOwn = scope == owner.scope
+            if let mark = isOwn ? own : others { try apply(mark, to: record, by: source) }
+        }
+        if let own, let scope = owner.scope { remember(own, by: source, object, upstream, scope: scope) }
+        if let others { remember(others, by: source, object, upstream, scope: nil, exception: owner.scope) }
+    }
+
+    private func remember(
+        _ mark: ObjectMark,
+        by source: MarkSource,
+        _ object: BoundObject,
+        _ upstream: String,
+        scope: ScopeID?,
+        exception: ScopeID? = nil
+    ) {
+        let forgotten = recentMarks.add(
+            mark,
+            by: source,
+            to: object,
+            upstream: upstream,
+            scope: scope,
+            exception: exception
+        )
+        if let forgotten { barriers.forgotten(until: forgotten) }
+    }
+
+    /// Marks one object, unless something newer is known of it.
+    ///
+    /// - Parameter isNews: whether those who follow all changes are told.
+    func apply(
+        _ mark: ObjectMark,
+        to record: ObjectRecord,
+        by source: MarkSource? = nil,
+        isNews: Bool = true
+    ) throws {
+        if let known = record.mark, known.time >= mark.time { return }
+        // What is older is kept for people who ask, if nothing is newer; documents do not use it.
+        if record.base != nil, let models = try models(of: record) {
+            var state = try state(of: record)
+            // How it was when it was deleted is not known: documents that go on showing it must not show how it was before.
+            if mark.isTombstone, case .unobserved = record.mark, state.isOutdated(lag: models.lag) {
+                try forgetKnown(record)
+                state = try self.state(of: record)
+            }
+            if !state.isOutdated(by: mark, lag: models.lag) {
+                // It is there again; documents older than the deletion show another object of the same name.
+                if mark.isTombstone {
+                    return try apply(.unobserved(mark.time), to: record, by: source, isNews: false)
+                }
+                let model = try names.collection(record.collection, in: database).model
+                state.drop(outdatedBy: mark, model: model, models: models.models, lag: models.lag)
+                try keep(state, as: record, of: model, models: models)
+            }
+        }
+        let wasGone = record.mark?.isTombstone == true || (record.deletedSince ?? nil) != nil
+        record.setMark(mark, by: source)
+        // Gone again is no news, though documents from in between may show it.
+        let isGoneAgain = mark.isTombstone && wasGone
+        markChanged(
+            record,
+            wasKnown: true,
+            as: mark.isTombstone ? .deleted : .unknown,
+            isNews: isNews && !isGoneAgain
+        )
+    }
+
+    /// What is newer than the mark takes the place of what was known before it; after a tombstone it is a new object.
+    func supersede(
+        _ mark: ObjectMark,
+        of record: ObjectRecord,
+        by new: [Contribution],
+        model: String,
+        _ models: UpstreamModels
+    ) throws {
+        if record.base != nil, try state(of: record).isOutdated(by: mark, lag: models.lag) { try forgetKnown(record) }
+        guard mark.isTombstone else { return }
+        record.accumulated = []
+        record.deletedSince = .some(record.deletedSince ?? nil)
+        // Documents older than the deletion show another object of the same name.
+        record.weakenTombstone()
+        let scope = try names.collection(record.collection, in: database).scope
+        recentMarks.weaken(
+            tombstoneAt: mark.time,
+            of: record.identity.text,
+            keys: new.flatMap { models.models.keys(in: $0.payload, of: model).map(\.value) },
+            model: model,
+            upstream: try names.scope(scope, in: database).upstream,
+            scope: scope
+        )
+    }
+
+    /// Forgets the marks of objects that a clean forgets altogether.
+    func forgetMarks(meantBy filter: CleanFilter, base: String?) throws {
+        guard filter.url == nil, filter.urlPrefix == nil, filter.olderThan == nil else { return }
+        // Of what is gone nobody knows any more which of a cluster's models it was.
+        guard base == nil || filter.identity != nil else { return }
+        var scopes: Set<ScopeID> = []
+        try query(
+            """
+            SELECT s.id FROM _scopes s JOIN _names u ON u.id = s.upstream AND (?1 IS NULL OR u.text = ?1)
+            JOIN _principals p ON p.id = s.principal AND (?2 IS NULL OR p.label = ?2)
+            """
+        ).each(SQLValue(filter.upstream), SQLValue(filter.principal)) { scopes.insert($0.id(0)) }
+        recentMarks.forget(
+            model: base ?? filter.model,
+            identity: filter.identity,
+            upstream: filter.upstream,
+            scopes: scopes,
+            isOfEverybody: filter.principal == nil
+        )
+    }
+
+    /// The models of an object's upstream; nil: nothing is believed of it.
+    private func models(of record: ObjectRecord) throws -> UpstreamModels? {
+        let scope = try names.collection(record.collection, in: database).scope
+        return models[try names.scope(scope, in: database).upstream]
+    }
+
+    /// Whether what is known of an object is newer than its mark.
+    func isCounting(_ record: ObjectRecord) throws -> Bool {
+        guard let mark = record.mark, record.base != nil, let lag = try models(of: record)?.lag else { return false }
+        return try !state(of: record).isOutdated(by: mark, lag: lag)
+    }
+
+    func writeMark(of record: ObjectRecord) throws {
+        let (tombstone, unobserved): (SQLValue, SQLValue) =
+            switch record.mark {
+            case .tombstone(let time): (.integer(time), .null)
+            case .unobserved(let time): (.null, .integer(time))
+            case nil: (.null, .null)
+            }
+        try query(
+            """
+            UPDATE _objects SET unobserved = ?2,
+            deleted = CASE WHEN ?1 IS NOT NULL THEN ?1 WHEN deleted > 0 THEN NULL ELSE deleted END WHERE id = ?3
+            """
+        ).run(tombstone, unobserved, .id(record.id))
+        switch record.markSource {
+        case nil: break
+        case .some(nil): try deleteMarkSource(of: record)
+        case .some(let source?):
+            try query("INSERT OR REPLACE INTO _marks VALUES (?, ?)").run(.id(record.id), .string(source.text))
+        }
+    }
+
+    func deleteMarkSource(of record: ObjectRecord) throws {
+        try query("DELETE FROM _marks WHERE object = ?").run(.id(record.id))
+    }
+
+    // MARK: Finding
+
+    func ownership(upstream: String, principal: PrincipalID, context: String) throws -> Ownership {
+        let scope = try query(
+            """
+            SELECT s.id FROM _names u JOIN _names x ON x.text = ?3
+            JOIN _scopes s ON s.upstream = u.id AND s.principal = ?2 AND s.context = x.id WHERE u.text = ?1
+            """
+        ).first(.string(upstream), .id(principal), .string(context)) { $0.id(0, as: ScopeID.self) }
+        return Ownership(principal: principal, context: context, scope: scope)
+    }
+
+    func newOwnership(upstream: String, principal: PrincipalID, context: String) throws -> Ownership {
+        let scope = NameTable.Scope(upstream: upstream, principal: principal, context: context)
+        return Ownership(principal: principal, context: context, scope: try self.scope(scope))
+    }
+
+    /// Everybody's objects of a name that are known; costs a look at each scope that has objects of the model.
+    func records(of object: BoundObject, upstream: String) throws -> [(record: ObjectRecord, scope: ScopeID)] {
+        var collections: [CollectionID: ScopeID] = [:]
+        try query(
+            """
+            SELECT c.id, c.scope FROM _names u JOIN _scopes s ON s.upstream = u.id
+            JOIN _collections c ON c.scope = s.id JOIN _names m ON m.id = c.model AND m.text = ?2 WHERE u.text = ?1
+            """
+        ).each(.string(upstream), .string(object.model)) { collections[$0.id(0)] = $0.id(1) }
+        if let identity = object.identity {
+            return try collections.sorted { $0.key < $1.key }.compactMap { collection, scope in
+                try existingRecord(collection: collection, identity: Identity(identity)).map { ($0, scope) }
+            }
+        }
+        var found: [ObjectID: (record: ObjectRecord, scope: ScopeID)] = [:]
+        for key in object.keys {
+            var candidates: [(id: ObjectID, isBound: Bool)] = []
+            try query("SELECT object, bound FROM _keys WHERE value = ?").each(.integer(hasher.lookUp(key))) {
+                candidates.append(($0.id(0), $0.integer(1) == 1))
+            }
+            for (id, isBound) in candidates where found[id] == nil {
+                guard let record = try record(id), let scope = collections[record.collection],
+                    try isBound || isKnown(record, by: key, model: object.model, upstream: upstream)
+                else { continue }
+                found[id] = (record, scope)
+            }
+        }
+        return found.sorted { $0.key < $1.key }.map(\.value)
+    }
+
+    /// Whether an object has a key of this value today: the index also has those that it once had.
+    private func isKnown(_ record: ObjectRecord, by key: String, model: String, upstream: String) throws -> Bool {
+        guard let models = models[upstream] else { return false }
+        let payload = try state(of: record).newestPayload(model: model, models: models.models) ?? []
+        return models.models.keys(in: payload, of: model).contains { $0.value.utf8.elementsEqual(key.utf8) }
+    }
+}
+
+/// Retrievals that found nothing.
+extension WriterSession {
+    /// Marks what a retrieval did not find: the object that its path names, or the one that the document under its key is
+    /// about.
+    ///
+    /// It is deleted if the path names it by its identity. A path that names it by anything else, such as a login, may have
+    /// been given up by an object that was renamed: then nobody knows how the object is now.
+    func note(_ absence: ObservedAbsence) throws {
+        let key = absence.key
+        guard let models = models[key.upstream]?.models, !models.declarations.isEmpty else { return }
+        var owner = try ownership(upstream: key.upstream, principal: key.principal, context: key.context)
+        guard try principalLabel(key.principal) != nil, let object = try absence.named ?? root(at: key, owner) else {
+            return
+        }
+        _ = nextSequence()
+        if owner.scope == nil {
+            // Of the first answers of a scope some may be on their way; that none has arrived yet makes no difference to them.
+            owner = try newOwnership(upstream: key.upstream, principal: key.principal, context: key.context)
+        }
+        let path = String(key.url.beforeQuery)
+        let isIdentified = absence.named?.identity != nil || isNamed(object, by: path, nil)
+        try mark(
+            object,
+            of: key.upstream,
+            own: isIdentified ? .tombstone(absence.start) : .unobserved(absence.start),
+            for: owner,
+            others: nil,
+            by: MarkSource(method: absence.method, path: path)
+        )
+    }
+
+    func root(at key: DocumentKey, _ owner: Ownership) throws -> BoundObject? {
+        guard let scope = owner.scope else { return nil }
+        var found: [DocumentID] = []
+        try query("SELECT id FROM _documents WHERE low = ? AND scope = ? AND url = ?").each(
+            .integer(Int64(bitPattern: hasher.digest(key).low)),
+            .id(scope),
+            .string(key.url)
+        ) { found.append($0.id(0)) }
+        for id in found {
+            guard let skeleton = try StoredBody(document: id, in: database).skeleton,
+                let name = Reference.root(of: skeleton)
+            else { continue }
+            return BoundObject(model: name.model, identity: name.identity)
+        }
+        return nil
+    }
+}

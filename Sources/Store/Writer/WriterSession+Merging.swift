@@ -1,0 +1,215 @@
+import GRDB
+import Mapping
+
+/// What is known of objects: merged, no longer shown.
+extension WriterSession {
+    /// Adds what one response shows of an object to what is known of it (law 3).
+    ///
+    /// - Parameter source: the request that was answered.
+    /// - Returns: which members known before have other values now, and what there is to say.
+    func merge(
+        _ new: [Contribution],
+        into record: ObjectRecord,
+        models: UpstreamModels,
+        by source: MarkSource
+    ) throws -> (changes: [MemberChange], warnings: [MappingWarning]) {
+        let model = try names.collection(record.collection, in: database).model
+        var new = new
+        if let mark = record.mark {
+            // A write that was under way then may have come after what the mark is for.
+            let write = new.first { $0.observation.kind == .write && !$0.isEmbedded && $0.observation.end > mark.time }
+            new = new.filter { $0.lo(lag: models.lag) > mark.time }
+            if mark.isTombstone { new.removeAll { models.models.saysDeleted($0.payload, of: model) } }
+            // What is older says nothing about what there is now, nor does what says once more that it is gone.
+            guard !new.isEmpty else {
+                if let write { try apply(.unobserved(write.observation.end), to: record, by: source) }
+                return ([], [])
+            }
+            try supersede(mark, of: record, by: new, model: model, models)
+        }
+        if try isTakenUnread(new, into: record, model: model, models) { return ([], []) }
+        var state = try state(of: record)
+        let wasKnown = state.base != nil
+        let doubtsBefore = record.knowledge.doubts.map(\.member)
+        var warnings: [MappingWarning] = []
+        let merge = state.merge(new, model: model, models: models.models, lag: models.lag) { member, challenger in
+            asksFrom(member, challenger: challenger, of: record, model: model, models, warnings: &warnings)
+        }
+        try keep(state, as: record, of: model, models: models)
+        note(merge, of: record, doubtsBefore: doubtsBefore)
+        if merge.hasDeletionChanged {
+            // What decides of it need not be a property that documents share.
+            markChanged(record, wasKnown: wasKnown, as: state.deletedSince == nil ? .created : .deleted)
+        } else if merge.isChanged {
+            markChanged(record, wasKnown: wasKnown)
+        } else if merge.hasDoubtChanged {
+            markChanged(record, wasKnown: true, isNews: false)
+        }
+        if let time = merge.unanswered { try apply(.unobserved(time), to: record, by: source) }
+        return (merge.changes, warnings)
+    }
+
+    /// Takes the two most frequent cases without reading JSON: an object that is new, and one that is seen again as it was.
+    private func isTakenUnread(
+        _ new: [Contribution],
+        into record: ObjectRecord,
+        model: String,
+        _ models: UpstreamModels
+    ) throws -> Bool {
+        guard new.count == 1, models.models.isSimple(model) else { return false }
+        let seen = new[0]
+        guard let base = record.base else {
+            if record.entries.count == 1 {
+                record.entries[0].observation = seen.observation.sequence
+                try use(seen.observation.sequence, by: 1)
+                record.isModified = true
+            } else {
+                try rebase(record, on: seen.version, seen.observation.sequence)
+            }
+            try setKnowledge(.whole(isEmbedded: seen.isEmbedded), of: record)
+            record.merged = .some(nil)
+            markChanged(record, wasKnown: false)
+            return true
+        }
+        guard base.version == seen.version, !record.isMerged, case .whole(let wasEmbedded) = record.knowledge else {
+            return false
+        }
+        let old = try observation(base.observation)
+        let (lo, known) = (
+            seen.lo(lag: models.lag),
+            old.lo(isEmbedded: wasEmbedded, lag: models.lag)
+        )
+        if lo <= known, seen.observation.end <= old.end { return true }
+        guard lo >= known, seen.observation.end >= old.end else { return false }
+        if base.observation != seen.observation.sequence {
+            try rebase(record, on: seen.version, seen.observation.sequence)
+        }
+        if wasEmbedded != seen.isEmbedded { try setKnowledge(.whole(isEmbedded: seen.isEmbedded), of: record) }
+        return true
+    }
+
+    /// Notes what is known of an object.
+    func keep(_ state: ObjectState, as record: ObjectRecord, of model: String, models: UpstreamModels) throws {
+        var state = state
+        let newest = state.newestPayload(model: model, models: models.models)
+        if let base = state.base {
+            let version = try upToDate(base, of: record, model: model, models.models)
+            state.base?.version = version
+            try rebase(record, on: version, base.observation.sequence)
+        }
+        try setKnowledge(state.knowledge, of: record)
+        record.merged = .some(newest == state.base?.payload ? nil : newest)
+        if !models.models.isSimple(model) {
+            record.accumulated = state.accumulation.bytes
+            record.deletedSince = .some(state.deletedSince)
+        }
+        record.isModified = true
+    }
+
+    /// The version that a base has as its model is declared today: a new one, if it was stored under an earlier declaration.
+    private func upToDate(
+        _ base: Contribution,
+        of record: ObjectRecord,
+        model: String,
+        _ models: Models
+    ) throws -> Int64 {
+        let declared = models.version(of: model)
+        guard declared > 0 else { return base.version }
+        let found = try query("SELECT declared FROM _versions WHERE id = ?")
+            .first(.integer(base.version)) { Int($0.integer(0)) }
+        guard found ?? 0 < declared else { return base.version }
+        return try version(
+            of: record,
+            hasher.content(base.payload),
+            payload: base.payload,
+            declared: declared
+        )
+    }
+
+    /// Gives the change of an object a number, and tells of it.
+    ///
+    /// - Parameters:
+    ///   - wasKnown: whether a response has shown the object before.
+    ///   - kind: what became of it, if that does not go by `wasKnown`.
+    ///   - isNews: whether those who follow all changes are told.
+    func markChanged(
+        _ record: ObjectRecord,
+        wasKnown: Bool,
+        as kind: ObjectChange.Kind? = nil,
+        isNews: Bool = true
+    ) {
+        record.changed = nextSequence()
+        record.isModified = true
+        outcome.isChange = true
+        if isNews { journal(kind ?? (wasKnown ? .changed : .created), record.id, at: record.changed) }
+        // Nobody in memory shows what nothing was known of. An earlier response of this very batch may show the rest, even
+        // before the file has it.
+        if record.isStored || wasKnown { outcome.changed.append(record.id) }
+    }
+
+    /// Makes a version the one that gives the settled values their shape.
+    func rebase(_ record: ObjectRecord, on version: Int64, _ observation: Int64) throws {
+        try use(observation, by: 1)
+        try removeBase(of: record)
+        guard let index = record.index(of: version) else { throw StoreError.corrupt("version \(version) is missing") }
+        var entry = record.entries.remove(at: index)
+        entry.observation = observation
+        record.entries.insert(entry, at: 0)
+        record.isModified = true
+    }
+
+    /// Leaves an object without anything known of it; versions that documents pin stay.
+    func forgetKnown(_ record: ObjectRecord) throws {
+        try removeBase(of: record)
+        try setKnowledge(.whole(isEmbedded: false), of: record)
+        record.merged = .some(nil)
+        record.isModified = true
+    }
+
+    private func removeBase(of record: ObjectRecord) throws {
+        guard let base = record.base else { return }
+        try use(base.observation, by: -1)
+        record.entries[0].observation = 0
+    }
+
+    /// Notes when what is known was seen; each observation that is named has one use more.
+    private func setKnowledge(_ knowledge: Knowledge, of record: ObjectRecord) throws {
+        guard knowledge != record.knowledge else { return }
+        for source in knowledge.sources.subtracting(record.knowledge.sources) { try use(source, by: 1) }
+        for source in record.knowledge.sources.subtracting(knowledge.sources) { try use(source, by: -1) }
+        record.setKnowledge(knowledge)
+    }
+
+    /// Takes a document's pins off their objects.
+    func unpin(_ pins: [Pin]) throws {
+        for pin in pins {
+            guard let record = try record(pin.object) else { continue }
+            if let index = record.index(of: pin.version) {
+                record.entries[index].uses = max(record.entries[index].uses - 1, 0)
+                record.isModified = true
+            } else if record.spilledUses > 0 {
+                try unpin(spilled: pin.version, of: record)
+            }
+        }
+    }
+
+    /// Takes one pin off a version that has no entry in its object's state.
+    private func unpin(spilled version: Int64, of record: ObjectRecord) throws {
+        guard
+            let uses = try query("SELECT uses FROM _spilled WHERE version = ?").first(
+                .integer(version),
+                read: { $0.integer(0) }
+            )
+        else { return }
+        record.spilledUses = max(record.spilledUses - 1, 0)
+        record.isModified = true
+        guard uses <= 1 else {
+            return try query("UPDATE _spilled SET uses = ? WHERE version = ?").run(
+                .integer(uses - 1),
+                .integer(version)
+            )
+        }
+        try query("DELETE FROM _spilled WHERE version = ?").run(.integer(version))
+        try query("DELETE FROM _versions WHERE id = ?").run(.integer(version))
+    }
+}

@@ -1,0 +1,240 @@
+import GRDB
+import Mapping
+
+/// Objects: found, with what is known of them.
+extension WriterSession {
+    /// The object of a name, made if there is none.
+    func record(collection: CollectionID, identity: Identity) throws -> ObjectRecord {
+        if let known = try existingRecord(collection: collection, identity: identity) { return known }
+        let record = ObjectRecord(id: numbers.object.increment(), collection: collection, identity: identity)
+        keep(record)
+        return record
+    }
+
+    /// The object of a name; nil if there is none.
+    func existingRecord(collection: CollectionID, identity: Identity) throws -> ObjectRecord? {
+        if let id = recordIDs[RecordKey(collection: collection, identity: identity)] { return records[id] }
+        let found = try query(
+            "SELECT id, changed, state, deleted, unobserved, known, merged IS NOT NULL FROM _objects WHERE collection = ? AND identity = ?"
+        ).first(.id(collection), identity.sql) { row in
+            ObjectRecord(
+                id: row.id(0),
+                collection: collection,
+                identity: identity,
+                changed: row.integer(1),
+                entries: try ObjectRecord.decode(row.bytes(2)),
+                knowledge: try KnowledgeBytes.decode(row.bytes(5)),
+                isMerged: row.integer(6) == 1,
+                mark: ObjectMark(deleted: row.integer(3), unobserved: row.integer(4)),
+                isStored: true
+            )
+        }
+        if let found { keep(found) }
+        return found
+    }
+
+    /// The object of an id; nil if it is gone.
+    func record(_ id: ObjectID) throws -> ObjectRecord? {
+        if let known = records[id] { return known }
+        let found = try query(
+            "SELECT collection, identity, changed, state, deleted, unobserved, known, merged IS NOT NULL FROM _objects WHERE id = ?"
+        ).first(.id(id)) { row in
+            ObjectRecord(
+                id: id,
+                collection: row.id(0),
+                identity: Identity(row, column: 1),
+                changed: row.integer(2),
+                entries: try ObjectRecord.decode(row.bytes(3)),
+                knowledge: try KnowledgeBytes.decode(row.bytes(6)),
+                isMerged: row.integer(7) == 1,
+                mark: ObjectMark(deleted: row.integer(4), unobserved: row.integer(5)),
+                isStored: true
+            )
+        }
+        if let found { keep(found) }
+        return found
+    }
+
+    private func keep(_ record: ObjectRecord) {
+        records[record.id] = record
+        recordOrder.append(record)
+        recordIDs[RecordKey(collection: record.collection, identity: record.identity)] = record.id
+    }
+
+    func payload(of version: Int64) throws -> [UInt8] {
+        let payload = try query("SELECT payload FROM _versions WHERE id = ?")
+            .first(.integer(version)) { $0.bytes(0) }
+        guard let payload else { throw StoreError.corrupt("version \(version) is missing") }
+        return payload
+    }
+
+    /// The payload of a version as its model is declared today.
+    func known(_ version: Int64, of record: ObjectRecord) throws -> [UInt8] {
+        let (scope, model) = try names.collection(record.collection, in: database)
+        let upstream = try names.scope(scope, in: database).upstream
+        guard let models = models[upstream]?.models, models.version(of: model) > 0 else {
+            return try payload(of: version)
+        }
+        let found = try query("SELECT payload, declared FROM _versions WHERE id = ?")
+            .first(.integer(version)) { (payload: $0.bytes(0), declared: Int($0.integer(1))) }
+        guard let found else { throw StoreError.corrupt("version \(version) is missing") }
+        return models.migrate(found.payload, of: model, from: found.declared)
+    }
+
+    /// What is known of an object, as its model is declared today.
+    func state(of record: ObjectRecord) throws -> ObjectState {
+        var state = ObjectState(knowledge: record.knowledge, mark: record.mark)
+        var accumulated = record.accumulated ?? []
+        if let merged = record.merged { state.merged = merged }
+        if let since = record.deletedSince { state.deletedSince = since }
+        if record.isStored, record.merged == nil || record.accumulated == nil || record.deletedSince == nil {
+            let found = try query("SELECT merged, accumulated, deleted FROM _objects WHERE id = ?").first(
+                .id(record.id)
+            ) {
+                (merged: $0.isNull(0) ? nil : $0.bytes(0), accumulated: $0.bytes(1), deleted: $0.integer(2))
+            }
+            if record.merged == nil { state.merged = found?.merged }
+            if record.deletedSince == nil, let time = found?.deleted, time < 0 { state.deletedSince = -time }
+            if record.accumulated == nil { accumulated = found?.accumulated ?? [] }
+        }
+        state.accumulation = Accumulation(bytes: accumulated)
+        guard let base = record.base else { return state }
+        let found = try query("SELECT payload, declared FROM _versions WHERE id = ?")
+            .first(.integer(base.version)) { (payload: $0.bytes(0), declared: Int($0.integer(1))) }
+        guard let found else { throw StoreError.corrupt("version \(base.version) is missing") }
+        state.base = Contribution(
+            observation: try observation(base.observation),
+            version: base.version,
+            payload: found.payload
+        )
+        let (scope, model) = try names.collection(record.collection, in: database)
+        let upstream = try names.scope(scope, in: database).upstream
+        state.bringUpToDate(from: found.declared, model, models[upstream]?.models)
+        return state
+    }
+}
+
+/// The rows of objects, written at the end of a batch.
+extension WriterSession {
+    func flushObjects() throws {
+        for record in recordOrder where record.isModified {
+            for entry in record.entries where entry.uses == 0 && entry.observation == 0 {
+                try query("DELETE FROM _versions WHERE id = ?").run(.integer(entry.version))
+            }
+            record.entries.removeAll { $0.uses == 0 && $0.observation == 0 }
+            guard !record.isEmpty else {
+                try deleteRow(of: record)
+                continue
+            }
+            for entry in record.takeSurplus() {
+                try query("INSERT INTO _spilled VALUES (?, ?)").run(.integer(entry.version), .integer(entry.uses))
+            }
+            if case .unobserved = record.mark, !record.isPinned, try isCounting(record) {
+                // No document is left that was observed before it.
+                record.setMark(nil)
+            }
+            try writeRow(of: record)
+            let isPinned = record.isPinned
+            if !isPinned, record.wasPinned || !record.isStored {
+                try query("INSERT OR REPLACE INTO _orphans VALUES (?, ?)")
+                    .run(.id(record.id), .integer(try lastSeen(record)))
+            } else if isPinned, record.isStored, !record.wasPinned {
+                try query("DELETE FROM _orphans WHERE object = ?").run(.id(record.id))
+            }
+        }
+    }
+
+    /// When an object was last observed, in seconds: what orphans are evicted by.
+    private func lastSeen(_ record: ObjectRecord) throws -> Int64 {
+        guard let base = record.base else { return 0 }
+        let seen = try ([base.observation] + record.knowledge.sources).map { try observation($0).end }.max() ?? 0
+        return seen / 1_000_000
+    }
+
+    private func deleteRow(of record: ObjectRecord) throws {
+        guard record.isStored else {
+            try query("DELETE FROM _keys WHERE object = ?").run(.id(record.id))
+            return
+        }
+        hasRemovedObjects = true
+        try remember(record)
+        if record.mark != nil || record.isMarkModified { try deleteMarkSource(of: record) }
+        try query("DELETE FROM _objects WHERE id = ?").run(.id(record.id))
+        try query("DELETE FROM _orphans WHERE object = ?").run(.id(record.id))
+        try query("DELETE FROM _keys WHERE object = ?").run(.id(record.id))
+    }
+
+    private func writeRow(of record: ObjectRecord) throws {
+        let version = record.base.map { SQLValue.integer($0.version) } ?? .null
+        let state = SQLValue.blob(record.state)
+        let merged = (record.merged ?? nil).map(SQLValue.text) ?? .null
+        let bytes = KnowledgeBytes.encode(record.knowledge)
+        let known = bytes.isEmpty ? SQLValue.null : .blob(bytes)
+        if !record.isStored {
+            try query(
+                "INSERT INTO _objects (id, collection, identity, changed, version, state, merged, known) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+            ).run(
+                .id(record.id),
+                .id(record.collection),
+                record.identity.sql,
+                .integer(record.changed),
+                version,
+                state,
+                merged,
+                known
+            )
+        } else if record.merged != nil {
+            try query(
+                "UPDATE _objects SET changed = ?, version = ?, state = ?, merged = ? WHERE id = ?"
+            ).run(.integer(record.changed), version, state, merged, .id(record.id))
+        } else {
+            try query("UPDATE _objects SET changed = ?, version = ?, state = ? WHERE id = ?")
+                .run(.integer(record.changed), version, state, .id(record.id))
+        }
+        if record.isStored, record.isKnowledgeModified {
+            try query("UPDATE _objects SET known = ? WHERE id = ?").run(known, .id(record.id))
+        }
+        try writeRules(of: record)
+    }
+
+    /// What only models with rules of their own have.
+    private func writeRules(of record: ObjectRecord) throws {
+        if let accumulated = record.accumulated, !(accumulated.isEmpty && !record.isStored) {
+            try query("UPDATE _objects SET accumulated = ?1 WHERE id = ?2 AND accumulated IS NOT ?1")
+                .run(accumulated.isEmpty ? .null : .text(accumulated), .id(record.id))
+        }
+        if let since = record.deletedSince, record.mark?.isTombstone != true, since != nil || record.isStored {
+            try query("UPDATE _objects SET deleted = ?1 WHERE id = ?2 AND deleted IS NOT ?1")
+                .run(since.map { .integer(-max($0, 1)) } ?? .null, .id(record.id))
+        }
+        if record.isMarkModified { try writeMark(of: record) }
+    }
+}
+
+/// Objects that no document shows any more.
+extension WriterSession {
+    /// Forgets orphans up to a time in seconds; returns how many.
+    func removeOrphans(until time: Int64, limit: Int) throws -> Int {
+        var found: [ObjectID] = []
+        try query("SELECT object FROM _orphans WHERE since <= ? LIMIT ?")
+            .each(.integer(time), .integer(Int64(limit))) { found.append($0.id(0)) }
+        guard !found.isEmpty else { return 0 }
+        for id in found { try forget(id) }
+        // Mapped views may show what no document does.
+        _ = nextSequence()
+        outcome.changed += found
+        return found.count
+    }
+
+    /// Drops what is known of an object; versions that documents pin stay, the rest goes.
+    func forget(_ id: ObjectID) throws {
+        guard let record = try record(id) else {
+            try query("DELETE FROM _orphans WHERE object = ?").run(.id(id))
+            return
+        }
+        try forgetKnown(record)
+        record.accumulated = []
+        record.deletedSince = .some(nil)
+        record.setMark(nil)
+    }
+}

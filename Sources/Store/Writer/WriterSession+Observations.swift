@@ -1,0 +1,92 @@
+import GRDB
+import Mapping
+
+/// Observations: one row for each answer, for as long as something names it.
+extension WriterSession {
+    /// A new answer's observation, used by nothing yet.
+    func newObservation(start: Int64, end: Int64, kind: Observation.Kind) -> Observation {
+        numbers.observation += 1
+        observations[numbers.observation] = ObservationRecord(
+            start: start,
+            end: end,
+            kind: kind,
+            uses: 0,
+            isStored: false
+        )
+        return Observation(sequence: numbers.observation, start: start, end: end, kind: kind)
+    }
+
+    func observation(_ id: Int64) throws -> Observation {
+        let record = try observationRecord(id)
+        return Observation(
+            sequence: id,
+            start: record.start,
+            end: record.end,
+            kind: record.kind
+        )
+    }
+
+    /// Notes where an observation comes from, once no document tells it; written only if something still names it.
+    func note(source: String, of id: Int64) throws {
+        try observationRecord(id).source = source
+    }
+
+    /// Counts something that names an observation, or does so no longer.
+    func use(_ id: Int64, by difference: Int64) throws {
+        let record = try observationRecord(id)
+        record.uses += difference
+        record.isModified = true
+    }
+
+    /// Moves an observation to a later time, for a 304.
+    func renew(_ id: Int64, start: Int64, end: Int64) throws {
+        let record = try observationRecord(id)
+        record.start = max(record.start, start)
+        record.end = max(record.end, end)
+        record.isModified = true
+    }
+
+    private func observationRecord(_ id: Int64) throws -> ObservationRecord {
+        if let known = observations[id] { return known }
+        let found = try query("SELECT start, finish, kind, uses FROM _observations WHERE id = ?")
+            .first(.integer(id)) { row in
+                ObservationRecord(
+                    start: row.integer(0),
+                    end: row.integer(1),
+                    kind: Observation.Kind(rawValue: UInt8(truncatingIfNeeded: row.integer(2))) ?? .list,
+                    uses: row.integer(3),
+                    isStored: true
+                )
+            }
+        guard let found else { throw StoreError.corrupt("observation \(id) is missing") }
+        observations[id] = found
+        return found
+    }
+
+    func flushObservations() throws {
+        for (id, record) in observations.sorted(by: { $0.key < $1.key }) where record.isModified {
+            if record.uses <= 0 {
+                if record.isStored {
+                    try query("DELETE FROM _observations WHERE id = ?").run(.integer(id))
+                }
+            } else if record.isStored {
+                try query("UPDATE _observations SET start = ?, finish = ?, uses = ? WHERE id = ?")
+                    .run(.integer(record.start), .integer(record.end), .integer(record.uses), .integer(id))
+                if let source = record.source {
+                    try query("UPDATE _observations SET source = ? WHERE id = ?").run(.string(source), .integer(id))
+                }
+            } else {
+                try query(
+                    "INSERT INTO _observations (id, start, finish, kind, uses, source) VALUES (?, ?, ?, ?, ?, ?)"
+                ).run(
+                    .integer(id),
+                    .integer(record.start),
+                    .integer(record.end),
+                    .integer(Int64(record.kind.rawValue)),
+                    .integer(record.uses),
+                    SQLValue(record.source)
+                )
+            }
+        }
+    }
+}

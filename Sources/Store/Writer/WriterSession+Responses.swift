@@ -1,0 +1,386 @@
+import GRDB
+import Mapping
+
+/// Answers that have arrived.
+extension WriterSession {
+    /// Stores an answer: document, versions and objects, all of it in this transaction.
+    ///
+    /// - Parameter handover: when it was handed over to the store.
+    func receive(
+        _ document: ReceivedDocument,
+        handedOverAt handover: Int64,
+        _ preparation: Preparation
+    ) throws -> Receipt {
+        let key = document.key
+        let place = hasher.place(upstream: key.upstream, url: key.url)
+        let occurrences = preparation.decomposed?.occurrences ?? []
+        let label = try principalLabel(key.principal)
+        var receipt = Receipt(
+            document: nil,
+            objects: [],
+            isDirty: false,
+            sequence: numbers.sequence,
+            warnings: preparation.warnings
+        )
+        // Forgotten while it was on its way.
+        guard let label else { return receipt }
+        let verdict = barriers.verdict(
+            on: document,
+            handedOverAt: handover,
+            place: place,
+            principal: label,
+            objects: occurrences
+        )
+        if verdict != .kept, let written = barriers.write(before: document, to: place) {
+            try mark(rootOf: preparation, writtenBy: written, of: key)
+        }
+        if verdict == .dropped || isOvertakenUndivided(document, preparation) { return receipt }
+
+        receipt.sequence = nextSequence()
+        let scope = try self.scope(
+            .init(
+                upstream: key.upstream,
+                principal: key.principal,
+                context: ObjectContext(key: key.context, selectedBy: document.selectedBy).text
+            )
+        )
+        let digest = hasher.digest(key)
+        let predecessors = try documents(of: key, under: digest, variant: document.variant)
+        let isOvertaken =
+            try verdict == .told
+            || predecessors.contains {
+                try self.observation($0.observation).end > min(document.end, document.overtakenAt ?? .max)
+            }
+        let observation = newObservation(start: document.start, end: document.end, kind: document.kind)
+        let intake = try take(
+            preparation,
+            from: MarkSource(method: "GET", path: String(key.url.beforeQuery)),
+            scope: scope,
+            upstream: key.upstream,
+            observation: observation,
+            origin: Int64(bitPattern: digest.low),
+            pinning: !isOvertaken && !preparation.isSecret
+        )
+        receipt.objects = intake.objects
+        receipt.warnings += intake.warnings
+        // What this answer itself has changed has numbers by now.
+        receipt.sequence = numbers.sequence
+        if isOvertaken || preparation.isSecret {
+            try note(source: "GET \(key.url)", of: observation.sequence)
+        }
+        if isOvertaken { return receipt }
+        // Pinned first and unpinned then: a version that both show is never gone in between.
+        for predecessor in predecessors { try delete(predecessor.id) }
+        receipt.isDirty =
+            try !intake.isAllThereIs && isDirty(preparation, observation, scope: scope, upstream: key.upstream)
+        receipt.isSecret = preparation.isSecret
+        // Memory alone keeps such an answer, and is not told that its predecessor went.
+        if preparation.isSecret { return receipt }
+        if predecessors.isEmpty { try displaceVariants(of: key, under: digest) }
+        receipt.document = try insert(
+            document,
+            preparation,
+            intake,
+            digest: digest,
+            place: place,
+            scope: scope,
+            observation: observation.sequence,
+            verified: receipt.isDirty ? 0 : receipt.sequence
+        )
+        return receipt
+    }
+
+    /// Whether something newer is known than a document just taken in shows.
+    private func isDirty(
+        _ preparation: Preparation,
+        _ observation: Observation,
+        scope: ScopeID,
+        upstream: String
+    ) throws -> Bool {
+        guard let decomposed = preparation.decomposed, let models = models[upstream] else { return false }
+        var doubts: Set<Int64> = []
+        let composition = try models.composer.compose(
+            skeleton: decomposed.skeleton,
+            pins: decomposed.occurrences.map(\.payload),
+            keyed: decomposed.keyed,
+            observation: observation,
+            doubts: &doubts
+        ) { name in try state(of: name, scope: scope) }
+        return composition != .unchanged || !doubts.isEmpty
+    }
+
+    /// What is known of an object by its name; nil: nothing.
+    func state(of name: ObjectName, scope: ScopeID) throws -> ObjectState? {
+        let collection = try names.collection(scope: scope, model: name.model, in: database)
+        guard let record = try existingRecord(collection: collection, identity: Identity(name.identity)) else {
+            return nil
+        }
+        return try state(of: record)
+    }
+}
+
+/// What one answer shows of objects, taken in.
+extension WriterSession {
+    /// What one answer shows, as pins, with the objects merged.
+    struct Intake {
+        var pins: [Pin] = []
+        var objects: [ObjectID] = []
+        /// Whether all there is to know of every object shown is what is shown here.
+        var isAllThereIs = true
+        /// What there is to say of the objects.
+        var warnings: [MappingWarning] = []
+    }
+
+    /// Takes in the objects of one answer; pinned for a document, or only observed.
+    ///
+    /// - Parameter source: the request that was answered.
+    func take(
+        _ preparation: Preparation,
+        from source: MarkSource,
+        scope: ScopeID,
+        upstream: String,
+        observation: Observation,
+        origin: Int64,
+        pinning: Bool
+    ) throws -> Intake {
+        guard let decomposed = preparation.decomposed, let models = models[upstream] else { return Intake() }
+        var intake = Intake()
+        var shown: [ObjectRecord] = []
+        var taken: Set<Int64> = []
+        // Neighbours are mostly of one model.
+        var (model, collection, declared) = ("", CollectionID.zero, 0)
+        let mayBeMarked = recentMarks.mayConcern(observation, lag: models.lag)
+        let areEmbedded = decomposed.areEmbedded(in: observation.kind)
+        for (index, occurrence) in decomposed.occurrences.enumerated() {
+            // One list may take longer than there is time to close the store.
+            if observation.kind != .write, isGivenUp() { throw StoreError.closed }
+            if occurrence.name.model != model {
+                model = occurrence.name.model
+                collection = try names.collection(scope: scope, model: model, in: database)
+                declared = models.models.version(of: model)
+            }
+            let record = try record(collection: collection, identity: Identity(occurrence.name.identity))
+            if mayBeMarked, let recent = recentMarks.mark(of: occurrence, upstream: upstream, scope: scope) {
+                try apply(recent.mark, to: record, by: recent.source)
+            }
+            let known = numbers.version
+            let version = try self.version(
+                of: record,
+                preparation.contents[index],
+                payload: occurrence.payload,
+                declared: declared
+            )
+            if version > known || !occurrence.boundKeys.isEmpty {
+                try note(keysOf: occurrence, for: record, observation.kind)
+            }
+            if pinning, let index = record.index(of: version) {
+                record.entries[index].uses += 1
+                record.isModified = true
+            }
+            intake.pins.append(Pin(object: record.id, version: version))
+            let contribution = Contribution(
+                observation: observation,
+                version: version,
+                payload: occurrence.payload,
+                origin: origin,
+                isEmbedded: areEmbedded[index]
+            )
+            if record.fresh.isEmpty { shown.append(record) }
+            if taken.insert(version).inserted { record.fresh.append(contribution) }
+        }
+        var former: [(change: MemberChange, model: String)] = []
+        for record in shown {
+            if observation.kind != .write, isGivenUp() { throw StoreError.closed }
+            intake.objects.append(record.id)
+            let fresh = record.fresh
+            record.fresh = []
+            if fresh.count > 1 {
+                try warn(of: fresh, showing: record, in: decomposed, models: models.models, &intake)
+            }
+            let (changes, warnings) = try merge(fresh, into: record, models: models, by: source)
+            intake.warnings += warnings
+            if !changes.isEmpty, models.models.deleteFormer {
+                let model = try names.collection(record.collection, in: database).model
+                former += changes.map { ($0, model) }
+            }
+        }
+        if !former.isEmpty {
+            try deleteFormer(former, scope: scope, besides: decomposed.occurrences, models: models, by: source)
+        }
+        intake.isAllThereIs = intake.pins.allSatisfy { records[$0.object]?.isKnownOnly(as: $0.version) == true }
+        return intake
+    }
+
+    /// The version of an object with a payload, stored if it is new.
+    ///
+    /// What was stored under an earlier version of the model is another one, though its bytes be the same.
+    ///
+    /// - Parameter digest: the payload's.
+    func version(of record: ObjectRecord, _ digest: UInt64, payload: [UInt8], declared: Int) throws -> Int64 {
+        let content = digest ^ UInt64(truncatingIfNeeded: declared) &* 0x9E37_79B9_7F4A_7C15
+        if let known = record.index(ofContent: content) { return record.entries[known].version }
+        numbers.version += 1
+        try query("INSERT INTO _versions (id, payload, declared) VALUES (?, ?, ?)").run(
+            .integer(numbers.version),
+            .text(payload),
+            declared == 0 ? .null : .integer(Int64(declared))
+        )
+        record.entries.append(
+            ObjectRecord.Entry(version: numbers.version, content: content, uses: 0, observation: 0)
+        )
+        record.isModified = true
+        return numbers.version
+    }
+
+    /// Notes by which keys an object can be found.
+    ///
+    /// A read's path names what the answer shows, be it by an alias. A write's path named it before the write: where the
+    /// answer shows another value of that key, the object may have been renamed.
+    private func note(keysOf occurrence: Occurrence, for record: ObjectRecord, _ kind: Observation.Kind) throws {
+        for key in occurrence.keys {
+            try query("INSERT OR IGNORE INTO _keys VALUES (?, ?, NULL)")
+                .run(.id(record.id), .integer(hasher.lookUp(key.value)))
+        }
+        for key in occurrence.boundKeys {
+            let value = SQLValue.integer(hasher.lookUp(key.value))
+            if kind == .write, occurrence.keys.contains(where: { $0.member == key.member }) {
+                try query("UPDATE _keys SET bound = NULL WHERE object = ? AND value = ?").run(
+                    .id(record.id),
+                    value
+                )
+            } else {
+                try query("INSERT OR REPLACE INTO _keys VALUES (?, ?, 1)").run(.id(record.id), value)
+            }
+        }
+    }
+}
+
+/// Objects that a relation named and names no more, where the config has these deleted (`former: delete`).
+extension WriterSession {
+    /// Makes tombstones of what an answer's changes take out of such relations, as of that answer.
+    ///
+    /// What the answer itself shows, be it elsewhere, is there; and of what an answer that overlapped with this one shows
+    /// nobody knows (law 3).
+    func deleteFormer(
+        _ changes: [(change: MemberChange, model: String)],
+        scope: ScopeID,
+        besides shown: [Occurrence],
+        models: UpstreamModels,
+        by source: MarkSource
+    ) throws {
+        let former = changes.flatMap { change, model in
+            models.models.formerObjects(in: change, of: model).map { (name: $0, observation: change.observation) }
+        }
+        guard !former.isEmpty else { return }
+        let shown = Set(shown.map(\.name))
+        for (name, observation) in former where !shown.contains(name) {
+            let collection = try names.collection(scope: scope, model: name.model, in: database)
+            guard let record = try existingRecord(collection: collection, identity: Identity(name.identity)),
+                record.base != nil, let lastSeen = try state(of: record).lastSeen,
+                observation.lo(isEmbedded: false, lag: models.lag) > lastSeen
+            else { continue }
+            try apply(.tombstone(observation.effectiveTime), to: record, by: source)
+        }
+    }
+}
+
+/// Documents renewed by a 304.
+extension WriterSession {
+    /// Renews a document by a 304, if it shows the newest of everything.
+    func refresh(
+        _ id: DocumentID,
+        head: [UInt8],
+        policy: [UInt8],
+        start: Int64,
+        end: Int64
+    ) throws -> RefreshOutcome {
+        let found = try query("SELECT scope, observation, verified, url FROM _documents WHERE id = ?")
+            .first(.id(id)) {
+                (
+                    scope: $0.id(0, as: ScopeID.self), observation: $0.integer(1), verified: $0.integer(2),
+                    url: $0.string(3)
+                )
+            }
+        guard let found else { return .gone }
+        let scope = try names.scope(found.scope, in: database)
+        let stored = try StoredBody(document: id, in: database)
+        let known = try observation(found.observation)
+        if try isDirty(stored, known, scope: found.scope, upstream: scope.upstream, since: found.verified) {
+            return .dirty
+        }
+        _ = nextSequence()
+        try renew(found.observation, start: start, end: end)
+        if let models = models[scope.upstream] {
+            try confirm(
+                stored,
+                observation: try observation(found.observation),
+                models: models,
+                by: MarkSource(method: "GET", path: String(found.url.beforeQuery))
+            )
+        }
+        try query("UPDATE _documents SET head = ?, policy = ?, verified = ? WHERE id = ?")
+            .run(.blob(head), .blob(policy), .integer(numbers.sequence), .id(id))
+        return .renewed
+    }
+
+    /// Sees the versions of a clean document again, at its renewed observation.
+    private func confirm(
+        _ stored: StoredBody,
+        observation: Observation,
+        models: UpstreamModels,
+        by source: MarkSource
+    ) throws {
+        // Costs a look at all payloads, which most documents need not have.
+        var areEmbedded: [Bool]?
+        var seen: [ObjectID: [(version: Int64, pin: Int)]] = [:]
+        var taken: Set<Int64> = []
+        for (index, pin) in stored.pins.enumerated() where taken.insert(pin.version).inserted {
+            seen[pin.object, default: []].append((pin.version, index))
+        }
+        for (id, versions) in seen {
+            guard let record = try record(id) else { continue }
+            // The renewed row says it already.
+            if let base = record.base, base.observation == observation.sequence, versions.count == 1,
+                base.version == versions[0].version, case .whole = record.knowledge
+            {
+                continue
+            }
+            let embedded = try areEmbedded ?? stored.areEmbedded(in: observation.kind, database)
+            areEmbedded = embedded
+            let contributions = try versions.map { version, pin in
+                Contribution(
+                    observation: observation,
+                    version: version,
+                    payload: try known(version, of: record),
+                    isEmbedded: embedded[pin]
+                )
+            }
+            _ = try merge(contributions, into: record, models: models, by: source)
+        }
+    }
+
+    private func isDirty(
+        _ stored: StoredBody,
+        _ observation: Observation,
+        scope: ScopeID,
+        upstream: String,
+        since verified: Int64
+    ) throws -> Bool {
+        // What the batch has changed so far is in memory only.
+        if !records.isEmpty { try flush() }
+        let suspects = try StoredBody.suspects(among: Set(stored.pins.map(\.object)), since: verified, in: database)
+        guard !suspects.isEmpty else { return false }
+        guard let skeleton = stored.skeleton, let models = models[upstream] else { return true }
+        var doubts: Set<Int64> = []
+        let composition = try models.composer.compose(
+            skeleton: skeleton,
+            pins: try stored.payloads(in: database),
+            keyed: stored.keyed,
+            observation: observation,
+            mayHaveChanged: { pin, _ in suspects.contains(stored.pins[pin].object) },
+            doubts: &doubts,
+            state: { try state(of: $0, scope: scope) }
+        )
+        return composition != .unchanged || !doubts.isEmpty
+    }
+}

@@ -1,0 +1,197 @@
+import GRDB
+import Mapping
+
+/// What the writer's thread works with: the writing connection, the numbers it gives out, and the batch under way.
+///
+/// Lives on the writer's thread only. Objects and observations are read once
+/// per batch, changed in memory, and written by `flush`, so that an object
+/// shown a hundred times in a batch is one row written.
+final class WriterSession {
+    /// The numbers given out last.
+    ///
+    /// Never given twice while the store is open, whatever was deleted.
+    struct Numbers: Sendable {
+        var document: DocumentID
+        var object: ObjectID
+        var version: Int64
+        var observation: Int64
+        var suspect: SuspectID
+        var principal: PrincipalID
+        var scope: ScopeID
+        var sequence: Int64
+    }
+
+    /// What the world is told after a commit.
+    struct Outcome {
+        var changed: [ObjectID] = []
+        var removed: [Digest128] = []
+        /// Keys of documents that went and were not replaced, whether or not anybody is told.
+        var vanished: Set<Digest128> = []
+        /// Keys of documents that came.
+        var inserted: [Digest128] = []
+        /// Whether anything at all is known otherwise than before, objects that are new included.
+        var isChange = false
+        /// Whether the journal has grown.
+        var isJournaled = false
+    }
+
+    final class ObservationRecord {
+        var start: Int64
+        var end: Int64
+        var kind: Observation.Kind
+        var uses: Int64
+        /// Method and URL, where no document tells them; nil: what is there stays.
+        var source: String?
+        let isStored: Bool
+        var isModified: Bool
+
+        init(start: Int64, end: Int64, kind: Observation.Kind, uses: Int64, isStored: Bool) {
+            self.start = start
+            self.end = end
+            self.kind = kind
+            self.uses = uses
+            self.isStored = isStored
+            isModified = !isStored
+        }
+    }
+
+    struct RecordKey: Hashable {
+        let collection: CollectionID
+        let identity: Identity
+    }
+
+    let database: Database
+    let hasher: KeyHasher
+    let clock: StoreClock
+    let presence: KeyPresence
+    /// Whether what may be left undone is to be: the store is being closed.
+    var isGivenUp: @Sendable () -> Bool = { false }
+    var models: [String: UpstreamModels]
+    var numbers: Numbers
+    var barriers = Barriers()
+    var recentMarks = RecentMarks()
+    /// When a write to each upstream was answered last.
+    var lastWrites: [String: Int64] = [:]
+    var journal: Journal
+    var names: NameTable
+    /// Which doubts have come and gone.
+    var doubts = DoubtHistory()
+    /// Whether the disk takes what is written.
+    var disk = DiskState()
+    /// How many rows `_told` has, about; nil: not counted yet.
+    var told: Int64?
+    private var queries = QueryCache()
+    /// What the file says of the wall clock's lead.
+    private var wallLead: Int64?
+
+    // The batch.
+    var outcome = Outcome()
+    var records: [ObjectID: ObjectRecord] = [:]
+    var recordIDs: [RecordKey: ObjectID] = [:]
+    /// In the order they were met: new ones are in the order of their ids, which is how the file likes them.
+    var recordOrder: [ObjectRecord] = []
+    var observations: [Int64: ObservationRecord] = [:]
+    /// Set when objects were removed: the highest number among those there are need not be the highest ever given.
+    var hasRemovedObjects = false
+
+    /// A session on the writing connection of a store.
+    init(_ database: Database, of core: StoreCore, numbers: Numbers, journal: Journal) {
+        self.database = database
+        hasher = core.hasher
+        clock = core.clock
+        presence = core.presence
+        models = core.models
+        self.numbers = numbers
+        self.journal = journal
+        names = NameTable()
+        wallLead = core.clock.wallLead
+    }
+
+    /// A statement of the writing connection, prepared once; its text has to be a literal.
+    func query(_ sql: StaticString) throws -> Query {
+        try queries.query(sql, in: database)
+    }
+
+    /// The number of a scope, made if there is none.
+    func scope(_ scope: NameTable.Scope) throws -> ScopeID {
+        var new = numbers.scope
+        let id = try names.scope(scope, orNew: new.increment(), in: database)
+        numbers.scope = max(numbers.scope, id)
+        return id
+    }
+
+    /// The commit sequence for the next change.
+    func nextSequence() -> Int64 {
+        numbers.sequence += 1
+        return numbers.sequence
+    }
+
+    /// The time in seconds, as `_used` and `_orphans` have it.
+    var seconds: Int64 { clock.now() / 1_000_000 }
+
+    /// Runs a transaction: the work, what it left in memory, the commit; on an error nothing of it remains.
+    func transaction<Value>(durable: Bool = false, _ work: () throws -> Value) throws -> (Value, Outcome) {
+        if durable { try database.execute(sql: "PRAGMA synchronous = FULL") }
+        defer {
+            // Cannot fail once it has succeeded, and a batch too durable does no harm.
+            if durable { try? database.execute(sql: "PRAGMA synchronous = NORMAL") }
+            outcome = Outcome()
+        }
+        var result: Value?
+        do {
+            try database.inTransaction(.immediate) {
+                result = try work()
+                try flush()
+                try flushJournal()
+                return .commit
+            }
+        } catch {
+            discard()
+            throw error
+        }
+        endJournal(committed: true)
+        guard let result else { preconditionFailure("a transaction that did not throw ran its work") }
+        return (result, outcome)
+    }
+
+    /// Writes what the batch changed in memory, and forgets it there.
+    func flush() throws {
+        try flushObjects()
+        try flushObservations()
+        try Meta.sequence.set(numbers.sequence, in: database)
+        try Meta.clock.set(clock.now(), in: database)
+        try flushWallLead()
+        if hasRemovedObjects { try Meta.object.set(numbers.object.rawValue, in: database) }
+        hasRemovedObjects = false
+        if outcome.isChange { try Meta.changed.set(numbers.sequence, in: database) }
+        records.removeAll(keepingCapacity: true)
+        recordOrder.removeAll(keepingCapacity: true)
+        recordIDs.removeAll(keepingCapacity: true)
+        observations.removeAll(keepingCapacity: true)
+    }
+
+    /// Notes by how much the wall clock is ahead of the store's, where somebody has set it.
+    private func flushWallLead() throws {
+        let lead = clock.wallLead
+        if let wallLead, abs(lead &- wallLead) < 1_000_000 { return }
+        try Meta.wallLead.set(lead, in: database)
+        wallLead = lead
+    }
+
+    /// Takes keys that no document has any more out of memory; where the file cannot be read they stay, which costs a look.
+    func forgetAbsent(_ keys: some Sequence<Digest128>) {
+        for key in keys where (try? hasDocuments(under: key)) == false { presence.remove([key.low]) }
+    }
+
+    /// Forgets a batch that was rolled back; names it introduced are gone with it.
+    private func discard() {
+        forgetAbsent(outcome.inserted)
+        records.removeAll()
+        recordOrder.removeAll()
+        recordIDs.removeAll()
+        observations.removeAll()
+        wallLead = nil
+        endJournal(committed: false)
+        names.forget()
+    }
+}
