@@ -175,7 +175,9 @@ package struct WarningsResponse: AdminBody {
     }
 }
 
-/// Of every list that comes page by page. A text: clients hand it back and do not compute with it.
+/// Of every list that comes page by page.
+///
+/// A text: clients hand it back and do not compute with it.
 let nextSentence = ["next": "What to give as `after` for the next page; absent on the last."]
 
 extension Page {

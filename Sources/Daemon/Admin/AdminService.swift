@@ -9,7 +9,9 @@ package struct AdminService: Sendable {
     package let token: AdminToken
     var routes = AdminRoute.all
 
-    /// Responds to one request; any thread. Every error becomes a response.
+    /// Responds to one request; any thread.
+    ///
+    /// Every error becomes a response.
     ///
     /// `isTrusted` says that the connection proves who asks, as a Unix socket does.
     func respond(_ request: AdminRequest, isTrusted: Bool) async -> AdminResponse {

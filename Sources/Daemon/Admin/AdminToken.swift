@@ -1,6 +1,7 @@
 import Glibc
 import HTTPSemantics
 import Proxy
+import Settings
 
 /// Why the admin token cannot be used; the message says what to do about it.
 package enum AdminTokenError: Error, Equatable, CustomStringConvertible {
@@ -16,9 +17,18 @@ package enum AdminTokenError: Error, Equatable, CustomStringConvertible {
         case .notAFile(let path):
             "the admin token \(path) is not a plain file: remove it, and Larder makes a new one"
         case .malformed(let path):
-            "the admin token \(path) must hold one line of 16 to 512 characters A-Z a-z 0-9 - . _ ~ + / =: remove it, and Larder makes a new one"
+            "the admin token \(path) must contain one line of 16 to 512 characters A-Z a-z 0-9 - . _ ~ + / =: remove it, and Larder makes a new one"
         case .system(let path, let operation, let code):
             "cannot \(operation) the admin token \(path): \(String(cString: strerror(code)))"
+        }
+    }
+}
+
+extension AdminTokenError {
+    fileprivate init(_ failure: SecretFile.Failure, _ path: String) {
+        switch failure {
+        case .notAFile: self = .notAFile(path: path)
+        case .system(let operation, let code): self = .system(path: path, operation: operation, code: code)
         }
     }
 }
@@ -52,11 +62,11 @@ package struct AdminToken: Sendable {
 }
 
 extension AdminToken {
-    /// What was found and done when the token was read.
+    /// Where the token comes from.
     package enum Origin: Sendable, Equatable {
         case found
         case made
-        /// Others could read the old one, so it counts as known to them; a new one took its place.
+        /// Others could read the old one, so it counts as known to them and was replaced.
         case replaced(mode: UInt32)
     }
 
@@ -68,58 +78,47 @@ extension AdminToken {
 
     /// Reads the token for the daemon, and makes it at the first start.
     ///
-    /// A token that its group or others may read is replaced: whoever read it must not keep the key. One that belongs to
-    /// somebody else, or is not a plain file, is refused.
+    /// A token that its group or others may read is replaced: whoever has read it loses access. One that belongs to another
+    /// user, or is not a plain file, is refused.
     package static func prepare(at path: String) throws(AdminTokenError) -> (token: AdminToken, origin: Origin) {
-        switch try read(path) {
-        case .absent:
-            // Another start may have made it in between: the link fails then, and the winner's is read.
-            try create(at: path, replacing: false)
-            guard case .present(let text, _) = try read(path) else {
-                throw .system(path: path, operation: "read", code: ENOENT)
-            }
-            return (AdminToken(text), .made)
-        case .present(let text, let mode) where mode & 0o077 == 0:
-            return (AdminToken(text), .found)
-        case .present(_, let mode):
-            let text = try create(at: path, replacing: true)
-            return (AdminToken(text), .replaced(mode: mode))
+        guard let found = try read(path) else {
+            // Another start may have made it in between; then that one is read.
+            _ = try create(at: path, replacing: false)
+            guard let made = try read(path) else { throw .system(path: path, operation: "read", code: ENOENT) }
+            return (AdminToken(made.text), .made)
         }
+        if found.mode & 0o077 == 0 { return (AdminToken(found.text), .found) }
+        return (AdminToken(try create(at: path, replacing: true)), .replaced(mode: found.mode))
     }
 
     /// Reads the token's text for a command; nil when there is none yet.
     package static func load(from path: String) throws(AdminTokenError) -> String? {
-        guard case .present(let text, _) = try read(path) else { return nil }
-        return text
+        try read(path)?.text
     }
 
-    private enum Reading {
-        case absent
-        case present(text: String, mode: UInt32)
-    }
-
-    private static func read(_ path: String) throws(AdminTokenError) -> Reading {
-        let file = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK)
-        guard file >= 0 else {
-            let code = errno
-            switch code {
-            case ENOENT: return .absent
-            case ELOOP: throw .notAFile(path: path)
-            default: throw .system(path: path, operation: "open", code: code)
-            }
+    private static func read(_ path: String) throws(AdminTokenError) -> (text: String, mode: UInt32)? {
+        let content: SecretFile.Content?
+        do throws(SecretFile.Failure) {
+            content = try SecretFile.read(path, limit: 1024)
+        } catch {
+            throw AdminTokenError(error, path)
         }
-        defer { close(file) }
-        var status = stat()
-        guard fstat(file, &status) == 0 else { throw .system(path: path, operation: "examine", code: errno) }
-        guard status.st_mode & S_IFMT == S_IFREG else { throw .notAFile(path: path) }
-        guard status.st_uid == geteuid() || geteuid() == 0 else { throw .notOurs(path: path, owner: status.st_uid) }
-        var buffer = [UInt8](repeating: 0, count: 1024)
-        let count = Glibc.read(file, &buffer, buffer.count)
-        guard count >= 0 else { throw .system(path: path, operation: "read", code: errno) }
-        var text = buffer[..<count]
+        guard let content else { return nil }
+        guard content.owner == geteuid() || geteuid() == 0 else { throw .notOurs(path: path, owner: content.owner) }
+        var text = content.bytes[...]
         while let last = text.last, last == 0x0A || last == 0x0D || last == 0x20 { text.removeLast() }
         guard (16...512).contains(text.count), text.allSatisfy(isTokenCharacter) else { throw .malformed(path: path) }
-        return .present(text: String(decoding: text, as: UTF8.self), mode: status.st_mode & 0o777)
+        return (String(decoding: text, as: UTF8.self), content.mode)
+    }
+
+    private static func create(at path: String, replacing: Bool) throws(AdminTokenError) -> String {
+        let text = random()
+        do throws(SecretFile.Failure) {
+            try SecretFile.write(Array((text + "\n").utf8), to: path, replacing: replacing)
+        } catch {
+            throw AdminTokenError(error, path)
+        }
+        return text
     }
 
     /// The characters of RFC 6750's `b64token`.
@@ -128,30 +127,6 @@ extension AdminToken {
         case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
         default: "-._~+/=".utf8.contains(byte)
         }
-    }
-
-    /// Writes a new token beside `path` and moves it there, so that nobody ever sees half of one.
-    @discardableResult
-    private static func create(at path: String, replacing: Bool) throws(AdminTokenError) -> String {
-        let text = random()
-        let draft = "\(path).\(getpid())"
-        unlink(draft)
-        let file = open(draft, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
-        guard file >= 0 else { throw .system(path: path, operation: "make", code: errno) }
-        defer { unlink(draft) }
-        let line = Array((text + "\n").utf8)
-        let written = write(file, line, line.count) == line.count && fsync(file) == 0
-        let code = errno
-        close(file)
-        guard written else { throw .system(path: path, operation: "write", code: code) }
-        if replacing {
-            guard rename(draft, path) == 0 else { throw .system(path: path, operation: "replace", code: errno) }
-        } else {
-            guard link(draft, path) == 0 || errno == EEXIST else {
-                throw .system(path: path, operation: "make", code: errno)
-            }
-        }
-        return text
     }
 
     /// 32 bytes of the kernel's randomness in base64url without padding (RFC 4648 §5).

@@ -26,8 +26,8 @@ package struct ByteClass: OptionSet, Sendable {
             for byte in bytes { table[Int(byte)] |= kind.rawValue }
         }
         let alphanumerics = Array("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789".utf8)
-        mark(alphanumerics, [.token, .host])
-        mark("!#$%&'*+-.^_`|~".utf8, .token)
+        mark(alphanumerics, .host)
+        mark((0...0xFF).filter(FieldSyntax.isTokenByte), .token)
         mark("-._~!$&'()*+;=%:[]".utf8, .host)
         mark((0x21...0x7E).filter { $0 != UInt8(ascii: "#") }, .target)
         mark(0x20...0x7E, .value)

@@ -14,7 +14,7 @@ extension CurlTransfer {
         bodyLength: Int??,
         waitsForMultiplexing: Bool
     ) throws(UpstreamError) {
-        guard Array(request.method.utf8).isToken else { throw .invalidRequest("the method is not a token") }
+        guard FieldSyntax.isToken(request.method.utf8) else { throw .invalidRequest("the method is not a token") }
         guard request.url.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F }) else {
             throw .invalidRequest("the URL has blanks or control characters in it")
         }
@@ -75,7 +75,7 @@ extension CurlTransfer {
     }
 
     private func add(_ field: Field) throws(UpstreamError) {
-        guard field.name.isToken else { throw .invalidRequest("a field's name is not a token") }
+        guard FieldSyntax.isToken(field.name) else { throw .invalidRequest("a field's name is not a token") }
         guard !field.value.contains(where: { $0 == 0 || $0 == 0x0A || $0 == 0x0D }) else {
             throw .invalidRequest(
                 "the value of \(String(decoding: field.name, as: UTF8.self)) has a line end or NUL in it"

@@ -64,7 +64,7 @@ struct ResponseHeadReader {
         // White space before the colon has to be removed from answers (RFC 9112 §5.1).
         let name = content[..<colon].trimmingBlanks()
         // What is no name is not passed on: the next parser might read something else into it.
-        guard !name.isEmpty, name.allSatisfy(\.isTokenByte) else { return .incomplete }
+        guard FieldSyntax.isToken(name) else { return .incomplete }
         // A bare CR in a value becomes a space (RFC 9112 §2.2).
         let value = content[(colon + 1)...].map { $0 == 0x0D || $0 == 0 ? 0x20 : $0 }.trimmingBlanks()
         lines.append(Field(name: name, value: value))
@@ -192,23 +192,6 @@ extension Fields {
         }
         return true
     }
-}
-
-extension UInt8 {
-    /// Whether the byte may stand in a token, such as a field's name or a method (RFC 9110 §5.6.2).
-    fileprivate var isTokenByte: Bool {
-        switch self {
-        case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
-        default: Self.tokenPunctuation.contains(self)
-        }
-    }
-
-    private static let tokenPunctuation = Array("!#$%&'*+-.^_`|~".utf8)
-}
-
-extension [UInt8] {
-    /// Whether the bytes are a token.
-    var isToken: Bool { !isEmpty && allSatisfy(\.isTokenByte) }
 }
 
 extension UnsafeRawBufferPointer {

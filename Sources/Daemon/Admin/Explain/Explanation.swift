@@ -1,6 +1,8 @@
 import HTTPSemantics
 
-/// `GET /explain`: what is stored for a URL, and what a request for it would get now. It contains no credential.
+/// `GET /explain`: what is stored for a URL, and what a request for it would get now.
+///
+/// It contains no credential.
 package struct Explanation: AdminBody, Equatable {
     package static let sentences = [
         "variants": "Every variant stored under the key, the one that would be served first.",

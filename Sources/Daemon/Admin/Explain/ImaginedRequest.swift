@@ -128,8 +128,8 @@ package struct AskedURL: Sendable {
             throw AskedURLError("the URL is longer than \(Self.limit) bytes")
         }
         if let byte = text.utf8.first(where: { $0 <= 0x20 || $0 == 0x7F }) {
-            let digits = String(byte, radix: 16, uppercase: true)
-            throw AskedURLError("the URL holds the byte 0x\(digits); write it as %\(byte < 16 ? "0" : "")\(digits)")
+            let escape = FieldSyntax.percentEncoded(byte)
+            throw AskedURLError("the URL contains the byte 0x\(escape.dropFirst()); write it as \(escape)")
         }
         guard !text.utf8.contains(0x23) else {
             throw AskedURLError("the URL has a fragment, which is never sent; leave out what follows \"#\"")

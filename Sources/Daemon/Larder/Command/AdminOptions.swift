@@ -1,6 +1,7 @@
 import Admin
 import ArgumentParser
 import Foundation
+import HTTPSemantics
 import Settings
 
 /// How a command finds the daemon and shows its answer.
@@ -118,8 +119,7 @@ enum Target {
             if isUnreserved {
                 result.unicodeScalars.append(Unicode.Scalar(byte))
             } else {
-                let digits = String(byte, radix: 16, uppercase: true)
-                result += "%" + (digits.count == 1 ? "0" : "") + digits
+                result += FieldSyntax.percentEncoded(byte)
             }
         }
         return result

@@ -1,4 +1,4 @@
-import Glibc
+import Settings
 
 /// The secret that turns credentials into principals: 32 bytes in a file that only its owner may read (law 4).
 package struct PrincipalKey: Sendable {
@@ -19,77 +19,41 @@ package struct PrincipalKey: Sendable {
 
     /// Reads the key, or makes one where there is no file yet.
     ///
-    /// A new key is written under another name and then linked into place, so that a second process, or a crash half
-    /// way, never leaves a key that another has not seen whole. Blocks on the disk: call it at start.
+    /// Blocks on the disk: call it at start.
     package static func open(path: String) throws(PrincipalKeyError) -> PrincipalKey {
         if let key = try load(path) { return key }
-        try create(path)
+        guard let secret = Crypto.randomBytes(byteCount) else {
+            throw .unwritable(path: path, reason: "the system gave no random bytes")
+        }
+        do throws(SecretFile.Failure) {
+            // If another process is quicker, its key counts.
+            try SecretFile.write(secret, to: path, replacing: false)
+        } catch {
+            throw .unwritable(path: path, reason: reason(error))
+        }
         guard let key = try load(path) else { throw .unreadable(path: path, reason: "it vanished while being made") }
         return key
     }
 
     private static func load(_ path: String) throws(PrincipalKeyError) -> PrincipalKey? {
-        let (descriptor, openError) = Self.call { Glibc.open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK) }
-        if descriptor < 0 {
-            if openError == ENOENT { return nil }
-            throw .unreadable(path: path, reason: reason(openError))
+        let content: SecretFile.Content?
+        do throws(SecretFile.Failure) {
+            content = try SecretFile.read(path, limit: byteCount + 1)
+        } catch {
+            throw .unreadable(path: path, reason: reason(error))
         }
-        defer { close(descriptor) }
-        var status = stat()
-        guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
-            throw .unreadable(path: path, reason: "it is not a regular file")
-        }
-        guard status.st_mode & 0o077 == 0 else {
-            throw .open(path: path, mode: String(status.st_mode & 0o777, radix: 8))
-        }
-        var bytes = [UInt8](repeating: 0, count: byteCount + 1)
-        let (count, readError) = Self.call { Int32(truncatingIfNeeded: read(descriptor, &bytes, byteCount + 1)) }
-        guard count >= 0 else { throw .unreadable(path: path, reason: reason(readError)) }
-        guard count == byteCount else { throw .malformed(path: path, count: Int(count)) }
-        return PrincipalKey(secret: Array(bytes.prefix(byteCount)))
+        guard let content else { return nil }
+        guard content.mode & 0o077 == 0 else { throw .open(path: path, mode: String(content.mode, radix: 8)) }
+        guard content.bytes.count == byteCount else { throw .malformed(path: path, count: content.bytes.count) }
+        return PrincipalKey(secret: content.bytes)
     }
 
-    private static func create(_ path: String) throws(PrincipalKeyError) {
-        guard let secret = Crypto.randomBytes(byteCount) else {
-            throw .unwritable(path: path, reason: "the system gave no random bytes")
+    private static func reason(_ failure: SecretFile.Failure) -> String {
+        switch failure {
+        case .notAFile: "it is not a regular file"
+        case .system(_, let code): systemMessage(code)
         }
-        let draft = "\(path).\(getpid())"
-        _ = unlink(draft)
-        let (descriptor, openError) = Self.call {
-            Glibc.open(draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
-        }
-        guard descriptor >= 0 else { throw .unwritable(path: path, reason: reason(openError)) }
-        defer { _ = unlink(draft) }
-        let (written, writeError) = Self.call { Int32(truncatingIfNeeded: write(descriptor, secret, byteCount)) }
-        let (synced, syncError) = Self.call { fsync(descriptor) }
-        close(descriptor)
-        guard written == byteCount else {
-            throw .unwritable(path: path, reason: written < 0 ? reason(writeError) : "the disk is full")
-        }
-        guard synced == 0 else { throw .unwritable(path: path, reason: reason(syncError)) }
-        let (linked, linkError) = Self.call { link(draft, path) }
-        // Someone else was quicker: theirs is the key.
-        guard linked == 0 || linkError == EEXIST else { throw .unwritable(path: path, reason: reason(linkError)) }
-        syncFolder(of: path)
     }
-
-    /// Makes the new name itself durable; where the file system cannot, the key is no worse off than other new files.
-    private static func syncFolder(of path: String) {
-        let folder = path.lastIndex(of: "/").map { String(path[..<$0]) } ?? "."
-        let descriptor = Glibc.open(folder.isEmpty ? "/" : folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-        guard descriptor >= 0 else { return }
-        _ = fsync(descriptor)
-        close(descriptor)
-    }
-
-    /// Calls and reads `errno` before anything else can change it.
-    @inline(never)
-    private static func call(_ body: () -> Int32) -> (result: Int32, error: Int32) {
-        let result = body()
-        return (result, result < 0 ? errno : 0)
-    }
-
-    private static func reason(_ code: Int32) -> String { String(cString: strerror(code)) }
 }
 
 /// Why the key file cannot be used.

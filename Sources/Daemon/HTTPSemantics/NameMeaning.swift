@@ -1,10 +1,9 @@
-import HTTPSemantics
 import Synchronization
 
 /// What the name of a request field or query parameter says of its value.
 ///
 /// The table is documented in docs/http-reference.md; whoever changes the one changes the other.
-enum NameMeaning: Sendable, Equatable {
+package enum NameMeaning: Sendable, Equatable {
     /// It is known to say nothing of whose data is asked for.
     case harmless
     /// Nothing is known of it.
@@ -15,7 +14,7 @@ enum NameMeaning: Sendable, Equatable {
     case credential(word: String)
 
     /// The meaning of a request field's name, in any case.
-    static func ofField(_ name: some Collection<UInt8>) -> NameMeaning {
+    package static func ofField(_ name: some Collection<UInt8>) -> NameMeaning {
         remembered([0x3A] + name) {
             let whole = String(decoding: FieldSyntax.lowercased(name), as: UTF8.self)
             if let word = Names.identities[whole] { return .identity(word: word) }
@@ -32,7 +31,7 @@ enum NameMeaning: Sendable, Equatable {
     /// The meaning of a query parameter's name, its escapes decoded.
     ///
     /// Harmless is none: what is no credential is a part of the URL.
-    static func ofParameter(_ name: some Collection<UInt8>) -> NameMeaning {
+    package static func ofParameter(_ name: some Collection<UInt8>) -> NameMeaning {
         remembered([0x3F] + name) {
             let found = find(in: Array(name), isField: false)
             return if case .credential(let word) = found { .credential(word: word) } else { .unknown }
@@ -60,7 +59,7 @@ enum NameMeaning: Sendable, Equatable {
     /// Whether what has this name is a credential itself, as its last word says, and no fact about one.
     ///
     /// `X-OAuth-Scopes` and `X-Auth-Email` are none, and a signature is there to be verified.
-    static func isSecretItself(_ name: some Collection<UInt8>) -> Bool {
+    package static func isSecretItself(_ name: some Collection<UInt8>) -> Bool {
         if Names.credentials[String(decoding: FieldSyntax.lowercased(name), as: UTF8.self)] != nil { return true }
         return [Words.separated(Array(name)), Words.divided(Array(name))].contains { words in
             guard let last = words.last, !Names.signatures.contains(last),

@@ -1,0 +1,84 @@
+import Glibc
+
+/// A file that holds a secret of the daemon, such as the admin token: only its owner may read it.
+package enum SecretFile {
+    package struct Content: Sendable {
+        package let bytes: [UInt8]
+        /// The permissions.
+        package let mode: UInt32
+        package let owner: UInt32
+    }
+
+    package enum Failure: Error, Sendable, Equatable {
+        /// Something else than a plain file is in its place.
+        case notAFile
+        /// A system call failed: what it should have done, as a verb, and the error number.
+        case system(operation: String, code: Int32)
+    }
+
+    /// Reads the file; nil when there is none.
+    ///
+    /// Blocks on the disk. Checking permissions and owner is the caller's part.
+    /// - Parameter limit: the most bytes that are read.
+    package static func read(_ path: String, limit: Int) throws(Failure) -> Content? {
+        let (file, openError) = call { Glibc.open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK) }
+        guard file >= 0 else {
+            switch openError {
+            case ENOENT: return nil
+            case ELOOP: throw .notAFile
+            default: throw .system(operation: "open", code: openError)
+            }
+        }
+        defer { close(file) }
+        var status = stat()
+        let (examined, examineError) = call { fstat(file, &status) }
+        guard examined == 0 else { throw .system(operation: "examine", code: examineError) }
+        guard status.st_mode & S_IFMT == S_IFREG else { throw .notAFile }
+        var bytes = [UInt8](repeating: 0, count: limit)
+        let (count, readError) = call { Int32(truncatingIfNeeded: Glibc.read(file, &bytes, limit)) }
+        guard count >= 0 else { throw .system(operation: "read", code: readError) }
+        return Content(bytes: Array(bytes.prefix(Int(count))), mode: status.st_mode & 0o777, owner: status.st_uid)
+    }
+
+    /// Makes the file, or replaces it.
+    ///
+    /// It is written under another name and then moved into place, so that neither a second process nor a crash half way
+    /// ever shows half a secret. Without `replacing`, a file that another process makes meanwhile stays. Blocks on the disk.
+    package static func write(_ bytes: [UInt8], to path: String, replacing: Bool) throws(Failure) {
+        let draft = "\(path).\(getpid())"
+        _ = unlink(draft)
+        let (file, openError) = call {
+            Glibc.open(draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        }
+        guard file >= 0 else { throw .system(operation: "make", code: openError) }
+        defer { _ = unlink(draft) }
+        let (written, writeError) = call { Int32(truncatingIfNeeded: Glibc.write(file, bytes, bytes.count)) }
+        let (synced, syncError) = call { fsync(file) }
+        close(file)
+        guard written == bytes.count else {
+            throw .system(operation: "write", code: written < 0 ? writeError : ENOSPC)
+        }
+        guard synced == 0 else { throw .system(operation: "write", code: syncError) }
+        let (moved, moveError) = call { replacing ? rename(draft, path) : link(draft, path) }
+        guard moved == 0 || !replacing && moveError == EEXIST else {
+            throw .system(operation: replacing ? "replace" : "make", code: moveError)
+        }
+        syncFolder(of: path)
+    }
+
+    /// Makes the new name itself durable; where the file system cannot, it is no worse off than other new files.
+    private static func syncFolder(of path: String) {
+        let folder = path.lastIndex(of: "/").map { String(path[..<$0]) } ?? "."
+        let descriptor = Glibc.open(folder.isEmpty ? "/" : folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard descriptor >= 0 else { return }
+        _ = fsync(descriptor)
+        close(descriptor)
+    }
+
+    /// Calls, and reads `errno` before anything else can change it.
+    @inline(never)
+    private static func call(_ body: () -> Int32) -> (result: Int32, error: Int32) {
+        let result = body()
+        return (result, result < 0 ? errno : 0)
+    }
+}
