@@ -195,17 +195,17 @@ struct ConfigMistakesTests {
             "cors: localhost",
             "4:11: upstreams.a.cors: \"localhost\" is no origin; write it with its scheme, for example \"https://localhost\""
         ),
-        ("principal: ['a b']", "4:17: upstreams.a.principal: \"a b\" is no header field's name"),
+        ("principal: ['a b']", "4:17: upstreams.a.principal: \"a b\" is not a header field's name"),
         ("principal: ['?']", "4:17: upstreams.a.principal: \"?\" names no query parameter"),
         ("principal: ['+?']", "4:17: upstreams.a.principal: \"+?\" names no query parameter"),
-        ("principal: ['-']", "4:17: upstreams.a.principal: \"-\" is no header field's name"),
+        ("principal: ['-']", "4:17: upstreams.a.principal: \"-\" is not a header field's name"),
         (
             "principal: [-Cookie, X-Key]",
             "4:16: upstreams.a.principal: \"X-Key\" beside words with a sign leaves open what counts; write \"+X-Key\" to add it to what is recognised, or plain names only, which replace that"
         ),
         (
             "context: ['*']",
-            "4:15: upstreams.a.context: \"*\" is no header field's name, nor one with a \"*\" at its beginning or end such as \"*-Version\""
+            "4:15: upstreams.a.context: \"*\" is not a header field's name, nor one with a \"*\" at its beginning or end such as \"*-Version\""
         ),
         (
             "hosts: a b",
@@ -216,6 +216,34 @@ struct ConfigMistakesTests {
             "4:12: upstreams.a.proxy: \"foo\" is no proxy; write its URL, for example \"http://proxy.internal:3128\", or none, or environment"
         ),
         ("ca_file: /nonexistent", "4:14: upstreams.a.ca_file: /nonexistent cannot be read: No such file or directory"),
+        (
+            "lag: 500ms",
+            "4:10: upstreams.a.lag: 500ms is not a whole number of seconds, which this key requires; write 1s"
+        ),
+        (
+            "lag: { details: 1500ms }",
+            "4:21: upstreams.a.lag.details: 1s500ms is not a whole number of seconds, which this key requires; write 2s"
+        ),
+        (
+            "stale_if_error: 1m1ms",
+            "4:21: upstreams.a.stale_if_error: 1m1ms is not a whole number of seconds, which this key requires; write 1m1s"
+        ),
+        (
+            "origin: ftp://x",
+            "4:13: upstreams.a.origin: \"ftp://x\" is not the origin of a web page; write one that begins with http:// or https://, or drop or pass"
+        ),
+        (
+            "principal: [-Cokie]",
+            "4:16: upstreams.a.principal: \"-Cokie\" removes nothing that is recognised; did you mean \"-Cookie\"?"
+        ),
+        (
+            "principal: [auto, -Accept]",
+            "4:16: upstreams.a.principal: \"-Accept\" removes nothing: the field Accept does not count anyway; remove the word"
+        ),
+        (
+            "principal: ['-?page']",
+            "4:16: upstreams.a.principal: \"-?page\" removes nothing: the parameter page does not count anyway; correct the name, or remove the word"
+        ),
         ("shared: yes", "4:13: upstreams.a.shared: \"yes\" is neither true nor false; write true"),
         ("cookies: keep", "4:14: upstreams.a.cookies: \"keep\" is not one of drop, replay"),
         ("corss: red", "4:5: upstreams.a: unknown key \"corss\"; did you mean \"cors\"?"),

@@ -60,7 +60,7 @@ indirect enum ConfigKind: Sendable {
     case text
     case boolean
     case integer(ClosedRange<Int>)
-    case duration(ClosedRange<Duration>)
+    case duration(ClosedRange<Duration>, isWhole: Bool = false)
     case size(ClosedRange<Int>)
     case choice([String])
     /// A list; a single value counts as a list of one.
@@ -112,23 +112,28 @@ extension ConfigKey where Section: ConfigSection {
         _ name: String,
         _ path: any WritableKeyPath<Section, Duration> & Sendable,
         in range: ClosedRange<Duration>,
+        isWhole: Bool = false,
         _ text: String
     ) -> ConfigKey {
         let fallback = Units.text(Section()[keyPath: path])
-        return ConfigKey(name, .duration(range), fallback: fallback, text) { node, section, reader in
-            if let value = reader.duration(node, in: range) { section[keyPath: path] = value }
+        return ConfigKey(name, .duration(range, isWhole: isWhole), fallback: fallback, text) {
+            node,
+            section,
+            reader in
+            if let value = reader.duration(node, in: range, isWhole: isWhole) { section[keyPath: path] = value }
         }
     }
 
-    static func optionalDuration(
+    /// A duration in whole seconds; nil by default.
+    static func optionalSeconds(
         _ name: String,
         _ path: any WritableKeyPath<Section, Duration?> & Sendable,
         in range: ClosedRange<Duration>,
         example: String,
         _ text: String
     ) -> ConfigKey {
-        ConfigKey(name, .duration(range), example: example, text) { node, section, reader in
-            if let value = reader.duration(node, in: range) { section[keyPath: path] = value }
+        ConfigKey(name, .duration(range, isWhole: true), example: example, text) { node, section, reader in
+            if let value = reader.duration(node, in: range, isWhole: true) { section[keyPath: path] = value }
         }
     }
 

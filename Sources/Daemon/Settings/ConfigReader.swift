@@ -99,8 +99,18 @@ struct ConfigReader {
         return number
     }
 
-    mutating func duration(_ node: Node, in range: ClosedRange<Duration>) -> Duration? {
-        measure(node, wanted: "a duration such as 500ms, 30s, 5m or 1d", in: range, Units.duration, Units.text)
+    /// - Parameter isWhole: whether the key counts in whole seconds, as HTTP does, so that fractions are refused.
+    mutating func duration(_ node: Node, in range: ClosedRange<Duration>, isWhole: Bool = false) -> Duration? {
+        let examples = isWhole ? "30s, 5m or 1d" : "500ms, 30s, 5m or 1d"
+        let wanted = "a duration such as \(examples)"
+        guard let value = measure(node, wanted: wanted, in: range, Units.duration, Units.text) else { return nil }
+        let seconds = value.components
+        guard isWhole, seconds.attoseconds != 0 else { return value }
+        errorHere(
+            node.place,
+            "\(Units.text(value)) is not a whole number of seconds, which this key requires; write \(Units.text(.seconds(seconds.seconds + 1)))"
+        )
+        return nil
     }
 
     mutating func size(_ node: Node, in range: ClosedRange<Int>) -> Int? {

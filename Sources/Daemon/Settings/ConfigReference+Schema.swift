@@ -38,7 +38,8 @@ extension ConfigReference {
                 ("type", .string("integer")), ("minimum", .integer(range.lowerBound)),
                 ("maximum", .integer(range.upperBound)),
             ]
-        case .duration: measure(#"forever|([0-9]+(ms|s|m|h|d|w))+"#, integer: ("maximum", 0))
+        case .duration(_, let isWhole):
+            measure("forever|([0-9]+(\(isWhole ? "" : "ms|")s|m|h|d|w))+", integer: ("maximum", 0))
         case .size(let range): measure(#"[0-9]+([KMGT]iB|[kMGT]?B)?"#, integer: ("minimum", .integer(range.lowerBound)))
         case .choice(let words): [("enum", .array(words.map { .string($0) }))]
         case .list(let element):

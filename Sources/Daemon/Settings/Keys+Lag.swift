@@ -10,11 +10,18 @@ package struct ResponseLag: ConfigSection, Equatable {
     static let range: ClosedRange<Duration> = .zero ... .seconds(86_400)
 
     static let keys: [ConfigKey<ResponseLag>] = [
-        .duration("lists", \.lists, in: range, "Lists, searches, and objects that are embedded in others."),
+        .duration(
+            "lists",
+            \.lists,
+            in: range,
+            isWhole: true,
+            "Lists, searches, and objects that are embedded in others."
+        ),
         .duration(
             "details",
             \.details,
             in: range,
+            isWhole: true,
             "Responses about one object, where replicas that lag serve them. Your own write may stay hidden that long."
         ),
     ]
@@ -24,7 +31,7 @@ package struct ResponseLag: ConfigSection, Equatable {
 
     static let key = ConfigKey<UpstreamDraft>(
         "lag",
-        .either([.duration(range), .section(keys.map(\.facts))]),
+        .either([.duration(range, isWhole: true), .section(keys.map(\.facts))]),
         fallback: Units.text(ResponseLag().lists),
         """
         How far responses of this upstream may lag behind the truth: what they show may be that much older. A single \
@@ -33,7 +40,7 @@ package struct ResponseLag: ConfigSection, Equatable {
     ) { node, draft, reader in
         if node.mapping != nil {
             reader.section(node, into: &draft.settings.lag)
-        } else if let lists = reader.duration(node, in: range) {
+        } else if let lists = reader.duration(node, in: range, isWhole: true) {
             draft.settings.lag.lists = lists
         }
     }

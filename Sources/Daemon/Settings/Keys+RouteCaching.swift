@@ -7,14 +7,14 @@ extension RouteDraft {
     private static let lifetimes: ClosedRange<Duration> = .zero ... .forever
 
     static let caching: [ConfigKey<RouteDraft>] = [
-        .optionalDuration(
+        .optionalSeconds(
             "fresh",
             \.route.overrides.fresh,
             in: lifetimes,
             example: "5m",
             "How long an answer is fresh, in place of what the upstream says."
         ),
-        .optionalDuration(
+        .optionalSeconds(
             "stale",
             \.route.overrides.stale,
             in: lifetimes,
@@ -30,7 +30,7 @@ extension RouteDraft {
             let words = CacheOverrides.Cache.allCases.map(\.rawValue)
             draft.route.overrides.cache = reader.choice(node, of: words).flatMap(CacheOverrides.Cache.init)
         },
-        .optionalDuration(
+        .optionalSeconds(
             "negative",
             \.route.overrides.negative,
             in: lifetimes,

@@ -53,8 +53,8 @@ extension UpstreamDraft: ConfigSection {
             """
         ) { node, draft, reader in
             guard let words = reader.checkedTexts(node, PrincipalWords.complaint) else { return }
-            if let contradiction = PrincipalWords.contradiction(in: words) {
-                return reader.errorHere(node.place, contradiction)
+            if let complaint = PrincipalWords.contradiction(in: words) ?? PrincipalWords.vain(in: words) {
+                return reader.errorHere(node.place, complaint)
             }
             draft.settings.principal = words
         },
@@ -118,6 +118,7 @@ extension UpstreamDraft: ConfigSection {
             "heuristic",
             \.settings.heuristic,
             in: .zero ... .forever,
+            isWhole: true,
             """
             The longest freshness to assume where the upstream says nothing: a tenth of an answer's age since \
             Last-Modified, this at most. 0s assumes none.
@@ -127,6 +128,7 @@ extension UpstreamDraft: ConfigSection {
             "stale_if_error",
             \.settings.staleIfError,
             in: .zero ... .forever,
+            isWhole: true,
             "How long past its freshness an answer may stand in when the upstream fails or limits."
         ),
         .choice(

@@ -68,11 +68,16 @@ extension ConfigKey<UpstreamDraft> {
             case "*":
                 reader.errorHere(
                     node.place,
-                    "\"*\" is no origin; write drop, pass, or the origin that the upstream wants"
+                    "\"*\" is not an origin; write drop, pass, or the origin that the upstream wants"
                 )
             default:
                 if let complaint = WebOrigin.complaint(text) {
                     reader.errorHere(node.place, "\"\(text)\" \(complaint); or write drop or pass")
+                } else if !text.hasPrefix("http://"), !text.hasPrefix("https://") {
+                    reader.errorHere(
+                        node.place,
+                        "\"\(text)\" is not the origin of a web page; write one that begins with http:// or https://, or drop or pass"
+                    )
                 }
                 draft.settings.origin = .replace(text)
             }

@@ -1,8 +1,10 @@
+import HTTPSemantics
+
 /// What a header field's name may be (RFC 9110 §5.1).
 package enum FieldName {
     /// What is wrong with a name; nil for nothing.
     package static func complaint(_ name: String) -> String? {
-        !name.isEmpty && name.utf8.allSatisfy(isTokenByte) ? nil : "is no header field's name"
+        FieldSyntax.isToken(name.utf8) ? nil : "is not a header field's name"
     }
 
     /// The same for a name with a `*` at its beginning or end, which stands for any text.
@@ -10,17 +12,9 @@ package enum FieldName {
         var name = Substring(pattern)
         if name.hasPrefix("*") { name = name.dropFirst() } else if name.hasSuffix("*") { name = name.dropLast() }
         guard complaint(String(name)) == nil, !name.contains("*") else {
-            return "is no header field's name, nor one with a \"*\" at its beginning or end such as \"*-Version\""
+            return "is not a header field's name, nor one with a \"*\" at its beginning or end such as \"*-Version\""
         }
         return nil
-    }
-
-    /// A `tchar` of RFC 9110 §5.6.2.
-    static func isTokenByte(_ byte: UInt8) -> Bool {
-        switch byte {
-        case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
-        default: "!#$%&'*+-.^_`|~".utf8.contains(byte)
-        }
     }
 }
 
@@ -47,6 +41,30 @@ package enum PrincipalWords {
         let name = name(of: word)
         if name.hasPrefix("?") { return name.count > 1 ? nil : "names no query parameter" }
         return FieldName.complaint(name)
+    }
+
+    /// What is wrong with a word that takes a name away which does not count anyway; nil for nothing.
+    static func vain(in words: [String]) -> String? {
+        let added = words.filter { !$0.hasPrefix("-") }.map { name(of: $0).lowercased() }
+        for word in words where word.hasPrefix("-") && !added.contains(name(of: word).lowercased()) {
+            let name = name(of: word)
+            if name.hasPrefix("?") {
+                guard NameMeaning.ofParameter(name.dropFirst().utf8) == .unknown else { continue }
+                return "\"\(word)\" removes nothing: the parameter \(name.dropFirst()) does not count anyway; "
+                    + "correct the name, or remove the word"
+            }
+            let known = ["Authorization", "Cookie", "Proxy-Authorization", "X-Api-Key", "X-Auth-Token"]
+            switch NameMeaning.ofField(name.utf8) {
+            case .credential, .identity: continue
+            case .harmless:
+                return "\"\(word)\" removes nothing: the field \(name) does not count anyway; remove the word"
+            case .unknown:
+                // To call an unknown field harmless means something; to misspell a known one does not.
+                guard let meant = Suggestion.nearest(to: name, among: known) else { continue }
+                return "\"\(word)\" removes nothing that is recognised; did you mean \"-\(meant)\"?"
+            }
+        }
+        return nil
     }
 
     /// What is wrong with the words together; nil for nothing.

@@ -1,7 +1,6 @@
 import Admin
 import ArgumentParser
 import Glibc
-import HTTPSemantics
 import Settings
 
 /// `larder clean`: throws things away, for good.
@@ -69,7 +68,7 @@ struct Clean: ParsableCommand {
             )
         }
         if id != nil, model == nil { throw ValidationError("--id needs --model: an identity is one of a model's") }
-        _ = try seconds()
+        _ = try duration()
     }
 
     func run() throws {
@@ -157,15 +156,15 @@ struct Clean: ParsableCommand {
             route: route,
             upstream: upstream,
             principal: principal,
-            olderThan: try seconds().map { "\($0)s" },
+            olderThan: try duration().map(Units.text),
             dryRun: dryRun ?? self.dryRun ? true : nil
         )
     }
 
-    private func seconds() throws -> Int64? {
+    private func duration() throws -> Duration? {
         guard let olderThan else { return nil }
         do throws(Units.Misfit) {
-            return try Units.duration(olderThan).seconds
+            return try Units.duration(olderThan)
         } catch {
             throw ValidationError("--older-than: \"\(olderThan)\" \(error.reason)")
         }
