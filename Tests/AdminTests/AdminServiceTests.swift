@@ -60,7 +60,7 @@ import Testing
     }
 
     @Test(arguments: ["/healthz", "/count", "/nothing", "/"])
-    func `no answer is to be kept or framed`(path: String) async throws {
+    func `no response is to be kept or framed`(path: String) async throws {
         let response = try await ask("GET", path)
         #expect(response.fields.text("cache-control") == "no-store")
         #expect(response.fields.text("x-content-type-options") == "nosniff")

@@ -146,7 +146,7 @@ import Testing
     @Test(arguments: [
         "no-cache", "no-cache=", "no-cache=\"\"", "no-cache=\"a b\"", "no-cache=\"a", "no-cache=\"x\", no-cache",
     ])
-    func `no-cache without a field name means the whole answer`(_ value: String) {
+    func `no-cache without a field name means the whole response`(_ value: String) {
         #expect(read(value).noCache)
     }
 

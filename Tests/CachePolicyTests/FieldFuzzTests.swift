@@ -97,7 +97,7 @@ import Testing
     private static let statuses = [200, 200, 201, 204, 302, 404, 410, 500, 599]
 
     @Test(arguments: Fuzzing.seeds)
-    func `no answer is stored or fresh against a strict reading of its fields`(_ seed: UInt64) {
+    func `no response is stored or fresh against a strict reading of its fields`(_ seed: UInt64) {
         var lines = Lines(random: SeededGenerator(seed: seed))
         let strict = StrictReading()
         for round in 0..<Fuzzing.rounds(600) {

@@ -53,7 +53,7 @@ import Testing
         #expect(evaluate([("If-Modified-Since", date(exampleDate))], method: "PUT") == .proceed)
     }
 
-    @Test func `an answer that is no success is given as it is`() {
+    @Test func `a response that is no success is given as it is`() {
         var stored = Self.stored
         stored.status = 404
         #expect(evaluate([("If-None-Match", "\"a\"")], stored) == .proceed)
@@ -147,7 +147,7 @@ import Testing
         #expect(Freshening.outcome(ofHead: fields(lines), stored: stored, length: 10) == expected)
     }
 
-    @Test func `a validator that the stored answer did not have contradicts it, a length that nobody knows does not`() {
+    @Test func `a validator that the stored response did not have contradicts it, a length that nobody knows does not`() {
         #expect(Freshening.outcome(ofHead: fields([("ETag", "\"a\"")]), stored: Fields(), length: nil) == .invalidate)
         #expect(
             Freshening.outcome(ofHead: fields([("Content-Length", "1")]), stored: Fields(), length: nil) == .refresh
@@ -162,7 +162,7 @@ import Testing
         #expect(Freshening.selected(by: fields([("ETag", "\"a\"")]), among: [untagged], now: exampleDate) == [])
     }
 
-    @Test func `fields that the answer forbids to keep are for the one who asked`() {
+    @Test func `fields that the response forbids to keep are for the one who asked`() {
         let stored = fields([("Cache-Control", "max-age=60, no-cache=\"X-Once\""), ("ETag", "\"a\"")])
         let renewed = Freshening.renewed(
             stored,

@@ -95,7 +95,7 @@ import Testing
             ("no-cache=\"x\", max-age=60", 10, "", .fresh(age: 10, timeToLive: 50)),
         ] as [(String, Int64, String, Reuse)]
     )
-    func `a stored answer is reused as it and the request allow`(
+    func `a stored response is reused as it and the request allow`(
         _ control: String,
         _ seconds: Int64,
         _ asked: String,

@@ -12,7 +12,7 @@ import Testing
     ]
 
     @Test(arguments: statuses, [false, true])
-    func `an answer of any status is stored and reused by explicit freshness`(_ status: Int, _ isShared: Bool) {
+    func `a response of any status is stored and reused by explicit freshness`(_ status: Int, _ isShared: Bool) {
         for lifetime in [("Cache-Control", "max-age=60"), ("Expires", date(exampleDate + 60))] {
             let policy = policy([("Date", date(exampleDate)), lifetime], status: status, shared: isShared)
             #expect(policy.storability == .yes)
@@ -62,7 +62,7 @@ import Testing
         ("s-maxage=60, private", false), ("public, no-store", false), ("max-age=60, public=1", false),
         ("max-age=60, \", public", false),
     ])
-    func `an answer to a request with Authorization wants permission`(_ control: String, _ isStored: Bool) {
+    func `a response to a request with Authorization wants permission`(_ control: String, _ isStored: Bool) {
         let answer = policy([("Cache-Control", control)], request: Self.authorized, shared: true)
         #expect((answer.storability == .yes) == isStored)
     }

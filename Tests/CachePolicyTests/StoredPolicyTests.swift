@@ -57,7 +57,7 @@ import Testing
             (200, "", 0, .none), (403, "", 0, .none),
         ] as [(Int, String, Int64, StoredPolicy.LifetimeSource)]
     )
-    func `negative is for answers of absence that name no lifetime`(
+    func `negative is for responses of absence that name no lifetime`(
         _ status: Int,
         _ control: String,
         _ lifetime: Int64,

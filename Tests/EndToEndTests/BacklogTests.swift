@@ -69,7 +69,7 @@ import Testing
         #expect(try !larder.get("/users/1").isHit)
     }
 
-    @Test func `a write whose answer has no room in the store is answered, and what it changed is asked for again`()
+    @Test func `a write whose response has no room in the store is answered, and what it changed is asked for again`()
         throws
     {
         let text = String(repeating: "x", count: 6_000_000)

@@ -23,7 +23,7 @@ import Testing
         _ = clients
     }
 
-    @Test func `an answer that varies by what differs each time is kept for the latest only`() throws {
+    @Test func `a response that varies by what differs each time is kept for the latest only`() throws {
         let origin = try Origin { _ in .json("[]", Fresh.hour + ["Vary": "X-Request-Id"]) }
         let larder = try Larder(origin)
         let client = try larder.client()
@@ -51,7 +51,7 @@ import Testing
         _ = idle
     }
 
-    @Test func `answers of writes are held within the bound of all bodies, and those beyond it count as untold`() throws
+    @Test func `responses of writes are held within the bound of all bodies, and those beyond it count as untold`() throws
     {
         let gate = Gate()
         let count = 24

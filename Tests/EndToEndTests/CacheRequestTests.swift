@@ -30,7 +30,7 @@ import Testing
         #expect(try larder.get("/x").text == "{}")
     }
 
-    @Test func `a client that has the answer already is told so, also where nothing may be stored`() throws {
+    @Test func `a client that has the response already is told so, also where nothing may be stored`() throws {
         let origin = try Origin { request in
             .text(
                 "0123456789",
@@ -45,7 +45,7 @@ import Testing
         }
     }
 
-    @Test func `a range of a stored answer is that part, with the upstream gone as well`() throws {
+    @Test func `a range of a stored response is that part, with the upstream gone as well`() throws {
         let origin = try Origin { _ in .text("0123456789", Fresh.tagged("one")) }
         let larder = try Larder(origin)
         _ = try larder.get("/x")

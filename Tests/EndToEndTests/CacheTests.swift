@@ -32,7 +32,7 @@ import Testing
             (["Cache-Control": "max-age=60"], 206),
         ] as [(FieldLines, Int)]
     )
-    func `an answer that must not be reused is not`(fields: FieldLines, status: Int) throws {
+    func `a response that must not be reused is not`(fields: FieldLines, status: Int) throws {
         let count = Monitor(0)
         let origin = try Origin { _ in .json("{\"n\":\(count.next())}", fields, status: status) }
         let larder = try Larder(origin)
@@ -48,7 +48,7 @@ import Testing
             ["Last-Modified": "Mon, 01 Jan 2018 00:00:00 GMT"],
         ] as [FieldLines]
     )
-    func `an answer that may be reused is`(fields: FieldLines) throws {
+    func `a response that may be reused is`(fields: FieldLines) throws {
         let origin = try Origin { _ in .json("{}", fields + ["Date": Self.now]) }
         let larder = try Larder(origin)
         _ = try larder.get("/x")
@@ -71,7 +71,7 @@ import Testing
         #expect(try other.get("/x").isHit)
     }
 
-    @Test func `the age an answer came with counts`() throws {
+    @Test func `the age a response came with counts`() throws {
         let origin = try Origin { request in
             .json("{}", ["Cache-Control": "max-age=\(request.path == "/old" ? 50 : 500)", "Age": "100"])
         }
@@ -115,7 +115,7 @@ import Testing
         #expect(origin.requests.last?["If-Modified-Since"] == date)
     }
 
-    @Test func `a stale answer is served while it is asked for anew, if the upstream allows`() throws {
+    @Test func `a stale answer is served while it is fetched again, if the upstream allows`() throws {
         let count = Monitor(0)
         let origin = try Origin { _ in
             .json("{\"n\":\(count.next())}", ["Cache-Control": "max-age=0, stale-while-revalidate=60"])
@@ -129,7 +129,7 @@ import Testing
         #expect(try eventually { try larder.get("/x").text != #"{"n":0}"# })
     }
 
-    @Test func `what an answer varies by is kept apart`() throws {
+    @Test func `what a response varies by is kept apart`() throws {
         let origin = try Origin { request in
             .json(#"{"for":"\#(request["X-Shape"] ?? "none")"}"#, ["Cache-Control": "max-age=60", "Vary": "X-Shape"])
         }
@@ -154,7 +154,7 @@ import Testing
         #expect(try larder.get("/x?a=1").isHit)
     }
 
-    @Test func `an unsafe method makes the stored answers of its target and location unusable`() throws {
+    @Test func `an unsafe method makes the stored responses of its target and location unusable`() throws {
         let count = Monitor(0)
         let origin = try Origin { request in
             request.method == "POST"
@@ -182,7 +182,7 @@ import Testing
         #expect(answers.count { $0.cacheStatus.contains("collapsed") } == 12)
     }
 
-    @Test func `an answer that may not be stored is not shared by requests at the same time`() throws {
+    @Test func `a response that may not be stored is not shared by requests at the same time`() throws {
         let count = Monitor(0)
         let gate = Gate()
         let origin = try Origin { _ in

@@ -40,7 +40,7 @@ import Testing
         #expect(!all.contains { $0.cacheStatus.contains("collapsed") })
     }
 
-    @Test func `those who waited for an answer that is not for them go all at once`() throws {
+    @Test func `those who waited for a response that is not for them go all at once`() throws {
         let first = Gate()
         let crowd = Monitor(0)
         let origin = try Origin { request in
@@ -63,7 +63,7 @@ import Testing
         #expect(Set(all.map(\.text)).count == 31)
     }
 
-    @Test func `an answer that may be stored brings the sharing back`() throws {
+    @Test func `a response that may be stored brings the sharing back`() throws {
         let origin = try Origin { _ in .json("{}", ["Cache-Control": "no-store"]) }
         let larder = try Larder.patient(origin)
         _ = try larder.get("/x")

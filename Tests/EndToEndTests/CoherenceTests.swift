@@ -70,7 +70,7 @@ import Testing
         #expect(!raw.cacheStatus.contains("composed"))
     }
 
-    @Test func `conditions on a composed answer concern the composed bytes`() throws {
+    @Test func `conditions on a composed response concern the composed bytes`() throws {
         let blog = try Changing(["/users": Self.list, "/users/1": #"{"id":1,"login":"ada","name":"Ada L."}"#])
         let larder = try Larder(config: Configs.blog(blog.origin))
         let received = try larder.get("/users")
@@ -95,7 +95,7 @@ import Testing
         #expect(blog.origin.count(method: "PATCH") == 0)
     }
 
-    @Test func `a composed answer survives a restart`() throws {
+    @Test func `a composed response survives a restart`() throws {
         let blog = try Changing(["/users": Self.list, "/users/1": #"{"id":1,"name":"Ada L."}"#])
         let larder = try Larder(config: Configs.blog(blog.origin))
         _ = try larder.get("/users")

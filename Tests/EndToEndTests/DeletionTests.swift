@@ -74,7 +74,7 @@ import Testing
     }
 
     @Test(arguments: ["0", "16MiB"])
-    func `what is not found any more is not served from what was stored, though its answer has no Vary`(memory: String)
+    func `what is not found any more is not served from what was stored, though its response has no Vary`(memory: String)
         throws
     {
         let isGone = Monitor(false)
@@ -213,7 +213,7 @@ import Testing
         #expect(try larder.get("/items").text == Self.without1)
     }
 
-    @Test func `an answer that was asked for before the deletion and comes after it shows no more of it`() throws {
+    @Test func `a response that was asked for before the deletion and comes after it shows no more of it`() throws {
         let bodies = Self.bodies()
         let gate = Gate()
         let origin = try Origin { request in
@@ -274,7 +274,7 @@ import Testing
         #expect(try larder.admin("GET", "/objects/Item/1").status == 200)
     }
 
-    @Test func `a deletion makes the answers of others be asked for`() throws {
+    @Test func `a deletion makes the responses of others be asked for`() throws {
         let bodies = Self.bodies()
         let origin = try Self.origin(bodies) { _ in .empty(204) }
         let larder = try Larder(origin, config: Self.config(origin, "remove"))

@@ -92,7 +92,7 @@ import Testing
         #expect(try larder.documents() <= 1)
     }
 
-    @Test func `a full disk costs the store, not the answers`() throws {
+    @Test func `a full disk costs the store, not the responses`() throws {
         let body = Monitor(0)
         let origin = try Origin { request in
             .json(#"{"id":\#(body.next()),"name":"\#(String(repeating: request.path, count: 2000))"}"#, Fresh.hour)

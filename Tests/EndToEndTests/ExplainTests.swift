@@ -265,7 +265,7 @@ import Testing
         #expect(try variants(["X-A: 1"]).map { $0["in_memory"] as? Bool } == [true, false])
     }
 
-    @Test func `a composed answer and a dirty one are told`() throws {
+    @Test func `a composed response and a dirty one are told`() throws {
         let origin = try Origin([
             "/users": .json(#"[{"id":1,"name":"old"}]"#, Fresh.hour),
             "/users/1": .json(#"{"id":1,"name":"new"}"#, Fresh.hour),
@@ -291,7 +291,7 @@ import Testing
         let larder = try Larder(config: Configs.blog(origin))
         for path in ["/posts", "/posts/7"] { _ = try larder.get(path) }
         #expect(try larder.waitForDocuments(2))
-        let begin = "newer is known than it can show: "
+        let begin = "newer values are known than it can show: "
         func reason() throws -> String? {
             member("online.reason", of: try Self.explain(larder, "/posts")) as? String
         }

@@ -46,7 +46,7 @@ import Testing
         #expect(try client.response().text == "abcde")
     }
 
-    @Test func `an answer waits for its gate`() throws {
+    @Test func `a response waits for its gate`() throws {
         let gate = Gate()
         let origin = try Origin { _ in Answer.text("0123456789").split(at: 40, by: gate) }
         let client = try Client(port: origin.port)

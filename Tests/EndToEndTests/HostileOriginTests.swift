@@ -75,7 +75,7 @@ import Testing
     ]
 
     @Test(arguments: Array(brokenAnswers.indices))
-    func `an answer cut short looks cut short to the client and is not kept`(index: Int) throws {
+    func `a response cut short looks cut short to the client and is not kept`(index: Int) throws {
         let (what, bytes, reset) = Self.brokenAnswers[index]
         let origin = try Origin { _ in .raw(bytes, thenReset: reset) }
         let larder = try Larder(origin)
@@ -210,7 +210,7 @@ import Testing
         #expect(try larder.documents() == 0)
     }
 
-    @Test func `interim answers are no answers`() throws {
+    @Test func `interim responses are no responses`() throws {
         let origin = try Origin { _ in
             .raw(
                 "HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\nHTTP/1.1 102 Processing\r\n\r\n"
@@ -222,7 +222,7 @@ import Testing
         #expect(try larder.get("/x").isHit)
     }
 
-    @Test func `fields an upstream smuggles do not split an answer`() throws {
+    @Test func `fields an upstream smuggles do not split a response`() throws {
         let origin = try Origin { _ in
             .raw("HTTP/1.1 200 OK\r\nX-A: one\rX-B: two\r\nContent-Length: 2\r\nCache-Control: max-age=60\r\n\r\n[]")
         }

@@ -12,7 +12,7 @@ import Testing
         Answer(steps: interim + answer.steps)
     }
 
-    @Test func `they come before the final answer, each with its fields, and leave nothing in it or in the store`()
+    @Test func `they come before the final response, each with its fields, and leave nothing in it or in the store`()
         throws
     {
         let gate = Gate()
@@ -93,7 +93,7 @@ import Testing
         #expect(origin.count() == 1)
     }
 
-    @Test func `100 is between Larder and the upstream, 101 is an answer that nobody asked for`() throws {
+    @Test func `100 is between Larder and the upstream, 101 is a response that nobody asked for`() throws {
         let origin = try Origin { request in
             let status = request.path == "/continue" ? 100 : 101
             return Self.finally(.json("1"), after: [.send(Answer.head(status, "x", [:]))])

@@ -137,7 +137,7 @@ import Testing
     }
 
     @Test(.enabled(if: python.isInstalled, "Kinto could not be installed from PyPI"))
-    func `answers that differ by user stay apart`() throws {
+    func `responses that differ by user stay apart`() throws {
         let kinto = try Kinto()
         let larder = try Larder(config: Self.config(kinto, ", cache: force, fresh: 1h"))
         let script = """

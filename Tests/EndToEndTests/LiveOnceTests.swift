@@ -120,7 +120,7 @@ import Testing
         #expect(try larder.get("/x").text == Self.old)
     }
 
-    @Test func `an answer that breaks off is an error`() throws {
+    @Test func `a response that breaks off is an error`() throws {
         let origin = try Origin { _ in .raw("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{\"id\":") }
         let larder = try Larder(origin)
         let events = try larder.live("/x")

@@ -109,7 +109,7 @@ import Testing
         #expect(try larder.get("/users/7", ["Larder-View": "raw"]).text == Self.user)
     }
 
-    @Test func `those who wait for one answer each get their own view of it`() throws {
+    @Test func `those who wait for one response each get their own view of it`() throws {
         let gate = Gate()
         let (origin, larder) = try Self.daemon { _ in Answer.json(Self.user, Fresh.tagged("a")).after(gate) }
         let views = ["wire", "mapped", "raw", "mapped", "wire", "mapped"]
@@ -155,7 +155,7 @@ import Testing
     }
 
     @Test(arguments: ["PATCH", "PUT", "POST"])
-    func `the answer to a write has a mapped view, too, and so has a refusal`(method: String) throws {
+    func `the response to a write has a mapped view, too, and so has a refusal`(method: String) throws {
         let (origin, larder) = try Self.daemon { _ in .json(Self.user, Fresh.tagged("a")) }
         #expect(try larder.get("/users/7", Self.mapped).text == Self.shown)
         let changed = Self.user.replacing("ada", with: "countess")

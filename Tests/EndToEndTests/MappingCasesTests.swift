@@ -97,7 +97,7 @@ struct MappingCasesTests {
         let numbers = Set(MappingCaseIndex.rows.map(\.number))
         for (file, source) in sources {
             for match in source.matches(of: /\b(?:FJ|OV|MK|MT|MA|RK|NZ)-[0-9]{2}\b/) {
-                #expect(numbers.contains(String(match.0)), "\(file) has \(match.0), which is no case")
+                #expect(numbers.contains(String(match.0)), "\(file) has \(match.0), which is not a case")
             }
         }
     }

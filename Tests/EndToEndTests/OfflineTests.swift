@@ -134,7 +134,7 @@ import Testing
         #expect(origin.connections == 0)
     }
 
-    @Test func `an answer that is outdated but cannot be composed is served as received when the upstream is away`()
+    @Test func `a response that is outdated but cannot be composed is served as received when the upstream is away`()
         throws
     {
         let list = #"[{"id":7,"title":"t","author":{"id":1,"login":"ada"}}]"#

@@ -9,7 +9,7 @@ import Testing
         return rows.filter { $0["code"] as? String == kind || $0["kind"] as? String == kind }
     }
 
-    @Test func `an answer out of a cache is as old as its Age says, whatever its Date`() throws {
+    @Test func `a response out of a cache is as old as its Age says, whatever its Date`() throws {
         let origin = try Origin { request in
             if request.path == "/users/1" {
                 // Its clock is wrong, and orders nothing.
@@ -30,7 +30,7 @@ import Testing
         #expect(try !larder.get("/users").cacheStatus.contains("doubt"))
     }
 
-    @Test func `an object that disagrees with itself within one answer keeps both, and is listed`() throws {
+    @Test func `an object that disagrees with itself within one response keeps both, and is listed`() throws {
         let body =
             #"{ "items": [ {"id":1,"login":"ada","name":"Ada"}, {"id":2,"login":"bela"}, {"id":1,"login":"ada","name":"A. L."} ] }"#
         let origin = try Origin { request in

@@ -49,7 +49,7 @@ import Testing
         #expect(try second.value().text.hasPrefix("bb"))
     }
 
-    @Test func `an answer renewed by a 304 follows what its objects become`() throws {
+    @Test func `a response renewed by a 304 follows what its objects become`() throws {
         let origin = try Origin { request in
             if request.path == "/users/1" { return .json(#"{"id":1,"login":"ada","name":"new"}"#, Fresh.hour) }
             if request["If-None-Match"] != nil { return .notModified(Fresh.tagged("l")) }
@@ -65,7 +65,7 @@ import Testing
     }
 
     @Test(arguments: ["64MiB", "0"])
-    func `behind an answer that a write overtook, the one before it is not served any more`(memory: String) throws {
+    func `behind a response that a write overtook, the one before it is not served any more`(memory: String) throws {
         let (write, read) = (Gate(), Gate())
         // So many that they are still being taken apart when the next request comes.
         let others = (2...5_000).map { #"{"id":\#($0),"login":"u\#($0)","name":"n"}"# }.joined(separator: ",")
@@ -222,7 +222,7 @@ import Testing
         #expect(hit["Set-Cookie"] == nil)
     }
 
-    @Test func `an answer that a write overtook does not hide the one that was fetched after the write`() throws {
+    @Test func `a response that a write overtook does not hide the one that was fetched after the write`() throws {
         let gate = Gate()
         let origin = try Origin { request in
             switch (request.method, request.number) {
@@ -249,7 +249,7 @@ import Testing
     }
 
     @Test(arguments: [["Cache-Control": "no-store"], ["Cache-Control": "max-age=3600", "Vary": "*"]] as [FieldLines])
-    func `an answer that may not be stored takes the place of the one before it`(fields: FieldLines) throws {
+    func `a response that may not be stored takes the place of the one before it`(fields: FieldLines) throws {
         let origin = try Origin { request in
             request.number == 0 ? .text("old", Fresh.hour) : .text("new", fields)
         }
@@ -261,7 +261,7 @@ import Testing
         #expect(try larder.get("/x", ["Cache-Control": "only-if-cached"]).status == 504)
     }
 
-    @Test func `an answer that turns out too large to be stored takes the place of the one before it`() throws {
+    @Test func `a response that turns out too large to be stored takes the place of the one before it`() throws {
         let large = String(repeating: "x", count: 100_000)
         let origin = try Origin { request in
             request.number == 0

@@ -45,7 +45,7 @@ import Testing
         #expect(try eventually { try larder.get("/x").text == "2" })
     }
 
-    @Test func `a refresh whose answer may not be stored ends the use of the stale one`() throws {
+    @Test func `a refresh whose response may not be stored ends the use of the stale one`() throws {
         let origin = try Origin { _ in .json("1", Self.revalidating) }
         let larder = try Larder(origin)
         _ = try larder.get("/x")

@@ -67,11 +67,11 @@ import Testing
 
     @Test func `a file that is no store is set aside and reported`() throws {
         let folder = TemporaryFolder()
-        try folder.write(String(repeating: "this is no database. ", count: 1000), to: "larder.db")
+        try folder.write(String(repeating: "this is not a database. ", count: 1000), to: "larder.db")
         let origin = try Origin { _ in .json("[]", Fresh.hour) }
         let larder = try Larder(origin, store: folder)
         #expect(try larder.get("/x").text == "[]")
-        #expect(folder.names.contains { $0 != "larder.db" && folder.bytes($0).contains("this is no database") })
+        #expect(folder.names.contains { $0 != "larder.db" && folder.bytes($0).contains("this is not a database") })
         #expect(larder.log.contains("larder.db"))
     }
 

@@ -41,7 +41,7 @@ import Testing
 
     static func search(_ name: String) -> String { #"{"items":[{"id":1,"login":"ada","name":"\#(name)"}]}"# }
 
-    @Test func `a write answered without a body makes every answer that shows its object be asked for`() throws {
+    @Test func `a write answered without a body makes every response that shows its object be asked for`() throws {
         let users = try Users()
         let larder = try users.larder()
         _ = try larder.get("/nothing")
@@ -93,7 +93,7 @@ import Testing
         #expect(try larder.get("/search/users").text == Self.search("new"))
     }
 
-    @Test func `what one answer told is not shown once a later one told nothing`() throws {
+    @Test func `what one response told is not shown once a later one told nothing`() throws {
         let users = try Users()
         let larder = try users.larder()
         users.write.withLock { $0 = .json(#"{"id":1,"login":"ada","name":"first"}"#) }
@@ -107,7 +107,7 @@ import Testing
         for _ in 1...3 { #expect(try larder.get("/users").text.contains("second")) }
     }
 
-    @Test func `a write whose answer never came leaves its object unknown`() throws {
+    @Test func `a write whose response never came leaves its object unknown`() throws {
         let users = try Users()
         let larder = try users.larder()
         users.write.withLock { $0 = .reset }

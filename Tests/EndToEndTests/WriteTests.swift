@@ -18,7 +18,7 @@ import Testing
         return (origin, name)
     }
 
-    @Test func `an answer without a reason phrase has one of its own, whatever the method`() throws {
+    @Test func `a response without a reason phrase has one of its own, whatever the method`() throws {
         let origin = try Origin { request in
             .raw("HTTP/1.1 \(request.method == "POST" ? 201 : 200) \r\nContent-Length: 2\r\n\r\nok")
         }
@@ -115,7 +115,7 @@ import Testing
         #expect(try larder.get("/users/1").text == #"{"id":1,"name":"new"}"#)
     }
 
-    @Test func `a write whose answer never came counts as one that happened`() throws {
+    @Test func `a write whose response never came counts as one that happened`() throws {
         let (origin, name) = try Self.userOrigin()
         let larder = try Larder(origin)
         _ = try larder.get("/users/1")
@@ -155,7 +155,7 @@ import Testing
     }
 
     @Test(arguments: ["POST", "PUT", "PATCH", "DELETE", "OPTIONS", "REPORT"])
-    func `every method reaches the upstream with its body and comes back with its answer`(method: String) throws {
+    func `every method reaches the upstream with its body and comes back with its response`(method: String) throws {
         let origin = try Origin { .body($0.body, ["X-Method": $0.method, "Content-Type": "text/plain"]) }
         let larder = try Larder(origin)
         let answer = try larder.request(method, "/x?y=1", ["Content-Type": "text/plain"], body: "body of it")

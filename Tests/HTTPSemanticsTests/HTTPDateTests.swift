@@ -105,7 +105,7 @@ import Testing
         #expect(HTTPDate.parse(expected, now: exampleDate) == min(seconds, 253_402_300_799))
     }
 
-    @Test func `of several lines the one that makes an answer older, or less settled, counts`() {
+    @Test func `of several lines the one that makes a response older, or less settled, counts`() {
         let lines = ["Sun, 06 Nov 1994 08:49:38 GMT", "Sun, 06 Nov 1994 08:49:37 GMT"].map { bytes($0) }
         #expect(HTTPDate.earliest(of: lines, now: exampleDate) == exampleDate)
         #expect(HTTPDate.earliest(of: lines + [bytes("0")], now: exampleDate) == exampleDate)

@@ -48,7 +48,7 @@ import Testing
         }
     }
 
-    @Test func `a client that ends its side still gets the answers it has asked for`() async throws {
+    @Test func `a client that ends its side still gets the responses it has asked for`() async throws {
         try await withServer { server in
             let client = try server.connect()
             client.send(get + get)

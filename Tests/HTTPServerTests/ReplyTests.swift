@@ -45,7 +45,7 @@ import Testing
         }
     }
 
-    @Test func `to an HTTP 1_0 client an answer of unknown length ends with the connection`() async throws {
+    @Test func `to an HTTP 1_0 client a response of unknown length ends with the connection`() async throws {
         try await serving { exchange in
             exchange.reply.informational(status: 103, fields: Fields())
             exchange.reply.start(status: 200, fields: Fields(), framing: .chunked)
@@ -128,7 +128,7 @@ import Testing
     enum Truncation: CaseIterable { case abort, drop, finishEarly }
 
     @Test(arguments: Truncation.allCases, [ReplyFraming.length(100), .chunked])
-    func `an answer that cannot be completed looks cut short`(how: Truncation, framing: ReplyFraming) async throws {
+    func `a response that cannot be completed looks cut short`(how: Truncation, framing: ReplyFraming) async throws {
         if how == .finishEarly, framing == .chunked { return }
         try await serving { exchange in
             exchange.reply.start(status: 200, fields: Fields(), framing: framing)
@@ -158,7 +158,7 @@ import Testing
         }
     }
 
-    @Test func `a client that leaves is noticed while its answer is being made`() async throws {
+    @Test func `a client that leaves is noticed while its response is being made`() async throws {
         let (asked, gone) = (Flag(), Flag())
         try await serving { exchange in
             exchange.reply.onDisconnect { gone.raise() }
@@ -233,7 +233,7 @@ import Testing
         }
     }
 
-    @Test func `to HEAD a ready answer is sent without its body`() async throws {
+    @Test func `to HEAD a ready response is sent without its body`() async throws {
         try await withServer { server in
             let client = try server.connect()
             client.send("HEAD /ready HTTP/1.1\r\nHost: h\r\n\r\n")

@@ -65,7 +65,7 @@ import Testing
         }
     }
 
-    @Test func `a large body that nobody reads ends the connection after the answer`() async throws {
+    @Test func `a large body that nobody reads ends the connection after the response`() async throws {
         try await withServer(handler: { _, connection in connection.respond(status: 202) }) { server in
             let client = try server.connect()
             HTTPTestServer.onThread {
@@ -79,7 +79,7 @@ import Testing
         }
     }
 
-    @Test func `an answer given before the body was read does not mix the two up`() async throws {
+    @Test func `a response given before the body was read does not mix the two up`() async throws {
         try await withServer(handler: { request, connection in
             connection.deferReply(request).reply.respond(status: 200, fields: Fields(), body: Array("early".utf8))
         }) { server in

@@ -40,7 +40,7 @@ import Testing
         #expect(shelf.shown("a") == #"{"id":1,"title":"u","state":"s"}"#)
     }
 
-    @Test func `older answers that arrive late change nothing but themselves`() throws {
+    @Test func `older responses that arrive late change nothing but themselves`() throws {
         var shelf = try shelf()
         shelf.receive("new", #"{"id":1,"title":"new"}"#, "Issue", start: 100, end: 110)
         #expect(shelf.receive("old", #"{"id":1,"title":"old"}"#, "Issue", start: 10, end: 20).isEmpty)
@@ -66,7 +66,7 @@ import Testing
         #expect(shelf.shown("list") == #"[{"id":1,"title":"known"},{"id":1,"title":"known"}]"#)
     }
 
-    @Test func `a contradiction brings no older value back to an answer that showed it before`() throws {
+    @Test func `a contradiction brings no older value back to a response that showed it before`() throws {
         var shelf = try shelf()
         shelf.receive("before", #"{"id":1,"title":"one"}"#, "Issue")
         shelf.receive("detail", #"{"id":1,"title":"known"}"#, "Issue")
@@ -90,7 +90,7 @@ import Testing
         )
     }
 
-    @Test func `what one answer shows of an object in two ways stays as it is`() throws {
+    @Test func `what one response shows of an object in two ways stays as it is`() throws {
         var shelf = try shelf()
         let body = #"[{"id":1,"user":{"id":7,"login":"x"}},{"id":2,"user":{"id":7,"login":"z"}}]"#
         shelf.receive("list", body, "Issue", list: true)

@@ -188,10 +188,10 @@ struct RouteTableTests {
             "x/{a}.json",
             "\"{a}.json\" mixes \"{\" with other text; a wildcard or capture stands alone between slashes"
         ),
-        ("{a-b}", "\"{a-b}\" is no capture; write {name} or {name:#}, the name being letters, digits and \"_\""),
+        ("{a-b}", "\"{a-b}\" is not a capture; write {name} or {name:#}, the name being letters, digits and \"_\""),
         (
             "{a:id}",
-            "\"{a:id}\" is no capture; after the colon only \"#\" (digits) may stand; write {a:#} for digits, {a} for anything"
+            "\"{a:id}\" is not a capture; after the colon only \"#\" (digits) may stand; write {a:#} for digits, {a} for anything"
         ),
         ("a/b c", "it has a blank; in a path that is %20"),
         ("a/%ff", "\"%ff\" is not valid percent-encoded UTF-8"),

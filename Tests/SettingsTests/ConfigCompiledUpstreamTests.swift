@@ -21,7 +21,7 @@ struct ConfigCompiledUpstreamTests {
         )
     }
 
-    @Test func `an answer is looked up by method, path and status`() throws {
+    @Test func `a response is looked up by method, path and status`() throws {
         let upstream = try compiled()
         let match = upstream.body(RouteSubject(method: "GET", path: "/users/7", status: 200))
         #expect(match?.bound == ["id": "7"])

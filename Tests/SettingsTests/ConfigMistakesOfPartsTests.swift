@@ -69,7 +69,7 @@ struct ConfigMistakesOfPartsTests {
         ),
         (
             "User: { identity: id, properties: { a: 'b..c' } }",
-            "2:47: model User, property a: \"b..c\" is no key path; write member names separated by dots, \\. for a dot within a name"
+            "2:47: model User, property a: \"b..c\" is not a key path; write member names separated by dots, \\. for a dot within a name"
         ),
         ("User: { identity: id, share: some }", "2:40: models.User.share: \"some\" is not one of declared, all"),
     ])
@@ -90,11 +90,11 @@ struct ConfigMistakesOfPartsTests {
         ),
         (
             "{ path: a, method: get }",
-            "3:30: routes.1.method: \"get\" is no method; methods are in capitals, such as \"GET\""
+            "3:30: routes.1.method: \"get\" is not a method; methods are in capitals, such as \"GET\""
         ),
         (
             "{ path: a, status: 2x }",
-            "3:30: routes.1.status: \"2x\" is no status; write one such as 201, a class such as 2xx, or any"
+            "3:30: routes.1.status: \"2x\" is not a status; write one such as 201, a class such as 2xx, or any"
         ),
         (
             "{ path: a, root: items }",
@@ -114,7 +114,7 @@ struct ConfigMistakesOfPartsTests {
         ),
         (
             "{ path: a, cache: force, stale: 1d }",
-            "3:43: \"cache: force\" alone keeps answers fresh for ever, never stale; add \"fresh\" for how long"
+            "3:43: \"cache: force\" alone keeps responses fresh for ever, so that they are never stale; add \"fresh\" with a duration"
         ),
         (
             "{ path: a, method: POST, fresh: 1m }",
@@ -122,7 +122,7 @@ struct ConfigMistakesOfPartsTests {
         ),
         (
             "{ path: a, key: { ignore: ['a=b'] } }",
-            "3:38: routes.1.key.ignore: \"a=b\" is no query parameter's name; write it without \"?\", \"=\" and \"&\""
+            "3:38: routes.1.key.ignore: \"a=b\" is not a query parameter's name; write it without \"?\", \"=\" and \"&\""
         ),
         ("{ path: a, cache: always }", "3:29: routes.1.cache: \"always\" is not one of never, force"),
         (
@@ -152,11 +152,11 @@ struct ConfigMistakesOfPartsTests {
         ),
         (
             "{ path: 'a/{x}', model: User, object: { login: x } }",
-            "3:51: \"login\" is no identity, key or property of model \"User\"; known are id"
+            "3:51: \"login\" is not an identity, key or property of model \"User\"; known are id"
         ),
         (
             "{ path: 'a/{x}', model: [User], object: { id: x } }",
-            "3:51: \"object\" speaks of one object, but the body is a list; write \"model: User\" or remove \"object\""
+            "3:51: \"object\" is for one object, but the body is a list; write \"model: User\" or remove \"object\""
         ),
         (
             "{ path: 'a/{x}' }, { path: 'a/*' }",
@@ -179,7 +179,7 @@ struct ConfigMistakesOfPartsTests {
         #expect(
             complaints(one + "errors: [{ path: '**', status: 200, model: X }, { path: a }, { path: b, fresh: 5m }]")
                 == [
-                    "2:32: errors speak of answers that are not 2xx; move this rule to \"routes\"",
+                    "2:32: \"errors\" is for responses that are not 2xx; move this rule to \"routes\"",
                     "2:44: there is no model \"X\"; declare it under \"models\"",
                     "2:49: the rule names no model; add one, for example \"model: Problem\"",
                     "2:62: the rule names no model; add one, for example \"model: Problem\"",

@@ -16,7 +16,7 @@ struct ConfigMistakesTests {
             """
         #expect(
             complaints(yaml) == [
-                "3:10: upstreams.a.url: \"example.com\" is no URL; write it with its scheme, for example \"https://example.com\"",
+                "3:10: upstreams.a.url: \"example.com\" is not a URL; write it with its scheme, for example \"https://example.com\"",
                 "4:5: upstreams.a: unknown key \"prefx\"; did you mean \"prefix\"?",
                 "5:10: workers: \"many\" is not a whole number from 1 to 64",
                 "6:1: unknown key \"modle\"; did you mean \"mode\"?",
@@ -61,7 +61,7 @@ struct ConfigMistakesTests {
         (one + "mode: offlne", "2:7: mode: \"offlne\" is not one of online, offline; did you mean \"offline\"?"),
         (
             one + "timeouts: { connect: 5 s }",
-            "2:22: timeouts.connect: \"5 s\" is no duration as Larder writes it; write 5s"
+            "2:22: timeouts.connect: \"5 s\" is not a duration as Larder writes it; write 5s"
         ),
         (one + "timeouts: { connect: 2d }", "2:22: timeouts.connect: 2d is more than 1d, the most allowed"),
         (one + "timeouts: { stall: 0s }", "2:20: timeouts.stall: 0s is less than 1ms, the least allowed"),
@@ -85,7 +85,7 @@ struct ConfigMistakesTests {
         (one + "listen: /run/x", "2:9: listen: \"/run/x\" looks like a socket's path; write \"unix:/run/x\""),
         (
             one + "listen: 'a:99999'",
-            "2:9: listen: \"99999\" is no port; a port is a number from 0 to 65535 (0: any free one)"
+            "2:9: listen: \"99999\" is not a port; a port is a number from 0 to 65535 (0: any free one)"
         ),
         (
             one + "listen: '::1:80'",
@@ -99,7 +99,7 @@ struct ConfigMistakesTests {
         ),
         (
             one + "listen: { address: 'unix:/x', mode: rw }",
-            "2:37: listen.mode: \"rw\" is no mode; write permissions in octal such as \"0660\""
+            "2:37: listen.mode: \"rw\" is not a mode; write permissions in octal such as \"0660\""
         ),
         (
             one + "listen: { address: 'unix:/x', group: no such }",
@@ -161,11 +161,11 @@ struct ConfigMistakesTests {
             "url: 'https://a.example/#x'",
             "4:10: upstreams.a.url: the URL of an upstream has no fragment; leave out what follows \"#\""
         ),
-        ("url: https://a.example:0", "4:10: upstreams.a.url: \"0\" is no port; a port is a number from 1 to 65535"),
+        ("url: https://a.example:0", "4:10: upstreams.a.url: \"0\" is not a port; a port is a number from 1 to 65535"),
         ("url: https:///x", "4:10: upstreams.a.url: the URL has no host"),
         (
             "url: https://bücher.example",
-            "4:10: upstreams.a.url: \"bücher.example\" is no host name; write international names in their xn-- form"
+            "4:10: upstreams.a.url: \"bücher.example\" is not a host name; write international names in their xn-- form"
         ),
         (
             "url: https://a.example/x/../y",
@@ -180,7 +180,7 @@ struct ConfigMistakesTests {
         ("prefix: github", "4:13: upstreams.a.prefix: \"github\" begins with no slash; write \"/github\""),
         (
             "prefix: /a//b",
-            "4:13: upstreams.a.prefix: \"/a//b\" is no prefix; use letters, digits and -._~ between single slashes"
+            "4:13: upstreams.a.prefix: \"/a//b\" is not a prefix; use letters, digits and -._~ between single slashes"
         ),
         (
             "cors: '*'",
@@ -193,7 +193,7 @@ struct ConfigMistakesTests {
         ),
         (
             "cors: localhost",
-            "4:11: upstreams.a.cors: \"localhost\" is no origin; write it with its scheme, for example \"https://localhost\""
+            "4:11: upstreams.a.cors: \"localhost\" is not an origin; write it with its scheme, for example \"https://localhost\""
         ),
         ("principal: ['a b']", "4:17: upstreams.a.principal: \"a b\" is not a header field's name"),
         ("principal: ['?']", "4:17: upstreams.a.principal: \"?\" names no query parameter"),
@@ -209,11 +209,11 @@ struct ConfigMistakesTests {
         ),
         (
             "hosts: a b",
-            "4:12: upstreams.a.hosts: \"a b\" is no host name; write it as in a Host field, for example \"larder.internal\" or \"larder.internal:8787\""
+            "4:12: upstreams.a.hosts: \"a b\" is not a host name; write it as in a Host field, for example \"larder.internal\" or \"larder.internal:8787\""
         ),
         (
             "proxy: foo",
-            "4:12: upstreams.a.proxy: \"foo\" is no proxy; write its URL, for example \"http://proxy.internal:3128\", or none, or environment"
+            "4:12: upstreams.a.proxy: \"foo\" is not a proxy; write its URL, for example \"http://proxy.internal:3128\", or none, or environment"
         ),
         ("ca_file: /nonexistent", "4:14: upstreams.a.ca_file: /nonexistent cannot be read: No such file or directory"),
         (

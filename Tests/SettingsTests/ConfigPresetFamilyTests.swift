@@ -67,7 +67,7 @@ struct ConfigPresetFamilyTests {
             ("mastodon", "/api/v1/push/subscription", "PushSubscription", false, nil),
         ] as [(String, String, String, Bool, String?)]
     )
-    func `an answer of each family is known by its path`(
+    func `a response of each family is known by its path`(
         _ name: String,
         _ path: String,
         _ model: String,
@@ -85,7 +85,7 @@ struct ConfigPresetFamilyTests {
             ("gitlab", "DELETE", "/api/v4/groups/1/members/7", "/api/v4/groups/1/members/all"),
         ]
     )
-    func `a write concerns answers of other paths`(_ name: String, _ method: String, _ path: String, _ other: String)
+    func `a write concerns responses of other paths`(_ name: String, _ method: String, _ path: String, _ other: String)
         throws
     {
         let patterns = try preset(name).invalidated(method: method, path: path, query: nil, status: 200)

@@ -102,7 +102,7 @@ struct ConfigPresetTests {
             ("GET", "/users/octocat", 404, "Problem", false, nil, [:]),
         ] as [(String, String, Int, String, Bool, String?, [String: String])]
     )
-    func `GitHub's answers are known by their path`(
+    func `GitHub's responses are known by their path`(
         _ method: String,
         _ path: String,
         _ status: Int,
@@ -182,7 +182,7 @@ struct ConfigPresetTests {
             ("mastodon", "/api/v2/search", "Account", true, "accounts"),
         ] as [(String, String, String, Bool, String?)]
     )
-    func `an answer of each API is known by its path`(
+    func `a response of each API is known by its path`(
         _ name: String,
         _ path: String,
         _ model: String,

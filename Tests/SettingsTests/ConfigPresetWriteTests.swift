@@ -229,7 +229,7 @@ struct ConfigPresetWriteTests {
         ("mastodon", "POST /api/v1/statuses", "nothing"), ("stripe", "POST /v1/invoices/create_preview", "nothing"),
         ("stripe", "POST /v1/topups/tu_1/cancel", "Topup"),
     ])
-    func `an answer to a write is known by its path`(preset: String, request: String, body: String) throws {
+    func `a response to a write is known by its path`(preset: String, request: String, body: String) throws {
         let words = request.split(separator: " ").map(String.init)
         let subject = RouteSubject(method: words[0], path: words[1], status: 200)
         let rule = try Self.upstream(preset).body(subject)?.rule

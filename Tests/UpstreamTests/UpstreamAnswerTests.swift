@@ -5,7 +5,7 @@ import Testing
 @testable import Upstream
 
 @Suite struct `Upstream answers` {
-    @Test func `an answer's head and body arrive as they were sent`() async throws {
+    @Test func `a response's head and body arrive as they were sent`() async throws {
         let server = RawServer { connection in
             while connection.readHead() != nil {
                 connection.write(
@@ -142,7 +142,7 @@ import Testing
         )
     }
 
-    @Test func `interim answers are passed on, but for 100`() async throws {
+    @Test func `interim responses are passed on, but for 100`() async throws {
         let server = RawServer { connection in
             _ = connection.readHead()
             connection.write("HTTP/1.1 100 Continue\r\n\r\n")

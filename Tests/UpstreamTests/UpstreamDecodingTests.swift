@@ -345,7 +345,7 @@ import Testing
         #expect(answer.head?.fields.contains("content-encoding") == false)
     }
 
-    @Test func `an interim answer's coding is not the final one's`() async throws {
+    @Test func `an interim response's coding is not the final one's`() async throws {
         let server = RawServer { connection in
             while connection.readHead() != nil {
                 connection.write("HTTP/1.1 103 Early Hints\r\nContent-Encoding: gzip\r\nLink: </a>\r\n\r\n")

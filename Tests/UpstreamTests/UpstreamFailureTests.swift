@@ -140,7 +140,7 @@ import Testing
         #expect(answer.text == "data: late\n\n")
     }
 
-    @Test func `interim answers prolong the wait for the final one`() async throws {
+    @Test func `interim responses prolong the wait for the final one`() async throws {
         let server = RawServer { connection in
             _ = connection.readHead()
             for _ in 0..<8 {
@@ -278,7 +278,7 @@ import Testing
         await sent.waitAsync()
     }
 
-    @Test func `endless interim answers end at the limit`() async throws {
+    @Test func `endless interim responses end at the limit`() async throws {
         let server = RawServer { connection in
             _ = connection.readHead()
             let block = Array(String(repeating: "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n", count: 1000).utf8)

@@ -210,7 +210,7 @@ final class TLSServer {
         #expect(limited.error == nil)
     }
 
-    @Test(arguments: ["GET", "POST"]) func `a TLS connection closed without an answer is a reset`(method: String)
+    @Test(arguments: ["GET", "POST"]) func `a TLS connection closed without a response is a reset`(method: String)
         async throws
     {
         for http2 in [true, false] {

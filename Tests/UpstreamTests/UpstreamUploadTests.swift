@@ -131,7 +131,7 @@ import Testing
     }
 
     @Test(arguments: ["200 OK", "413 Too Large", "303 See Other"])
-    func `an answer that comes before the body is whole is passed on`(status: String) async throws {
+    func `a response that comes before the body is whole is passed on`(status: String) async throws {
         let answered = Gate()
         let server = RawServer { connection in
             guard let head = connection.readHead() else { return }

@@ -128,7 +128,7 @@ package final class Watchdog: Sendable {
                 round = Round(number: round.number + 1, missing: Set(members.indices))
                 return (round.number, [])
             }
-            // Who is late still owes its answer to the old question and is not asked again, so that nothing piles up
+            // Who is late still owes its response to the old question and is not asked again, so that nothing piles up
             // on a loop that hangs.
             round.isOverdue = true
             return (round.number, round.missing.sorted().map { members[$0].name })

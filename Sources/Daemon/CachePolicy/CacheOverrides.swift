@@ -2,17 +2,17 @@
 package struct CacheOverrides: Sendable, Equatable {
     /// Freshness lifetime in place of the upstream's.
     package var fresh: Duration?
-    /// How long past freshness an answer may be served while it is asked for anew.
+    /// How long past freshness a response may be served while it is asked for anew.
     package var stale: Duration?
     package var cache: Cache?
-    /// Freshness lifetime of answers such as 404 and 410, where they name none.
+    /// Freshness lifetime of responses such as 404 and 410, where they name none.
     package var negative: Duration?
     package var vary = Vary()
     package var key = Key()
 
     package init() {}
 
-    /// What becomes of the answer's `Vary`.
+    /// What becomes of the response's `Vary`.
     package struct Vary: Sendable, Equatable {
         /// Request fields that select no variant, though it names them.
         package var ignore: [String] = []

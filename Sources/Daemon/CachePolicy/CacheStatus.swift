@@ -1,6 +1,6 @@
 import HTTPSemantics
 
-/// What Larder tells of how it came to an answer (RFC 9211): one member of the `Cache-Status` list.
+/// What Larder tells of how it came to a response (RFC 9211): one member of the `Cache-Status` list.
 package struct CacheStatus: Sendable, Equatable {
     /// Why the request went on to the upstream.
     package enum Forward: String, Sendable {
@@ -12,7 +12,7 @@ package struct CacheStatus: Sendable, Equatable {
 
     /// Nil on a hit.
     var forward: Forward?
-    /// The status that the upstream answered with, where it is not that of the answer.
+    /// The status that the upstream answered with, where it is not that of the response.
     package var forwardStatus: Int?
     var isStored = false
     package var isCollapsed = false
@@ -21,7 +21,7 @@ package struct CacheStatus: Sendable, Equatable {
     /// Tokens joined by `+`: `composed`, `stale`, `offline`, `replay`, those of `RouteOverrideDetail`, or why something was not done.
     package var detail: String?
 
-    /// An answer from the cache.
+    /// A response from the cache.
     package static func hit(timeToLive: Int64? = nil, detail: String? = nil) -> CacheStatus {
         var status = CacheStatus()
         status.timeToLive = timeToLive
@@ -29,7 +29,7 @@ package struct CacheStatus: Sendable, Equatable {
         return status
     }
 
-    /// An answer that the upstream was asked for.
+    /// A response that the upstream was asked for.
     package static func forwarded(
         _ reason: Forward,
         status: Int? = nil,

@@ -1,12 +1,12 @@
 package import HTTPSemantics
 
-/// What a 304, or the answer to a HEAD, does to stored answers (RFC 9111 §4.3.3 to §4.3.5).
+/// What a 304, or the response to a HEAD, does to stored responses (RFC 9111 §4.3.3 to §4.3.5).
 package enum Freshening {
-    /// Which of the stored candidates a 304 speaks of, by position; none where it speaks of something else.
+    /// Which of the stored candidates a 304 speaks of, by position; none where it is about something else.
     ///
     /// A strong tag selects those that have it. A weak tag, or a date, selects the newest that matches. The date counts where
     /// no candidate has a tag to compare. A 304 without any validator, which is more than RFC 9111 §4.3.4 asks to be
-    /// believed, speaks of the one candidate, if there is only one: many servers leave the tag out.
+    /// believed, is about the one candidate, if there is only one: many servers leave the tag out.
     package static func selected(by update: Fields, among candidates: [Preconditions.Stored], now: Int64) -> [Int] {
         let hasTags = candidates.contains { $0.entityTag != nil }
         let modified = update[first: "last-modified"].flatMap { HTTPDate.parse($0, now: now) }
@@ -32,7 +32,7 @@ package enum Freshening {
             ?? []
     }
 
-    /// What the 200 to a HEAD says of the stored answer to a GET.
+    /// What the 200 to a HEAD says of the stored response to a GET.
     package enum HeadOutcome: Sendable, Equatable {
         /// Nothing contradicts it: its fields are renewed by the HEAD's.
         case refresh
@@ -43,7 +43,7 @@ package enum Freshening {
     /// Compares every validator that the HEAD brought, and the length.
     ///
     /// - Parameters:
-    ///   - stored: the fields of the answer to the GET.
+    ///   - stored: the fields of the response to the GET.
     ///   - length: of its body; nil where it is not the one that the upstream would count.
     package static func outcome(ofHead head: Fields, stored: Fields, length: Int?) -> HeadOutcome {
         let validators: [StaticString] = ["etag", "last-modified"]
@@ -58,10 +58,10 @@ package enum Freshening {
         return .refresh
     }
 
-    /// The stored fields and the policy of an answer that a 304 has renewed.
+    /// The stored fields and the policy of a response that a 304 has renewed.
     ///
     /// - Parameters:
-    ///   - stored: the answer's fields, `status` its own status.
+    ///   - stored: the response's fields, `status` its own status.
     ///   - update: the fields of the 304, as received.
     package static func renewed(
         _ stored: Fields,

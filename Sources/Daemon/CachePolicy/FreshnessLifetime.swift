@@ -1,6 +1,6 @@
 import HTTPSemantics
 
-/// How long an answer is fresh, and what decides that (RFC 9111 §4.2.1, §4.2.2).
+/// How long a response is fresh, and what decides that (RFC 9111 §4.2.1, §4.2.2).
 struct FreshnessLifetime: Sendable, Equatable {
     var seconds: Int64
     var source: StoredPolicy.LifetimeSource
@@ -18,9 +18,9 @@ struct FreshnessLifetime: Sendable, Equatable {
     /// The first that is there counts: `s-maxage` (shared reading), `max-age`, `Expires`, the heuristic.
     ///
     /// A directive that is there but cannot be read is not passed over: it is 0. Several `Expires` lines count as the
-    /// earliest of them; one that is no date has expired already (§5.3). The heuristic is for answers whose status allows it
+    /// earliest of them; one that is no date has expired already (§5.3). The heuristic is for responses whose status allows it
     /// or that say `public`, with a `Last-Modified` before their `Date`, and regardless of a query in the URL (§4.2.2).
-    /// `Pragma` in an answer means nothing (§5.4), and so does `Warning` (§5.5).
+    /// `Pragma` in a response means nothing (§5.4), and so does `Warning` (§5.5).
     init(
         status: Int,
         directives: ResponseDirectives,

@@ -3,11 +3,11 @@ package import HTTPSemantics
 /// What an unsafe request that succeeded makes stale (RFC 9111 §4.4).
 package enum InvalidationTargets {
     /// The targets at the upstream (path and query), each once, the request's own first; empty when nothing is
-    /// invalidated: a safe method, or an answer other than 2xx and 3xx.
+    /// invalidated: a safe method, or a response other than 2xx and 3xx.
     ///
     /// - Parameters:
     ///   - url: the absolute URL at the upstream that the request went to.
-    ///   - fields: of the answer as the upstream sent it. `Location` and `Content-Location` count where they have the same
+    ///   - fields: of the response as the upstream sent it. `Location` and `Content-Location` count where they have the same
     ///     origin as the request; another origin's word about this one's answers would be an attack.
     ///   - links: between the upstream and the address that the client used: to the client that address is the origin, and
     ///     many upstreams know their public name.
@@ -28,7 +28,7 @@ package enum InvalidationTargets {
         return targets
     }
 
-    /// The target at the upstream that a reference in an answer names; nil where it leads to another origin.
+    /// The target at the upstream that a reference in a response names; nil where it leads to another origin.
     ///
     /// - Parameter base: the absolute URL at the upstream that was asked for.
     package static func target(of reference: [UInt8], at base: URIReference, links: LinkRewriter?) -> [UInt8]? {

@@ -1,6 +1,6 @@
 package import HTTPSemantics
 
-/// A request's conditions, evaluated against a stored answer (RFC 9110 §13.2.2, RFC 9111 §4.3.2).
+/// A request's conditions, evaluated against a stored response (RFC 9110 §13.2.2, RFC 9111 §4.3.2).
 package struct Preconditions: Sendable, Equatable {
     var ifMatch: EntityTagCondition?
     var ifNoneMatch: EntityTagCondition?
@@ -8,7 +8,7 @@ package struct Preconditions: Sendable, Equatable {
     var ifModifiedSince: Int64?
     var ifUnmodifiedSince: Int64?
 
-    /// The validators of a stored answer.
+    /// The validators of a stored response.
     package struct Stored: Sendable, Equatable {
         var status: Int
         package var entityTag: EntityTag?
@@ -16,7 +16,7 @@ package struct Preconditions: Sendable, Equatable {
         package var lastModified: Int64?
         /// The value of `Date`, or the time of arrival: it stands in for a missing `Last-Modified`.
         ///
-        /// Nil for what has changed since by Larder's own work: no date speaks of that.
+        /// Nil for what has changed since by Larder's own work: no date is about that.
         package var date: Int64?
 
         init(status: Int, entityTag: EntityTag?, lastModified: Int64?, date: Int64?) {
@@ -35,7 +35,7 @@ package struct Preconditions: Sendable, Equatable {
             )
         }
 
-        /// Of an answer that has just arrived.
+        /// Of a response that has just arrived.
         package init(status: Int, fields: Fields, now: Int64) {
             self.init(
                 status: status,
@@ -81,7 +81,7 @@ package struct Preconditions: Sendable, Equatable {
 
     /// Evaluates `If-None-Match` and, only without it, `If-Modified-Since`: what a cache may answer by itself.
     ///
-    /// A stored answer other than a 2xx is given as it is (RFC 9110 §13.2.1).
+    /// A stored response other than a 2xx is given as it is (RFC 9110 §13.2.1).
     package func evaluateForCache(method: String, against stored: Stored) -> Outcome {
         guard (200...299).contains(stored.status) else { return .proceed }
         let isRead = MethodFacts.isAnswerable(method)

@@ -1,6 +1,6 @@
 import HTTPSemantics
 
-/// The parts of an answer that a request asks for (RFC 9110 §14).
+/// The parts of a response that a request asks for (RFC 9110 §14).
 package struct RangeField: Sendable, Equatable {
     /// One range as it was asked for.
     enum Spec: Sendable, Equatable {
@@ -56,7 +56,7 @@ package struct RangeField: Sendable, Equatable {
         for digit in digits {
             guard FieldSyntax.isDigit(digit) else { return nil }
             let (product, overflowed) = value.multipliedReportingOverflow(by: 10)
-            // Beyond any length: the range ends with the answer.
+            // Beyond any length: the range ends with the response.
             if overflowed || product > .max - 9 { return .max - 1 }
             value = product + Int64(digit - 0x30)
         }
@@ -128,7 +128,7 @@ package struct RangeField: Sendable, Equatable {
     /// The value of `Content-Range` in a 416.
     package static func unsatisfiedContentRange(length: Int) -> String { "bytes */\(length)" }
 
-    /// Whether `If-Range` lets the ranges be served from this answer; without it the caller need not ask.
+    /// Whether `If-Range` lets the ranges be served from this response; without it the caller need not ask.
     ///
     /// A tag must match strongly. A date must be that of `Last-Modified` exactly, and be a strong validator by being at
     /// least a second older than `Date` (RFC 9110 §13.1.5, §8.8.2.2).

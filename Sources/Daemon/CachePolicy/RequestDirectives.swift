@@ -5,9 +5,9 @@ package import HTTPSemantics
 /// Small and flat, because the hit path makes one per request. Of repeated directives the most demanding counts; a
 /// number that cannot be read demands all (`max-age`, `min-fresh`) or allows nothing (`max-stale`, `stale-if-error`).
 ///
-/// `no-store` keeps the answer to this request from being stored; one that is stored already may be used for it (RFC 9111
+/// `no-store` keeps the response to this request from being stored; one that is stored already may be used for it (RFC 9111
 /// §5.2.1.5). `no-transform` has nothing to forbid: content codings are undone because Larder, not the client, asked for
-/// them. `immutable` in an answer overrides none of these: a request that says `max-age=0` asks for validation, and RFC 8246
+/// them. `immutable` in a response overrides none of these: a request that says `max-age=0` asks for validation, and RFC 8246
 /// §2.1 heeds such a signal.
 package struct RequestDirectives: Sendable, Equatable {
     /// Seconds; -1 when absent.

@@ -89,7 +89,7 @@ package struct ResponseDirectives: Sendable, Equatable {
         }
     }
 
-    /// Whether a shared cache may keep the answer to a request that had an `Authorization` field (RFC 9111 §3.5).
+    /// Whether a shared cache may keep the response to a request that had an `Authorization` field (RFC 9111 §3.5).
     ///
     /// Then it is anyone's.
     package var permitsAuthorization: Bool { isPublic || mustRevalidate || sMaxAge != nil }
@@ -102,9 +102,9 @@ package struct ResponseDirectives: Sendable, Equatable {
         min(known ?? new, new)
     }
 
-    /// `no-cache` and `private` speak of the whole answer, or only of the fields they name.
+    /// `no-cache` and `private` are about the whole response, or only of the fields they name.
     ///
-    /// An argument that names no field leaves the whole answer meant.
+    /// An argument that names no field leaves the whole response meant.
     private static func qualify(_ argument: Argument, all: inout Bool, fields: inout [[UInt8]]) {
         let text: [UInt8] =
             switch argument {

@@ -1,6 +1,6 @@
 package import HTTPSemantics
 
-/// How one upstream's answers are to be read.
+/// How one upstream's responses are to be read.
 package struct CachePolicySettings: Sendable, Equatable {
     /// The lifetime given to answers that name none, in percent of the time since their last change.
     package static let heuristicPercent: Int64 = 10
@@ -14,13 +14,13 @@ package struct CachePolicySettings: Sendable, Equatable {
     package var targets: [String] = ["Larder-Cache-Control"]
     /// The longest such lifetime, in seconds.
     package var heuristicMaximum: Int64 = 86_400
-    /// Whether parts of an answer may be stored as such.
+    /// Whether parts of a response may be stored as such.
     package var storesPartialContent = false
 
     package init() {}
 }
 
-/// What of a request bears on its answer's policy.
+/// What of a request bears on its response's policy.
 package struct RequestFacts: Sendable {
     /// In the request's spelling.
     var method: String
@@ -47,7 +47,7 @@ package struct RequestFacts: Sendable {
     }
 }
 
-/// Whether an answer may be stored.
+/// Whether a response may be stored.
 package enum Storability: Sendable, Equatable {
     case yes
     case no(Reason)
@@ -70,28 +70,28 @@ package enum Storability: Sendable, Equatable {
     }
 }
 
-/// What is to be done with one answer of the upstream: may it be stored, and on what terms is it used again.
+/// What is to be done with one response of the upstream: may it be stored, and on what terms is it used again.
 package struct ResponsePolicy: Sendable, Equatable {
     package var storability: Storability
-    /// The upstream's word, to be stored with the answer.
+    /// The upstream's word, to be stored with the response.
     ///
     /// `answer.applying(route)` is what decides.
     package var answer: StoredPolicy
     package var vary: VaryField
     /// Whether it is private, or must be revalidated: then it is for requests alone that agree in their `OtherFields`.
     package var isForAgreeing: Bool
-    /// Lower-case names of fields to leave out when the answer is used again without validation (`no-cache="…"`).
+    /// Lower-case names of fields to leave out when the response is used again without validation (`no-cache="…"`).
     package var fieldsNotReused: [[UInt8]]
     /// Lower-case names of fields to leave out of what is stored (`private="…"`, shared reading only).
     package var fieldsNotStored: [[UInt8]]
 
-    /// Reads an answer (RFC 9111 §3, §4.2).
+    /// Reads a response (RFC 9111 §3, §4.2).
     ///
     /// Any final status may be stored with explicit freshness, known or not, but for 202, 206 where parts are not kept, and
     /// 304. Whether a 5xx may take the place of what is stored is the caller's to say: it never does.
     ///
     /// - Parameters:
-    ///   - requestTime: when the request was sent, `responseTime` when the head of its answer came; seconds of the store's
+    ///   - requestTime: when the request was sent, `responseTime` when the head of its response came; seconds of the store's
     ///     clock, which alone says what time has passed.
     ///   - wall: the latter in seconds of the wall clock, which alone can be compared with `Date`; nil: the two clocks agree.
     package init(
@@ -160,7 +160,7 @@ package struct ResponsePolicy: Sendable, Equatable {
         }
     }
 
-    /// Whether an answer that may not be stored may not be reused either, should it be in the store.
+    /// Whether a response that may not be stored may not be reused either, should it be in the store.
     private static func forbidsReuse(_ reason: Storability.Reason) -> Bool {
         switch reason {
         case .noStore, .isPrivate, .authorization, .notUnderstood, .varyAny: true
@@ -179,7 +179,7 @@ package struct ResponsePolicy: Sendable, Equatable {
         return flags
     }
 
-    /// Why the answer may not be stored; nil when it may (RFC 9111 §3).
+    /// Why the response may not be stored; nil when it may (RFC 9111 §3).
     private func refusal(
         request: RequestFacts,
         directives: ResponseDirectives,

@@ -12,7 +12,7 @@ package enum StatusFacts {
         }
     }
 
-    /// Whether an answer of this status may be given a lifetime without saying one (RFC 9110 §15.1).
+    /// Whether a response of this status may be given a lifetime without saying one (RFC 9110 §15.1).
     static func isHeuristicallyCacheable(_ status: Int) -> Bool {
         switch status {
         case 200, 203, 204, 206, 300, 301, 308, 404, 405, 410, 414, 501: true
@@ -20,7 +20,7 @@ package enum StatusFacts {
         }
     }
 
-    /// Whether the answer is one of absence, to which a route's `negative` lifetime applies.
+    /// Whether the response is one of absence, to which a route's `negative` lifetime applies.
     static func isNegative(_ status: Int) -> Bool {
         switch status {
         case 404, 405, 410, 414, 501: true
@@ -28,7 +28,7 @@ package enum StatusFacts {
         }
     }
 
-    /// Whether the answer holds for its own request only, whatever lifetime it names: 202 says "ask again", 412 speaks of the
+    /// Whether the response holds for its own request only, whatever lifetime it names: 202 says "ask again", 412 is about the
     /// request's conditions, 416 of its range.
     static func isMomentary(_ status: Int, for request: RequestFacts) -> Bool {
         switch status {
@@ -42,7 +42,7 @@ package enum StatusFacts {
     /// Whether it is no status: it counts as a server error, and is not stored (RFC 9110 §15).
     static func isInvalid(_ status: Int) -> Bool { status > 599 }
 
-    /// Whether the answer is a failure worth going stale for: a server error, or too many requests.
+    /// Whether the response is a failure worth going stale for: a server error, or too many requests.
     ///
     /// A rate-limited 403 can be told from a refusal only by its fields: see `isRateLimited`.
     package static func isFailure(_ status: Int) -> Bool {
@@ -57,7 +57,7 @@ package enum StatusFacts {
             || fields.text("x-rate-limit-remaining") == "0"
     }
 
-    /// Whether `fresh` and `cache: force` of a route give an answer of this status its lifetime: what was asked for, a
+    /// Whether `fresh` and `cache: force` of a route give a response of this status its lifetime: what was asked for, a
     /// redirect to it, or its absence.
     ///
     /// A failure is gone as soon as the upstream is well again, a refusal (401, 403) as soon as it has been granted, and 202

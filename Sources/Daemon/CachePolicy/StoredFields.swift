@@ -1,8 +1,8 @@
 package import HTTPSemantics
 
-/// Which fields of an answer are kept, and how a 304 renews them (RFC 9111 §3.1, §3.2).
+/// Which fields of a response are kept, and how a 304 renews them (RFC 9111 §3.1, §3.2).
 package enum StoredFields {
-    /// The fields of an answer that may be stored.
+    /// The fields of a response that may be stored.
     ///
     /// Left out are hop-by-hop fields, `Age` (it is in the policy), `Alt-Svc` (it names another port of the upstream's host,
     /// not of this one), `Set-Cookie` unless the upstream's configuration says `cookies: replay`, and whatever `policy`
@@ -30,13 +30,13 @@ package enum StoredFields {
     /// processed and taken off, the coding and the range.
     private static let unrefreshed: Set<String> = ["content-length", "content-encoding", "content-range"]
 
-    /// What a later answer changes, but does not add: a stored answer without one had it taken off with the content coding
+    /// What a later answer changes, but does not add: a stored response without one had it taken off with the content coding
     /// that it spoke of.
     private static let ofTheCoding: Set<String> = ["content-md5", "content-digest", "repr-digest", "digest"]
 
     /// The stored fields with those of a later answer in their place (RFC 9111 §3.2).
     ///
-    /// Each name that occurs in the new answer replaces all stored lines of it; names that do not occur stay as they
+    /// Each name that occurs in the new response replaces all stored lines of it; names that do not occur stay as they
     /// were, but for those that would then say something about the wrong answer (`Date`, `Age`, `Warning: 1xx`).
     static func refreshed(_ stored: Fields, by update: Fields, replaysCookies: Bool = false) -> Fields {
         let new = storable(update, replaysCookies: replaysCookies).lines.filter { line in
@@ -53,7 +53,7 @@ package enum StoredFields {
         return Fields(kept)
     }
 
-    /// The fields to serve when an answer is used again without validation.
+    /// The fields to serve when a response is used again without validation.
     static func reusable(_ stored: Fields, leavingOut named: [[UInt8]]) -> Fields {
         guard !named.isEmpty else { return stored }
         return Fields(
@@ -61,7 +61,7 @@ package enum StoredFields {
         )
     }
 
-    /// The fields of a 304 made from a stored answer (RFC 9110 §15.4.5), and others that do not describe the body.
+    /// The fields of a 304 made from a stored response (RFC 9110 §15.4.5), and others that do not describe the body.
     package static func notModified(_ stored: Fields) -> Fields {
         let ofTheBody: Set<String> = [
             "content-length", "content-type", "content-encoding", "content-language", "content-range", "content-md5",

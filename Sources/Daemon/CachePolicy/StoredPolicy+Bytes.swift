@@ -1,5 +1,5 @@
 extension StoredPolicy {
-    /// Changes with every change of the form; an answer stored in another form is asked for again.
+    /// Changes with every change of the form; a response stored in another form is asked for again.
     private static let formVersion: UInt8 = 1
     private static let byteCount = 1 + 10 * 8 + 1 + 4
 

@@ -1,4 +1,4 @@
-/// Whether a stored answer may be used for a request now.
+/// Whether a stored response may be used for a request now.
 package enum Reuse: Sendable, Equatable {
     /// As it is.
     case fresh(age: Int64, timeToLive: Int64)
@@ -8,22 +8,22 @@ package enum Reuse: Sendable, Equatable {
     case mustValidate(age: Int64, reason: Reason, otherwise: StaleAllowance)
 
     package enum Reason: String, Sendable {
-        /// The answer said `no-cache`.
+        /// The response said `no-cache`.
         case noCache = "no-cache"
-        /// The answer is stale and said `must-revalidate`, or the like.
+        /// The response is stale and said `must-revalidate`, or the like.
         case mustRevalidate = "must-revalidate"
-        /// The answer may not be kept, or the route says `cache: never`.
+        /// The response may not be kept, or the route says `cache: never`.
         case notReusable = "not-reusable"
         /// The request said `no-cache`.
         case requestNoCache = "request-no-cache"
-        /// The answer is older than the request's `max-age`.
+        /// The response is older than the request's `max-age`.
         case requestMaxAge = "request-max-age"
-        /// The answer will not be fresh for as long as the request's `min-fresh`.
+        /// The response will not be fresh for as long as the request's `min-fresh`.
         case requestMinFresh = "request-min-fresh"
     }
 }
 
-/// When an answer that is not fresh enough may be used.
+/// When a response that is not fresh enough may be used.
 package struct StaleAllowance: OptionSet, Sendable {
     package let rawValue: UInt8
 
@@ -47,7 +47,7 @@ extension StoredPolicy {
     /// Integer arithmetic only; the hit path calls it.
     ///
     /// Nothing is stale by Larder's own choice where a directive forbids it: `no-cache`, `must-revalidate`, and in the
-    /// shared reading `proxy-revalidate` and `s-maxage`. Elsewhere an answer may stand in for a failing upstream, as long
+    /// shared reading `proxy-revalidate` and `s-maxage`. Elsewhere a response may stand in for a failing upstream, as long
     /// as `stale-if-error` does not set a term.
     @inline(__always)
     package func reuse(at now: Int64, for request: RequestDirectives) -> Reuse {
@@ -69,7 +69,7 @@ extension StoredPolicy {
         }
         if request.noCache { return .mustValidate(age: age, reason: .requestNoCache, otherwise: []) }
         let onError = allowance(staleness: max(0, -timeToLive), request)
-        // An age is rounded down: no answer is so young that `max-age=0`, a browser's reload, would take it.
+        // An age is rounded down: no response is so young that `max-age=0`, a browser's reload, would take it.
         if request.maxAge >= 0, age > request.maxAge || request.maxAge == 0 {
             return .mustValidate(age: age, reason: .requestMaxAge, otherwise: onError)
         }

@@ -1,6 +1,6 @@
 import HTTPSemantics
 
-/// All that deciding on the reuse of one stored answer needs: a flat value of integers, kept with it in memory and store.
+/// All that deciding on the reuse of one stored response needs: a flat value of integers, kept with it in memory and store.
 ///
 /// It holds the upstream's word; `applying(_:)` lays a route's configuration over it. Times are seconds since 1970, spans are
 /// seconds, and -1 means absent.
@@ -42,7 +42,7 @@ package struct StoredPolicy: Sendable, Equatable {
     }
 
     package var status: Int64 = 200
-    /// When the request was sent and when the head of its answer came, on the store's clock.
+    /// When the request was sent and when the head of its response came, on the store's clock.
     ///
     /// The wall clock may be set back or ahead at any time; no age is taken from it.
     package var requestTime: Int64

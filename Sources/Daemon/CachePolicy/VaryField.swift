@@ -1,6 +1,6 @@
 package import HTTPSemantics
 
-/// The request fields that an answer was selected by (RFC 9110 §12.5.5).
+/// The request fields that a response was selected by (RFC 9110 §12.5.5).
 package enum VaryField: Sendable, Equatable {
     /// `*`, alone or within a list: no other request can be known to match.
     case any

@@ -3,7 +3,7 @@ package import HTTPSemantics
 /// For the hit path: a request's fields are compared where they lie, without allocating as long as they are spelled nearly
 /// as they were the first time.
 extension VarySelection {
-    /// Whether a request selects this answer.
+    /// Whether a request selects this response.
     package func matches(_ request: borrowing RequestHead) -> Bool {
         for line in lines {
             var found = -1

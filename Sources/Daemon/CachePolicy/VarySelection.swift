@@ -1,6 +1,6 @@
 package import HTTPSemantics
 
-/// The request fields that selected an answer, with their values: the secondary key of RFC 9111 §4.1.
+/// The request fields that selected a response, with their values: the secondary key of RFC 9111 §4.1.
 ///
 /// Its bytes name the variant in the store: equal selections have equal bytes.
 package struct VarySelection: Sendable, Equatable {
@@ -15,14 +15,14 @@ package struct VarySelection: Sendable, Equatable {
     /// Sorted by name.
     package private(set) var lines: [Line]
 
-    /// The selection of an answer that varies by nothing.
+    /// The selection of a response that varies by nothing.
     package static let none = VarySelection(lines: [])
 
     private init(lines: [Line]) {
         self.lines = lines
     }
 
-    /// The selection that the answer's `Vary` makes of its request; nil for `Vary: *`, which no request matches.
+    /// The selection that the response's `Vary` makes of its request; nil for `Vary: *`, which no request matches.
     /// - Parameters:
     ///   - ignored: lower-case names that do not select, since the key holds them already (the principal's fields, whose
     ///     values must not be stored), Larder sets them itself, or the route says so.
@@ -41,7 +41,7 @@ package struct VarySelection: Sendable, Equatable {
     /// Whether it is for requests alone that agree in their `OtherFields`.
     package var isForAgreeing: Bool { lines.contains { $0.name == OtherFields.name } }
 
-    /// Whether a request has the same `OtherFields`, if the selection speaks of them at all.
+    /// Whether a request has the same `OtherFields`, if the selection is about them at all.
     package func agrees(with request: Fields) -> Bool {
         lines.allSatisfy { $0.name != OtherFields.name || $0.value == request.combinedBytes(OtherFields.name) }
     }

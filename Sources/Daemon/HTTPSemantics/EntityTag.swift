@@ -31,7 +31,7 @@ package struct EntityTag: Sendable, Equatable {
     /// Whether both spell the same, weak or not.
     package func matchesWeakly(_ other: EntityTag) -> Bool { opaque == other.opaque }
 
-    /// Whether Larder made it, for an answer composed of newer objects; such tags mean nothing to an upstream.
+    /// Whether Larder made it, for a response composed of newer objects; such tags mean nothing to an upstream.
     package var isOwn: Bool { opaque.starts(with: "larder-".utf8) }
 }
 

@@ -52,7 +52,7 @@ extension HTTPDate {
         var parts = tm()
         (parts.tm_year, parts.tm_mon, parts.tm_mday) = (Int32(year - 1900), Int32(month - 1), Int32(day))
         let seconds = timegm(&parts)
-        // What does not exist is taken for a day of another month.
+        // What does not exist counts as a day of another month.
         return parts.tm_mday == Int32(day) && parts.tm_mon == Int32(month - 1) ? Int64(seconds) : nil
     }
 }

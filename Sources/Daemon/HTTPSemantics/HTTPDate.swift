@@ -18,14 +18,14 @@ package enum HTTPDate {
 
     /// The earliest of the dates that lines of one field hold; nil when none holds one.
     ///
-    /// For `Date`: the earlier an answer was made, the older it is now.
+    /// For `Date`: the earlier a response was made, the older it is now.
     package static func earliest(of lines: [[UInt8]], now: Int64) -> Int64? {
         lines.compactMap { parse($0, now: now) }.min()
     }
 
     /// The latest of the dates that lines of one field hold; nil when one of them holds none.
     ///
-    /// For `Last-Modified`: the later an answer was changed, the shorter it can be supposed to stay.
+    /// For `Last-Modified`: the later a response was changed, the shorter it can be supposed to stay.
     package static func latest(of lines: [[UInt8]], now: Int64) -> Int64? {
         let dates = lines.map { parse($0, now: now) }
         return dates.contains(nil) ? nil : dates.compactMap { $0 }.max()

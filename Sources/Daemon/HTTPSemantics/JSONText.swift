@@ -1,6 +1,6 @@
 /// A piece of JSON to be written; what the store gives as bytes goes in unchanged.
 ///
-/// For small answers off the request path: each is one array of bytes in the end.
+/// For small responses off the request path: each is one array of bytes in the end.
 package enum JSONText: Sendable, ExpressibleByStringLiteral, ExpressibleByIntegerLiteral, ExpressibleByBooleanLiteral,
     ExpressibleByArrayLiteral, ExpressibleByDictionaryLiteral
 {

@@ -30,13 +30,13 @@ package enum Method: Sendable, Equatable {
 
 /// What is known of a method (RFC 9110 §9.2); methods are spelled in upper case.
 package enum MethodFacts {
-    /// Whether the method asks for nothing but an answer.
+    /// Whether the method asks for nothing but a response.
     ///
     /// Unknown ones are not safe.
     package static func isSafe(_ method: String) -> Bool {
         method == "GET" || method == "HEAD" || method == "OPTIONS" || method == "TRACE"
     }
 
-    /// Whether stored answers may be used for the method.
+    /// Whether stored responses may be used for the method.
     package static func isAnswerable(_ method: String) -> Bool { method == "GET" || method == "HEAD" }
 }

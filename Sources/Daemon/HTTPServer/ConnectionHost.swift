@@ -7,7 +7,7 @@ import HTTPSemantics
 final class ConnectionHost {
     let loop: EventLoop
     let limits: HTTPLimits
-    /// The limit on idleness, which starts anew with each answer: to work it out takes longer than to look it up.
+    /// The limit on idleness, which starts anew with each response: to work it out takes longer than to look it up.
     let idleNanoseconds: UInt64
     let worker: HTTPWorker
     let handler: any HTTPHandler
@@ -17,7 +17,7 @@ final class ConnectionHost {
 
     /// Where connections read to; what is not used at once moves to the connection's own buffer.
     let readMemory = UnsafeMutablePointer<UInt8>.allocate(capacity: ConnectionHost.readCapacity)
-    /// Answers of the connection that is being served, until they are sent together.
+    /// Responses of the connection that is being served, until they are sent together.
     var output = SmallBuffer(capacity: 64 * 1024)
     /// The parser for heads that come in one piece; a connection that needs longer takes it away.
     var parser: RequestParser

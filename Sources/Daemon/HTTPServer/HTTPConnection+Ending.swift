@@ -2,9 +2,9 @@ import EventLoops
 import Glibc
 import HTTPSemantics
 
-/// After an answer: the next request, or the end.
+/// After a response: the next request, or the end.
 extension HTTPConnection {
-    /// The answer is on its way as a whole: goes on to the next request, or to the end.
+    /// The response is on its way as a whole: goes on to the next request, or to the end.
     func answerIsComplete() {
         bodyEnd = nil
         guard phase == .answered else { return }

@@ -136,8 +136,8 @@ extension HTTPConnection {
         host.handler.received(parser.head, on: self)
         switch phase {
         case .handling:
-            host.notice(HTTPNotice(level: .error, message: "a request was not answered", details: [:]))
-            respond(ProblemDocument(status: 500, detail: "Larder forgot to answer this request."))
+            host.notice(HTTPNotice(level: .error, message: "a request got no response; this is a bug in Larder, please report it", details: [:]))
+            respond(ProblemDocument(status: 500, detail: "Larder did not respond to this request."))
             answerIsComplete()
         case .answered: answerIsComplete()
         case .answering: awaitBody()
@@ -247,7 +247,7 @@ extension HTTPConnection {
         if phase == .lingering { return true }
         if ending != .none { return false }
         if case .nothing = receiving {
-            // Also during an answer, to learn that the client has left.
+            // Also during a response, to learn that the client has left.
             return input.count < max(Self.pipelineLimit, host.limits.maxHead)
         }
         return body?.hasRoom ?? true

@@ -85,8 +85,8 @@ extension HTTPConnection {
 
     private func dropped() {
         guard bodyEnd == nil else { return breakOff() }
-        host.notice(HTTPNotice(level: .error, message: "a reply was dropped without an answer", details: [:]))
-        let problem = ProblemDocument(status: 500, detail: "Larder lost the answer to this request.")
+        host.notice(HTTPNotice(level: .error, message: "a request got no response; this is a bug in Larder, please report it", details: [:]))
+        let problem = ProblemDocument(status: 500, detail: "Larder lost the response to this request.")
         begin(500, nil, Fields([Field("Content-Type", ProblemDocument.mediaType)]), .length(problem.bytes.count))
         write(problem.bytes)
         finishAnswer(Fields())

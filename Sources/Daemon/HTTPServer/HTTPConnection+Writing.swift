@@ -38,7 +38,7 @@ extension HTTPConnection {
         if !queue.isEmpty { startWriting() }
     }
 
-    /// Sends the answers collected in the shared output.
+    /// Sends the responses collected in the shared output.
     func flush() {
         let count = host.output.count
         if count == 0 { return }

@@ -1,16 +1,16 @@
 import EventLoops
 package import HTTPSemantics
 
-/// One client's connection: reads requests, has them answered in order, writes the answers.
+/// One client's connection: reads requests, has them answered in order, writes the responses.
 ///
 /// The life of an exchange:
 /// 1. `idle`: nothing of the next request has arrived;
 /// 2. `head`: some of it has;
 /// 3. `handling`: the handler has the request, and either answers (then 5) or defers;
 /// 4. `answering`: a reply somewhere else is at work; what arrives meanwhile waits;
-/// 5. the answer is complete: `discarding` what the client still sends of the body, then `idle` again, or
+/// 5. the response is complete: `discarding` what the client still sends of the body, then `idle` again, or
 /// 6. `lingering`: nothing more will be sent, but the client's bytes are still taken, because a socket closed with unread
-///    bytes resets the connection and the client would lose the answer;
+///    bytes resets the connection and the client would lose the response;
 /// 7. `closed`.
 ///
 /// The body of a request arrives beside that (`receiving`). One request is in work at a time; what was pipelined behind it
@@ -49,11 +49,11 @@ package final class HTTPConnection {
     var owesContinue = false
     var body: RequestBody?
     var channel: ReplyChannel?
-    /// The channel of an answer that is complete, but not yet taken by the socket.
+    /// The channel of a response that is complete, but not yet taken by the socket.
     var draining: ReplyChannel?
-    /// What delimits the deferred answer's body; nil before it has begun.
+    /// What delimits the deferred response's body; nil before it has begun.
     var bodyEnd: ReplyHead.BodyEnd?
-    /// Whether the connection ends with this answer.
+    /// Whether the connection ends with this response.
     var closesAfterAnswer = false
 
     /// What to do when the queue is empty.
@@ -88,7 +88,7 @@ package final class HTTPConnection {
 
     // MARK: For the handler
 
-    /// The Date line of this second, for answers that are made on the spot.
+    /// The Date line of this second, for responses that are made on the spot.
     var dateLine: [UInt8] { host.dateLine }
 
     /// Answers at once from parts that are ready.
@@ -166,7 +166,7 @@ package final class HTTPConnection {
         return Exchange(request: owned, reply: Reply(channel))
     }
 
-    /// Whether the answer in the making is the last of this connection, as far as is known when it begins.
+    /// Whether the response in the making is the last of this connection, as far as is known when it begins.
     private var mustClose: Bool {
         if !keepsAlive || host.isDraining { return true }
         switch receiving {

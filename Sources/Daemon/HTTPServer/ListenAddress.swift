@@ -67,7 +67,7 @@ extension ListenError: CustomStringConvertible {
         switch self {
         case .unknownHost(let host, let reason): "cannot listen on \(host): \(reason)"
         case .inUse(let address): "cannot listen on \(address): somebody listens there already"
-        case .notASocket(let path): "cannot listen on unix:\(path): there is a file of that name that is no socket"
+        case .notASocket(let path): "cannot listen on unix:\(path): there is a file of that name that is not a socket"
         case .pathTooLong(let path): "cannot listen on unix:\(path): a socket's path has at most 107 bytes"
         case .unknownGroup(let group): "there is no group \(group)"
         case .notListening(let descriptor): "descriptor \(descriptor) is not a listening stream socket"

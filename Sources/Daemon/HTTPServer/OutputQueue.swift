@@ -17,7 +17,7 @@ struct OutputQueue {
     /// Pieces up to this size are copied together, so that chunk heads do not cost a vector each.
     private static let smallPiece = 1024
     private static let vectorsPerCall = 8
-    /// Bytes offered to the kernel per call, so that one large answer does not keep the others waiting.
+    /// Bytes offered to the kernel per call, so that one large response does not keep the others waiting.
     private static let bytesPerCall = 1 << 20
 
     var isEmpty: Bool { byteCount == 0 }

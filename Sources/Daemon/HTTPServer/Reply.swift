@@ -2,8 +2,8 @@ package import HTTPSemantics
 
 /// The means to answer one request, once, from any thread.
 ///
-/// Everything returns at once; the worker writes when the socket can take it. A reply that is dropped without an answer
-/// answers 500 by itself; one dropped within an answer cuts the connection. When the client has left, calls have no
+/// Everything returns at once; the worker writes when the socket can take it. A reply that is dropped without a response
+/// answers 500 by itself; one dropped within a response cuts the connection. When the client has left, calls have no
 /// effect, and `onDisconnect` has told.
 package final class Reply: Sendable {
     let channel: ReplyChannel
@@ -21,7 +21,7 @@ package final class Reply: Sendable {
         channel.submit([.informational(status: status, fields: fields)])
     }
 
-    /// Begins the answer.
+    /// Begins the response.
     ///
     /// The connection adds Date when it is missing, and alone decides about Connection, Transfer-Encoding and
     /// Content-Length. Where no body is allowed (HEAD, 204, 304) whatever is written is dropped; a Content-Length there
@@ -37,12 +37,12 @@ package final class Reply: Sendable {
         if !chunk.isEmpty { submit([.write(chunk)]) }
     }
 
-    /// Ends the answer; trailers are sent if it is chunked.
+    /// Ends the response; trailers are sent if it is chunked.
     package func finish(trailers: Fields = Fields()) {
         submit([.finish(trailers: trailers)])
     }
 
-    /// Gives the whole answer.
+    /// Gives the whole response.
     package func respond(status: Int, fields: Fields, body: [UInt8] = []) {
         submit([
             .start(status: status, reason: nil, fields: fields, framing: .length(body.count)),
@@ -51,14 +51,14 @@ package final class Reply: Sendable {
         ])
     }
 
-    /// Gives a problem document as the whole answer.
+    /// Gives a problem document as the whole response.
     package func respond(_ problem: ProblemDocument, fields: Fields = Fields()) {
         var fields = fields
         fields.set("Content-Type", ProblemDocument.mediaType)
         respond(status: problem.status, fields: fields, body: problem.bytes)
     }
 
-    /// Cuts the connection, so that an answer that cannot be completed looks cut short to the client too.
+    /// Cuts the connection, so that a response that cannot be completed looks cut short to the client too.
     package func abort() {
         channel.submit([.abort])
     }
@@ -73,7 +73,7 @@ package final class Reply: Sendable {
         channel.onDrain(below: limit, callback)
     }
 
-    /// Calls back once if the client leaves before the answer is finished.
+    /// Calls back once if the client leaves before the response is finished.
     ///
     /// On the worker's thread; at once on the caller's when the client has left already.
     package func onDisconnect(_ callback: @escaping @Sendable () -> Void) {

@@ -2,7 +2,7 @@ import EventLoops
 import HTTPSemantics
 import Synchronization
 
-/// How the body of an answer is to be delimited.
+/// How the body of a response is to be delimited.
 package enum ReplyFraming: Sendable, Equatable {
     /// This many bytes will be written.
     case length(Int)
@@ -137,7 +137,7 @@ final class ReplyChannel: Sendable {
         for callback in ready { callback() }
     }
 
-    /// Notes that the answer is complete as far as the reply is concerned: nobody waits for a disconnection any more.
+    /// Notes that the response is complete as far as the reply is concerned: nobody waits for a disconnection any more.
     func finished() {
         state.withLock { $0.disconnects = [] }
     }

@@ -1,6 +1,6 @@
 import HTTPSemantics
 
-/// The head of an answer as it goes over the wire.
+/// The head of a response as it goes over the wire.
 struct ReplyHead {
     /// What delimits the body that follows.
     enum BodyEnd: Equatable {
@@ -13,7 +13,7 @@ struct ReplyHead {
 
     var bytes: [UInt8] = []
     private(set) var bodyEnd = BodyEnd.noBody
-    /// Whether the connection has to be closed after this answer.
+    /// Whether the connection has to be closed after this response.
     private(set) var closes: Bool
 
     /// Fields that only the connection may set.
@@ -60,7 +60,7 @@ struct ReplyHead {
         if isBodyless {
             guard status != 204, status >= 200 else { return }
             if case .length(let length) = framing {
-                // In a 304 it is that of the answer that it stands for (RFC 9110 §8.6), not of the body that is not there.
+                // In a 304 it is that of the response that it stands for (RFC 9110 §8.6), not of the body that is not there.
                 guard status != 304 || length > 0 else { return }
                 append("Content-Length", String(length))
             } else if case .none = framing, let declared = fields.text("content-length") {

@@ -12,7 +12,7 @@ package enum RequestFault: Error, Sendable, Equatable, CaseIterable {
     case unknownExpectation, tunnel, otherVersion
     case tooManyConnections
 
-    /// The status code of the answer.
+    /// The status code of the response.
     var status: Int {
         switch self {
         case .badRequestLine, .badMethod, .badTarget, .badVersion, .bareLineFeed, .badFieldName, .badFieldValue,
@@ -64,6 +64,6 @@ package enum RequestFault: Error, Sendable, Equatable, CaseIterable {
         }
     }
 
-    /// The problem document that answers the request.
+    /// The problem document that responses the request.
     package var problem: ProblemDocument { ProblemDocument(status: status, detail: detail) }
 }

@@ -86,7 +86,7 @@ package final class Server: Sendable {
         }
     }
 
-    /// Stops accepting, closes idle connections, and returns when the answers in flight are finished.
+    /// Stops accepting, closes idle connections, and returns when the responses in flight are finished.
     ///
     /// Those that are not within `limit` are cut. The server cannot be used again.
     package func drain(within limit: Duration) async {

@@ -1,6 +1,6 @@
-/// Bytes written anew for each answer into memory that stays: the fields that change from hit to hit.
+/// Bytes written anew for each response into memory that stays: the fields that change from hit to hit.
 ///
-/// A handler keeps one, clears it before each answer and allocates nothing.
+/// A handler keeps one, clears it before each response and allocates nothing.
 package struct SmallBuffer: ~Copyable {
     private var memory: UnsafeMutableRawBufferPointer
     private(set) var count = 0

@@ -43,9 +43,9 @@ extension ProblemDocument {
         var problem = make(
             pause.status,
             "retry-after",
-            "The upstream wants no requests for a while",
-            "Upstream \"\(upstream)\" answered \(pause.status) with `Retry-After`, which holds for "
-                + "\(pause.scope.description). It is asked again in \(seconds) s. Nothing stored may be used meanwhile."
+            "The upstream has asked clients to wait",
+            "Upstream \"\(upstream)\" responded with \(pause.status) and `Retry-After`, which applies to "
+                + "\(pause.scope.description). Larder asks it again in \(seconds) s. Nothing stored may be used meanwhile."
         )
         problem.retryAfter = seconds
         return problem
@@ -55,8 +55,8 @@ extension ProblemDocument {
         make(
             504,
             "offline",
-            "Not known, and Larder is offline",
-            "No answer for this URL, credential and representation is stored, and in offline mode the upstream is not asked. "
+            "Not stored, and Larder is offline",
+            "No response to this URL, credential and representation is stored, and in offline mode Larder does not ask the upstream. "
                 + "Switch with `larder mode online`."
         )
     }
@@ -66,7 +66,7 @@ extension ProblemDocument {
             504,
             "offline",
             "Larder is offline",
-            "\(method) needs the upstream, which is not asked in offline mode. Switch with `larder mode online`."
+            "\(method) needs the upstream, which Larder does not ask in offline mode. Switch with `larder mode online`."
         )
     }
 
@@ -75,7 +75,7 @@ extension ProblemDocument {
         504,
         "not-stored",
         "The bytes as received are no longer stored",
-        "The upstream failed, and only a composed response is left. Ask without `Larder-View: raw` to get it."
+        "The upstream failed, and only a composed response is left. Send the request without `Larder-View: raw` to get it."
     )
 
     /// RFC 9111 §5.2.1.7.
@@ -84,7 +84,7 @@ extension ProblemDocument {
             504,
             "only-if-cached",
             "Nothing stored may be used",
-            "The request said `only-if-cached`, and no stored answer is fresh enough for it."
+            "The request said `only-if-cached`, and no stored response is fresh enough for it."
         )
     }
 
@@ -97,7 +97,7 @@ extension ProblemDocument {
             403,
             "credential-refused",
             "This upstream's credential is Larder's own",
-            "Upstream \"\(upstream)\" is configured with `credential:`; requests to it bring none of their own."
+            "Upstream \"\(upstream)\" is configured with `credential:`; send requests without a credential of their own."
         )
     }
 
@@ -106,7 +106,7 @@ extension ProblemDocument {
             403,
             "writes-refused",
             "Larder's credential is for reading",
-            "\(method) is not sent with the credential of upstream \"\(upstream)\"; `writes: true` beside it would allow that."
+            "Larder does not send \(method) with its credential for upstream \"\(upstream)\"; `writes: true` beside the credential allows it."
         )
     }
 
@@ -115,8 +115,8 @@ extension ProblemDocument {
         412,
         "own-tag",
         "The tag is Larder's own",
-        "If-Match names a tag that Larder made for a composed answer, which the upstream does not know. "
-            + "GET the resource again: the next answer brings the upstream's tag."
+        "If-Match names a tag that Larder made for a composed response, which the upstream does not know. "
+            + "GET the resource again: the next response has the upstream's tag."
     )
 
     package static func guarded(_ refusal: Guard.Refusal) -> ProblemDocument {
@@ -160,7 +160,7 @@ extension ProblemDocument {
             "live-needs-get",
             "Larder-Live goes with GET",
             "Larder-Live sends the response to a GET without a body as events; this was \(method). "
-                + "Ask with GET, or leave the field out."
+                + "Use GET, or leave the field out."
         )
     }
 
@@ -169,7 +169,7 @@ extension ProblemDocument {
             503,
             "live-too-many",
             "Too many streams are open",
-            "Larder keeps \(limit) streams open at a time (`live.streams`). Ask again later, or without Larder-Live."
+            "Larder keeps \(limit) streams open at a time (`live.streams`). Try again later, or without Larder-Live."
         )
     }
 
@@ -177,7 +177,7 @@ extension ProblemDocument {
         503,
         "stopping",
         "Larder is stopping",
-        "It opens no more streams. Ask again in a moment, when it may have been started again."
+        "It opens no more streams. Try again in a moment, when it may have restarted."
     )
 
     static func liveEventStream(upstream: String) -> ProblemDocument {
@@ -185,7 +185,7 @@ extension ProblemDocument {
             400,
             "live-event-stream",
             "The upstream sends events itself",
-            "Upstream \"\(upstream)\" answers this URL with a stream of events. Ask without Larder-Live: it is passed on as it comes."
+            "Upstream \"\(upstream)\" responds to this URL with a stream of events. Leave Larder-Live out: the stream is passed on as it comes."
         )
     }
 
@@ -193,16 +193,16 @@ extension ProblemDocument {
         make(
             502,
             "live-too-large",
-            "The answer is too large for an event",
-            "An event holds a whole response of at most \(limit) bytes (`limits.document`). Ask without Larder-Live."
+            "The response is too large for an event",
+            "An event contains a whole response of at most \(limit) bytes (`limits.document`). Leave Larder-Live out."
         )
     }
 
     static let liveTooMuch = make(
         503,
         "live-too-much",
-        "Too many event streams are open at once",
-        "What is gathered for events has reached its bound. Ask again later, or without Larder-Live."
+        "Too many responses are being sent as events",
+        "The responses that wait to be sent as events have reached their limit. Try again later, or without Larder-Live."
     )
 
     /// The upstream answered, with an error that a stored response may stand in for.
@@ -210,13 +210,13 @@ extension ProblemDocument {
         make(
             status,
             "upstream-error",
-            "The upstream answered with an error",
-            "Upstream \"\(upstream)\" answered \(status) \(statusPhrase(status))."
+            "The upstream responded with an error",
+            "Upstream \"\(upstream)\" responded with \(status) \(statusPhrase(status))."
         )
     }
 
     static func answerBrokeOff(upstream: String) -> ProblemDocument {
-        make(502, "upstream-failed", "The answer broke off", "Upstream \"\(upstream)\" did not send all of its answer.")
+        make(502, "upstream-failed", "The response broke off", "Upstream \"\(upstream)\" did not send all of its response.")
     }
 
     package static let traceRefused = make(
@@ -229,7 +229,7 @@ extension ProblemDocument {
     static let loop = make(
         508,
         "loop",
-        "Larder asks itself",
+        "Larder sends requests to itself",
         "The request has passed through Larder too often; the upstream's URL seems to lead back here."
     )
 }

@@ -35,11 +35,11 @@ package enum Address: Sendable, Hashable, CustomStringConvertible {
         }
         let digits = text[text.index(after: colon)...]
         guard digits.utf8.allSatisfy({ $0 &- UInt8(ascii: "0") < 10 }), let port = UInt16(digits) else {
-            throw AddressError("\"\(digits)\" is no port; a port is a number from 0 to 65535 (0: any free one)")
+            throw AddressError("\"\(digits)\" is not a port; a port is a number from 0 to 65535 (0: any free one)")
         }
         guard host.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "/") && $0 != UInt8(ascii: "@") })
         else {
-            throw AddressError("\"\(host)\" is no host name or address")
+            throw AddressError("\"\(host)\" is not a host name or address")
         }
         self = .tcp(host: String(host), port: port)
     }

@@ -26,7 +26,7 @@ package struct CompiledUpstream: Sendable {
         errors = try RouteTable(settings.errors.map(\.declaration))
     }
 
-    /// What an answer's body holds; nil when nothing is declared.
+    /// What a response's body holds; nil when nothing is declared.
     package func body(_ subject: RouteSubject) -> BodyMatch? {
         if let match = routes.match(subject) { return Self.body(settings.routes[match.index], match) }
         guard let status = subject.status, !(200..<300).contains(status), let match = errors.match(subject) else {
@@ -35,7 +35,7 @@ package struct CompiledUpstream: Sendable {
         return Self.body(settings.errors[match.index], match)
     }
 
-    /// What a path's route says about caching, before there is an answer.
+    /// What a path's route says about caching, before there is a response.
     package func overrides(method: String, path: String, query: String? = nil) -> CacheOverrides {
         routes.match(RouteSubject(method: method, path: path, query: query)).map { settings.routes[$0.index].overrides }
             ?? CacheOverrides()
@@ -43,7 +43,7 @@ package struct CompiledUpstream: Sendable {
 
     /// The paths that a write makes worthless besides its own, with the captures of its path filled in.
     ///
-    /// - Parameter status: nil before the answer: rules for 2xx then fit.
+    /// - Parameter status: nil before the response: rules for 2xx then fit.
     package func invalidated(method: String, path: String, query: String?, status: Int?) -> [RoutePattern] {
         let subject = RouteSubject(method: method, path: path, query: query, status: status)
         guard let match = routes.match(subject), !settings.routes[match.index].invalidates.isEmpty else { return [] }
@@ -57,7 +57,7 @@ package struct CompiledUpstream: Sendable {
             .map { settings.routes[$0.index].deletes } ?? true
     }
 
-    /// The index in `settings.routes` of the rule for a request, or for its answer once there is a status.
+    /// The index in `settings.routes` of the rule for a request, or for its response once there is a status.
     package func route(method: String, path: String, status: Int?) -> RouteMatch? {
         routes.match(method: method, path: path, status: status)
     }

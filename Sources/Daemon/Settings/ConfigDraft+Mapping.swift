@@ -51,7 +51,7 @@ extension ConfigDraft {
     private func validateDeclarations(of models: [ModelDraft], _ reader: inout ConfigReader) {
         let names = Set(models.map(\.declaration.name))
         let declarations = models.map { model in
-            // What refers to no model has been told of already, and would be told of again.
+            // References to unknown models have been reported already.
             var declaration = model.declaration
             declaration.properties.removeAll { property in property.relation.map { !names.contains($0.model) } ?? false
             }
@@ -60,7 +60,7 @@ extension ConfigDraft {
             return declaration
         }
         for mistake in Models.mistakes(in: declarations) {
-            // Names that differ in capitals only are told of at their own place.
+            // Names that differ only in capitals are reported at their own place.
             if case .duplicateModel = mistake.error { continue }
             let model = models[mistake.model]
             let property = mistake.property.map { declarations[mistake.model].properties[$0].name }
@@ -78,7 +78,7 @@ extension ConfigDraft {
         if let envelope = rule.envelope, rule.root == nil, let shape = rule.model?.shape, shape != .one {
             reader.once(
                 envelope.place,
-                "\"envelope\" speaks of the members around what \"root\" leads to, but the rule has no \"root\"; add it, "
+                "\"envelope\" is for the members around what \"root\" leads to, but the rule has no \"root\"; add it, "
                     + "or remove \"envelope\"",
                 .warning
             )
@@ -99,7 +99,7 @@ extension ConfigDraft {
         if rule.route.body?.shape != .one {
             reader.once(
                 rule.places["object"],
-                "\"object\" speaks of one object, but the body is a list; write \"model: \(name)\" or remove \"object\""
+                "\"object\" is for one object, but the body is a list; write \"model: \(name)\" or remove \"object\""
             )
         }
         if !Self.hasIdentity(model, among: models) {
@@ -111,7 +111,7 @@ extension ConfigDraft {
         let known = Self.lineage(of: model, among: models).flatMap(\.members).uniqued
         for (binding, place) in zip(rule.route.object, rule.objectPlaces) where !known.contains(binding.key) {
             let list = known.isEmpty ? "" : "; known are \(known.joined(separator: ", "))"
-            reader.once(place, "\"\(binding.key)\" is no identity, key or property of model \"\(name)\"\(list)")
+            reader.once(place, "\"\(binding.key)\" is not an identity, key or property of model \"\(name)\"\(list)")
         }
     }
 
@@ -124,7 +124,7 @@ extension ConfigDraft {
         {
             reader.once(
                 other.model.place,
-                "\"\(main.name)\" is the answer's own content already, in another shape; of a body that has both, "
+                "\"\(main.name)\" is already the body's own content, in another shape; of a body that has both, "
                     + "both are taken",
                 .warning
             )

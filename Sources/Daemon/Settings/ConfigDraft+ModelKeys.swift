@@ -35,21 +35,21 @@ extension ConfigDraft {
         }
     }
 
-    /// What only makes sense for objects that can be known again, and why.
+    /// Keys that only make sense for objects with an identity, and why.
     private static let usesOfIdentity = [
         ("keys", "so none is found by a key"),
         ("identity_types", "so there is none whose type could count"),
-        ("modified", "so two answers are never known to speak of the same one"),
-        ("deleted_when", "so none is known to be gone from other answers"),
-        ("on_delete", "so none is known to be gone from other answers"),
+        ("modified", "so two responses are never known to show the same one"),
+        ("deleted_when", "so other responses never learn that one is deleted"),
+        ("on_delete", "so other responses never learn that one is deleted"),
     ]
 
-    /// Whether objects of a model can be known again, by its own identity or its base's.
+    /// Whether objects of a model have an identity, their own or their base's.
     static func hasIdentity(_ model: ModelDraft, among models: [String: ModelDraft]) -> Bool {
         identity(of: model, among: models)?.isEmpty != true
     }
 
-    /// nil where it could not be read, which has been told of already.
+    /// nil if it could not be read, which has been reported already.
     private static func identity(of model: ModelDraft, among models: [String: ModelDraft]) -> [String]? {
         let root = lineage(of: model, among: models)[0]
         guard root.declaration.base == nil || models[root.declaration.base ?? ""] != nil else { return nil }

@@ -5,7 +5,7 @@ package struct ConfigFile {
     /// In the order of the files, that which was asked for first.
     package let diagnostics: [Diagnostic]
 
-    /// The largest file that is taken for a config.
+    /// The largest file that counts as a config.
     static let sizeLimit = 8 << 20
 
     /// Reads a file and everything it refers to.

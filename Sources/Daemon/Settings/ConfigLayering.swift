@@ -6,7 +6,7 @@ indirect enum ConfigLayering: Sendable {
     case value
     /// Member by member: those named each in its own way, all others in one.
     case members([String: ConfigLayering], others: ConfigLayering = .value)
-    /// Rule by rule, and there key by key. Two rules are the same when they speak of the same answers.
+    /// Rule by rule, and there key by key. Two rules are the same when they are about the same answers.
     case rules
     /// Words with a sign change what the other says; all else takes its place.
     case changes

@@ -77,7 +77,7 @@ extension ConfigReader {
         _ inclusion: inout Inclusion
     ) -> Node? {
         let entries = under("include") { $0.texts(node, wanted: "a file, the name of a preset, or a list of them") }
-        // What is missing has been told of; mistakes in the rest are looked for all the same.
+        // What is missing has been reported; the rest is checked all the same.
         var roots = (entries ?? []).compactMap { entry in
             let root = included(entry.text, at: entry.place, from: file, &inclusion)
             if root == nil { isIncomplete = true }

@@ -4,7 +4,7 @@ enum ConfigReference {
 
     /// Where a key of this name belongs, as `under "store"` or `at the top of the file`; nil when nowhere, or in several places.
     static func home(of name: String) -> String? {
-        // What stands at the top and under an upstream is told of the top only.
+        // A key that is at the top and under an upstream is described at the top only.
         let homes = Set(
             sections(root, at: []).filter { $0.facts.contains { $0.name == name } }
                 .map {

@@ -33,14 +33,14 @@ extension Configuration {
         package var http2 = true
         /// The longest freshness guessed from `Last-Modified`; zero for none.
         package var heuristic: Duration = .seconds(86_400)
-        /// How stale an answer may be that stands in for a failing upstream.
+        /// How stale a response may be that stands in for a failing upstream.
         package var staleIfError: Duration = .forever
         package var lag = ResponseLag()
         package var backOff: BackOff = .resource
         package var models: [ModelDeclaration] = []
         /// What 2xx answers hold and how they are cached.
         package var routes: [Route] = []
-        /// What all other answers hold.
+        /// What all other responses hold.
         package var errors: [Route] = []
 
         package static let defaultPrincipal = [PrincipalWords.auto]
@@ -85,7 +85,7 @@ extension Configuration {
         package var overrides = CacheOverrides()
         /// Which requests are one in a replay.
         package var match = RequestMatching()
-        /// Paths whose answers a write of this one makes worthless; their captures are those of `declaration`.
+        /// Paths whose responses a write of this one invalidates; their captures are those of `declaration`.
         var invalidates: [RoutePattern] = []
         /// Whether a DELETE that was carried out has deleted the object that it speaks of.
         var deletes = true

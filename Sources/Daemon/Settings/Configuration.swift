@@ -35,11 +35,11 @@ package struct Configuration: Sendable, Equatable {
         package var group: String?
         /// Bytes the file may take; least recently used documents go first.
         package var maximumSize = 1 << 30
-        /// How long a batch of answers may wait for company before it is committed.
+        /// How long a batch of responses may wait for company before it is committed.
         package var batchDelay: Duration = .milliseconds(5)
-        /// How long the end of an answer waits until what it tells of objects is committed.
+        /// How long the end of a response waits until what it tells of objects is committed.
         package var withhold: Duration = .milliseconds(50)
-        /// Bytes of answers that may wait to be committed.
+        /// Bytes of responses that may wait to be committed.
         package var queueSize = 64 << 20
         /// Connections that read.
         package var readers = 4
@@ -47,7 +47,7 @@ package struct Configuration: Sendable, Equatable {
         package var changes = 100_000
     }
 
-    /// The tier of ready answers.
+    /// The tier of ready responses.
     package struct Memory: Sendable, Equatable {
         /// Bytes it may take.
         package var maximumSize = 64 << 20
@@ -67,13 +67,13 @@ package struct Configuration: Sendable, Equatable {
         package var body = http.maxBody
         /// Client connections at a time; 503 above.
         package var connections = http.maxConnections
-        /// Decoded body of an answer that may be stored; longer ones are passed on only.
+        /// Decoded body of a response that may be stored; longer ones are passed on only.
         package var document = 16 << 20
         /// Objects that are taken out of one response; one that contains more is stored as it came.
         package var objects = 50_000
-        /// How far a client may fall behind the answer it shares before it is cut off.
+        /// How far a client may fall behind the response it shares before it is cut off.
         package var relayWindow = 1 << 20
-        /// Head of an upstream's answer; 502 above.
+        /// Head of an upstream's response; 502 above.
         package var upstreamHead = 256 << 10
         /// Requests of one client to one upstream at a time, uploads apart.
         package var upstreamConnections = 256
@@ -89,9 +89,9 @@ package struct Configuration: Sendable, Equatable {
 
         /// Connection to the upstream, TLS included.
         package var connect: Duration = .seconds(5)
-        /// From the request's last byte to the answer's first.
+        /// From the request's last byte to the response's first.
         package var firstByte: Duration = .seconds(30)
-        /// Between two reads of an upstream's answer.
+        /// Between two reads of an upstream's response.
         package var stall: Duration = .seconds(30)
         /// A client's request head; 408 after.
         package var requestHead = http.headTimeout
@@ -99,7 +99,7 @@ package struct Configuration: Sendable, Equatable {
         package var requestBody = http.bodyIdle
         /// A client's connection between requests.
         package var idle = http.idle
-        /// A client that takes no byte of its answer.
+        /// A client that takes no byte of its response.
         package var writeStall = http.writeStall
         /// Requests in flight when the daemon is told to stop.
         package var drain: Duration = .seconds(10)

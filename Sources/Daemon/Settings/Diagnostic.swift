@@ -19,7 +19,7 @@ package struct Diagnostic: Sendable, Equatable, CustomStringConvertible {
 
     package var severity: Severity = .error
     package var file: String
-    /// nil speaks of the file as a whole.
+    /// nil is about the file as a whole.
     package var place: Place?
     package var message: String
 

@@ -72,7 +72,7 @@ struct AddressDraft: ConfigSection {
             guard let text = reader.text(node, wanted: "permissions in octal such as \"0660\"") else { return }
             let isOctal = (3...4).contains(text.utf8.count) && text.utf8.allSatisfy { (0x30...0x37).contains($0) }
             guard isOctal, let mode = UInt16(text, radix: 8), mode <= 0o777 else {
-                reader.errorHere(node.place, "\"\(text)\" is no mode; write permissions in octal such as \"0660\"")
+                reader.errorHere(node.place, "\"\(text)\" is not a mode; write permissions in octal such as \"0660\"")
                 return
             }
             draft.mode = mode

@@ -2,20 +2,20 @@ import Mapping
 import Yams
 
 extension PropertyDraft {
-    /// What a property's value may be demanded to be.
+    /// The checks on a property's value.
     static let checks: [ConfigKey<PropertyDraft>] = [
-        .boolean("required", \.declaration.isRequired, "Whether an object without it is listed under warnings."),
+        .boolean("required", \.declaration.isRequired, "Whether `larder warnings` lists objects without it."),
         ConfigKey(
             "type",
             .list(.choice(ValueCheck.JSONType.allCases.map(\.rawValue))),
             example: "string",
-            "The JSON types that it may be of; null always may, but for `null: false`. What is not as demanded is left out of the mapped view and listed under warnings."
+            "The JSON types that it may have; null is allowed unless `null: false` forbids it. A value that fails a check is left out of the mapped view and listed by `larder warnings`."
         ) { node, draft, reader in
             let words = ValueCheck.JSONType.allCases.map(\.rawValue)
             let types = reader.list(node, wanted: "a type, or a list of them")?.compactMap { element in
                 reader.choice(element, of: words).flatMap(ValueCheck.JSONType.init)
             }
-            // Words that are none have been told of.
+            // Unknown words have been reported.
             if let types, !types.isEmpty || node.sequence?.isEmpty == true {
                 draft.add(.type(types), node.place, &reader)
             }
@@ -24,7 +24,7 @@ extension PropertyDraft {
             "range",
             .strictList(.anything),
             example: "[0, 100]",
-            "The least and the greatest number allowed; ~ for no bound."
+            "The smallest and the largest number allowed; ~ for no bound."
         ) { node, draft, reader in
             guard let bounds = reader.bounds(node) else { return }
             draft.add(.range(minimum: bounds.low, maximum: bounds.high), node.place, &reader)
@@ -33,7 +33,7 @@ extension PropertyDraft {
             "length",
             .strictList(.anything),
             example: "[1, 255]",
-            "The least and the greatest length allowed of a string or a list; ~ for no bound."
+            "The smallest and the largest length allowed of a string or a list; ~ for no bound."
         ) { node, draft, reader in
             guard let bounds = reader.bounds(node) else { return }
             let (low, high) = (Self.count(bounds.low), Self.count(bounds.high))
@@ -46,7 +46,7 @@ extension PropertyDraft {
             "pattern",
             .text,
             example: "\"[a-z0-9-]+\"",
-            "The regular expression that a string has to match as a whole."
+            "The regular expression that a whole string must match."
         ) { node, draft, reader in
             guard let pattern = reader.text(node, wanted: "a regular expression in quotes") else { return }
             draft.add(.pattern(pattern), node.place, &reader)
@@ -75,7 +75,7 @@ extension PropertyDraft {
 extension ConfigReader {
     /// Two numbers in a list, either of which may be null.
     fileprivate mutating func bounds(_ node: Node) -> (low: [UInt8]?, high: [UInt8]?)? {
-        let wanted = "the least and the greatest, such as [0, 100]; ~ for no bound"
+        let wanted = "the smallest and the largest, such as [0, 100]; ~ for no bound"
         guard let sequence = node.sequence, sequence.count == 2 else {
             misfit(node, wanted: wanted)
             return nil

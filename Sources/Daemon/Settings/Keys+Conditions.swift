@@ -29,7 +29,7 @@ extension ConfigReader {
         case ["any"]: return keys["any"].flatMap { conditions($0) }.map { .any($0) }
         case ["not"]: return keys["not"].flatMap { condition($0) }.map { .not($0) }
         default:
-            errorHere(node.place, "this is no condition. \(ConditionKeys.help)")
+            errorHere(node.place, "this is not a condition. \(ConditionKeys.help)")
             return nil
         }
     }
@@ -68,7 +68,7 @@ extension ConfigKey<ModelDraft> {
             if keys["if"] == nil, index < sequence.count - 1 {
                 reader.errorHere(
                     element.place,
-                    "without \"if\" it takes every object, and what follows is never tried; put it last"
+                    "without \"if\" it matches every object, and what follows is never tried; put it last"
                 )
             }
             draft.choicePlaces.append((name, model.place))
@@ -91,7 +91,7 @@ extension ConfigKey<ModelDraft> {
             else { return }
             let acronyms = reader.checkedTexts(words) { word in
                 word.isEmpty || !word.utf8.allSatisfy { ($0 | 0x20) &- 0x61 < 26 || $0 &- 0x30 < 10 }
-                    ? "is no word of letters and digits" : nil
+                    ? "is not a word of letters and digits" : nil
             }
             draft.declaration.naming = .snakeCase(acronyms: acronyms ?? [])
         } else if reader.choice(node, of: ["exact", "snake_case"]) == "snake_case" {
@@ -103,7 +103,7 @@ extension ConfigKey<ModelDraft> {
         "migrations",
         .strictList(.anything),
         example: "[{ to: 1, rename: { name: full_name }, convert: { created: { date: unix } }, remove: [age] }]",
-        "What changed with each version: members with another name, values of another form, members that are gone. Applied to what is stored when it is read."
+        "What changed with each version: renamed members, converted values, removed members. Applied to stored objects when they are read."
     ) { node, draft, reader in
         guard let sequence = node.sequence else {
             return reader.misfit(node, wanted: "a list such as [{ to: 1, rename: { name: full_name } }]")

@@ -1,4 +1,4 @@
-/// The keys at the top of the file, and those of the sections that speak of the daemon itself.
+/// The keys at the top of the file, and those of the sections that are about the daemon itself.
 extension ConfigDraft: ConfigSection {
     static let keys: [ConfigKey<ConfigDraft>] = [
         ConfigKey(
@@ -6,9 +6,9 @@ extension ConfigDraft: ConfigSection {
             .list(.text),
             fallback: "[]",
             """
-            Files to begin with, relative to this one's folder, or presets by their name: github. What stands in this file \
-            is laid over them: models, their properties, upstreams and routes each by itself and key by key; a key \
-            without a value takes theirs away.
+            Files to start from, relative to this one's folder, or presets by name, such as github. This file is merged \
+            over them, key by key, also within upstreams, models, properties and routes. A key without a value removes \
+            theirs.
             """
         ) { _, _, _ in
             // The files were put together before any key is read.
@@ -26,7 +26,7 @@ extension ConfigDraft: ConfigSection {
             \.settings.admin,
             """
             Where the admin side listens, for the commands, the dashboard and metrics. On a Unix socket its permissions \
-            decide who may ask; over TCP the token in admin.token beside the store does.
+            decide who may use it; over TCP it requires the token in admin.token beside the store.
             """
         ),
         ConfigKey(
@@ -41,19 +41,19 @@ extension ConfigDraft: ConfigSection {
             "mode",
             \.settings.mode,
             """
-            online: ask the upstream when an answer is not known or not fresh. offline: never ask, answer what is known, \
-            fresh or stale. `larder mode` changes it while the daemon runs.
+            online: ask the upstream for what is not stored or not fresh. offline: never ask the upstream; serve what is \
+            stored, fresh or stale. `larder mode` changes it while the daemon runs.
             """
         ),
-        .section("store", \.settings.store, "The file in which objects and answers are kept."),
-        .section("memory", \.settings.memory, "Ready answers kept in memory."),
+        .section("store", \.settings.store, "The file that stores objects and responses."),
+        .section("memory", \.settings.memory, "Responses that are kept ready in memory."),
         .section(
             "limits",
             \.settings.limits,
-            "Bounds on what clients and upstreams may send. What is over one is refused with the status named."
+            "Limits on what clients and upstreams may send. What exceeds one is refused with the status named."
         ),
-        .section("timeouts", \.settings.timeouts, "How long Larder waits for whom."),
-        .section("live", \.settings.live, "Answers that are told as they change: Larder-Live: on."),
+        .section("timeouts", \.settings.timeouts, "How long Larder waits for clients and upstreams."),
+        .section("live", \.settings.live, "Responses that are followed as they change (Larder-Live: on)."),
         .section("log", \.settings.log, "What is written to standard error, and so to the journal."),
         .upstreams,
         .models(\.models),
@@ -78,7 +78,7 @@ extension Configuration.Store: ConfigSection {
             \.group,
             example: "larder",
             """
-            The group that may read the file, which then has mode 0640. Without it a store in a folder that others may enter \
+            The group that may read the file, which then has mode 0640. Without it, a store in a folder that others may enter \
             has mode 0600.
             """
         ),
@@ -86,28 +86,28 @@ extension Configuration.Store: ConfigSection {
             "maximum_size",
             \.maximumSize,
             in: 4 << 20...1 << 50,
-            "Disk it may take. The documents not used for longest are removed first."
+            "The most disk space it may use. The least recently used documents are removed first."
         ),
         .duration(
             "batch_delay",
             \.batchDelay,
             in: .zero ... .seconds(5),
-            "How long an answer that nobody waits for may wait for others to be committed with."
+            "How long a response that no client waits for may wait to be committed together with others."
         ),
         .duration(
             "withhold",
             \.withhold,
             in: .zero ... .seconds(60),
             """
-            How long the last byte of an answer is withheld at most until what it tells of objects holds in all others that \
-            show them. As a rule that takes a few milliseconds.
+            The longest delay of a response's last byte while its objects are committed, so that all other responses show \
+            them, too. It usually takes a few milliseconds.
             """
         ),
         .size(
             "queue_size",
             \.queueSize,
             in: 1 << 20...1 << 34,
-            "Answers that may wait to be committed. Above it new ones are kept in memory only."
+            "How many bytes of responses may wait to be committed. Beyond it, new ones are kept in memory only."
         ),
         .integer("readers", \.readers, in: 1...64, "Connections that read the file."),
         .integer(
@@ -115,8 +115,9 @@ extension Configuration.Store: ConfigSection {
             \.changes,
             in: 0...100_000_000,
             """
-            Changes of objects that are kept, so that a reader of /changes can go on where it was; the oldest go first. \
-            They take two bytes each, and a sixteenth of the file at most. 0 keeps none, and turns /changes off.
+            How many changes of objects are kept, so that a client of /changes can continue where it was; the oldest are \
+            removed first. Each takes two bytes, all together at most a sixteenth of the file. 0 keeps none and turns \
+            /changes off.
             """
         ),
     ]
@@ -124,7 +125,7 @@ extension Configuration.Store: ConfigSection {
 
 extension Configuration.Memory: ConfigSection {
     static let keys: [ConfigKey<Configuration.Memory>] = [
-        .size("maximum_size", \.maximumSize, in: 0...1 << 40, "Memory they may take. 0 keeps none.")
+        .size("maximum_size", \.maximumSize, in: 0...1 << 40, "The most memory they may use. 0 keeps none.")
     ]
 }
 
@@ -133,20 +134,20 @@ extension Configuration.Limits: ConfigSection {
         .size("target", \.target, in: 256...1 << 20, "A request's target (path and query). Longer ones: 414."),
         .size("head", \.head, in: 1 << 10...1 << 20, "A request's head. Larger ones: 431."),
         .integer("fields", \.fields, in: 8...10_000, "Header fields of a request. More: 431."),
-        .size("body", \.body, in: 0...1 << 40, "A request's body, which is passed on as it arrives. Larger ones: 413."),
+        .size("body", \.body, in: 0...1 << 40, "A request's body, which is passed on as it is received. Larger ones: 413."),
         .integer("connections", \.connections, in: 1...1_000_000, "Client connections at a time. More: 503."),
         .size(
             "document",
             \.document,
             in: 1 << 10...1 << 30,
-            "The body of an answer after decompression. Longer ones are passed on, but not stored."
+            "A response's body after decompression. Longer ones are passed on, but not stored."
         ),
         .integer(
             "objects",
             \.objects,
             in: 100...10_000_000,
             """
-            Objects in one response. One that contains more is stored as it came and shares none of its objects; any write \
+            Objects in one response. One that contains more is stored as received and shares none of its objects; any write \
             to its upstream removes it. Each object takes about a kilobyte of memory until it is stored.
             """
         ),
@@ -154,22 +155,22 @@ extension Configuration.Limits: ConfigSection {
             "relay_window",
             \.relayWindow,
             in: 16 << 10...1 << 30,
-            "How far a client may lag behind an answer that is still arriving before it is cut off."
+            "How many bytes a client may lag behind a response that is still arriving. Then it is disconnected."
         ),
         .size(
             "upstream_head",
             \.upstreamHead,
             in: 4 << 10...1 << 24,
-            "The head of an upstream's answer. Larger ones: 502."
+            "The head of an upstream's response. Larger ones: 502."
         ),
         .integer(
             "upstream_connections",
             \.upstreamConnections,
             in: 1...1000,
             """
-            Requests of one client to one upstream at a time, each on a connection of its own unless the upstream speaks \
-            HTTP/2; clients are told apart by credential and address. All clients together have a quarter more. Further \
-            requests wait for their turn, half a minute at most.
+            Requests of one client to one upstream at a time, each on a connection of its own unless the upstream supports \
+            HTTP/2. A client is a credential and an address; all clients together may have a quarter more. Further requests \
+            wait for their turn, at most half a minute.
             """
         ),
         .integer(
@@ -177,8 +178,8 @@ extension Configuration.Limits: ConfigSection {
             \.upstreamUploads,
             in: 1...1000,
             """
-            The same for requests whose body is still arriving when they are sent. They are counted apart, so that slow uploads \
-            keep nobody from asking.
+            The same for requests whose body is still arriving when they are sent. They are counted separately, so that slow \
+            uploads do not block other requests.
             """
         ),
         .size(
@@ -186,8 +187,8 @@ extension Configuration.Limits: ConfigSection {
             \.minimumRate,
             in: 0...1 << 30,
             """
-            Bytes a second. While requests wait for their turn, those that moved more slowly than this for ten seconds are \
-            ended: uploads with 408, responses by a reset. 0 ends none.
+            Bytes a second. While requests wait for their turn, those that were slower than this for ten seconds are ended: \
+            uploads with 408, responses by a reset. 0 ends none.
             """
         ),
     ]
@@ -199,7 +200,7 @@ extension Configuration.Timeouts: ConfigSection {
     static let keys: [ConfigKey<Configuration.Timeouts>] = [
         .duration("connect", \.connect, in: range, "To connect to the upstream, TLS included."),
         .duration("first_byte", \.firstByte, in: range, "From the end of a request to the upstream's first byte."),
-        .duration("stall", \.stall, in: range, "Between two pieces of an upstream's answer."),
+        .duration("stall", \.stall, in: range, "Between two pieces of an upstream's response."),
         .duration("request_head", \.requestHead, in: range, "For a client to send a request's head. Then: 408."),
         .duration(
             "request_body",
@@ -208,12 +209,12 @@ extension Configuration.Timeouts: ConfigSection {
             "Between two pieces of a client's request body. Then: 408."
         ),
         .duration("idle", \.idle, in: range, "For a client's connection without a request."),
-        .duration("write_stall", \.writeStall, in: range, "For a client to take the next piece of its answer."),
+        .duration("write_stall", \.writeStall, in: range, "For a client to read the next piece of its response."),
         .duration(
             "drain",
             \.drain,
             in: .zero ... .seconds(3600),
-            "For requests in flight, and for answers that are still to be stored, when the daemon is told to stop."
+            "For requests in flight, and for responses that are still to be stored, when the daemon stops."
         ),
     ]
 }
@@ -226,27 +227,26 @@ extension Configuration.Live: ConfigSection {
             \.interval,
             in: .milliseconds(10) ... .seconds(86_400),
             """
-            A document that is followed is asked for when it gets stale, but never sooner than this after it was asked for \
-            last, however short it is fresh.
+            A document that is followed is fetched again when it becomes stale, but no sooner than this after its last fetch.
             """
         ),
         .duration(
             "heartbeat",
             \.heartbeat,
             in: .milliseconds(10) ... .seconds(3600),
-            "The longest silence of a stream. Then it sends an empty comment, by which clients that are gone are found."
+            "The longest silence of a stream. Then it sends a comment, which reveals connections that are gone."
         ),
         .duration(
             "retry",
             \.retry,
             in: .milliseconds(1) ... .seconds(3600),
-            "How long clients are told to wait before they come back after a break."
+            "How long clients should wait before they reconnect; sent to them as `retry`."
         ),
     ]
 }
 
 extension Configuration.Log: ConfigSection {
     static let keys: [ConfigKey<Configuration.Log>] = [
-        .choice("level", \.level, "The least important messages to write.")
+        .choice("level", \.level, "Messages of this level and above are written.")
     ]
 }

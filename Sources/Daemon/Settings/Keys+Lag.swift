@@ -2,7 +2,7 @@ import HTTPSemantics
 package import Mapping
 import Yams
 
-/// How far the responses of an upstream may lag behind the truth (`lag`).
+/// How far the responses of an upstream may lag behind its newest data (`lag`).
 package struct ResponseLag: ConfigSection, Equatable {
     package var lists: Duration = .seconds(30)
     var details: Duration = .zero
@@ -15,14 +15,14 @@ package struct ResponseLag: ConfigSection, Equatable {
             \.lists,
             in: range,
             isWhole: true,
-            "Lists, searches, and objects that are embedded in others."
+            "For lists, searches, and objects that are embedded in others."
         ),
         .duration(
             "details",
             \.details,
             in: range,
             isWhole: true,
-            "Responses about one object, where replicas that lag serve them. Your own write may stay hidden that long."
+            "For responses that show one object, if lagging replicas serve them. Your own write may stay invisible that long."
         ),
     ]
 
@@ -34,8 +34,8 @@ package struct ResponseLag: ConfigSection, Equatable {
         .either([.duration(range, isWhole: true), .section(keys.map(\.facts))]),
         fallback: Units.text(ResponseLag().lists),
         """
-        How far responses of this upstream may lag behind the truth: what they show may be that much older. A single \
-        duration is the one of lists and searches; {lists: 30s, details: 5s} sets both.
+        How far responses of this upstream may lag behind its newest data. A single duration is for lists and searches; \
+        {lists: 30s, details: 5s} sets both.
         """
     ) { node, draft, reader in
         if node.mapping != nil {

@@ -15,8 +15,8 @@ extension ConfigKey {
                 "Page: { identity: [] }",
             ],
             """
-            The types of object that answers are made of. Members declared as properties are shared by all answers that \
-            show the object; all others stay with the answer they came in.
+            The types of object that responses contain. Members that are declared as properties are shared by all responses that \
+            show the object; all others stay with their response.
             """
         ) { node, section, reader in
             guard let pairs = reader.pairs(node, wanted: "names of models, each with its keys") else { return }
@@ -51,8 +51,8 @@ extension ModelDraft: ConfigSection {
             .list(.text),
             example: "id",
             """
-            The member, or members, by which two answers are known to speak of the same object. [] says that objects of \
-            this model have none and stay within their owners. A model with a base has the base's.
+            The member, or members, that identify an object in all responses. []: objects of this model have no identity and \
+            belong to the object around them. A model with a base has the base's.
             """
         ) { node, draft, reader in
             draft.declaration.identity = reader.checkedTexts(node) { $0.isEmpty ? "names no member" : nil } ?? []
@@ -61,7 +61,7 @@ extension ModelDraft: ConfigSection {
             "keys",
             \.declaration.keys,
             example: "[login]",
-            "Further members that name an object, by which it can be found."
+            "Further members by which an object can be found."
         ),
         ConfigKey(
             "properties",
@@ -75,8 +75,8 @@ extension ModelDraft: ConfigSection {
                 "labels: { from: labels, models: Label }",
             ],
             """
-            The members that are shared, each under a name of your choice and with the member it is read from. The long \
-            form's keys: \(PropertyDraft.keys.map { "\($0.facts.name): \($0.facts.text)" }.joined(separator: " "))
+            The members that are shared, each under a name of your choice, with the member it is read from. Keys of the long \
+            form: \(PropertyDraft.keys.map { "\($0.facts.name): \($0.facts.text)" }.joined(separator: " "))
             """
         ) { node, draft, reader in
             guard let pairs = reader.pairs(node, wanted: "names of properties, each with the member it is read from")
@@ -99,13 +99,13 @@ extension ModelDraft: ConfigSection {
             "local",
             \.declaration.local,
             example: "[score]",
-            "Members that belong to the answer and are never shared, such as the score of a search."
+            "Members that belong to the response and are never shared, such as the score of a search."
         ),
         .members(
             "secret",
             \.declaration.secret,
             example: "[token]",
-            "Members that never reach the disk: answers that show one are kept in memory only."
+            "Members that never reach the disk: responses that show one are kept in memory only."
         ),
         ConfigKey(
             "identity_types",
@@ -120,7 +120,7 @@ extension ModelDraft: ConfigSection {
             .text,
             // Not an example: what stands beside it in the sample belongs to models without a base.
             fallback: "~",
-            "The model whose identity this one shares, because objects of both are the same ones; ~ for none."
+            "The model whose identity this one shares, because their objects are the same; ~ for none."
         ) { node, draft, reader in
             if node.isNothing { return }
             draft.declaration.base = reader.text(node, wanted: "the name of a model")
@@ -131,7 +131,7 @@ extension ModelDraft: ConfigSection {
             "deleted_when",
             .anything,
             example: "{ member: state, is: deleted }",
-            "When an object says of itself that it is gone. \(ConditionKeys.help)"
+            "The condition under which an object's own members show that it is deleted. \(ConditionKeys.help)"
         ) { node, draft, reader in
             draft.declaration.deletedWhen = reader.condition(node)
         },
@@ -140,8 +140,8 @@ extension ModelDraft: ConfigSection {
             .choice(DeletionPolicy.allCases.map(\.rawValue)),
             fallback: "stale",
             """
-            What becomes of answers that show an object which is gone. stale: they are asked for again. remove: it leaves the \
-            lists it stands in at once. keep: they go on showing it. A model with a base has the base's.
+            What happens to responses that show a deleted object. stale: they are fetched again. remove: the object is removed \
+            from their lists at once. keep: they go on showing it. A model with a base has the base's.
             """
         ) { node, draft, reader in
             let words = DeletionPolicy.allCases.map(\.rawValue)
@@ -151,7 +151,7 @@ extension ModelDraft: ConfigSection {
             "version",
             .integer(0...1_000_000),
             example: "1",
-            "The version of the upstream's form of these objects, 0 without it; see migrations."
+            "The version of these objects' form at the upstream; 0 by default. See migrations."
         ) { node, draft, reader in
             if let version = reader.integer(node, in: 0...1_000_000) { draft.declaration.version = version }
         },
@@ -160,7 +160,7 @@ extension ModelDraft: ConfigSection {
             "modified",
             .text,
             example: "updated_at",
-            "The member that says when the object changed. It decides which of two answers is newer before any clock."
+            "The member that contains the time of the object's last change. It decides which of two responses is newer."
         ) { node, draft, reader in
             draft.declaration.modified = reader.text(node, wanted: "the name of a member")
         },

@@ -44,7 +44,7 @@ extension PropertyDraft: ConfigSection {
                 "parts",
                 .named(.text, name: "length"),
                 example: "{ start: location, count: length }",
-                "Several members that are shown as one object: the name of each in it, and where it is read from."
+                "Several members that are shown as one object: the name of each in it, with the member it is read from."
             ) { node, draft, reader in
                 guard let pairs = reader.pairs(node, wanted: "names, each with the member it is read from") else {
                     return
@@ -65,16 +65,16 @@ extension PropertyDraft: ConfigSection {
             ) { node, draft, reader in
                 draft.declaration.transform = reader.transform(node)
             },
-            .relation("model", "The model of the object that stands there, or whose identity does.") { .one($0) },
-            .relation("models", "The model of the objects in the list that stands there.") { .many($0) },
-            .relation("keyed", "The model of the objects that are the members of the object that stands there.") {
+            .relation("model", "The model of the object in this member; the member may also contain only its identity.") { .one($0) },
+            .relation("models", "The model of the objects in the list in this member.") { .many($0) },
+            .relation("keyed", "The model of the objects that are the members of the object in this member.") {
                 .keyed($0)
             },
             ConfigKey(
                 "to",
                 .text,
                 example: "created.at",
-                "Where it goes when objects are written back as the upstream's JSON; none: nowhere. Without it: where it came from."
+                "The member it is written to when objects are converted back to the upstream's JSON; none: it is left out. Without it: the member it is read from."
             ) { node, draft, reader in
                 guard let text = reader.text(node, wanted: "a key path, or none") else { return }
                 draft.declaration.output = text == "none" ? .none : .path(text)
@@ -82,13 +82,13 @@ extension PropertyDraft: ConfigSection {
             .boolean(
                 "coerce",
                 \.declaration.coerces,
-                "Whether values of another type are taken for what they plainly mean: \"5\" for 5, \"yes\" for true, a value for a list of one."
+                "Whether values of another type are converted if their meaning is plain: \"5\" to 5, \"yes\" to true, a value to a list of one."
             ),
             ConfigKey(
                 "default",
                 .anything,
                 example: "0",
-                "What the mapped view shows where the member is absent; it is marked there and never stored."
+                "What the mapped view shows if the member is absent. It is marked there and never stored."
             ) { node, draft, reader in
                 draft.declaration.defaultValue = reader.json(node)
             },
@@ -97,8 +97,8 @@ extension PropertyDraft: ConfigSection {
                 .choice(MergePolicy.allCases.map(\.rawValue)),
                 fallback: MergePolicy.latest.rawValue,
                 """
-                How a new value meets the known one. latest: the newest counts, embedded objects of a model member by member; \
-                replace: embedded objects as a whole; keep: the first; union: lists are joined; sum: numbers are added.
+                How a new value is combined with the known one. latest: the newest counts, embedded objects of a model member by \
+                member; replace: embedded objects as a whole; keep: the first; union: lists are joined; sum: numbers are added.
                 """
             ) { node, draft, reader in
                 let words = MergePolicy.allCases.map(\.rawValue)
@@ -111,8 +111,8 @@ extension PropertyDraft: ConfigSection {
                 .choice(FormerPolicy.allCases.map(\.rawValue)),
                 fallback: FormerPolicy.keep.rawValue,
                 """
-                What becomes of an object that this relation named and names no more. keep: it is no longer linked. delete: it \
-                is known to be deleted, for relations that always show all of their objects.
+                What happens to an object that this relation no longer names. keep: it is no longer linked. delete: it counts as \
+                deleted, for relations that always show all of their objects.
                 """
             ) { node, draft, reader in
                 let words = FormerPolicy.allCases.map(\.rawValue)

@@ -1,7 +1,7 @@
 import Mapping
 import Yams
 
-/// What a body holds.
+/// What a body contains.
 extension RouteDraft {
     static let contents: [ConfigKey<RouteDraft>] = [
         ConfigKey(
@@ -9,7 +9,7 @@ extension RouteDraft {
             .either([.text, .strictList(.text), .section([BodyKeys.keyed])]),
             example: "User",
             """
-            What the body holds: `User` for one object, `[User]` for a list of them, `{ keyed: User }` for an object whose \
+            What the body contains: `User` for one object, `[User]` for a list of them, `{ keyed: User }` for an object whose \
             members they are.
             """
         ) { node, draft, reader in
@@ -28,7 +28,7 @@ extension RouteDraft {
             "also",
             .strictList(.anything),
             example: "[{ model: [User], root: users }]",
-            "Further objects in the same body, each with the member that holds them."
+            "Further objects in the same body, each with the member that contains them."
         ) { node, draft, reader in
             guard let sequence = node.sequence else {
                 return reader.misfit(node, wanted: "a list such as [{ model: [User], root: users }]")
@@ -56,7 +56,7 @@ extension RouteDraft {
             "root",
             .text,
             example: "items",
-            "The member that holds it, where the body is an envelope; dots lead further in."
+            "The member that contains it, if the body is an envelope; dots lead into inner objects."
         ) { node, draft, reader in
             draft.root = reader.root(node)
         },
@@ -91,7 +91,7 @@ extension ConfigReader {
         case .malformed:
             errorHere(
                 node.place,
-                "\"\(path)\" is no key path; \(BodyRule.complaint(aboutRoot: path) ?? "write names with dots between them")"
+                "\"\(path)\" is not a key path; \(BodyRule.complaint(aboutRoot: path) ?? "write names with dots between them")"
             )
             return nil
         }

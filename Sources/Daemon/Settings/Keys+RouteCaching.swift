@@ -2,7 +2,7 @@ import CachePolicy
 import HTTPSemantics
 import Mapping
 
-/// How answers are cached, where that is not as the upstream says.
+/// How responses are cached, where that is not as the upstream says.
 extension RouteDraft {
     private static let lifetimes: ClosedRange<Duration> = .zero ... .forever
 
@@ -12,20 +12,20 @@ extension RouteDraft {
             \.route.overrides.fresh,
             in: lifetimes,
             example: "5m",
-            "How long an answer is fresh, in place of what the upstream says."
+            "How long a response is fresh, in place of what the upstream says."
         ),
         .optionalSeconds(
             "stale",
             \.route.overrides.stale,
             in: lifetimes,
             example: "1d",
-            "How long after that it is still served while a new one is fetched behind it."
+            "How long after that it is still served while a new one is fetched in the background."
         ),
         ConfigKey(
             "cache",
             .choice(CacheOverrides.Cache.allCases.map(\.rawValue)),
             example: "force",
-            "never: nothing is stored. force: stored and used even where the upstream forbids it."
+            "never: nothing is stored. force: responses are stored and used even if the upstream forbids it."
         ) { node, draft, reader in
             let words = CacheOverrides.Cache.allCases.map(\.rawValue)
             draft.route.overrides.cache = reader.choice(node, of: words).flatMap(CacheOverrides.Cache.init)
@@ -35,17 +35,17 @@ extension RouteDraft {
             \.route.overrides.negative,
             in: lifetimes,
             example: "30s",
-            "How long an answer of absence (404, 405, 410, 414, 501) is fresh, where it does not say so itself."
+            "How long a response with 404, 405, 410, 414 or 501 is fresh, if it does not say so itself."
         ),
-        .section("vary", \.route.overrides.vary, "What becomes of the answer's Vary."),
+        .section("vary", \.route.overrides.vary, "How the response's Vary is treated."),
         .section(
             "key",
             \.route.overrides.key,
-            "Which spellings of a URL have one answer; upstream goes what the client wrote."
+            "Which spellings of a URL share one stored response. The upstream gets the URL as the client wrote it."
         ),
     ]
 
-    /// Says which of the words on caching leave nothing for others to say.
+    /// Reports the keys on caching that leave others without effect.
     func checkOverrides(_ reader: inout ConfigReader) {
         if route.overrides.cache == .never {
             if let place = places["fresh"] ?? places["stale"] ?? places["negative"] {
@@ -61,14 +61,14 @@ extension RouteDraft {
         if route.overrides.cache == .force, route.overrides.fresh == nil, let place = places["stale"] {
             reader.error(
                 place,
-                "\"cache: force\" alone keeps answers fresh for ever, never stale; add \"fresh\" for how long"
+                "\"cache: force\" alone keeps responses fresh for ever, so that they are never stale; add \"fresh\" with a duration"
             )
         }
         let concernsCaching = ["fresh", "stale", "cache", "negative", "vary", "key"].first { places[$0] != nil }
         if let name = concernsCaching, let method = route.declaration.method, !MethodFacts.isAnswerable(method) {
             reader.error(
                 places[name],
-                "\"\(name)\" speaks of answers to GET, but the rule of \(method); remove \"method\" or \"\(name)\""
+                "\"\(name)\" applies to GET, but the rule to \(method); remove \"method\" or \"\(name)\""
             )
         }
     }
@@ -80,7 +80,7 @@ extension CacheOverrides.Vary: ConfigSection {
             "ignore",
             \.ignore,
             example: "[User-Agent, Origin]",
-            "Request fields that select no variant of the answer, though its Vary names them.",
+            "Request fields to ignore in Vary: they select no variant of the response.",
             check: FieldName.complaint
         )
     ]
@@ -91,13 +91,13 @@ extension CacheOverrides.Key: ConfigSection {
         .boolean(
             "sort",
             \.sort,
-            "Whether query parameters may come in any order. Those of one name keep theirs."
+            "Whether the order of query parameters is ignored. Parameters with the same name keep theirs."
         ),
         .texts(
             "ignore",
             \.ignore,
             example: "[\"utm_*\", fbclid]",
-            "Query parameters that make no difference to the answer; \"*\" stands for any text. They go upstream all the same.",
+            "Query parameters that make no difference to the response; \"*\" stands for any text. They are still sent upstream.",
             check: ParameterName.complaint
         ),
     ]

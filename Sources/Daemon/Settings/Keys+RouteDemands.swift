@@ -1,7 +1,7 @@
 import Mapping
 import Yams
 
-/// What a rule demands of a request and its answer.
+/// What a rule requires of a request and its response.
 extension RouteDraft {
     static let demands: [ConfigKey<RouteDraft>] = [
         ConfigKey(
@@ -9,7 +9,7 @@ extension RouteDraft {
             .text,
             example: "\"users/{login}\"",
             isRequired: true,
-            "The pattern, in quotes. {name} and {name:#} are \"*\" and \"#\" that remember what they matched."
+            "The pattern, in quotes. {name} and {name:#} match like \"*\" and \"#\", and capture what they match."
         ) { node, draft, reader in
             draft.path = reader.text(node, wanted: "a path pattern in quotes")
         },
@@ -17,13 +17,13 @@ extension RouteDraft {
             "method",
             .text,
             example: "GET",
-            "The method it speaks of. Without it: every method. GET includes HEAD."
+            "The method that the rule is for; GET includes HEAD. Without it: every method."
         ) { node, draft, reader in
             guard let text = reader.text(node, wanted: "a method such as GET") else { return }
             guard FieldName.complaint(text) == nil, text == text.uppercased() else {
                 reader.errorHere(
                     node.place,
-                    "\"\(text)\" is no method; methods are in capitals, such as "
+                    "\"\(text)\" is not a method; methods are in capitals, such as "
                         + (FieldName.complaint(text) == nil ? "\"\(text.uppercased())\"" : "\"GET\"")
                 )
                 return
@@ -34,7 +34,7 @@ extension RouteDraft {
             "status",
             .either([.integer(100...599), .text]),
             example: "200",
-            "The status it speaks of: 201, 4xx or any. Without it: 2xx under routes, every other status under errors."
+            "The status that the rule is for: 201, 4xx or any. Without it: 2xx under routes, every other status under errors."
         ) { node, draft, reader in
             guard let text = reader.text(node, wanted: "a status such as 201, a class such as 2xx, or any") else {
                 return
@@ -42,7 +42,7 @@ extension RouteDraft {
             guard let status = StatusPattern(text) else {
                 reader.errorHere(
                     node.place,
-                    "\"\(text)\" is no status; write one such as 201, a class such as 2xx, or any"
+                    "\"\(text)\" is not a status; write one such as 201, a class such as 2xx, or any"
                 )
                 return
             }
@@ -52,7 +52,7 @@ extension RouteDraft {
             "query",
             .named(.text, name: "state"),
             example: "{ state: open }",
-            "Query parameters that must be there: with this value, or with any where the value is \"*\"."
+            "Query parameters that the request must have, with this value, or with any value if it is \"*\"."
         ) { node, draft, reader in
             guard let pairs = reader.pairs(node, wanted: "names of query parameters, each with a value") else { return }
             for (name, _, value) in pairs {
@@ -64,13 +64,13 @@ extension RouteDraft {
             "content_type",
             .text,
             example: "application/json",
-            "The media type that the answer must have."
+            "The media type that the response must have."
         ) { node, draft, reader in
             guard let text = reader.text(node, wanted: "a media type such as application/json") else { return }
             guard text.split(separator: "/", omittingEmptySubsequences: false).count == 2, !text.contains(";") else {
                 return reader.errorHere(
                     node.place,
-                    "\"\(text)\" is no media type without parameters, such as application/json"
+                    "\"\(text)\" is not a media type without parameters, such as application/json"
                 )
             }
             draft.route.declaration.contentType = text.lowercased()
@@ -78,7 +78,7 @@ extension RouteDraft {
         .boolean(
             "fallthrough",
             \.route.declaration.fallsThrough,
-            "Whether a more general pattern is asked where no rule of this one fits, because of its method, status, query or type."
+            "Whether a more general pattern is tried if no rule of this one fits the method, status, query and type."
         ),
     ]
 }
@@ -99,7 +99,7 @@ extension StatusPattern {
         }
     }
 
-    /// Whether some answer that says that a request was carried out has it.
+    /// Whether a response with it can mean that a request was carried out.
     var mayBeSuccess: Bool {
         switch self {
         case .exact(let status): (200..<400).contains(status)

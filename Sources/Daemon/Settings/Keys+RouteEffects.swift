@@ -2,14 +2,14 @@ import HTTPSemantics
 import Mapping
 import Yams
 
-/// Which object a path names, and which other paths a write of it concerns.
+/// Which object a path names, and which other paths a write to it makes outdated.
 extension RouteDraft {
     static let effects: [ConfigKey<RouteDraft>] = [
         ConfigKey(
             "object",
             .named(.text, name: "login"),
             example: "{ login: login }",
-            "Keys of the object that the path already gives: the model's member, then the capture's name."
+            "Members of the object whose values are in the path: the model's member, then the name of the capture."
         ) { node, draft, reader in
             guard let pairs = reader.pairs(node, wanted: "members of the model, each with a capture of the path") else {
                 return
@@ -24,8 +24,8 @@ extension RouteDraft {
             "deletes",
             \.route.deletes,
             """
-            Whether a DELETE that is answered 2xx has deleted the object. false where it only takes something away from it, or \
-            ends it: its answer is then read as that of any other write.
+            Whether a DELETE with a 2xx response deletes the object. false: it only changes the object, and its response is \
+            read like that of any other write.
             """
         ),
         ConfigKey(
@@ -34,8 +34,8 @@ extension RouteDraft {
             fallback: "[]",
             example: "[\"users/{login}/**\", search/users]",
             """
-            Patterns of further paths whose answers a write (POST, PUT, PATCH, DELETE) of this one makes stale, whoever asked \
-            for them and with whatever query; {name} is what the capture of that name matched.
+            Patterns of further paths whose responses become outdated by a write (POST, PUT, PATCH, DELETE) to this one, for \
+            all clients and queries; {name} is what the capture of that name matched.
             """
         ) { node, draft, reader in
             let patterns = reader.texts(node, wanted: "a list of path patterns in quotes") ?? []
@@ -63,7 +63,7 @@ extension RouteDraft {
         if !route.deletes, let method = route.declaration.method, method != "DELETE" {
             reader.error(
                 places["deletes"],
-                "\"deletes\" speaks of DELETE, but the rule of \(method); remove \"method\" or \"deletes\""
+                "\"deletes\" applies to DELETE, but the rule to \(method); remove \"method\" or \"deletes\""
             )
         }
         checkInvalidated(by: pattern, &reader)
@@ -75,13 +75,13 @@ extension RouteDraft {
             if let method = route.declaration.method, MethodFacts.isSafe(method) {
                 reader.error(
                     place,
-                    "\"invalidates\" speaks of writes, but the rule of \(method); remove \"method\" or \"invalidates\""
+                    "\"invalidates\" applies to writes, but the rule to \(method); remove \"method\" or \"invalidates\""
                 )
             }
             if let status, !status.mayBeSuccess {
                 reader.error(
                     place,
-                    "a write that is answered so has changed nothing, so nothing is invalidated; remove \"status\" or \"invalidates\""
+                    "a write with such a response has changed nothing, so nothing is invalidated; remove \"status\" or \"invalidates\""
                 )
             }
         }

@@ -8,9 +8,9 @@ extension ConfigKey {
             path,
             RouteDraft.keys,
             """
-            What the answers under a path hold, and how they are cached. Paths come without prefix and base path; per \
-            component a literal wins over "#" (digits), that over "*" (anything) and that over "**" (all that follows), \
-            whatever the order.
+            What the responses under a path contain, and how they are cached. Paths are written without prefix and base path. \
+            In each component a literal wins over "#" (digits), "#" over "*" (anything), and "*" over "**" (all that \
+            follows); the order of the rules does not matter.
             """
         )
     }
@@ -20,7 +20,7 @@ extension ConfigKey {
             "errors",
             path,
             RouteDraft.errorKeys,
-            "The same for answers that are not 2xx; of the keys, those that speak of caching and captures are not known here."
+            "The same for responses that are not 2xx, without the keys on caching and captures."
         )
     }
 
@@ -83,13 +83,13 @@ extension RouteDraft {
             )
         }
         if model == nil, let place = places["envelope"] ?? places["also"] {
-            reader.error(place, "\"envelope\" and \"also\" say what else the body holds; add \"model\"")
+            reader.error(place, "\"envelope\" and \"also\" say what else the body contains; add \"model\"")
         }
         if root != nil, places["model"] == nil {
             reader.error(places["root"], "\"root\" says where a model is found, but the rule names none; add \"model\"")
         }
         if isError, let status, status == .class(2) || (200..<300).contains(status.exact ?? 0) {
-            reader.error(places["status"], "errors speak of answers that are not 2xx; move this rule to \"routes\"")
+            reader.error(places["status"], "\"errors\" is for responses that are not 2xx; move this rule to \"routes\"")
         }
         checkOverrides(&reader)
         if isError, places["model"] == nil, places["path"] != nil {

@@ -22,8 +22,7 @@ extension UpstreamDraft: ConfigSection {
             .text,
             example: "/github",
             """
-            The path under which programs find it. Without one it has its addresses to itself; several upstreams on one \
-            address need one each.
+            The path under which programs reach it. Several upstreams on one address need one each.
             """
         ) { node, draft, reader in
             guard let text = reader.text(node, wanted: "a path such as /github") else { return }
@@ -46,10 +45,10 @@ extension UpstreamDraft: ConfigSection {
             .list(.text),
             fallback: ConfigText.list(Configuration.Upstream.defaultPrincipal),
             """
-            What says whose data a response is: "auto" is every header field and query parameter whose name looks like a \
-            credential or an identity. "+NAME" adds a field, "+?NAME" a query parameter, "-NAME" takes one away that is none. \
-            "all" lets every field count that is not known to be harmless. Plain names replace all that. Nobody is shown \
-            what was fetched with other values; the values themselves are never stored. See docs/http.md.
+            The header fields and query parameters that decide whose data a response is. "auto": those whose names look like a \
+            credential or an identity. "+NAME" adds a field, "+?NAME" a query parameter; "-NAME" removes one. "all": every \
+            field that is not known to be harmless. Plain names replace all of that. A client never sees what was fetched \
+            with other values, and the values are never stored. See docs/http.md.
             """
         ) { node, draft, reader in
             guard let words = reader.checkedTexts(node, PrincipalWords.complaint) else { return }
@@ -62,8 +61,8 @@ extension UpstreamDraft: ConfigSection {
             "context",
             \.settings.context,
             """
-            Header fields that choose another representation of the same object, such as its language. "*" stands for \
-            any text. What Vary names counts as well.
+            Header fields that select another representation of the same object, such as its language. "*" stands for \
+            any text. The fields that Vary names count, too.
             """,
             check: FieldName.patternComplaint
         ),
@@ -71,23 +70,23 @@ extension UpstreamDraft: ConfigSection {
             "shared",
             \.settings.shared,
             """
-            Read the caching rules as for a cache shared by many people: s-maxage counts, private forbids, and what was \
-            asked for with Authorization, or with a credential of Larder's own, is stored only if the answer says public, \
-            must-revalidate or s-maxage. It is then for all: Authorization no longer tells programs apart.
+            Follow the rules of a cache that many people share: s-maxage counts, private forbids storing, and a response to a \
+            request with Authorization, or with Larder's own credential, is stored only if it says public, must-revalidate or \
+            s-maxage. It is then served to all clients, whatever their Authorization.
             """
         ),
         .texts(
             "targets",
             \.settings.targets,
-            "Fields that take the place of Cache-Control where an answer has them, the first one first (RFC 9213).",
+            "Response fields that replace Cache-Control, in order of preference (RFC 9213).",
             check: FieldName.complaint
         ),
-        .choice("cookies", \.settings.cookies, "What becomes of Set-Cookie in stored answers: drop or replay."),
+        .choice("cookies", \.settings.cookies, "What happens to Set-Cookie in stored responses: drop or replay."),
         .texts(
             "cors",
             \.settings.cors,
             example: "[\"http://localhost:3000\"]",
-            "Origins of web pages that may ask Larder. All others are refused.",
+            "Origins of web pages that may use Larder. All others are refused.",
             check: WebOrigin.complaint
         ),
         .origin,
@@ -95,15 +94,15 @@ extension UpstreamDraft: ConfigSection {
             "rewrite_links",
             \.settings.rewriteLinks,
             """
-            Let absolute URLs of the upstream in JSON answers point at Larder, for clients that follow them. What is \
-            stored stays as received.
+            Rewrite the upstream's absolute URLs in JSON responses so that they point to Larder, for clients that follow them. \
+            Stored responses stay as received.
             """
         ),
         .texts(
             "hosts",
             \.settings.hosts,
             example: "[larder.internal]",
-            "Further names (Host fields) under which programs reach it. The listen address and localhost always count.",
+            "Further host names under which programs reach it. The listen address and localhost are always allowed.",
             check: HostName.complaint
         ),
         .text(
@@ -113,15 +112,15 @@ extension UpstreamDraft: ConfigSection {
             "Certificate authorities (PEM) to trust in place of the system's."
         ),
         .proxy,
-        .boolean("http2", \.settings.http2, "Speak HTTP/2 where the upstream offers it."),
+        .boolean("http2", \.settings.http2, "Use HTTP/2 if the upstream offers it."),
         .duration(
             "heuristic",
             \.settings.heuristic,
             in: .zero ... .forever,
             isWhole: true,
             """
-            The longest freshness to assume where the upstream says nothing: a tenth of an answer's age since \
-            Last-Modified, this at most. 0s assumes none.
+            The longest freshness to assume if the upstream says nothing about it: a tenth of the time since Last-Modified, \
+            at most this. 0s assumes none.
             """
         ),
         .duration(
@@ -129,15 +128,15 @@ extension UpstreamDraft: ConfigSection {
             \.settings.staleIfError,
             in: .zero ... .forever,
             isWhole: true,
-            "How long past its freshness an answer may stand in when the upstream fails or limits."
+            "How long a stale response may be served if the upstream fails or limits requests."
         ),
         .choice(
             "back_off",
             \.settings.backOff,
             """
-            What a rate limit with Retry-After holds back until its time is over: resource, what the credential asks of the \
-            limited resource (X-RateLimit-Resource, RateLimit, else the path's first segment); credential, all that it asks \
-            for; never, nothing, not even after a failure.
+            Which requests wait when the upstream responds with Retry-After. resource: those of the credential for the limited \
+            resource (named by X-RateLimit-Resource or RateLimit, else the first segment of the path). credential: all of the \
+            credential's. never: none, not even after a failure.
             """
         ),
         ResponseLag.key,
@@ -151,7 +150,7 @@ extension ConfigKey<UpstreamDraft> {
     /// A key that the top of the file has as well, where it is documented.
     fileprivate func ofOneUpstream(example: String) -> ConfigKey {
         var key = self
-        key.facts.text = "The \(facts.name) of this upstream alone, in the form of \"\(facts.name)\" below."
+        key.facts.text = "The \(facts.name) of this upstream only, in the form of \"\(facts.name)\" below."
         key.facts.example = example
         key.facts.sample = []
         return key
@@ -164,7 +163,7 @@ extension CredentialDraft: ConfigSection {
             "header",
             .text,
             fallback: Configuration.Credential().header,
-            "The header field it is sent in."
+            "The header field that carries it."
         ) { node, draft, reader in
             guard let text = reader.text(node, wanted: "a header field's name") else { return }
             if let complaint = FieldName.complaint(text) { reader.errorHere(node.place, "\"\(text)\" \(complaint)") }
@@ -175,17 +174,17 @@ extension CredentialDraft: ConfigSection {
             .text,
             example: "\"${CREDENTIALS_DIRECTORY}/github\"",
             isRequired: true,
-            "The file that holds it, on one line, readable by nobody but Larder's user."
+            "The file that contains it on one line; only Larder's user may be able to read it."
         ) { node, draft, reader in
             guard let text = reader.text(node, wanted: "a file's path") else { return }
             draft.settings.from = text
             draft.read(at: node.place, &reader)
         },
-        .text("scheme", \.settings.scheme, example: "Bearer", "Put before the file's content, with a space."),
+        .text("scheme", \.settings.scheme, example: "Bearer", "Written before the file's content, with a space."),
         .boolean(
             "writes",
             \.settings.writes,
-            "Whether it also serves POST, PUT, PATCH and DELETE, and so lets every program change things."
+            "Whether it is also used for POST, PUT, PATCH and DELETE, so that every program can change things."
         ),
     ]
 }

@@ -6,7 +6,7 @@ extension ConfigKey<ConfigDraft> {
         ConfigKey(
             "upstreams",
             .named(.section(UpstreamDraft.keys.map(\.facts)), name: "github"),
-            "The REST origins that Larder stands in front of, each under a name of your choice."
+            "The REST APIs that Larder serves, each under a name of your choice."
         ) { node, draft, reader in
             guard let pairs = reader.pairs(node, wanted: "names of upstreams, each with its keys") else { return }
             if pairs.isEmpty { reader.errorHere(node.place, "there is none; name one, with its url") }
@@ -17,7 +17,7 @@ extension ConfigKey<ConfigDraft> {
                 if !UpstreamName.isValid(name) {
                     reader.errorHere(
                         place,
-                        "\"\(name)\" is no name for an upstream; write a letter followed by letters, digits, \"_\" or \"-\""
+                        "\"\(name)\" is not a name for an upstream; write a letter followed by letters, digits, \"_\" or \"-\""
                     )
                 }
                 upstream.places = reader.under(name) { $0.section(value, into: &upstream) }
@@ -41,8 +41,8 @@ extension ConfigKey<UpstreamDraft> {
             "credential",
             .section(CredentialDraft.keys.map(\.facts)),
             """
-            What Larder itself shows to the upstream for programs that bring no credential of their own. Whoever can \
-            connect to the upstream's addresses uses it.
+            A credential that Larder adds to requests, for programs that have none of their own. Everyone who can connect to \
+            the upstream's addresses uses it.
             """
         ) { node, draft, reader in
             var credential = CredentialDraft()
@@ -57,8 +57,8 @@ extension ConfigKey<UpstreamDraft> {
             .text,
             fallback: "drop",
             """
-            What the upstream sees in Origin: drop for nothing, pass for what the client sent, or an origin such as \
-            https://tracker.example to send with every request, for servers that refuse writes without one they know.
+            The Origin field that the upstream gets: drop removes it, pass keeps the client's, and an origin such as \
+            https://tracker.example is sent with every request, for servers that refuse writes without a known one.
             """
         ) { node, draft, reader in
             guard let text = reader.text(node, wanted: "drop, pass or an origin") else { return }
@@ -91,7 +91,7 @@ extension ConfigKey<UpstreamDraft> {
             fallback: "environment",
             """
             The proxy on the way to the upstream: a URL (http, https, socks4a, socks5, socks5h), none, or environment \
-            for what http_proxy, https_proxy and no_proxy say.
+            for http_proxy, https_proxy and no_proxy.
             """
         ) { node, draft, reader in
             guard let text = reader.text(node, wanted: "a URL, none or environment") else { return }
@@ -105,7 +105,7 @@ extension ConfigKey<UpstreamDraft> {
                 else {
                     reader.errorHere(
                         node.place,
-                        "\"\(text)\" is no proxy; write its URL, for example \"http://proxy.internal:3128\", or none, or environment"
+                        "\"\(text)\" is not a proxy; write its URL, for example \"http://proxy.internal:3128\", or none, or environment"
                     )
                     return
                 }

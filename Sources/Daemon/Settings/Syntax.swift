@@ -82,7 +82,7 @@ enum ParameterName {
     /// What is wrong with a name or a pattern of names; nil for nothing.
     static func complaint(_ name: String) -> String? {
         let isName = !name.isEmpty && name.utf8.allSatisfy { $0 > 0x20 && $0 != 0x7F && !"&=#?".utf8.contains($0) }
-        return isName ? nil : "is no query parameter's name; write it without \"?\", \"=\" and \"&\""
+        return isName ? nil : "is not a query parameter's name; write it without \"?\", \"=\" and \"&\""
     }
 }
 
@@ -97,7 +97,7 @@ enum HostName {
             }
         guard isName, parts.count == 1 || UInt16(parts[1]) != nil else {
             return
-                "is no host name; write it as in a Host field, for example \"larder.internal\" or \"larder.internal:8787\""
+                "is not a host name; write it as in a Host field, for example \"larder.internal\" or \"larder.internal:8787\""
         }
         return nil
     }
@@ -109,7 +109,7 @@ enum WebOrigin {
         if origin == "*" { return "would let in every page on the web; name the origins that may ask" }
         if origin == "null" { return "is the origin of any sandboxed page; it cannot be let in" }
         guard let mark = origin.firstRange(of: "://"), mark.lowerBound > origin.startIndex else {
-            return "is no origin; write it with its scheme, for example \"https://\(origin)\""
+            return "is not an origin; write it with its scheme, for example \"https://\(origin)\""
         }
         let host = origin[mark.upperBound...]
         guard !host.isEmpty, !host.contains(where: { "/?#@".contains($0) || $0.isWhitespace }) else {
@@ -139,7 +139,7 @@ enum PathPrefix {
             }
             guard !piece.isEmpty, piece != ".", piece != "..", isPlain else {
                 throw Misfit(
-                    description: "\"\(text)\" is no prefix; use letters, digits and -._~ between single slashes"
+                    description: "\"\(text)\" is not a prefix; use letters, digits and -._~ between single slashes"
                 )
             }
         }

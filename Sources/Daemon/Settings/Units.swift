@@ -20,7 +20,7 @@ package enum Units {
     package static func duration(_ text: String) throws(Misfit) -> Duration {
         if text == "forever" { return .forever }
         if text == "0" { return .zero }
-        if let meant = likely(text) { throw Misfit(reason: "is no duration as Larder writes it; write \(meant)") }
+        if let meant = likely(text) { throw Misfit(reason: "is not a duration as Larder writes it; write \(meant)") }
         var rest = Substring(text)
         var total: Int64 = 0
         while !rest.isEmpty {
@@ -77,7 +77,7 @@ package enum Units {
 
     /// Reads `64MiB`, `1GB`, `4096`.
     static func size(_ text: String) throws(Misfit) -> Int {
-        if let meant = likelySize(text) { throw Misfit(reason: "is no size as Larder writes it; write \(meant)") }
+        if let meant = likelySize(text) { throw Misfit(reason: "is not a size as Larder writes it; write \(meant)") }
         let (number, unit, rest) = try numberAndUnit(Substring(text))
         guard rest.isEmpty else { throw Misfit(reason: "is not a size such as 4096, 512KiB, 64MiB or 1GiB") }
         if unit.isEmpty { return number }

@@ -14,7 +14,7 @@ package struct UpstreamURL: Sendable, Hashable, CustomStringConvertible {
     /// Reads a URL; the error says what to write instead.
     package init(_ text: String) throws(UpstreamURLError) {
         guard let mark = text.firstRange(of: "://") else {
-            throw UpstreamURLError("\"\(text)\" is no URL; write it with its scheme, for example \"https://\(text)\"")
+            throw UpstreamURLError("\"\(text)\" is not a URL; write it with its scheme, for example \"https://\(text)\"")
         }
         let scheme = text[..<mark.lowerBound].lowercased()
         guard scheme == "http" || scheme == "https" else {
@@ -64,7 +64,7 @@ package struct UpstreamURL: Sendable, Hashable, CustomStringConvertible {
             host = authority[..<colon]
             let digits = authority[authority.index(after: colon)...]
             guard let number = UInt16(digits), number > 0 else {
-                throw UpstreamURLError("\"\(digits)\" is no port; a port is a number from 1 to 65535")
+                throw UpstreamURLError("\"\(digits)\" is not a port; a port is a number from 1 to 65535")
             }
             port = number
         }
@@ -74,7 +74,7 @@ package struct UpstreamURL: Sendable, Hashable, CustomStringConvertible {
             byte > 0x20 && byte < 0x7F && !"\"<>\\^`{|}%[]".utf8.contains(byte)
         }
         guard host.utf8.allSatisfy(isAllowed) else {
-            throw UpstreamURLError("\"\(host)\" is no host name; write international names in their xn-- form")
+            throw UpstreamURLError("\"\(host)\" is not a host name; write international names in their xn-- form")
         }
         return (host.lowercased(), port)
     }

@@ -191,7 +191,7 @@ private final class ZstandardDecoder: Algorithm {
                 throw ContentDecoder.Malformed(reason: String(cString: ZSTD_getErrorName(rest)))
             }
             // Nothing may be left to flush for the end of a frame; another one may follow (RFC 8878 §3.1). Without
-            // input the library speaks of the frame that it expects next.
+            // input the library names the frame that it expects next.
             if source.pos > before || target.pos > 0 { isAtEnd = rest == 0 }
         } while target.pos == 0 && source.pos < source.size
         input = UnsafeRawBufferPointer(rebasing: input.suffix(source.size - source.pos))

@@ -95,7 +95,7 @@ final class CurlMulti {
         return call()
     }
 
-    /// Tells of the transfers that have finished.
+    /// Reports the transfers that have finished.
     func tellCompleted() {
         var finished: [(CurlTransfer, CurlResult)] = []
         var left: Int32 = 0

@@ -28,7 +28,7 @@ struct CurlResult {
         }
     }
 
-    /// The failure while the answer's head was awaited.
+    /// The failure while the response's head was awaited.
     func errorBeforeHead() -> UpstreamError {
         switch code {
         // A single line over libcurl's 100 KiB ends as "out of memory".
@@ -44,7 +44,7 @@ struct CurlResult {
         }
     }
 
-    /// The failure while the answer's body was received.
+    /// The failure while the response's body was received.
     func errorInBody(announced: Int?, received: Int) -> UpstreamError {
         switch code {
         case CURLE_PARTIAL_FILE: .truncated(expected: announced, got: received)

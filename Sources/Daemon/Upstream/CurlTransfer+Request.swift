@@ -2,7 +2,7 @@ import CCurl
 import HTTPSemantics
 
 extension CurlTransfer {
-    /// Tells libcurl all about a request; throws what cannot be put on the wire.
+    /// Sets up libcurl for a request; throws what cannot be put on the wire.
     ///
     /// - Parameters:
     ///   - bodyLength: nil without a body, else its length, `.some(nil)` for one that comes in chunks.

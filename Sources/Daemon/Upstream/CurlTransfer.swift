@@ -26,9 +26,9 @@ final class CurlTransfer {
     protocol Owner: AnyObject {
         /// The request goes out now on a connection; false forbids it. Called again when libcurl wants to repeat it.
         func curlWillSend() -> Bool
-        /// A line of the answer's head with its line end, the empty last one included; false aborts.
+        /// A line of the response's head with its line end, the empty last one included; false aborts.
         func curlReceived(headLine: UnsafeRawBufferPointer) -> Bool
-        /// A piece of the answer's body, still in its content coding.
+        /// A piece of the response's body, still in its content coding.
         func curlReceived(body: UnsafeRawBufferPointer) -> Write
         /// Room for the next bytes of the request's body.
         func curlWantsBody(_ room: UnsafeMutableRawBufferPointer) -> Read
@@ -173,10 +173,10 @@ final class CurlTransfer {
 
     // MARK: Facts
 
-    /// Bytes of the answer's body as they came over the wire, framing excluded.
+    /// Bytes of the response's body as they came over the wire, framing excluded.
     var receivedBytes: Int { offset(CURLINFO_SIZE_DOWNLOAD_T) }
 
-    /// The answer's `Content-Length`; nil when it had none.
+    /// The response's `Content-Length`; nil when it had none.
     var announcedBytes: Int? {
         let length = offset(CURLINFO_CONTENT_LENGTH_DOWNLOAD_T)
         return length < 0 ? nil : length

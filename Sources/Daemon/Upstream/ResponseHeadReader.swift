@@ -1,6 +1,6 @@
 import HTTPSemantics
 
-/// Puts the heads of an answer together from their lines: interim ones, then the final one.
+/// Puts the heads of a response together from their lines: interim ones, then the final one.
 ///
 /// A value: lines in, steps out. libcurl has framed the lines and refused what is no HTTP; this refuses what a proxy
 /// must not pass on.
@@ -61,7 +61,7 @@ struct ResponseHeadReader {
         guard let colon = content.firstIndex(of: UInt8(ascii: ":")) else {
             return .failed(.badAnswer("a header line without a colon"))
         }
-        // White space before the colon has to be removed from answers (RFC 9112 §5.1).
+        // White space before the colon has to be removed from responses (RFC 9112 §5.1).
         let name = content[..<colon].trimmingBlanks()
         // What is no name is not passed on: the next parser might read something else into it.
         guard FieldSyntax.isToken(name) else { return .incomplete }
@@ -84,7 +84,7 @@ struct ResponseHeadReader {
     }
 
     private func interim(_ line: StatusLine, _ fields: Fields) -> Step {
-        // Neither may be there (RFC 9110 §8.6, RFC 9112 §6.1), and libcurl would take it for the final answer's.
+        // Neither may be there (RFC 9110 §8.6, RFC 9112 §6.1), and libcurl would take it for the final response's.
         guard !fields.contains("content-length"), !fields.contains("transfer-encoding") else {
             return .failed(.badAnswer("an interim answer that speaks of a body"))
         }
@@ -123,7 +123,7 @@ struct ResponseHeadReader {
     }
 }
 
-/// The first line of an answer (RFC 9112 §4), as libcurl gives it also for HTTP/2.
+/// The first line of a response (RFC 9112 §4), as libcurl gives it also for HTTP/2.
 private struct StatusLine {
     let version: UpstreamHead.Version
     let status: Int

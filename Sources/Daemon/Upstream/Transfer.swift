@@ -1,6 +1,6 @@
 import EventLoops
 
-/// One request on its way to an upstream, and its answer on the way back.
+/// One request on its way to an upstream, and its response on the way back.
 ///
 /// The upstream loop only. The client keeps it alive until its end; whoever started it may forget it.
 package final class Transfer {
@@ -26,7 +26,7 @@ package final class Transfer {
     var decodedBytes = 0
     /// What the delegate did not take yet of what has been decoded.
     var untaken: [UInt8] = []
-    /// Whether what comes as a body is none: of an answer that has no content.
+    /// Whether what comes as a body is none: of a response that has no content.
     var dropsBody = false
 
     init(client: UpstreamClient, request: UpstreamRequest, delegate: any TransferDelegate) {
@@ -123,7 +123,7 @@ package final class Transfer {
         }
     }
 
-    /// Tells the delegate of the end and lets everything go; on a clean stack.
+    /// Informs the delegate of the end and lets everything go; on a clean stack.
     func end(_ result: Result<TransferSummary, UpstreamError>) {
         guard state.ended() else { return }
         watchdog = nil
@@ -138,12 +138,12 @@ package final class Transfer {
         if let reason = state.ownReason { return reason }
         switch state.phase {
         case .waiting: return result.errorBeforeSending()
-        // libcurl takes a head that breaks off for an answer without a body.
+        // libcurl takes a head that breaks off for a response without a body.
         case .sent: return result.isSuccess ? .reset(afterBytes: 0) : result.errorBeforeHead()
         case .receiving, .ended:
             let received = curl.receivedBytes
             if result.isSuccess { return nil }
-            // The answer was whole before the connection broke under the rest of the request's body.
+            // The response was whole before the connection broke under the rest of the request's body.
             if result.isLostConnection, curl.announcedBytes == received { return nil }
             return result.errorInBody(announced: curl.announcedBytes, received: received)
         }

@@ -7,18 +7,18 @@ package enum Flow: Sendable, Equatable {
     case pause
 }
 
-/// Who is told of an upstream's answer, always on the upstream loop.
+/// Who is told of an upstream's response, always on the upstream loop.
 ///
-/// The order is: any number of interim answers, the head, pieces of body, and in every case `completed`, once, as the last call.
+/// The order is: any number of interim responses, the head, pieces of body, and in every case `completed`, once, as the last call.
 /// From each of them `resume()`, `cancel()` and new requests are allowed; none of the calls comes from within one of those.
 package protocol TransferDelegate: AnyObject {
-    /// An interim answer (102, 103 …); 100 is kept back, being between Larder and the upstream.
+    /// An interim response (102, 103 …); 100 is kept back, being between Larder and the upstream.
     func informational(status: Int, fields: Fields)
-    /// The final answer's head.
+    /// The final response's head.
     func received(head: UpstreamHead)
     /// A piece of the body, decoded; the bytes are valid during the call only.
     func received(body: UnsafeRawBufferPointer) -> Flow
-    /// The end: the whole answer has been received, or it failed.
+    /// The end: the whole response has been received, or it failed.
     func completed(_ result: Result<TransferSummary, UpstreamError>)
 }
 

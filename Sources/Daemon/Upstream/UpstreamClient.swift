@@ -52,7 +52,7 @@ package final class UpstreamClient {
 
     // MARK: For the user
 
-    /// Sends a request; the delegate, kept until the end, is told of everything, but not before this has returned.
+    /// Sends a request; the delegate, kept until the end, hears of everything, but not before this has returned.
     @discardableResult
     package func start(_ request: UpstreamRequest, _ delegate: any TransferDelegate) -> Transfer {
         loop.proveOwnership()
@@ -114,7 +114,7 @@ package final class UpstreamClient {
         if !waiting.isEmpty, !actionTimer.isScheduled { actionTimer.schedule(after: .zero) }
     }
 
-    /// Learns from an answer how the origin is best connected to.
+    /// Learns from a response how the origin is best connected to.
     func answered(_ request: UpstreamRequest, version: UpstreamHead.Version) {
         if version == .http2 {
             http2Origins.insert(request.origin)

@@ -1,4 +1,4 @@
-/// Why a request got no answer from its upstream, or no whole one.
+/// Why a request got no response from its upstream, or no whole one.
 package enum UpstreamError: Error, Sendable, Equatable {
     // Before anything was sent.
     /// The request cannot be put on the wire: its URL, method or a field is malformed.
@@ -82,15 +82,15 @@ extension UpstreamError: CustomStringConvertible {
         case .queueTimeout: "no connection to the upstream became free in time"
         case .proxy(let reason): "the proxy on the way to the upstream failed: \(reason)"
         case .tls(let reason): "no trusted TLS connection to the upstream: \(reason)"
-        case .firstByteTimeout: "the upstream took the request but did not answer in time"
-        case .stalled: "the upstream's answer stopped coming"
-        case .reset(afterBytes: 0): "the upstream closed the connection without an answer"
-        case .reset(let bytes): "the upstream's connection broke after \(bytes) bytes of the answer"
-        case .truncated(let expected?, let got): "the upstream's answer ended after \(got) of \(expected) bytes"
-        case .truncated(nil, let got): "the upstream's answer ended before its last chunk, after \(got) bytes"
-        case .badAnswer(let reason): "the upstream's answer is not valid HTTP: \(reason)"
-        case .headTooLarge: "the upstream's answer has more header fields than allowed"
-        case .decoding(let reason): "the upstream's answer could not be decompressed: \(reason)"
+        case .firstByteTimeout: "the upstream took the request but did not respond in time"
+        case .stalled: "the upstream's response stopped"
+        case .reset(afterBytes: 0): "the upstream closed the connection without a response"
+        case .reset(let bytes): "the upstream's connection broke after \(bytes) bytes of the response"
+        case .truncated(let expected?, let got): "the upstream's response ended after \(got) of \(expected) bytes"
+        case .truncated(nil, let got): "the upstream's response ended before its last chunk, after \(got) bytes"
+        case .badAnswer(let reason): "the upstream's response is not valid HTTP: \(reason)"
+        case .headTooLarge: "the upstream's response has more header fields than allowed (`limits.upstream_head`)"
+        case .decoding(let reason): "the upstream's response could not be decompressed: \(reason)"
         case .requestBodyFailed(let reason): "the request's body did not arrive whole: \(reason)"
         case .tooSlow(let pace):
             "it was ended because it moved only \(pace) bytes a second while other requests waited for its place "

@@ -9,10 +9,10 @@ extension Fields {
 }
 
 extension UpstreamHead {
-    /// Whether the answer is a stream of server-sent events, which ends when it ends.
+    /// Whether the response is a stream of server-sent events, which ends when it ends.
     package var isEventStream: Bool { fields.isEventStream }
 
-    /// Whether the body is several parts of an answer, each with a head of its own (RFC 9110 §14.6).
+    /// Whether the body is several parts of a response, each with a head of its own (RFC 9110 §14.6).
     package var isMultipart: Bool { fields.hasType("multipart/byteranges") }
 
     /// The lines that set cookies.

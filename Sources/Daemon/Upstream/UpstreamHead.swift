@@ -1,6 +1,6 @@
 package import HTTPSemantics
 
-/// The head of an upstream's final answer, fit to be passed on.
+/// The head of an upstream's final response, fit to be passed on.
 package struct UpstreamHead: Sendable, Equatable {
     var version: Version
     package var status: Int
@@ -8,10 +8,10 @@ package struct UpstreamHead: Sendable, Equatable {
     var reason: [UInt8]
     /// In order and with the bytes received.
     ///
-    /// Without hop-by-hop fields and those that `Connection` names; without those that speak of the encoded body when
+    /// Without hop-by-hop fields and those that `Connection` names; without those that are about the encoded body when
     /// it has been decoded (`Content-Encoding`, `Content-Length`, digests).
     package var fields: Fields
-    /// The content codings that have been taken off the body, as the answer named them; nil when it came plain.
+    /// The content codings that have been taken off the body, as the response named them; nil when it came plain.
     var decodedFrom: String?
     /// Whether the body is not in the coding that its fields claim: it goes on as it came, and is worth keeping to nobody.
     package var isGarbled = false
@@ -19,7 +19,7 @@ package struct UpstreamHead: Sendable, Equatable {
     /// The reason phrase as it is passed on; nil where there is none, though some clients show, or even want, one.
     package var reasonPhrase: String? { reason.isEmpty ? nil : String(decoding: reason, as: UTF8.self) }
 
-    /// The protocol's version in which the answer came.
+    /// The protocol's version in which the response came.
     enum Version: Sendable, Equatable {
         case http10
         case http11

@@ -4,7 +4,7 @@ package struct UpstreamOptions: Sendable {
     var userAgent: String?
     /// The times a request may take, where it brings none of its own.
     package var timeouts = UpstreamTimeouts()
-    /// The most that an answer's head may have, interim answers included, in bytes; libcurl allows no more than 300 KiB.
+    /// The most that a response's head may have, interim responses included, in bytes; libcurl allows no more than 300 KiB.
     package var maxHeadBytes = 256 << 10
     /// The file with the certificates of trusted authorities (PEM); the system's if nil.
     package var caFile: String?
@@ -45,7 +45,7 @@ package struct UpstreamTimeouts: Sendable, Equatable {
     package var connect: Duration = .seconds(5)
     /// For a place among the connections that may be open.
     var queue: Duration = .seconds(30)
-    /// From the whole request sent, or the last interim answer, to the answer's whole head.
+    /// From the whole request sent, or the last interim response, to the response's whole head.
     package var firstByte: Duration = .seconds(30)
     /// Between two pieces of the body; nil for no limit, as event streams want it.
     package var stall: Duration? = .seconds(30)

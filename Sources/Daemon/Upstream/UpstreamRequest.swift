@@ -12,7 +12,7 @@ package struct UpstreamRequest: Sendable {
     var unixSocket: String?
     /// Instead of the client's.
     var timeouts: UpstreamTimeouts?
-    /// Whether content codings are offered to the upstream and taken off its answer.
+    /// Whether content codings are offered to the upstream and taken off its response.
     ///
     /// With false the request's own `Accept-Encoding` goes upstream and the body is passed on as it comes: for ranges.
     var decodes = true

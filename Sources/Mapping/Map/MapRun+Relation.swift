@@ -62,7 +62,7 @@ extension MapRun {
         guard !isShown else {
             warn(
                 .completionIgnored,
-                "A child is no object; what would complete it is ignored.",
+                "A child is not an object; what would complete it is ignored.",
                 at: value,
                 model: model
             )

@@ -129,7 +129,7 @@ struct UnmapRun {
             guard let name, model.sharesAll, let member = builder.member(Array(name.utf8), of: node) else {
                 return warn(
                     .undeclaredMember,
-                    "A member is no property; it is not written back.",
+                    "A member is not a property; it is not written back.",
                     at: value,
                     model: model.name
                 )

@@ -18,7 +18,7 @@ indirect enum CompiledCondition: Sendable {
             var slices: [JSONSlice] = []
             for value in values {
                 guard let slice = JSONSlice(value) else {
-                    throw .invalidCheck("a condition on \"\(member)\" compares with what is no JSON value")
+                    throw .invalidCheck("a condition on \"\(member)\" compares with what is not JSON value")
                 }
                 slices.append(slice)
             }

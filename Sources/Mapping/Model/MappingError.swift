@@ -70,7 +70,7 @@ extension MappingError: CustomStringConvertible {
         case .unknownModel(let name, let property, let model):
             "model \(model), property \(property): there is no model \(name)"
         case .invalidKeyPath(let path, let use, let model):
-            "\(model.map { "model \($0), " } ?? "")\(use): \"\(Self.shortened(path))\" is no key path; "
+            "\(model.map { "model \($0), " } ?? "")\(use): \"\(Self.shortened(path))\" is not a key path; "
                 + (KeyPathSyntax.complaint(about: path)
                     ?? "no list may be on its way, and nothing from around the object")
         case .crossesRelation(let path, let use, let property, let model, let other):

@@ -155,7 +155,7 @@ public struct RoutePattern: Sendable, Equatable {
             return try capture(part.dropFirst().dropLast(), of: text)
         }
         if part.hasPrefix("*") || part.hasPrefix("{*") {
-            throw invalid(text, "\"\(part)\" is no wildcard; what follows as a whole is \"**\", which has no name")
+            throw invalid(text, "\"\(part)\" is not a wildcard; what follows as a whole is \"**\", which has no name")
         }
         if let wild = part.first(where: { "*{}".contains($0) }) {
             throw invalid(
@@ -185,21 +185,21 @@ public struct RoutePattern: Sendable, Equatable {
         let pieces = inner.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
         let name = String(pieces[0])
         if name.hasPrefix("*") || name.hasSuffix("+") || pieces.count == 2 && pieces[1].hasPrefix("**") {
-            throw invalid(text, "\"{\(inner)}\" is no capture; what follows as a whole is \"**\", which has no name")
+            throw invalid(text, "\"{\(inner)}\" is not a capture; what follows as a whole is \"**\", which has no name")
         }
         guard let first = name.utf8.first, isLetter(first),
             name.utf8.allSatisfy({ isLetter($0) || isDigit($0) || $0 == UInt8(ascii: "_") })
         else {
             throw invalid(
                 text,
-                "\"{\(inner)}\" is no capture; write {name} or {name:#}, the name being letters, digits and \"_\""
+                "\"{\(inner)}\" is not a capture; write {name} or {name:#}, the name being letters, digits and \"_\""
             )
         }
         if pieces.count == 1 { return (.any, name) }
         guard pieces[1] == "#" else {
             throw invalid(
                 text,
-                "\"{\(inner)}\" is no capture; after the colon only \"#\" (digits) may stand; write {\(name):#} for digits, "
+                "\"{\(inner)}\" is not a capture; after the colon only \"#\" (digits) may stand; write {\(name):#} for digits, "
                     + "{\(name)} for anything"
             )
         }
@@ -213,7 +213,7 @@ public struct RoutePattern: Sendable, Equatable {
         }
         // What no path holds unless it is percent-encoded (RFC 3986 §3.3).
         if text.hasPrefix("^") || text.contains("\\") || text.contains("[") || text.contains("(?") {
-            return "it is no regular expression; \"#\" is a component of digits, \"*\" any one, \"**\" all that follow"
+            return "it is not a regular expression; \"#\" is a component of digits, \"*\" any one, \"**\" all that follow"
         }
         for part in text.split(separator: "/") {
             let name = part.drop { !$0.isLetter }.prefix { $0.isLetter || $0.isNumber || $0 == "_" }

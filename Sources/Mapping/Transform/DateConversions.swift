@@ -117,11 +117,11 @@ final class DatePatternConversion: Conversion {
         }
         let letters = try Self.letters(of: pattern)
         if let reason = Self.misunderstanding(of: pattern, letters) {
-            throw .invalidTransform("\"\(pattern)\" is no date pattern: \(reason)")
+            throw .invalidTransform("\"\(pattern)\" is not a date pattern: \(reason)")
         }
         if let letter = letters.first(where: { !Self.fields.contains($0) }) {
             throw .invalidTransform(
-                "\"\(pattern)\" is no date pattern: \"\(letter)\" is no field; write fields such as yyyy-MM-dd HH:mm:ss or "
+                "\"\(pattern)\" is not a date pattern: \"\(letter)\" is not a field; write fields such as yyyy-MM-dd HH:mm:ss or "
                     + "MMMM d, yyyy, and other letters between single quotes, as in yyyy-MM-dd'T'HH:mm"
             )
         }
@@ -135,7 +135,7 @@ final class DatePatternConversion: Conversion {
         let moment = Date(timeIntervalSince1970: 1_443_164_400)
         guard !pattern.isEmpty, formatter.date(from: formatter.string(from: moment)) != nil else {
             throw .invalidTransform(
-                "\"\(pattern)\" is no date pattern; write fields such as yyyy-MM-dd HH:mm:ss or MMMM d, yyyy"
+                "\"\(pattern)\" is not a date pattern; write fields such as yyyy-MM-dd HH:mm:ss or MMMM d, yyyy"
             )
         }
         self.pattern = pattern
@@ -164,7 +164,7 @@ final class DatePatternConversion: Conversion {
             if !isQuoted, character.isASCII, character.isLetter { letters.append(character) }
         }
         guard !isQuoted else {
-            throw .invalidTransform("\"\(pattern)\" is no date pattern: a quote in it is not closed")
+            throw .invalidTransform("\"\(pattern)\" is not a date pattern: a quote in it is not closed")
         }
         return letters
     }

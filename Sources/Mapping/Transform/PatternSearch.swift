@@ -17,7 +17,7 @@ struct PatternSearch: Sendable {
         guard (try? NSRegularExpression(pattern: pattern)) != nil,
             let expression = try? NSRegularExpression(pattern: "\\A(?:\(pattern))\\z")
         else {
-            throw .invalidCheck("\"\(pattern)\" is no regular expression")
+            throw .invalidCheck("\"\(pattern)\" is not a regular expression")
         }
         self.pattern = pattern
         self.expression = expression

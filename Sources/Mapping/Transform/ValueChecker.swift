@@ -48,7 +48,7 @@ public struct ValueChecker: Sendable {
 
     private static func number(_ json: [UInt8]) throws(MappingError) -> JSONNumber {
         guard Reference.isNumber(String(decoding: json, as: UTF8.self)) else {
-            throw .invalidCheck("\"\(String(decoding: json, as: UTF8.self))\" is no number")
+            throw .invalidCheck("\"\(String(decoding: json, as: UTF8.self))\" is not a number")
         }
         return json.withUnsafeBufferPointer { JSONNumber($0) }
     }

@@ -50,7 +50,7 @@ import Testing
         #expect(events.map(\.text) == [Self.posts(), Self.posts("new")])
     }
 
-    @Test func `FJ-42: showing an older answer again takes nothing back`() throws {
+    @Test func `FJ-42: showing an older response again takes nothing back`() throws {
         let origin = try Origin { request in
             request.path == "/posts"
                 ? .json(Self.posts("old"), Fresh.hour)
@@ -129,7 +129,7 @@ import Testing
         #expect(after.text == #"{"gone":true}"#)
     }
 
-    @Test func `FJ-45: paths that differ, and principals that differ, have answers of their own`() throws {
+    @Test func `FJ-45: paths that differ, and principals that differ, have responses of their own`() throws {
         let origin = try Origin { request in
             .json(
                 #"{"at":"\#(request.path)","who":"\#(request["Authorization"] ?? "")"}"#,
@@ -195,7 +195,7 @@ import Testing
         #expect(route.contains("none: the answer is a document without objects"))
     }
 
-    @Test func `MK-12: the objects of one answer are there together or not at all`() throws {
+    @Test func `MK-12: the objects of one response are there together or not at all`() throws {
         let origin = try Origin { _ in .json(Self.posts(), Fresh.hour) }
         let larder = try Larder(config: Configs.blog(origin))
         let reader = Background {
@@ -246,7 +246,7 @@ import Testing
         #expect(text.contains("larder.yaml:7:36: error: there is no model \"Nobody\""), "\(text)")
     }
 
-    @Test func `RK-02 RK-32: an answer that says the same again changes no object`() throws {
+    @Test func `RK-02 RK-32: a response that says the same again changes no object`() throws {
         let origin = try Origin { request in
             request["If-None-Match"] == nil
                 ? .json(#"{"id":1,"title":null}"#, Fresh.tagged("a", 0)) : .notModified(["ETag": #""a""#])

@@ -94,7 +94,7 @@ import Testing
         #expect(try larder.get("/new", Self.mapped).text == #"{"id":1,"label":"a"}"#)
     }
 
-    @Test func `OV-34 OV-46: without a route the answer is its JSON, and with one that is there beside the view`()
+    @Test func `OV-34 OV-46: without a route the response is its JSON, and with one that is there beside the view`()
         throws
     {
         let larder = try Self.daemon([#"{ path: "x", model: Item }"#]) { _ in .json(#"{ "id" : 1 }"#, Fresh.hour) }

@@ -77,7 +77,7 @@ import Testing
         #expect(try larder.get("/posts", mine).text == #"[{"id":7,"title":"new","author":{"id":2,"login":"second"}}]"#)
     }
 
-    @Test func `a field that an answer varies by and a request lacks makes no other context`() throws {
+    @Test func `a field that a response varies by and a request lacks makes no other context`() throws {
         let blog = try Divided(by: "X-Units")
         blog["none", "/users"] = #"[{"id":1,"name":"Ada"}]"#
         blog["none", "/users/1"] = #"{"id":1,"name":"Augusta"}"#

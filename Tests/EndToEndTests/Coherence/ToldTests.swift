@@ -27,7 +27,7 @@ import Testing
         static func user(_ number: Int) -> String { #"{"id":1,"name":"\#(number)"}"# }
     }
 
-    @Test func `a list shows what the answer before it told, a hundred times in succession`() throws {
+    @Test func `a list shows what the response before it told, a hundred times in succession`() throws {
         let blog = try Counting()
         let larder = try Larder(config: Configs.blog(blog.origin))
         let client = try larder.client()
@@ -43,7 +43,7 @@ import Testing
     }
 
     @Test(arguments: ["length", "chunked", "mapped", "conditional"])
-    func `however the answer ends, its end waits`(how: String) throws {
+    func `however the response ends, its end waits`(how: String) throws {
         let isConditional = how == "conditional"
         let blog = try Counting { body, number in
             let fields: FieldLines = ["Content-Type": "application/json"] + Fresh.tagged("\(number)")
@@ -87,7 +87,7 @@ import Testing
         #expect(blog.origin.count("/users/1") == 1)
     }
 
-    @Test func `what is behind the answer's end waits, all else is passed on`() throws {
+    @Test func `what is behind the response's end waits, all else is passed on`() throws {
         let blog = try Counting()
         let larder = try Larder(config: Configs.blog(blog.origin))
         _ = try larder.get("/users")

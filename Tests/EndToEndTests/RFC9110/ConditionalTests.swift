@@ -50,7 +50,7 @@ import Testing
         ]
     }()
 
-    @Test func `§13.2: a fresh stored answer decides a client's conditions`() throws {
+    @Test func `§13.2: a fresh stored response decides a client's conditions`() throws {
         let rows = Self.rows
         let origin = try Origin { request in
             let stored = rows[Int(request.path.dropFirst()) ?? 0].stored
@@ -143,7 +143,7 @@ import Testing
         #expect(try larder.get("/x", ["If-Match": "\"b\""]).status == 200)
     }
 
-    @Test func `§13.2.1: answers that are no success are given whatever the conditions`() throws {
+    @Test func `§13.2.1: responses that are no success are given whatever the conditions`() throws {
         let origin = try Origin { request in
             .text("body", Fresh.tagged("a"), status: Int(request.path.dropFirst()) ?? 0)
         }

@@ -139,7 +139,7 @@ import Testing
 
     // MARK: Whose, and until when
 
-    @Test func `parts belong to a principal and a variant as all answers do`() throws {
+    @Test func `parts belong to a principal and a variant as all responses do`() throws {
         let origin = try Origin { request in
             let text = "\(request["Authorization"]?.suffix(3) ?? "nil")-\(request["X-Shape"] ?? "none")-0123456789"
             return RangedContent(text, Fresh.hour + ["Vary": "X-Shape"]).answer(request)
@@ -175,7 +175,7 @@ import Testing
         #expect(try !larder.get("/x/1", ["Range": "bytes=2-4"]).isHit)
     }
 
-    @Test func `where a model says what an answer holds, parts are kept for the whole only`() throws {
+    @Test func `where a model says what a response holds, parts are kept for the whole only`() throws {
         let body = #"{"id":1,"login":"ada","name":"n"}"#
         let origin = try Origin { request in
             var content = RangedContent(body)

@@ -198,7 +198,7 @@ import Testing
         #expect(try larder.get("/x", ["Range": "bytes=-2"]).text == "89")
     }
 
-    @Test func `§14.2 ranges of a composed answer are of the composed bytes, by Larder's own tag`() throws {
+    @Test func `§14.2 ranges of a composed response are of the composed bytes, by Larder's own tag`() throws {
         let name = Monitor("old name")
         let origin = try Origin { request in
             let user = #"{"id":1,"login":"ada","name":"\#(name.current)"}"#

@@ -126,7 +126,7 @@ import Testing
         #expect(part.isHit && part.status == 206 && part.body == Array(whole.body[9...]))
     }
 
-    @Test func `§14.2 the whole in answer to a range is stored as the whole`() throws {
+    @Test func `§14.2 the whole in response to a range is stored as the whole`() throws {
         let origin = try Origin { _ in .text(Self.digits, Fresh.tagged("one")) }
         let larder = try Larder(origin)
         let first = try larder.get("/x", ["Range": "bytes=2-4"])

@@ -94,7 +94,7 @@ import Testing
 }
 
 @Suite("RFC 9111 §4.2.3 Calculating Age", .scripts) struct AgeTests {
-    @Test func `the age that an answer comes with, and the time since its Date, count`() throws {
+    @Test func `the age that a response comes with, and the time since its Date, count`() throws {
         try Readings().check([
             .reused(.control("max-age=3600") + ["Age": "3000"]),
             .asked(.control("max-age=3600") + ["Age": "3600"]),
@@ -129,7 +129,7 @@ import Testing
         ("max-age=0, proxy-revalidate", true, false), ("max-age=0, s-maxage=0", true, false),
         ("max-age=0, no-cache=\"x\"", true, true),
     ])
-    func `an answer stands in for a failing upstream unless it forbids that`(
+    func `a response stands in for a failing upstream unless it forbids that`(
         control: String,
         isPrivateAllowed: Bool,
         isSharedAllowed: Bool

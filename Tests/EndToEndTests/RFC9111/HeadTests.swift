@@ -6,7 +6,7 @@ import Testing
 @Suite(.scripts) struct RFC9111HeadTests {
     private static let then = "Mon, 01 Jan 2018 00:00:00 GMT"
 
-    @Test func `§4.3.5: a HEAD refreshes the stored answer that it agrees with, and invalidates any other`() throws {
+    @Test func `§4.3.5: a HEAD refreshes the stored response that it agrees with, and invalidates any other`() throws {
         let then = Self.then
         let rows: [(stored: FieldLines, head: FieldLines, isKept: Bool)] = [
             ([:], [:], true), (["ETag": "\"a\""], ["ETag": "\"a\""], true), (["ETag": "\"a\""], [:], true),
@@ -45,7 +45,7 @@ import Testing
         }
     }
 
-    @Test func `§4.3.5: a HEAD that is no 200 leaves the stored answer alone`() throws {
+    @Test func `§4.3.5: a HEAD that is no 200 leaves the stored response alone`() throws {
         let statuses = [204, 301, 404, 410, 500, 503]
         let origin = try Origin { request in
             let status = statuses[Int(request.path.dropFirst()) ?? 0]
@@ -76,7 +76,7 @@ import Testing
         #expect(try larder.request("HEAD", "/x", ["If-None-Match": "\"a\""]).status == 304)
     }
 
-    @Test func `§4: the answer to a HEAD is never the answer to a GET`() throws {
+    @Test func `§4: the response to a HEAD is never the response to a GET`() throws {
         let origin = try Origin { _ in .text("body", Fresh.tagged("a")) }
         let larder = try Larder(origin)
         let head = try larder.request("HEAD", "/x", ["If-None-Match": "\"b\""])
@@ -88,7 +88,7 @@ import Testing
     }
 
     @Test(arguments: [true, false])
-    func `§4.3.5: a HEAD that shows another version refutes an answer that is still to be committed`(tells: Bool)
+    func `§4.3.5: a HEAD that shows another version refutes a response that is still to be committed`(tells: Bool)
         throws
     {
         let version = Monitor("one")

@@ -63,7 +63,7 @@ import Testing
         }
     }
 
-    @Test func `§4.4: what an answer names by the address that its client used is of the same origin`() throws {
+    @Test func `§4.4: what a response names by the address that its client used is of the same origin`() throws {
         // The values stand for URLs at Larder (HERE), of another upstream (BESIDE), and of nobody.
         let rows: [(value: String, isKept: Bool)] = [
             ("HERE/named/N", false), ("HERE/named/N?page=2", false), ("HERE/named/./x/../N#part", false),

@@ -7,7 +7,7 @@ import Testing
     /// Stale for ten minutes.
     private static let stale: FieldLines = .control("max-age=3600") + ["Age": "4200"]
 
-    @Test func `§5.2.1.1 max-age: an older answer is asked for again`() throws {
+    @Test func `§5.2.1.1 max-age: an older response is asked for again`() throws {
         try Readings().check([
             .reused(Self.fresh, second: .control("max-age=900")),
             .reused(Self.fresh, second: .control("MAX-AGE=\"900\"")),
@@ -95,7 +95,7 @@ import Testing
         #expect(origin.count() == 1)
     }
 
-    @Test func `§5.4 Pragma: no-cache counts in a request without Cache-Control, and in no answer`() throws {
+    @Test func `§5.4 Pragma: no-cache counts in a request without Cache-Control, and in no response`() throws {
         try Readings().check([
             .asked(Self.fresh, second: ["Pragma": "no-cache"]), .asked(Self.fresh, second: ["Pragma": "foo, No-Cache"]),
             .reused(Self.fresh, second: ["Pragma": "no-cache", "Cache-Control": "max-age=900"]),

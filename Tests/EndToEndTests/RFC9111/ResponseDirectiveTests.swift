@@ -2,7 +2,7 @@ import TestSupport
 import Testing
 
 @Suite("RFC 9111 §5.2.2 Response Directives", .scripts) struct ResponseDirectiveTests {
-    @Test func `§5.2.2.1 max-age: an answer is reused until its age reaches it`() throws {
+    @Test func `§5.2.2.1 max-age: a response is reused until its age reaches it`() throws {
         try Readings().check([
             .reused(.control("max-age=3600") + ["Age": "3000"]), .asked(.control("max-age=3600") + ["Age": "3600"]),
             .asked(.control("max-age=3600") + ["Age": "3601"]), .asked(.control("max-age=0")),

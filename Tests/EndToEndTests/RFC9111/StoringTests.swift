@@ -28,7 +28,7 @@ import Testing
         try Readings().check([202].map { .asked(.control("max-age=3600"), status: $0) })
     }
 
-    @Test func `no-store in the answer or the request keeps it out`() throws {
+    @Test func `no-store in the response or the request keeps it out`() throws {
         try Readings().check([
             .asked(.control("no-store")), .asked(.control("no-store, max-age=3600")),
             .asked(.control("NO-STORE, max-age=3600")),
@@ -43,7 +43,7 @@ import Testing
     }
 
     @Test(arguments: ["POST", "PUT", "PATCH", "DELETE", "OPTIONS", "PURGE", "FOO", "get"])
-    func `the answer to another method is not stored, known or not`(method: String) throws {
+    func `the response to another method is not stored, known or not`(method: String) throws {
         let readings = try Readings()
         for reading in Reading.allCases {
             let path = readings.path(reading) { request, number in
@@ -55,7 +55,7 @@ import Testing
         }
     }
 
-    @Test func `an error never takes the place of a good answer`() throws {
+    @Test func `an error never takes the place of a good response`() throws {
         let readings = try Readings()
         for reading in Reading.allCases {
             let path = readings.path(reading) { request, number in
@@ -148,7 +148,7 @@ import Testing
     }
 
     @Test(arguments: Reading.allCases)
-    func `requests of several credentials at one time do not share an answer`(reading: Reading) throws {
+    func `requests of several credentials at one time do not share a response`(reading: Reading) throws {
         let readings = try Readings()
         let gate = Gate()
         let path = readings.path(reading) { request, _ in

@@ -5,7 +5,7 @@ import Testing
 @Suite(.scripts) struct RFC9111ValidationTests {
     private static let then = "Mon, 01 Jan 2018 00:00:00 GMT"
 
-    @Test func `§4.3.1: the validators that an answer came with go upstream, and no others`() throws {
+    @Test func `§4.3.1: the validators that a response came with go upstream, and no others`() throws {
         let then = Self.then
         let rows: [(fields: FieldLines, tag: String?, date: String?)] = [
             (["ETag": "\"a\""], "\"a\"", nil), (["ETag": "W/\"a\""], "W/\"a\"", nil), (["ETag": "\"\""], "\"\"", nil),
@@ -129,7 +129,7 @@ import Testing
         #expect(origin.count() == 3)
     }
 
-    @Test func `§4.3.3: a whole answer takes the place of what was asked about, an error need not`() throws {
+    @Test func `§4.3.3: a whole response takes the place of what was asked about, an error need not`() throws {
         let origin = try Origin { request in
             switch (request.path, request["If-None-Match"]) {
             case (_, nil): .text("old", Fresh.tagged("a", 0))
@@ -161,7 +161,7 @@ import Testing
         #expect(origin.count() == 3)
     }
 
-    @Test func `§5.2.2.5: a 304 that forbids to store is the last that is seen of an answer`() throws {
+    @Test func `§5.2.2.5: a 304 that forbids to store is the last that is seen of a response`() throws {
         let origin = try Origin { request in
             request["If-None-Match"] == nil
                 ? .text("\(request.number)", Fresh.tagged("a", 0))

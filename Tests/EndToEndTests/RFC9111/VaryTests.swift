@@ -47,7 +47,7 @@ import Testing
         (["X A"], [:], [:], false),
     ]
 
-    @Test func `§4.1: a stored answer is used where the fields that Vary names mean the same`() throws {
+    @Test func `§4.1: a stored response is used where the fields that Vary names mean the same`() throws {
         let rows = Self.rows
         let origin = try Origin { request in
             let row = rows[Int(request.path.dropFirst()) ?? 0]
@@ -87,7 +87,7 @@ import Testing
         #expect(try larder.get("/x", ["X-A": "8", "Cache-Control": "only-if-cached"]).status == 504)
     }
 
-    @Test func `§4.1: each answer is selected by its own Vary, and of several the most recent is used`() throws {
+    @Test func `§4.1: each response is selected by its own Vary, and of several the most recent is used`() throws {
         let origin = try Origin { request in
             let step = request["X-Step"] ?? ""
             let date = CacheTests.date(in: step == "old" ? -20 : 0)
@@ -108,7 +108,7 @@ import Testing
         #expect(try larder.get("/x", ["X-A": "1", "X-B": "1"]).text == "new")
     }
 
-    @Test func `§4.1: an answer that forgot its Vary does not displace those that have it`() throws {
+    @Test func `§4.1: a response that forgot its Vary does not displace those that have it`() throws {
         let origin = try Origin { request in
             .text(request["X-A"] ?? "default", Fresh.hour + (request["X-A"] == nil ? [:] : ["Vary": "X-A"]))
         }

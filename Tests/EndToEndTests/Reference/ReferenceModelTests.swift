@@ -5,7 +5,7 @@ import Testing
 /// Random histories against a plain account of what an upstream of linked objects answers, and of what the laws allow a
 /// cache to answer.
 @Suite(.scripts) struct ReferenceModelTests {
-    @Test(arguments: 1...12) func `whatever happens, every answer is one that the laws allow`(seed: UInt64) throws {
+    @Test(arguments: 1...12) func `whatever happens, every response is one that the laws allow`(seed: UInt64) throws {
         guard SoakOptions.current == nil else { return }
         var soak = Soak()
         let failure = soak.run(seed: seed)

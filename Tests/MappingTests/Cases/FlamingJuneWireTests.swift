@@ -196,7 +196,7 @@ import Testing
         #expect(shelf.shown("a") == #"{"id":1,"readers":[{"id":1,"name":"y"},2]}"#)
     }
 
-    @Test func `FJ-42: an older answer taken in later changes nothing newer`() {
+    @Test func `FJ-42: an older response taken in later changes nothing newer`() {
         var shelf = Shelf(models)
         shelf.take("a", #"{"id":1,"name":"new"}"#, oneUser, at: 5)
         shelf.take("b", #"{"id":1,"name":"old"}"#, oneUser, at: 1)

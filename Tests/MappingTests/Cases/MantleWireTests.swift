@@ -10,7 +10,7 @@ import Testing
         try Models([ModelDeclaration(name: "Thing", identity: ["id"], properties: properties)])
     }
 
-    @Test func `MT-08: a value that fails its check is quarantined, and the raw answer stays`() throws {
+    @Test func `MT-08: a value that fails its check is quarantined, and the raw response stays`() throws {
         let models = try models(Wire.property("name", checks: [.length(minimum: 1, maximum: 9)]), Wire.property("age"))
         var shelf = Shelf(models)
         shelf.take("a", #"{"id":1,"name":"short","age":1}"#, one, at: 1)
@@ -83,7 +83,7 @@ import Testing
         #expect(Wire.opaque(#"["foo","bar"]"#, many, models) == .some(nil))
     }
 
-    @Test func `MT-48 MA-04: a sum adds up what different answers say, and counts each answer once`() throws {
+    @Test func `MT-48 MA-04: a sum adds up what different answers say, and counts each response once`() throws {
         let models = try models(Wire.property("name"), Wire.property("count", merge: .sum))
         var shelf = Shelf(models)
         shelf.take("a", #"{"id":1,"name":"foo","count":5}"#, one, at: 1)

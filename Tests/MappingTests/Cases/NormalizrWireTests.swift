@@ -31,7 +31,7 @@ import Testing
         #expect(text(parts.occurrences[0].payload) == #"{"id":1,"friends":["\u0001User:2","\u0001User:1"]}"#)
     }
 
-    @Test func `NZ-02: one id twice in one answer is one object; what they disagree on is no observation`() {
+    @Test func `NZ-02: one id twice in one response is one object; what they disagree on is no observation`() {
         var shelf = Shelf(models)
         shelf.take("a", #"[{"id":1,"name":"a","x":1},{"id":1,"friends":[]}]"#, many, at: 1)
         #expect(shelf.states.count == 1)

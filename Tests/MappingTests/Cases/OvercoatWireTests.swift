@@ -45,7 +45,7 @@ import Testing
         #expect(try Wire.names(body, rule, models) == ["Item:1", "Item:2"])
     }
 
-    @Test func `several rules on one answer each find their own objects`() throws {
+    @Test func `several rules on one response each find their own objects`() throws {
         let rule = BodyRule(
             model: "Item",
             shape: .many,

@@ -76,7 +76,7 @@ import Testing
         #expect(shelf.shown("a") == #"{"id":"p","team":{\#(team.dropFirst().joined(separator: ","))}}"#)
     }
 
-    @Test func `one object in very many shapes within one answer leaves little, and the rest as it came`() throws {
+    @Test func `one object in very many shapes within one response leaves little, and the rest as it came`() throws {
         var shelf = Shelf(try Circle.models())
         let count = 5_000
         let body = "[" + (0..<count).map { #"{"id":1,"x\#($0)":0,"name":"a"}"# }.joined(separator: ",") + "]"

@@ -3,7 +3,7 @@ import Proxy
 import Settings
 
 extension Explanation.Freshness {
-    /// The arithmetic of a stored answer's freshness (RFC 9111 §4.2), each number with its source.
+    /// The arithmetic of a stored response's freshness (RFC 9111 §4.2), each number with its source.
     init(_ ready: ReadyResponse, of upstream: ProxiedUpstream, route: CacheOverrides, now: Int64) {
         let (policy, word) = (ready.policy, ready.answer.policy)
         let reuse = policy.reuse(at: now, for: .none)
@@ -42,7 +42,7 @@ extension Explanation.Freshness {
             .init(
                 name: "corrected age",
                 seconds: corrected,
-                source: "\(field), plus \(delay) s from request to answer"
+                source: "\(field), plus \(delay) s from request to response"
             ),
             .init(name: "initial age", seconds: policy.initialAge, source: "the greater of the two"),
             .init(

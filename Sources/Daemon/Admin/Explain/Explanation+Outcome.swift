@@ -59,8 +59,8 @@ extension Explanation.Outcome {
         }
         var outcome = Explanation.Outcome("answer", stored, .heldBack, demand, now: now)
         outcome.reason =
-            "the upstream answered \(pause.status) with Retry-After, which holds for \(pause.scope.description); "
-            + "it is asked again in \(seconds) s"
+            "the upstream responded with \(pause.status) and Retry-After, which applies to \(pause.scope.description); "
+            + "Larder asks it again in \(seconds) s"
         return outcome
     }
 
@@ -72,7 +72,7 @@ extension Explanation.Outcome {
             action: "events",
             status: 200,
             cacheStatus: isAsked ? CacheStatus.forwarded(isShown ? .request : .uriMiss).text : "",
-            reason: isShown ? "\(shown), \(asked)" : isAsked ? asked : "`error`: nothing is stored, and nobody is asked"
+            reason: isShown ? "\(shown), \(asked)" : isAsked ? asked : "`error`: nothing is stored, and the upstream is not asked"
         )
     }
 
@@ -91,7 +91,7 @@ extension Explanation.Outcome {
 
     private static func reason(toServe ready: ReadyResponse, _ manner: CacheUse, _ demand: Demand, now: Int64) -> String
     {
-        let nobody = if case .offline = manner { "; nobody is asked" } else { "" }
+        let nobody = if case .offline = manner { "; the upstream is not asked" } else { "" }
         switch ready.policy.reuse(at: now, for: demand.directives) {
         case .fresh(_, let timeToLive):
             return "it is fresh for \(timeToLive) s more" + nobody
@@ -102,7 +102,7 @@ extension Explanation.Outcome {
             guard nobody.isEmpty else { return since + nobody }
             if allowed.contains(.whileRevalidating) {
                 let word = ready.policy.flags.contains(.staleByRoute) ? "stale of the route" : "stale-while-revalidate"
-                return since + ", which \(word) allows while it is asked for anew"
+                return since + ", which \(word) allows while it is fetched again"
             }
             return since + ", which the request's max-stale allows"
         }
@@ -115,11 +115,11 @@ extension Explanation.Outcome {
         now: Int64
     ) -> String {
         if stored.answer.form == .outdated {
-            return shortfall.map { "newer is known than it can show: \($0)" }
+            return shortfall.map { "newer values are known than it can show: \($0)" }
                 ?? "newer values are known of what it shows, but not all of them"
         }
         switch stored.policy.reuse(at: now, for: demand.directives) {
-        case .fresh: return "it is fresh, but does not hold what the request asks for"
+        case .fresh: return "it is fresh, but does not contain what the request asks for"
         case .stale(_, let staleness, _): return "it has been stale for \(staleness) s"
         case .mustValidate(_, let reason, _): return reason.sentence
         }
@@ -130,9 +130,9 @@ extension Explanation.Outcome {
         case .bypass: "the route says cache: never"
         case .varyMiss: "other variants are stored, but none that this request selects"
         case .miss: "the store could not be read"
-        case .partial: "parts of it are stored, but not all that is asked for"
+        case .partial: "parts of it are stored, but not all that the request asks for"
         case .uriMiss, .method, .request, .stale:
-            "nothing is stored under this key for this principal and context"
+            "nothing is stored under this cache key for this principal and context"
         }
     }
 }
@@ -141,9 +141,9 @@ extension Reuse.Reason {
     /// Why the upstream is asked before it is used, in words.
     fileprivate var sentence: String {
         switch self {
-        case .noCache: "the answer said no-cache"
+        case .noCache: "the response said no-cache"
         case .mustRevalidate: "it is stale, and said must-revalidate"
-        case .notReusable: "it may not be used again"
+        case .notReusable: "it may not be reused"
         case .requestNoCache: "the request says no-cache"
         case .requestMaxAge: "it is older than the request's max-age"
         case .requestMinFresh: "it will not be fresh for the request's min-fresh"
@@ -163,7 +163,7 @@ extension Explanation.Expectations {
             "\(String(decoding: $0.name, as: UTF8.self)): \($0.text)"
         }
         if validation.chosen == nil, !validation.isEmpty {
-            notModified = "the stored variant that its ETag names is renewed, and answers this request, too"
+            notModified = "the stored variant that its ETag names is renewed, and serves this request, too"
         } else if !validation.isEmpty, let stored {
             notModified =
                 "renews what is stored, lifetime \(stored.policy.lifetime) s unless it says otherwise, and that is served"

@@ -3,9 +3,9 @@ package import HTTPServer
 package import Proxy
 package import Settings
 
-/// A request that nobody sent, read as the requests of clients are: by the same parser, guard and `Arrival`.
+/// A request that nobody sent, read like those of clients: by the same parser, guard and `Arrival`.
 ///
-/// So that what is said of it is what would be done with it.
+/// So what is shown of it is what would happen to it.
 package struct ImaginedRequest: Sendable {
     package let request: Request
     package let arrival: Arrival
@@ -20,16 +20,16 @@ package struct ImaginedRequest: Sendable {
         limits: HTTPLimits,
         listen: [Address]
     ) throws(ImaginedRequestError) {
-        guard FieldName.complaint(method) == nil else { throw .unreadable("\"\(method)\" is no method") }
+        guard FieldName.complaint(method) == nil else { throw .unreadable("\"\(method)\" is not a method") }
         var lines: [String] = []
         for field in fields {
             guard let colon = field.firstIndex(of: ":") else {
-                throw .unreadable("\"\(field)\" is no header field; write it as Name: value")
+                throw .unreadable("\"\(field)\" is not a header field; write it as Name: value")
             }
             let name = field[..<colon]
             guard FieldName.complaint(String(name)) == nil,
                 !field.utf8.contains(where: { $0 == 0x0D || $0 == 0x0A || $0 == 0 })
-            else { throw .unreadable("\"\(name)\" begins no header field that could be sent") }
+            else { throw .unreadable("\"\(name)\" is not the name of a header field that could be sent") }
             lines.append(field)
         }
         let namesHost = lines.contains { $0.lowercased().hasPrefix("host:") }
@@ -49,7 +49,7 @@ package struct ImaginedRequest: Sendable {
             }
             guard !parser.head.hasBody else {
                 return .failure(
-                    .unreadable("a body cannot be asked about; leave out Content-Length and Transfer-Encoding")
+                    .unreadable("a request with a body cannot be explained; leave out Content-Length and Transfer-Encoding")
                 )
             }
             if let refusal = Self.refusal(of: parser.head, by: door, namesHost: namesHost) {
@@ -83,14 +83,14 @@ package struct ImaginedRequest: Sendable {
     }
 
     private static func refusal(of head: borrowing RequestHead, by door: Guard, namesHost: Bool) -> Guard.Refusal? {
-        // Unless it is asked about, the address is not at issue: whoever explains need not know where clients ask.
+        // Without a Host field the address does not matter: one need not know which address clients use.
         let facts = Guard.Facts(head, authority: namesHost ? head.authority : nil)
         if case .refused(let refusal) = door.check(facts) { return refusal }
         return nil
     }
 }
 
-/// Why there is nothing to explain: the question is none, or such a request would be refused before any look-up.
+/// Why there is nothing to explain: the request is malformed, or would be refused before any look-up.
 package enum ImaginedRequestError: Error {
     case unreadable(String)
     case refused(ProblemDocument)
@@ -100,7 +100,7 @@ package enum ImaginedRequestError: Error {
         switch self {
         case .unreadable(let reason): reason
         case .refused(let problem):
-            "such a request is answered \(problem.status) before anything is looked up: \(problem.detail ?? problem.title)"
+            "such a request is refused with \(problem.status) before anything is looked up: \(problem.detail ?? problem.title)"
         }
     }
 }
@@ -136,7 +136,7 @@ package struct AskedURL: Sendable {
         }
         let candidates = upstreams.filter { name == nil || $0.name == name }
         guard !candidates.isEmpty else {
-            throw AskedURLError("there is no upstream \"\(name ?? "")\"; there are \(Self.names(upstreams))")
+            throw AskedURLError("there is no upstream \"\(name ?? "")\"; the upstreams are \(Self.names(upstreams))")
         }
         if text.hasPrefix("/") {
             let common = candidates.filter(\.settings.listen.isEmpty)
@@ -146,17 +146,17 @@ package struct AskedURL: Sendable {
             return
         }
         guard let mark = text.firstRange(of: "://") else {
-            throw AskedURLError("\"\(text)\" is no URL; write a path such as \"/users/1\", or a URL with its scheme")
+            throw AskedURLError("\"\(text)\" is not a URL; write a path such as \"/users/1\", or a URL with its scheme")
         }
         let scheme = text[..<mark.lowerBound].lowercased()
         guard scheme == "http" || scheme == "https" else {
-            throw AskedURLError("\"\(scheme)\" is not spoken here; a URL begins with http:// or https://")
+            throw AskedURLError("\"\(scheme)\" is not supported; a URL begins with http:// or https://")
         }
         let rest = text[mark.upperBound...]
         let host = rest.prefix { $0 != "/" && $0 != "?" }
         let path = Self.rooted(rest[host.endIndex...])
         guard let asked = Authority(String(host)) else {
-            throw AskedURLError("\"\(host)\" is no host with an optional port; a URL here has no user name either")
+            throw AskedURLError("\"\(host)\" is not a host with an optional port; a URL here has no user name either")
         }
         if let found = try Self.upstream(at: scheme, asked, path, among: candidates) {
             (upstream, target) = found
@@ -191,7 +191,7 @@ package struct AskedURL: Sendable {
         let found = there.filter { isBelow(path, $0.settings.url.basePath) }
         if found.isEmpty, let upstream = there.first {
             throw AskedURLError(
-                "\(path) is outside of the base path of \(upstream.name), \(upstream.settings.url); nobody is asked for it"
+                "\(path) is outside of the base path of \(upstream.name), \(upstream.settings.url); no upstream is asked for it"
             )
         }
         let longest = found.map(\.settings.url.basePath.utf8.count).max()

@@ -312,7 +312,7 @@ extension ResponseCache {
         var shortfall: String?
     }
 
-    /// All variants under a demand's key, and the one that answers it: what a look-up would find, but nothing is taken into
+    /// All variants under a demand's key, and the one that responses it: what a look-up would find, but nothing is taken into
     /// memory, and nothing counts as used.
     func survey(_ demand: Demand, now: Int64) async throws(StoreError) -> (
         variants: [SurveyedResponse], selected: ReadyResponse?

@@ -4,7 +4,7 @@ import Foundation
 import HTTPSemantics
 import Settings
 
-/// How a command finds the daemon and shows its answer.
+/// How a command finds the daemon and shows its response.
 struct AdminOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
@@ -17,13 +17,13 @@ struct AdminOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "The daemon's store; the admin token is read beside it, unless LARDER_ADMIN_TOKEN has it.",
+            "The daemon's store. The admin token is read from admin.token beside it, unless LARDER_ADMIN_TOKEN is set.",
             valueName: "file"
         )
     )
     var store: String?
 
-    @Flag(help: "For programs: the daemon's JSON as it is.")
+    @Flag(help: "Print the daemon's JSON, for programs.")
     var json = false
 
     func validate() throws { try GivenText.check(["--store": store]) }
@@ -65,7 +65,7 @@ struct AdminOptions: ParsableArguments {
         }
     }
 
-    /// Shows an answer: to programs as it came, to people as `show` puts it.
+    /// Shows a response: to programs as it is, to people as `show` writes it.
     func present<Value: Decodable>(_ type: Value.Type, _ bytes: [UInt8], _ show: (Value) -> String) throws {
         if json {
             Terminal.out(String(decoding: bytes, as: UTF8.self).trimmingCharacters(in: .newlines))
@@ -78,7 +78,7 @@ struct AdminOptions: ParsableArguments {
     func token(for address: Address, environment: [String: String]) throws(AdminClientError) -> String? {
         if let token = environment["LARDER_ADMIN_TOKEN"], !token.isEmpty {
             guard token.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else {
-                throw AdminClientError("LARDER_ADMIN_TOKEN holds characters that no token has")
+                throw AdminClientError("LARDER_ADMIN_TOKEN contains characters that no token has; copy it from admin.token beside the store")
             }
             return token
         }
@@ -94,7 +94,7 @@ struct AdminOptions: ParsableArguments {
                 refusal =
                     refusal
                     ?? AdminClientError(
-                        "\(error.description); run this as the user that runs Larder, or put the token into LARDER_ADMIN_TOKEN"
+                        "\(error.description); run this command as the user that runs Larder, or set LARDER_ADMIN_TOKEN"
                     )
             }
         }

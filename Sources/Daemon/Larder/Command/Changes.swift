@@ -2,26 +2,27 @@ import Admin
 import ArgumentParser
 import Glibc
 
-/// `larder changes`: what became of objects.
+/// `larder changes`: the changes of objects.
 struct Changes: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Show which objects were created, changed or deleted, the oldest first; or listen to what happens.",
+        abstract: "Show which objects were created, changed or deleted, or follow the changes.",
         discussion: """
-            One line for each change that is still kept; with --follow what happens from now on, until it is interrupted:
+            It prints one line for each change that is still kept, the oldest first. With --follow it prints the changes from \
+            now on, until it is interrupted:
 
               larder changes
               larder changes --follow --model Issue --upstream github
               larder changes --follow --id 583231 --json | jq .kind
               larder changes --since 1795278000123456 --values --json
 
-            Each line begins with the change's number: --since goes on after it, with --follow too, and misses nothing in
-            between. If a daemon that is followed ends, or is started anew, the command waits for it and goes on where it was.
-            What is no longer kept is never passed over: a line on standard error says what is missing.
+            Each line begins with the change's number. --since continues after it without a gap, also with --follow. If the \
+            daemon restarts, --follow waits for it and continues. If changes are no longer kept, a line on standard error says \
+            which are missing.
 
-            created  an answer showed the object for the first time, or after it had been deleted or forgotten
-            changed  a member has another value, or one more is known
-            deleted  the object is known to be gone
-            unknown  a write happened, and nobody told what it made of the object
+            created  a response showed the object for the first time, or for the first time after it was deleted or removed
+            changed  a member has another value, or a further member is known
+            deleted  the object is deleted
+            unknown  a write happened, and no response has shown its effect on the object
             """
     )
 
@@ -34,21 +35,21 @@ struct Changes: ParsableCommand {
     @Option(help: ArgumentHelp("Only objects of this upstream; may be repeated.", valueName: "name"))
     var upstream: [String] = []
 
-    @Option(help: ArgumentHelp("Only objects of this principal, by its label; may be repeated.", valueName: "label"))
+    @Option(help: ArgumentHelp("Only objects of the principal with this label; may be repeated.", valueName: "label"))
     var principal: [String] = []
 
     @Option(
         help: ArgumentHelp(
-            "Begin after the change with this number; 0: with the oldest kept. (default: 0, with --follow from now on)",
+            "Begin after the change with this number; 0 begins with the oldest kept. (default: 0; with --follow, now)",
             valueName: "number"
         )
     )
     var since: Int64?
 
-    @Flag(help: "With each object's members, as they are known now.")
+    @Flag(help: "Also print each object's newest known members.")
     var values = false
 
-    @Flag(name: .shortAndLong, help: "Listen to what happens.")
+    @Flag(name: .shortAndLong, help: "Follow the changes from now on.")
     var follow = false
 
     @OptionGroup var options: AdminOptions
@@ -67,7 +68,7 @@ struct Changes: ParsableCommand {
         if follow { try listen() } else { try list() }
     }
 
-    // MARK: What is kept
+    // MARK: Kept changes
 
     private func list() throws {
         var position = "\(since ?? 0)"
@@ -95,7 +96,7 @@ struct Changes: ParsableCommand {
         ].compactMap(\.self).joined(separator: "  ")
     }
 
-    // MARK: What happens
+    // MARK: Following
 
     /// Seconds after which a daemon that is away or silent is given up; a stream is never silent for longer than 15.
     private static let patience = 60
@@ -129,7 +130,7 @@ struct Changes: ParsableCommand {
         } else if let change = try? options.decode(ChangeResponse.self, Array(event.data.utf8)) {
             Terminal.out(Self.line(change))
         }
-        // Whoever read this has gone (`| head`): nothing is left to be done.
+        // The reader of the output has gone (`| head`).
         if Terminal.isClosed { Glibc.exit(0) }
     }
 }

@@ -5,15 +5,14 @@ import Settings
 /// `larder check`: every mistake in a config.
 struct Check: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Find every mistake in a config, and what to write instead.",
+        abstract: "Find every mistake in a config, and say what to write instead.",
         discussion: """
-            Each mistake is told with file, line and column:
+            Each mistake is printed with its file, line and column:
 
               larder check larder.yaml
               larder.yaml:4:5: error: upstreams.github: unknown key "prefx"; did you mean "prefix"?
 
-            Nothing is started and nothing is changed. The exit code is 78 if there is an error, 0 if there are none, or \
-            only warnings.
+            Nothing is started or changed. The exit code is 78 if there are errors, and 0 if there are none or only warnings.
             """
     )
 
@@ -22,7 +21,7 @@ struct Check: ParsableCommand {
 
     @OptionGroup var source: ConfigOptions
 
-    @Flag(help: "For programs: one JSON document.")
+    @Flag(help: "Print one JSON document, for programs.")
     var json = false
 
     func validate() throws {

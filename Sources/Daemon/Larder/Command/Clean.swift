@@ -3,12 +3,12 @@ import ArgumentParser
 import Glibc
 import Settings
 
-/// `larder clean`: throws things away, for good.
+/// `larder clean`: removes objects and documents for good.
 struct Clean: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Remove objects and documents from the store, for good.",
         discussion: """
-            Conditions add up; look first with --dry-run:
+            All conditions must match. --dry-run shows what would be removed:
 
               larder clean --model User --dry-run
               larder clean --model User --id 583231
@@ -16,39 +16,39 @@ struct Clean: ParsableCommand {
               larder clean --route 'repos/*/*/issues'
               larder clean --all
 
-            What was removed does not come back by itself: not after a restart, nor from a request that was under way. Other \
-            objects that the documents showed stay known when a model is cleaned; without --model, those that nothing else \
-            shows go with the documents.
+            What is removed does not come back after a restart, nor from a request that was under way. With --model, other \
+            objects in the removed documents stay stored; without it, those that no other document shows are removed, too.
 
-            On a terminal it says what would go, and asks. Ctrl-C stops a clean; what is gone by then stays gone.
+            On a terminal the command shows what it would remove, and asks. Ctrl-C stops it; what is removed by then stays \
+            removed.
             """
     )
 
-    @Flag(help: "Everything.")
+    @Flag(help: "Remove everything.")
     var all = false
 
     @Option(help: ArgumentHelp("Objects of this model, and the documents that show them.", valueName: "name"))
     var model: String?
 
-    @Option(help: ArgumentHelp("One object of the model, by its identity or a key.", valueName: "id"))
+    @Option(help: ArgumentHelp("Only this object of the model, by its identity or one of its keys.", valueName: "id"))
     var id: String?
 
-    @Option(help: ArgumentHelp("Documents of the route with this path, as the config has it.", valueName: "path"))
+    @Option(help: ArgumentHelp("Documents of the route with this path in the config.", valueName: "path"))
     var route: String?
 
-    @Option(help: ArgumentHelp("What came from this upstream.", valueName: "name"))
+    @Option(help: ArgumentHelp("Only data of this upstream.", valueName: "name"))
     var upstream: String?
 
-    @Option(help: ArgumentHelp("What belongs to this principal, by its label.", valueName: "label"))
+    @Option(help: ArgumentHelp("Only data of the principal with this label.", valueName: "label"))
     var principal: String?
 
-    @Option(help: ArgumentHelp("What was last received longer ago than this: 90s, 12h, 30d.", valueName: "duration"))
+    @Option(help: ArgumentHelp("Only what was last received longer ago than this: 90s, 12h, 30d.", valueName: "duration"))
     var olderThan: String?
 
-    @Flag(help: "Only say what would be removed.")
+    @Flag(help: "Show what would be removed, and remove nothing.")
     var dryRun = false
 
-    @Flag(name: .shortAndLong, help: "Do not ask.")
+    @Flag(name: .shortAndLong, help: "Do not ask for confirmation.")
     var yes = false
 
     @OptionGroup var options: AdminOptions
@@ -67,7 +67,7 @@ struct Clean: ParsableCommand {
                 "say what to remove: --model, --route, --upstream, --principal or --older-than; --all removes everything"
             )
         }
-        if id != nil, model == nil { throw ValidationError("--id needs --model: an identity is one of a model's") }
+        if id != nil, model == nil { throw ValidationError("--id needs --model: an identity belongs to a model") }
         _ = try duration()
     }
 
@@ -83,12 +83,12 @@ struct Clean: ParsableCommand {
             let what = Self.text(response)
             if dryRun { return "would remove \(what)" }
             return response.erased == "pending"
-                ? "removed \(what); another program reads the store, its bytes go when that program is done"
+                ? "removed \(what); another program is reading the store, so the disk space is freed when it is done"
                 : "removed \(what)"
         }
     }
 
-    /// Has the daemon do it; gives what it says at the end, and shows a person how far it is.
+    /// Has the daemon do it, and shows its progress; gives its last event.
     private func perform(dryRun: Bool) throws -> [UInt8] {
         let (isShown, options) = (!options.json && isatty(2) == 1, options)
         let body = try request(dryRun: dryRun)

@@ -7,12 +7,12 @@ struct ConfigOptions: ParsableArguments {
     @Option(help: ArgumentHelp("The config file.", valueName: "file"))
     var config: String?
 
-    @Option(help: ArgumentHelp("A config that is shipped with Larder, such as github.", valueName: "name"))
+    @Option(help: ArgumentHelp("A config that comes with Larder: github, gitlab, mastodon or stripe.", valueName: "name"))
     var preset: String?
 
     @Option(
         help: ArgumentHelp(
-            "The API to stand in front of: alone, as a careful HTTP cache; with a config or preset, in place of its url.",
+            "The URL of the API; with a config or preset, it replaces the url there.",
             valueName: "url"
         )
     )
@@ -42,14 +42,14 @@ struct ConfigOptions: ParsableArguments {
         }
         guard overrides.upstream != nil else {
             throw ValidationError(
-                "say what to stand in front of: --upstream URL, --preset NAME or --config FILE (there is no "
+                "name the API: --upstream URL, --preset NAME or --config FILE (there is no "
                     + "\(Self.folders(environment).map { "\($0)/larder.yaml" }.joined(separator: " and no ")))"
             )
         }
         return ConfigFile.parse("", file: "command line", environment: environment, overriding: overrides)
     }
 
-    /// Reads and checks what was named; where there are mistakes, they are told and the command ends.
+    /// Reads and checks what was named; mistakes are printed and end the command.
     func settings() throws -> Configuration {
         let file = try file(ConfigOverrides(), environment: Environment.variables)
         let errors = file.diagnostics.filter { $0.severity == .error }
@@ -88,22 +88,22 @@ extension Address {
     }
 }
 
-/// `-H`: the fields of a request that a command speaks of.
+/// `-H`: fields of the request that a command is about.
 struct FieldOptions: ParsableArguments {
     @Option(
         name: [.customShort("H"), .customLong("header")],
         parsing: .unconditionalSingleValue,
-        help: ArgumentHelp("A field of the request; may be repeated.", valueName: "name: value")
+        help: ArgumentHelp("A header field of the request; may be repeated.", valueName: "name: value")
     )
     var header: [String] = []
 }
 
-/// What is given on the command line and says nothing, as an unset variable of a shell does.
+/// Empty values on the command line, as an unset variable of a shell gives them.
 enum GivenText {
     /// Refuses arguments that are empty.
     static func require(_ arguments: KeyValuePairs<String, String?>) throws {
         for (name, text) in arguments where text?.isEmpty == true {
-            throw ValidationError("the \(name) is empty: an unset variable, perhaps?")
+            throw ValidationError("the \(name) is empty; is a variable unset?")
         }
     }
 

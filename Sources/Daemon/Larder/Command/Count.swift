@@ -4,9 +4,9 @@ import ArgumentParser
 /// `larder count`: how much is in the store.
 struct Count: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Show how many objects and documents the daemon has, and their size.",
+        abstract: "Show how many objects and documents are stored, and their size.",
         discussion: """
-            Objects are the things that answers are made of, documents the answers themselves:
+            Documents are stored responses; objects are what the responses contain:
 
               larder count
               larder count --json

@@ -1,10 +1,10 @@
 import Admin
 import ArgumentParser
 
-/// `larder documents`: the answers in the store.
+/// `larder documents`: the responses in the store.
 struct Documents: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "List the answers that are kept.",
+        abstract: "List the stored responses.",
         discussion: """
               larder documents
               larder documents --url /repos/octocat/hello-world
@@ -13,13 +13,13 @@ struct Documents: ParsableCommand {
             """
     )
 
-    @Option(help: ArgumentHelp("Only those whose path and query begin so.", valueName: "start"))
+    @Option(help: ArgumentHelp("Only those whose path and query begin with this.", valueName: "start"))
     var url: String?
 
-    @Option(help: ArgumentHelp("Only what came from this upstream.", valueName: "name"))
+    @Option(help: ArgumentHelp("Only those of this upstream.", valueName: "name"))
     var upstream: String?
 
-    @Option(help: ArgumentHelp("Only what belongs to this principal, by its label.", valueName: "label"))
+    @Option(help: ArgumentHelp("Only those of the principal with this label.", valueName: "label"))
     var principal: String?
 
     @Option(help: ArgumentHelp("Only those that show this object, the newest first.", valueName: "model/id"))
@@ -31,7 +31,7 @@ struct Documents: ParsableCommand {
     func validate() throws {
         try GivenText.check(["--url": url, "--upstream": upstream, "--principal": principal, "--shows": shows])
         guard let shows else { return }
-        guard url == nil else { throw ValidationError("--shows and --url do not go together") }
+        guard url == nil else { throw ValidationError("--shows and --url cannot be combined") }
         guard Self.object(shows) != nil else { throw ValidationError("--shows: \(shows) is not MODEL/ID") }
     }
 
@@ -84,7 +84,7 @@ struct Documents: ParsableCommand {
         }
         Terminal.out(
             (rows.isEmpty ? "there are none" : ShowingDocumentResponse.table(rows))
-                + (next.map { "\n\nThere are more: go on with --after \($0)" } ?? "")
+                + (next.map { "\n\nThere are more: continue with --after \($0)" } ?? "")
         )
     }
 }

@@ -1,12 +1,12 @@
 import Admin
 import ArgumentParser
 
-/// `larder explain URL`: why an answer is what it is.
+/// `larder explain URL`: why a response is what it is.
 struct Explain: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Show what is stored for a URL, how fresh it is and why, and what a request would get now.",
         discussion: """
-            Nothing is fetched, and asking does not count as use:
+            Nothing is fetched, and nothing counts as used:
 
               larder explain /users/octocat
               larder explain https://api.github.com/users/octocat -H 'Cache-Control: max-age=10'
@@ -14,7 +14,7 @@ struct Explain: ParsableCommand {
             """
     )
 
-    @Argument(help: "A path as programs send it to Larder, or a URL of Larder's or of an upstream.")
+    @Argument(help: "A path as programs send it to Larder, or a URL of Larder or of an upstream.")
     var url: String
 
     @OptionGroup var fields: FieldOptions
@@ -22,7 +22,7 @@ struct Explain: ParsableCommand {
     @Option(help: ArgumentHelp("The method. (default: GET)", valueName: "name"))
     var method: String?
 
-    @Option(help: ArgumentHelp("Which upstream is meant, where the URL leaves a choice.", valueName: "name"))
+    @Option(help: ArgumentHelp("The upstream, if the URL could mean several.", valueName: "name"))
     var upstream: String?
 
     @OptionGroup var options: AdminOptions
@@ -74,9 +74,9 @@ extension Explanation {
     private var stored: String {
         guard !variants.isEmpty else {
             return others.isEmpty
-                ? "Nothing is stored." : "Nothing is stored for this request; give its fields with -H."
+                ? "Nothing is stored." : "Nothing is stored for this request; name its fields with -H."
         }
-        let count = variants.count == 1 ? "One answer is stored:" : "\(variants.count) variants are stored:"
+        let count = variants.count == 1 ? "One response is stored:" : "\(variants.count) variants are stored:"
         return ([count] + variants.map(\.text)).joined(separator: "\n")
     }
 

@@ -3,13 +3,13 @@ import ArgumentParser
 import Proxy
 import Settings
 
-/// `larder key URL`: by what URL an answer is known.
+/// `larder key URL`: the cache key of a request.
 struct KeyCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "key",
-        abstract: "Show what an answer is known by: the URL, and what else of a request takes part.",
+        abstract: "Show the cache key of a request: its URL, principal and context.",
         discussion: """
-            URLs that have one key have one answer. The config is read, no daemon is asked:
+            Requests with the same key share one stored response. It reads the config; no daemon is needed:
 
               larder key '/search/issues?q=x&page=2&utm_source=mail' --config larder.yaml
               larder key https://api.github.com/users/octocat --preset github
@@ -17,14 +17,14 @@ struct KeyCommand: ParsableCommand {
             """
     )
 
-    @Argument(help: "A path as programs send it to Larder, or a URL of Larder's or of the upstream.")
+    @Argument(help: "A path as programs send it to Larder, or a URL of Larder or of the upstream.")
     var url: String
 
     @OptionGroup var fields: FieldOptions
 
     @OptionGroup var source: ConfigOptions
 
-    @Flag(help: "For programs: one JSON document.")
+    @Flag(help: "Print one JSON document, for programs.")
     var json = false
 
     func validate() throws { try GivenText.require(["URL": url]) }
@@ -34,7 +34,7 @@ struct KeyCommand: ParsableCommand {
         if json { Terminal.out(AdminJSON.encode(facts.response, isPretty: true)) } else { Terminal.out(facts.text) }
     }
 
-    /// What there is to say; what is wrong with the question ends the command.
+    /// The parts of the key; a wrong URL or field ends the command.
     private func facts(_ settings: Configuration) throws -> KeyFacts {
         do {
             let upstreams = try settings.upstreams.enumerated().map { index, upstream in

@@ -5,15 +5,15 @@ import ArgumentParser
 struct LarderCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "larder",
-        abstract: "Answers REST requests from what it already knows, and asks the API when it must.",
+        abstract: "A caching proxy for REST APIs that knows the objects in their responses.",
         discussion: """
-            Start it in front of an API, and point your program's base URL at it:
+            Start it in front of an API, and set your program's base URL to its address:
 
               larder serve --upstream https://api.example.com
               larder serve --preset github
               curl -i http://127.0.0.1:8787/users/octocat
 
-            While it runs, look into what it has and throw away what you no longer want:
+            While it runs, other commands show what it has stored, and remove what you no longer need:
 
               larder count
               larder objects User
@@ -27,7 +27,7 @@ struct LarderCommand: ParsableCommand {
               larder record fixtures --upstream https://api.example.com
               larder run fixtures -- pytest
 
-            Exit codes: 0 done, 1 it did not work, 64 wrong usage, 78 mistakes in the config.
+            Exit codes: 0 success, 1 failure, 64 wrong usage, 78 mistakes in the config.
             """,
         version: Version.text,
         subcommands: [

@@ -12,30 +12,31 @@ struct MapCommand: ParsableCommand {
         commandName: "map",
         abstract: "Convert a file to its mapped view, or back, and say what does not fit.",
         discussion: """
-            A dry run: nothing is stored, no daemon is asked. The rule is that of a URL, or one model:
+            It reads the config and the file; nothing is stored, and no daemon is needed. --url chooses the route that \
+            describes the file, --model a model:
 
               curl -s https://api.github.com/users/octocat | larder map - --url /users/octocat --preset github
               larder map users.json --model User --list --config larder.yaml
               larder map mapped.json --model User --reverse --config larder.yaml
 
-            The result is written to standard output, warnings to standard error, each with its JSON pointer.
+            The result goes to standard output, warnings go to standard error, each with its JSON pointer.
             """
     )
 
     @Argument(help: "The file; - reads standard input.")
     var file: String
 
-    @Option(help: ArgumentHelp("The URL that the file is the answer of.", valueName: "url"))
+    @Option(help: ArgumentHelp("The URL whose response the file is.", valueName: "url"))
     var url: String?
 
-    @Option(help: ArgumentHelp("The status of that answer.", valueName: "status"))
+    @Option(help: ArgumentHelp("The status of that response.", valueName: "status"))
     var status: Int = 200
 
     @Option(
         name: [.customShort("H"), .customLong("header")],
         parsing: .unconditionalSingleValue,
         help: ArgumentHelp(
-            "A field of that response, for properties that read one (@header.NAME); may be repeated.",
+            "A header field of that response, for properties that read one (@header.NAME); may be repeated.",
             valueName: "name: value"
         )
     )
@@ -44,13 +45,13 @@ struct MapCommand: ParsableCommand {
     @Option(help: ArgumentHelp("The model of the file's object.", valueName: "name"))
     var model: String?
 
-    @Flag(help: "The file holds a list of the model's objects.")
+    @Flag(help: "The file contains a list of the model's objects.")
     var list = false
 
-    @Flag(help: "From the mapped view back to the upstream's JSON.")
+    @Flag(help: "Convert from the mapped view back to the upstream's JSON.")
     var reverse = false
 
-    @Flag(help: "With --reverse: write values that equal their properties' defaults, too.")
+    @Flag(help: "With --reverse: also write values that equal their properties' defaults.")
     var defaults = false
 
     @Option(
@@ -66,14 +67,14 @@ struct MapCommand: ParsableCommand {
 
     @OptionGroup var source: ConfigOptions
 
-    @Flag(help: "For programs: one JSON document with the result and the warnings.")
+    @Flag(help: "Print one JSON document with the result and the warnings, for programs.")
     var json = false
 
     func validate() throws {
         try GivenText.require(["file": file])
         try GivenText.check(["--url": url, "--model": model, "--members": members])
         guard (url == nil) != (model == nil) else {
-            throw ValidationError("say what the file holds: --url URL of an answer, or --model NAME")
+            throw ValidationError("say what the file contains: --url URL of its response, or --model NAME")
         }
         guard !list || model != nil else { throw ValidationError("--list goes with --model") }
         guard header.isEmpty || url != nil else { throw ValidationError("--header goes with --url") }
@@ -229,7 +230,7 @@ struct MapCommand: ParsableCommand {
         return bytes
     }
 
-    /// Far more than any answer that is worth mapping.
+    /// Far more than any response that is worth mapping.
     private static let limit = 1 << 30
 
     private func show(_ body: [UInt8], _ warnings: [MappingWarning], synthetic: [String]) {

@@ -2,18 +2,18 @@ import Admin
 import ArgumentParser
 import Settings
 
-/// `larder mode`: whether the upstream may be asked.
+/// `larder mode`: whether the daemon may ask the upstream.
 struct ModeCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "mode",
         abstract: "Show the daemon's mode, or change it.",
         discussion: """
-            online: the upstream is asked for what is not known or not fresh. offline: it is never asked.
+            online: the daemon asks the upstream for what is not stored or not fresh. offline: it never asks the upstream.
 
               larder mode
               larder mode offline
 
-            A change lasts until the next one, or until the daemon is started anew.
+            A change lasts until the next one, or until the daemon restarts.
             """
     )
 

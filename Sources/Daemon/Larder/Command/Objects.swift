@@ -1,7 +1,7 @@
 import Admin
 import ArgumentParser
 
-/// `larder objects`: what is known, at its newest.
+/// `larder objects`: the stored objects at their newest values.
 struct Objects: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "List the objects of a model, or show one.",
@@ -17,16 +17,16 @@ struct Objects: ParsableCommand {
     @Argument(help: "The model's name.")
     var model: String
 
-    @Argument(help: "One object, by its identity or a key.")
+    @Argument(help: "One object, by its identity or one of its keys.")
     var id: String?
 
-    @Option(help: ArgumentHelp("Only what came from this upstream.", valueName: "name"))
+    @Option(help: ArgumentHelp("Only objects of this upstream.", valueName: "name"))
     var upstream: String?
 
-    @Option(help: ArgumentHelp("Only what belongs to this principal, by its label.", valueName: "label"))
+    @Option(help: ArgumentHelp("Only objects of the principal with this label.", valueName: "label"))
     var principal: String?
 
-    @Flag(help: "As the model has it, instead of with the upstream's own members.")
+    @Flag(help: "Show them as their model declares them, instead of with the upstream's own members.")
     var mapped = false
 
     @Option(help: ArgumentHelp("With --mapped: only these properties, separated by commas.", valueName: "names"))
@@ -81,10 +81,10 @@ struct Objects: ParsableCommand {
 
 /// Which part of a list to show.
 struct PageOptions: ParsableArguments {
-    @Option(help: ArgumentHelp("How many at most.", valueName: "n"))
+    @Option(help: ArgumentHelp("The most rows to print.", valueName: "n"))
     var limit = 100
 
-    @Option(help: ArgumentHelp("Go on after this, as the page before said.", valueName: "cursor"))
+    @Option(help: ArgumentHelp("Continue after this cursor, which the previous page prints.", valueName: "cursor"))
     var after: String?
 
     func validate() throws {
@@ -99,6 +99,6 @@ struct PageOptions: ParsableArguments {
     /// The rows, and how to see more.
     func list<Row>(_ rows: [Row], next: String?, empty: String, _ show: ([Row]) -> String) -> String {
         if rows.isEmpty { return empty }
-        return show(rows) + (next.map { "\n\nThere are more: go on with --after \($0)" } ?? "")
+        return show(rows) + (next.map { "\n\nThere are more: continue with --after \($0)" } ?? "")
     }
 }

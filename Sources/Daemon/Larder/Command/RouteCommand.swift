@@ -6,44 +6,43 @@ import Mapping
 import Proxy
 import Settings
 
-/// `larder route METHOD URL`: which rule speaks of a request, and why the others do not.
+/// `larder route METHOD URL`: which rule applies to a request, and why the others do not.
 struct RouteCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "route",
-        abstract: "Show which route speaks of a request and its answer, and why the nearest others do not.",
+        abstract: "Show which route applies to a request and its response, and why others do not.",
         discussion: """
-            The config is read, no daemon is asked:
+            It reads the config; no daemon is needed:
 
               larder route GET /repos/a/b/issues --preset github
               larder route GET '/repos/a/b/issues?state=open' --status 404 --config larder.yaml
 
-            Without --status it says what holds before there is an answer: how the request is cached. With it, what the \
-            answer's body is taken for.
+            The status of the response decides which rule describes its body. --others sets how many further rules are shown, \
+            each with the reason why it does not apply.
 
-            It looks at the method, path, query, status and content type alone: it does not say what is stored or how \
-            fresh that is (larder explain), by which fields a cached response is told apart (larder key), or what \
-            becomes of a body (larder map). It does not ask the upstream.
+            To see what is stored and how fresh it is, use larder explain. larder key shows the cache key of a request, and \
+            larder map what becomes of a body.
             """
     )
 
     @Argument(help: "The method, such as GET.")
     var method: String
 
-    @Argument(help: "A path as programs send it to Larder, or a URL of Larder's or of the upstream.")
+    @Argument(help: "A path as programs send it to Larder, or a URL of Larder or of the upstream.")
     var url: String
 
-    @Option(help: ArgumentHelp("The status of the answer.", valueName: "status"))
+    @Option(help: ArgumentHelp("The status of the response.", valueName: "status"))
     var status: Int = 200
 
-    @Option(name: .customLong("content-type"), help: ArgumentHelp("The media type of the answer.", valueName: "type"))
+    @Option(name: .customLong("content-type"), help: ArgumentHelp("The media type of the response.", valueName: "type"))
     var contentType = "application/json"
 
-    @Option(help: ArgumentHelp("How many other rules are shown.", valueName: "count"))
+    @Option(help: ArgumentHelp("How many other rules to show.", valueName: "count"))
     var others = 5
 
     @OptionGroup var source: ConfigOptions
 
-    @Flag(help: "For programs: one JSON document.")
+    @Flag(help: "Print one JSON document, for programs.")
     var json = false
 
     func validate() throws {
@@ -51,7 +50,7 @@ struct RouteCommand: ParsableCommand {
         try GivenText.check(["--content-type": contentType])
         guard (100...599).contains(status) else { throw ValidationError("--status is a number from 100 to 599") }
         guard others >= 0 else { throw ValidationError("--others is not negative") }
-        guard FieldName.complaint(method) == nil else { throw ValidationError("\"\(method)\" is no method") }
+        guard FieldName.complaint(method) == nil else { throw ValidationError("\"\(method)\" is not a method") }
     }
 
     func run() throws {
@@ -80,7 +79,7 @@ struct RouteCommand: ParsableCommand {
     }
 }
 
-/// Which rule speaks of a request and its answer, and why the nearest others do not.
+/// Which rule applies to a request and its response, and why the nearest others do not.
 struct RouteFacts {
     /// One rule, and why it does not apply; nil where it does.
     struct Rule {
@@ -98,7 +97,7 @@ struct RouteFacts {
     /// Whether the rules are those for errors.
     let areErrors: Bool
 
-    /// - Parameter others: how many rules that do not apply are told of.
+    /// - Parameter others: how many rules that do not apply are shown.
     init(_ imagined: ImaginedRequest, status: Int, contentType: String, others: Int) {
         let (arrival, upstream) = (imagined.arrival, imagined.arrival.upstream)
         let subject = RouteSubject(
@@ -109,7 +108,7 @@ struct RouteFacts {
             contentType: contentType
         )
         let (routes, errors) = upstream.rules.verdicts(on: subject)
-        // As the daemon asks them: errors only where no route speaks of the answer.
+        // As in the daemon: the rules for errors count only if no route applies.
         areErrors = routes.first.map { $0.misfit != nil } ?? true && !errors.isEmpty
         let verdicts = areErrors ? errors : routes
         let declared = areErrors ? upstream.settings.errors : upstream.settings.routes
@@ -168,11 +167,11 @@ struct RouteFacts {
             lines.append("\(areErrors ? "error " : "route ")    \(winner.route.text)")
             lines += captures.map { "          {\($0.name)} is \"\($0.value)\"" }
         } else {
-            lines.append("route     none: the answer is a document without objects")
+            lines.append("route     none: the response is stored as a document without objects")
         }
         let others = rules.filter { $0.misfit != nil }
         if !others.isEmpty {
-            var table = TextTable(columns: [("not", .left), ("because", .left)])
+            var table = TextTable(columns: [("does not apply", .left), ("because", .left)])
             table.rows = others.map { [$0.route.text, $0.misfit ?? ""] }
             lines += ["", table.text]
         }
@@ -183,14 +182,14 @@ struct RouteFacts {
         switch misfit {
         case .path(let matching):
             matching == 0 ? "the path differs" : "the path differs after \(HumanText.count(matching, "component"))"
-        case .method(let method): "it speaks of \(method)"
-        case .status(let status): "it speaks of \(status.text)"
-        case .query(let name, let value): "it wants the parameter \(name)" + (value.map { "=\($0)" } ?? "")
-        case .contentType(let type): "it wants the type \(type)"
-        case .lessSpecific(let other): "\"\(declared[other].declaration.path)\" says more"
+        case .method(let method): "it is for \(method)"
+        case .status(let status): "it is for \(status.text)"
+        case .query(let name, let value): "it requires the parameter \(name)" + (value.map { "=\($0)" } ?? "")
+        case .contentType(let type): "it requires the type \(type)"
+        case .lessSpecific(let other): "\"\(declared[other].declaration.path)\" is more specific"
         case .shadowed(let other):
             "\"\(declared[other].declaration.path)\" is more specific, though none of its rules fits; "
-                + "\"fallthrough: true\" there would go on"
+                + "\"fallthrough: true\" there would try the others"
         }
     }
 }
@@ -207,7 +206,7 @@ extension StatusPattern {
 }
 
 extension Configuration.Route {
-    /// What the body holds, as a config spells it.
+    /// What the body contains, as a config spells it.
     var bodyText: String? {
         body.map { body in
             switch body.shape {

@@ -4,22 +4,24 @@ import Settings
 /// `larder serve`: the daemon.
 struct Serve: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Stand in front of an API until told to stop.",
+        abstract: "Run the daemon: serve an API from the cache.",
         discussion: """
-            A careful HTTP cache for any REST API:
+            With a URL alone it is a careful HTTP cache for any REST API:
 
               larder serve --upstream https://api.example.com
 
-            With the models and routes of a shipped preset, so that objects are known by their identity:
+            A preset adds models and routes, so that Larder knows the objects in the responses:
 
               larder serve --preset github
 
-            With a config of your own; `larder check` finds its mistakes:
+            A config of your own can do all of this; `larder check` finds its mistakes:
 
               larder serve --config larder.yaml --listen unix:/run/user/1000/larder.sock
 
-            Flags win over the config, the config over the defaults. Without --config, --preset and --upstream the file \
-            is ~/.config/larder/larder.yaml, else /etc/larder/larder.yaml.
+            Flags override the config, and the config overrides the defaults. Without --config, --preset and --upstream the \
+            config is ~/.config/larder/larder.yaml or, if there is none, /etc/larder/larder.yaml.
+
+            SIGTERM and SIGINT stop the daemon after the requests in flight; a second signal stops it at once.
             """
     )
 
@@ -27,7 +29,7 @@ struct Serve: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "Where programs reach it: HOST:PORT or unix:PATH; may be repeated. (default: 127.0.0.1:8787)",
+            "The address for programs: HOST:PORT or unix:PATH; may be repeated. (default: 127.0.0.1:8787)",
             valueName: "addr"
         ),
         transform: Address.option
@@ -35,26 +37,26 @@ struct Serve: ParsableCommand {
     var listen: [Address] = []
 
     @Option(
-        help: ArgumentHelp("Where the admin side listens. (default: 127.0.0.1:8788)", valueName: "addr"),
+        help: ArgumentHelp("The admin address, which the other commands use. (default: 127.0.0.1:8788)", valueName: "addr"),
         transform: Address.option
     )
     var admin: Address?
 
-    @Option(help: ArgumentHelp("The file in which objects and answers are kept.", valueName: "file"))
+    @Option(help: ArgumentHelp("The file that stores objects and responses.", valueName: "file"))
     var store: String?
 
-    @Option(help: ArgumentHelp("online or offline (answer from what is known, never ask).", valueName: "mode"))
+    @Option(help: ArgumentHelp("online, or offline: serve what is stored, and never ask the upstream. (default: online)", valueName: "mode"))
     var mode: Configuration.Mode?
 
-    @Option(help: ArgumentHelp("Event loops that serve clients. (default: one per core, four at most)", valueName: "n"))
+    @Option(help: ArgumentHelp("The number of event loops that serve clients. (default: one per core, at most four)", valueName: "n"))
     var workers: Int?
 
     @Option(
-        help: ArgumentHelp("trace, debug, info, notice, warning or error. (default: info)", valueName: "level")
+        help: ArgumentHelp("The least severe log messages: trace, debug, info, notice, warning or error. (default: info)", valueName: "level")
     )
     var logLevel: Configuration.Log.Level?
 
-    @Flag(help: "For programs: write each log line as a JSON object.")
+    @Flag(help: "Write each log line as a JSON object, for programs.")
     var json = false
 
     func validate() throws {
@@ -70,7 +72,7 @@ struct Serve: ParsableCommand {
         throw ExitCode(try runDaemon(settings))
     }
 
-    /// The settings; warnings are told, errors end the command.
+    /// The settings; warnings are printed, errors end the command.
     func settings(environment: [String: String]) throws -> Configuration {
         let overrides = ConfigOverrides(
             listen: listen,
@@ -84,7 +86,7 @@ struct Serve: ParsableCommand {
         if settings.store.path == nil { settings.store.path = Defaults(environment: environment).storePath }
         guard settings.store.path != nil else {
             Terminal.complain(
-                "there is no place for the store: neither STATE_DIRECTORY nor HOME is set; name one by --store FILE"
+                "there is no place for the store: neither STATE_DIRECTORY nor HOME is set; name a file with --store FILE"
             )
             throw ExitCode.badConfig
         }

@@ -1,12 +1,12 @@
 import Admin
 import ArgumentParser
 
-/// `larder warnings`: what did not fit.
+/// `larder warnings`: responses that did not fit their models.
 struct Warnings: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "List what in the upstreams' answers did not fit the models.",
+        abstract: "List what in the upstreams' responses did not fit the models and routes.",
         discussion: """
-            No answer was delayed, changed or refused for it; each is counted once per kind and place:
+            Warnings never delay, change or refuse a response. Each kind and place is listed once, with a count:
 
               larder warnings
               larder warnings --json

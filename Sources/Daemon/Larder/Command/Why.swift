@@ -4,9 +4,10 @@ import ArgumentParser
 /// `larder why MODEL ID`: where what is known of an object comes from.
 struct Why: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Show where each member of an object comes from, and which answers show it.",
+        abstract: "Show where the value of each member of an object comes from, and which responses show it.",
         discussion: """
-            Nothing is fetched. For each member: its settled value, the response that showed it last, what it replaced and why, and any doubt.
+            For each member it prints the settled value, the response that showed it last, what it replaced and why, and any value that \
+            contradicts it. Nothing is fetched:
 
               larder why User 583231
               larder why User octocat --member login
@@ -17,16 +18,16 @@ struct Why: ParsableCommand {
     @Argument(help: "The model's name.")
     var model: String
 
-    @Argument(help: "The object, by its identity or a key.")
+    @Argument(help: "The object, by its identity or one of its keys.")
     var id: String
 
-    @Option(help: ArgumentHelp("Only this member: a property, user.login, or a JSON pointer.", valueName: "name"))
+    @Option(help: ArgumentHelp("Only this member: a property, a path such as user.login, or a JSON pointer.", valueName: "name"))
     var member: String?
 
-    @Option(help: ArgumentHelp("Only what came from this upstream.", valueName: "name"))
+    @Option(help: ArgumentHelp("Only objects of this upstream.", valueName: "name"))
     var upstream: String?
 
-    @Option(help: ArgumentHelp("Only what belongs to this principal, by its label.", valueName: "label"))
+    @Option(help: ArgumentHelp("Only objects of the principal with this label.", valueName: "label"))
     var principal: String?
 
     @Option(help: ArgumentHelp("How many documents to show for each object, 0 to 100.", valueName: "n"))
@@ -119,7 +120,7 @@ extension WhyResponse.Member {
     private static func row(_ value: RawJSON?, _ from: WhyResponse.Source?, _ note: String) -> [String] {
         [
             "", HumanText.line(value?.text ?? "", width: 40),
-            from.map { "\($0.method ?? "") \(HumanText.line($0.url ?? "a response that is gone", width: 60))" } ?? "",
+            from.map { "\($0.method ?? "") \(HumanText.line($0.url ?? "a response no longer known", width: 60))" } ?? "",
             from.map { HumanText.age(Int($0.age)) } ?? "", note,
         ]
     }

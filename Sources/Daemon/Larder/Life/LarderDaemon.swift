@@ -16,7 +16,7 @@ import Upstream
 /// Its life:
 /// 1. `init`: everything that can fail is opened, the store's lock before any socket;
 /// 2. `run`: it serves until a signal tells it to stop;
-/// 3. drain: no new connections, answers in flight are finished, the store is flushed and closed. A second signal ends
+/// 3. drain: no new connections, responses in flight are finished, the store is flushed and closed. A second signal ends
 ///    the process at once.
 ///
 /// The thread that runs it: its loop has the signals and the watchdog, and otherwise sleeps.
@@ -90,7 +90,7 @@ final class LarderDaemon {
         )
         if limits.maxConnections < settings.limits.connections {
             log.warning(
-                "fewer connections than configured, for want of descriptors (LimitNOFILE, ulimit -n)",
+                "fewer client connections than configured: the limit of open files is too low; raise LimitNOFILE or ulimit -n",
                 metadata: ["connections": "\(limits.maxConnections)", "descriptors": "\(descriptors)"]
             )
         }
@@ -119,18 +119,18 @@ final class LarderDaemon {
         var admins: [BoundAddress] = []
         for socket in adminSockets { admins += try admin.listen(on: .inherited(descriptor: socket.descriptor)) }
         if adminSockets.isEmpty { admins += try admin.listen(on: ListenAddress(settings.admin)) }
-        tell("admin on", admins)
+        announce("admin on", admins)
         if let first = admins.first { parts.store.announce(admin: "\(first)") }
         let own = settings.upstreams.flatMap(\.listen)
         let shared = dataSockets.isEmpty && settings.upstreams.contains { $0.listen.isEmpty } ? settings.listen : []
         for address in shared + own {
             addresses.data += try data.listen(on: ListenAddress(address))
         }
-        tell("listening on", addresses.data)
+        announce("listening on", addresses.data)
         addresses.admin = admins
     }
 
-    private func tell(_ what: String, _ addresses: [BoundAddress]) {
+    private func announce(_ what: String, _ addresses: [BoundAddress]) {
         for address in addresses {
             let text = if case .tcp = address { "http://\(address)" } else { "\(address)" }
             log.info("\(what) \(text)")
@@ -154,10 +154,10 @@ final class LarderDaemon {
 
     private func begin() {
         for number in [SIGTERM, SIGINT] {
-            signals.append(loops.main.onSignal(number) { [unowned self] in self.told(number) })
+            signals.append(loops.main.onSignal(number) { [unowned self] in self.stop(number) })
         }
         for number in HarmlessSignals.handled {
-            signals.append(loops.main.onSignal(number) { [unowned self] in self.heard(number) })
+            signals.append(loops.main.onSignal(number) { [unowned self] in self.ignore(number) })
         }
         let cache = parts.cache
         timers.append(loops.main.every(.seconds(10)) { cache.reportUse() })
@@ -165,7 +165,7 @@ final class LarderDaemon {
         if let watchdog {
             let log = log
             timers.append(
-                watchdog.start(on: loops.main) { log.error("event loops hang", metadata: ["loops": "\($0)"]) }
+                watchdog.start(on: loops.main) { log.error("event loops hang; systemd restarts the daemon if this lasts", metadata: ["loops": "\($0)"]) }
             )
         }
         recordings.begin(parts)
@@ -173,21 +173,21 @@ final class LarderDaemon {
         notifier.send(.ready, .status("serving \(settings.upstreams.map(\.name).joined(separator: ", "))"))
     }
 
-    /// Hears a signal that asks for something that there is not.
-    private func heard(_ signal: Int32) {
+    /// Logs a signal that other daemons reload their config or reopen their logs by.
+    private func ignore(_ signal: Int32) {
         if takesSignal(signal) { return }
-        // The shell tells its jobs that the terminal is gone: who started it there wants it to end with it.
-        if signal == SIGHUP, HarmlessSignals.hasLostTerminal { return told(signal) }
+        // The terminal that it was started in is gone: it ends with it, as every job of the shell.
+        if signal == SIGHUP, HarmlessSignals.hasLostTerminal { return stop(signal) }
         log.notice(
-            "this signal does nothing: the config is read at the start only, so restart Larder to apply it",
+            "signal ignored; the config is read at the start only: restart Larder to apply a change",
             metadata: ["signal": "\(HarmlessSignals.name(of: signal))"]
         )
     }
 
-    private func told(_ signal: Int32) {
+    private func stop(_ signal: Int32) {
         if takesSignal(signal) { return }
         guard ending.begin() else {
-            log.notice("told to stop again: ending at once")
+            log.notice("second signal: stopping at once")
             _exit(128 + signal)
         }
         stop()
@@ -200,7 +200,7 @@ final class LarderDaemon {
     }
 
     private func stop() {
-        log.notice("stopping: finishing what is in flight")
+        log.notice("stopping: finishing requests in flight; a second signal stops at once")
         parts.readinessSwitch.set(.notReady("the daemon is stopping"))
         notifier.send(.stopping)
         parts.proxy.endStreams()
@@ -209,19 +209,19 @@ final class LarderDaemon {
         let deadline = ContinuousClock.now + limit
         Task {
             await data.drain(within: limit)
-            // The last client has its answer, and perhaps a moment later the cache has it too.
+            // The last client has its response, and perhaps a moment later the cache has it too.
             await parts.proxy.finishTurn()
             recordings.close()
-            // Clients come back with the last number they saw, and hear of the last commits then.
+            // Clients come back with the last number they saw, and get the last commits then.
             parts.changeStreams?.close()
             parts.cache.reportUse()
-            // It has been at it all the while; where clients took all the time there is, it gets some more.
+            // It has been storing all the while; if clients took all the time, it gets some more.
             let rest = max(deadline - .now, limit / 10)
             let lost = await parts.store.close(within: rest)
             if lost > 0 {
                 log.warning(
-                    "answers that were still to be taken in are lost: there was no time left (timeouts.drain)",
-                    metadata: ["answers": "\(lost)"]
+                    "responses were not stored: there was no time left; a longer timeouts.drain allows more",
+                    metadata: ["responses": "\(lost)"]
                 )
             }
             await admin.drain(within: .milliseconds(200))
@@ -251,7 +251,7 @@ final class Ending: Sendable {
     var code: Int32 { exitCode.load(ordering: .relaxed) }
 }
 
-/// Runs the daemon until it is told to stop; gives the exit code.
+/// Runs the daemon until a signal stops it; gives the exit code.
 ///
 /// - Parameters:
 ///   - role: what it does with a recording.

@@ -23,7 +23,7 @@ final class Parts: Sendable {
     let readinessSwitch = ReadinessSwitch()
     let replay = ReplaySwitch()
 
-    /// Opens the store, under its lock, and the keys beside it; throws what a person has to mend.
+    /// Opens the store, under its lock, and the keys beside it; throws what a person has to fix.
     ///
     /// - Parameter asksUpstreams: whether there is any way to an upstream; without, none of its clients is ever made.
     init(
@@ -53,7 +53,7 @@ final class Parts: Sendable {
         let (token, origin) = try AdminToken.prepare(at: AdminToken.path(besideStore: path))
         if case .replaced(let mode) = origin {
             log.warning(
-                "others could read the admin token, so a new one was made",
+                "other users could read the admin token; a new one was made",
                 metadata: ["mode": "\(String(mode, radix: 8))"]
             )
         }
@@ -62,11 +62,11 @@ final class Parts: Sendable {
         let memory = MemoryTier<ReadyResponse>(capacity: settings.memory.maximumSize)
         let watch = LiveWatch()
         let principals = Principals(key: key, store: store)
-        // First what is served, then who is told of it.
+        // What is served comes before those who follow it.
         store.setListener(ChangeListeners(memory, watch, principals))
         cache = ResponseCache(store: store, memory: memory, watch: watch, log: log)
         modes = ModeSwitch(settings.mode)
-        // One more for what the upstream loop answers.
+        // One more for the responses of the upstream loop.
         metrics = Metrics(workers: workers + 1, startTime: ProcessFigures.wallClock())
         changeStreams = ChangeStreams(store: store, loop: adminLoop, metrics: metrics)
         let proxy = ProxyCore(
@@ -118,5 +118,5 @@ struct StoreFolderError: Error, CustomStringConvertible {
     let folder: String
     let reason: String
 
-    var description: String { "the folder \(folder) of the store cannot be made: \(reason)" }
+    var description: String { "cannot create the store's folder \(folder): \(reason)" }
 }
