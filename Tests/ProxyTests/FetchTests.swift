@@ -34,7 +34,7 @@ import Testing
     }
 
     private enum Step: Hashable {
-        case join(isLeader: Bool, wantsMapped: Bool, wantsCut: Bool)
+        case join(isLeader: Bool, wantsRendering: Bool, wantsCut: Bool)
         case leave(Int)
         case absence
         case head(Fetch.Head)
@@ -50,13 +50,12 @@ import Testing
     private static let heads: [Fetch.Head] = {
         var heads: [Fetch.Head] = []
         for isStorable in [false, true] {
-            for (isJSON, isRewritten, completesParts) in [
-                (false, false, false), (true, false, false), (true, true, false), (false, false, true),
-            ] where isStorable || !isRewritten && !completesParts {
+            for (isRenderable, completesParts) in [(false, false), (true, false), (false, true)]
+            where isStorable || !completesParts {
                 for canHaveStale in [nil, [], [0], [0, 1, 2]] as [Set<Int>?] {
                     for others in [[], [1], [1, 2]] as [Set<Int>] where isStorable || others.count == 2 {
                         var head = Fetch.Head()
-                        (head.isStorable, head.isJSON, head.isRewritten) = (isStorable, isJSON, isRewritten)
+                        (head.isStorable, head.isRenderable) = (isStorable, isRenderable)
                         (head.completesParts, head.isWhole) = (completesParts, !completesParts)
                         (head.canHaveStale, head.others, head.isNews) = (canHaveStale, others, others.count == 2)
                         heads.append(head)
@@ -82,10 +81,10 @@ import Testing
         if isJoinable, world.clients.count < maxClients, !world.isCancelled {
             let isLeader = world.clients.isEmpty && !fetch.isRefresh && !world.hasHead
             if isLeader || !world.clients.isEmpty || fetch.isRefresh {
-                for wantsMapped in [false, true] where !wantsMapped || fetch.phase != .relaying {
-                    steps.append(.join(isLeader: isLeader, wantsMapped: wantsMapped, wantsCut: false))
+                for wantsRendering in [false, true] where !wantsRendering || fetch.phase != .relaying {
+                    steps.append(.join(isLeader: isLeader, wantsRendering: wantsRendering, wantsCut: false))
                 }
-                if isLeader { steps.append(.join(isLeader: true, wantsMapped: false, wantsCut: true)) }
+                if isLeader { steps.append(.join(isLeader: true, wantsRendering: false, wantsCut: true)) }
             }
         }
         // The one who asks is there before anything comes.
@@ -112,9 +111,9 @@ import Testing
         var world = world
         let event: Fetch.Event
         switch step {
-        case .join(let isLeader, let wantsMapped, let wantsCut):
+        case .join(let isLeader, let wantsRendering, let wantsCut):
             event = .joined(
-                Fetch.Client(id: world.clients.count, isLeader: isLeader, wantsMapped: wantsMapped, wantsCut: wantsCut)
+                Fetch.Client(id: world.clients.count, isLeader: isLeader, wantsRendering: wantsRendering, wantsCut: wantsCut)
             )
             world.clients.append(.nothing)
         case .leave(let id):
@@ -244,8 +243,8 @@ import Testing
 
     @Test func `a body that outgrows what is kept goes on to its clients as it came`() {
         var fetch = Fetch(limit: 2)
-        _ = fetch.handle(.joined(Fetch.Client(id: 0, isLeader: true, wantsMapped: true)))
-        #expect(fetch.handle(.head(Fetch.Head(isStorable: true, isJSON: true))) == [])
+        _ = fetch.handle(.joined(Fetch.Client(id: 0, isLeader: true, wantsRendering: true)))
+        #expect(fetch.handle(.head(Fetch.Head(isStorable: true, isRenderable: true))) == [])
         #expect(fetch.handle(.body([1, 2], fits: true)) == [])
         #expect(
             fetch.handle(.body([3], fits: true))

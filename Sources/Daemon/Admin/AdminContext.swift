@@ -1,6 +1,7 @@
 package import HTTPSemantics
 package import Mapping
 package import Proxy
+package import Recording
 import Settings
 package import Store
 
@@ -16,6 +17,8 @@ package protocol AdminContext: Sendable {
     var models: [String: Models] { get }
     /// The open streams of changes; nil where there is no loop for them.
     var changeStreams: ChangeStreams? { get }
+    /// What the daemon answers from; nil where it replays nothing.
+    var replayer: Replayer? { get }
 
     /// Figures of the store and the memory tier; read at each scrape.
     func figures() async throws(StoreError) -> StoreFigures
@@ -34,6 +37,10 @@ package protocol AdminContext: Sendable {
 
     /// What is stored for a URL, and what a request for it would get; changes nothing.
     func explain(_ question: ExplainQuestion) async throws(ProblemDocument) -> Explanation
+}
+
+extension AdminContext {
+    package var replayer: Replayer? { nil }
 }
 
 /// Whether the daemon can answer requests.

@@ -291,7 +291,8 @@ package struct Redactor {
             if Self.secretMembers.contains(member.name) {
                 places.append(member.range)
             } else if PrincipalFields.isSecret(name: member.name), member.range.count >= 2 + Self.shortest,
-                !places.contains(member.range), suspects.count < 1_000
+                !places.contains(member.range), suspects.count < 1_000,
+                !known.contains(where: { $0.value.elementsEqual(body[member.range].dropFirst().dropLast()) })
             {
                 suspects[member.name, default: 0] += 1
             }

@@ -54,13 +54,14 @@ final class Larder: @unchecked Sendable {  // only the scenario's own thread sta
         environment: [String: String] = [:],
         startedBy starter: [String] = [],
         descriptors: [Int32] = [],
-        addresses: [String] = ["--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"]
+        addresses: [String] = ["--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"],
+        verb: [String] = ["serve"]
     ) throws {
         self.folder = folder
         self.environment = Self.environment.merging(environment) { $1 }
         self.descriptors = descriptors
         command =
-            starter + [Self.binary, "serve", "--store", folder.file("larder.db")] + addresses + arguments
+            starter + [Self.binary] + verb + ["--store", folder.file("larder.db")] + addresses + arguments
         process = try ChildProcess(
             command[0],
             Array(command.dropFirst()),

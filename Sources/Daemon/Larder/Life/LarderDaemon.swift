@@ -145,9 +145,12 @@ final class LarderDaemon {
     var adminToken: String { parts.token.string }
 
     /// Serves until a signal; the exit code.
-    func run() -> Int32 {
+    ///
+    /// - Parameter begun: called once it hears signals.
+    func run(begun: (LarderDaemon) -> Void = { _ in }) -> Int32 {
         // The loop does not run yet: what is put on it now is put there by the one thread that knows it.
         begin()
+        begun(self)
         loops.main.run()
         return ending.code
     }
@@ -218,7 +221,8 @@ final class LarderDaemon {
             // It has been storing all the while; if clients took all the time, it gets some more.
             let rest = max(deadline - .now, limit / 10)
             let lost = await parts.store.close(within: rest)
-            if lost > 0 {
+            // What a replay stores is in the recording.
+            if lost > 0, recordings.replayer == nil {
                 log.warning(
                     "responses were not stored: there was no time left; a longer timeouts.drain allows more",
                     metadata: ["responses": "\(lost)"]
@@ -255,13 +259,13 @@ final class Ending: Sendable {
 ///
 /// - Parameters:
 ///   - role: what it does with a recording.
-///   - begun: called with the daemon once it listens.
+///   - begun: called with the daemon once it listens and hears signals.
 ///   - ended: called when it has stopped, before the exit code is given.
 /// - Throws: what keeps it from starting, with a message for the person who starts it.
 func runDaemon(
     _ settings: Configuration,
     role: RecordingRole = .none,
-    begun: (LarderDaemon) throws -> Void = { _ in },
+    begun: (LarderDaemon) -> Void = { _ in },
     ended: (LarderDaemon) -> Void = { _ in }
 ) throws -> Int32 {
     // A client that leaves must not end the process; neither libevent nor libcurl sees to that.
@@ -270,8 +274,7 @@ func runDaemon(
     // memory again as the daemon uses.
     EventSystem.limitArenas(to: 2)
     let daemon = try LarderDaemon(settings, environment: Environment.variables, role: role)
-    try begun(daemon)
-    let code = daemon.run()
+    let code = daemon.run(begun: begun)
     ended(daemon)
     // Never given back: what lives on the loops may only be taken apart on their threads, which end with the process.
     _ = Unmanaged.passRetained(daemon)

@@ -2,12 +2,15 @@ import Admin
 import HTTPSemantics
 import Mapping
 import Proxy
+import Recording
 import Settings
 import Store
 
 /// What the admin side asks and does.
 extension Parts: AdminContext {
     var version: String { Version.text }
+
+    var replayer: Replayer? { replay.current }
 
     var readiness: Readiness { readinessSwitch.current }
 

@@ -17,8 +17,9 @@ struct Fetch: Hashable {
         let id: Int
         /// Whether the fetch began for it; the others joined.
         var isLeader = false
-        /// Whether it gets the mapped view, which is made of the whole body.
-        var wantsMapped = false
+        /// Whether it is given JSON in another form than it comes: in the mapped view, or with other links. That is made of the
+        /// whole body.
+        var wantsRendering = false
         /// Whether it asked for a part, which is cut from the whole body.
         var wantsCut = false
     }
@@ -60,9 +61,8 @@ struct Fetch: Hashable {
         var isNews = false
         /// The followers that asked for another variant.
         var others: Set<Int> = []
-        var isJSON = false
-        /// Whether links in the body are rewritten, so that nobody gets it as it comes.
-        var isRewritten = false
+        /// Whether the body can be given in another form.
+        var isRenderable = false
         /// Whether the body is the whole document.
         var isWhole = true
         /// Whether the body makes stored parts whole.
@@ -282,12 +282,11 @@ struct Fetch: Hashable {
         }
         let others = take { !$0.isLeader && head.others.contains($0.id) }
         if !others.isEmpty { actions.append(.fetchApart(others)) }
-        let isMapped = head.isJSON && clients.contains(where: \.wantsMapped)
-        // What is not stored is kept only for those who are shown it mapped.
-        if !isStoring, !isMapped { body.letGo() }
-        let isMadeOfWhole =
-            head.isRewritten || head.completesParts || head.isWhole && clients.contains(where: \.wantsCut)
-        if isMapped || isStoring && isMadeOfWhole {
+        let isRendered = head.isRenderable && clients.contains(where: \.wantsRendering)
+        // What is not stored is kept only for those who are given it in another form.
+        if !isStoring, !isRendered { body.letGo() }
+        let isMadeOfWhole = head.completesParts || head.isWhole && clients.contains(where: \.wantsCut)
+        if isRendered || isStoring && isMadeOfWhole {
             phase = .gathering
             return actions
         }
@@ -397,10 +396,10 @@ struct Fetch: Hashable {
         return take().map { .finish($0) }
     }
 
-    /// The body was gathered, and is not stored: who wants it mapped gets it so, all others as it came.
+    /// The body was gathered, and is not stored: who wants it in another form gets it so, all others as it came.
     private mutating func finishUnstored() -> [Action] {
-        let mapped = body.isWhole ? take(where: \.wantsMapped) : []
+        let rendered = body.isWhole ? take(where: \.wantsRendering) : []
         let rest = passOn(body.pieces)
-        return (mapped.isEmpty ? [] : [.serveUnstored(mapped)]) + rest + (phase == .relaying ? finish() : [])
+        return (rendered.isEmpty ? [] : [.serveUnstored(rendered)]) + rest + (phase == .relaying ? finish() : [])
     }
 }

@@ -48,8 +48,7 @@ extension Fetches {
         meaning.containsObjects = storing != nil && isWhole && containsObjects(head, in: fetch)
         meaning.head.isStorable = storing != nil
         meaning.head.isNews = isNews(head, in: fetch) && !meaning.isFailure
-        meaning.head.isJSON = demand.upstream.isJSON(head.fields)
-        meaning.head.isRewritten = isServedTransformed(head, in: fetch)
+        meaning.head.isRenderable = demand.upstream.isJSON(head.fields) && ![206, 304].contains(head.status)
         meaning.head.isWhole = isWhole && head.status == 200
         meaning.head.completesParts = !isWhole && fetch.completing != nil
         // Once the client has the last byte, no worker may still serve the response that this one takes the place of.

@@ -114,7 +114,7 @@ final class RunningFetch: TransferDelegate {
         // A 304 or a failure would have the stored response served, which is of one variant.
         case .asking, .noting: stored?.answers(demand) ?? true
         // Who insists on asking would get what was said before.
-        case .relaying: state.body.isWhole && matches(demand) && !demand.insistsOnAsking && demand.view != .mapped
+        case .relaying: state.body.isWhole && matches(demand) && !demand.insistsOnAsking && !demand.wantsRendering
         case .gathering: state.body.isWhole && matches(demand) && !demand.insistsOnAsking
         case .renewing, .committing, .settled: false
         }
@@ -134,7 +134,7 @@ final class RunningFetch: TransferDelegate {
                 Fetch.Client(
                     id: id,
                     isLeader: isLeader,
-                    wantsMapped: demand.view == .mapped,
+                    wantsRendering: demand.wantsRendering,
                     wantsCut: demand.isForWhole
                 )
             )

@@ -76,6 +76,11 @@ package struct Demand: Sendable {
             } ?? false
     }
 
+    /// Whether its client is given JSON in another form than the upstream sent: in the mapped view, or with links that lead here.
+    var wantsRendering: Bool {
+        view == .mapped || upstream.settings.rewriteLinks && view == .wire && request.method == "GET"
+    }
+
     var isHead: Bool { request.method == "HEAD" }
 
     /// Whether its response is the whole document, which others may wait for and which may be stored.

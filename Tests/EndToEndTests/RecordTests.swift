@@ -1,0 +1,125 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// `larder record`: what is written down, and when.
+@Suite(.scripts) struct RecordTests {
+    @Test func `every request goes to the upstream, and each exchange becomes a line and its bodies`() throws {
+        let origin = try Origin { request in
+            request.method == "POST"
+                ? .json(#"{"id":7}"#, ["Location": "/things/7"], status: 201)
+                : .json(#"{"n": 1.0, "u": "\u00e9"}"#, Fresh.hour + ["ETag": #""a""#])
+        }
+        let recording = RecordedFolder()
+        let log = try recording.record(origin) { (larder: Larder) throws -> Void in
+            #expect(try larder.get("/things?page=2").text == #"{"n": 1.0, "u": "\u00e9"}"#)
+            #expect(try !larder.get("/things?page=2").isHit)
+            #expect(try larder.request("POST", "/things", ["Content-Type": "application/json"], body: "{}").status == 201)
+        }
+        #expect(origin.count() == 3)
+        #expect(log.contains("recorded 3 exchanges in \(recording.path)"))
+        #expect(recording.lines.count == 3)
+        #expect(recording.lines[0].contains(#""target":"/things?page=2""#))
+        #expect(recording.lines[2].contains(#""body":"bodies/000003.request.json""#))
+        #expect(recording.files["bodies/000001.json"] == Array(#"{"n": 1.0, "u": "\u00e9"}"#.utf8))
+        #expect(recording.files["bodies/000003.request.json"] == Array("{}".utf8))
+        #expect(recording.files[".gitattributes"] == Array("bodies/* -text\n".utf8))
+        // None of Larder's own additions is in it.
+        for word in ["Via", "Cache-Status", "Age:", "Larder-"] { #expect(!recording.lines[0].contains(word)) }
+        let modes = try ["", "/exchanges.jsonl", "/bodies", "/bodies/000001.json"].map {
+            try FileManager.default.attributesOfItem(atPath: recording.path + $0)[.posixPermissions] as? Int
+        }
+        #expect(modes == [0o700, 0o600, 0o700, 0o600])
+    }
+
+    @Test func `conditions and ranges are the upstream's to answer`() throws {
+        let origin = try Origin { request in
+            request["If-None-Match"] != nil
+                ? .notModified(["ETag": #""a""#]) : .json("{}", Fresh.hour + ["ETag": #""a""#])
+        }
+        let recording = RecordedFolder()
+        try recording.record(origin) { (larder: Larder) throws -> Void in
+            #expect(try larder.get("/x").status == 200)
+            #expect(try larder.get("/x", ["If-None-Match": #""a""#]).status == 304)
+        }
+        #expect(origin.count() == 2)
+        let replay = try Larder.replaying(recording.path)
+        #expect(try replay.get("/x", ["If-None-Match": #""a""#]).status == 304)
+        #expect(try replay.get("/x").status == 200)
+    }
+
+    @Test func `a recording is added to, and a second recorder is told to go elsewhere`() throws {
+        let origin = try Origin { .text($0.target, Fresh.hour) }
+        let recording = RecordedFolder()
+        try recording.record(origin) { _ = try $0.get("/one") }
+        try recording.record(origin) { (larder: Larder) throws -> Void in
+            _ = try larder.get("/two")
+            let other = try Larder.run([
+                "record", recording.path, "--upstream", origin.url, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0",
+            ])
+            #expect(other.end == .exited(1))
+            #expect(other.errors.contains("another process is recording into this folder"))
+        }
+        #expect(recording.lines.count == 2)
+        #expect(recording.files["bodies/000002.bin"] == Array("/two".utf8))
+    }
+
+    @Test func `after kill -9 the recording is whole up to its last line, and goes on from there`() throws {
+        let origin = try Origin { .text($0.target, Fresh.hour) }
+        let recording = RecordedFolder()
+        let larder = try Larder.recording(origin, into: recording.path)
+        for number in 0..<5 { _ = try larder.get("/\(number)") }
+        #expect(eventually { recording.lines.count >= 3 })
+        larder.kill()
+        let count = recording.lines.count
+        // As if it had been at a line.
+        let file = try #require(FileHandle(forWritingAtPath: "\(recording.path)/exchanges.jsonl"))
+        file.seekToEndOfFile()
+        file.write(Data(#"{"request":{"met"#.utf8))
+        try file.close()
+        let replay = try Larder.replaying(recording.path)
+        #expect(replay.log.contains("the last line is cut short"))
+        #expect(try replay.get("/0").text == "/0")
+        try recording.record(origin) { _ = try $0.get("/later") }
+        #expect(recording.lines.count == count + 1)
+        #expect(try Larder.replaying(recording.path).get("/later").text == "/later")
+    }
+
+    @Test func `a response that breaks off reaches its client so, and is not recorded`() throws {
+        let origin = try Origin { request in
+            request.path == "/whole"
+                ? .text("whole") : .raw("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf", thenReset: true)
+        }
+        let recording = RecordedFolder()
+        let log = try recording.record(origin) { (larder: Larder) throws -> Void in
+            _ = try? larder.get("/broken")
+            #expect(try larder.get("/whole").text == "whole")
+        }
+        #expect(recording.lines.count == 1)
+        #expect(log.contains("not recorded: 1 that broke off"))
+    }
+
+    @Test func `what a config says of routes and models goes into the recording, and its secrets do not`() throws {
+        let origin = try Origin { _ in .json(#"{"id":1,"login":"ada"}"#, Fresh.hour) }
+        let folder = TemporaryFolder()
+        let file = try folder.write("hidden-credential", to: "credential")
+        let config = """
+            upstreams:
+              api:
+                url: \(origin.url)
+                credential: { header: X-Api-Key, from: "\(file)" }
+            models: { User: { identity: id, properties: { login: login } } }
+            routes: [{ path: "users/{id:#}", model: User, fresh: 1h }]
+            """
+        let recording = RecordedFolder()
+        try recording.record(origin, config: config) { _ = try $0.get("/users/1") }
+        #expect(origin.requests.first?["X-Api-Key"] == "hidden-credential")
+        for (name, bytes) in recording.files {
+            #expect(!bytes.contains("hidden-credential"), "\(name)")
+            #expect(!bytes.contains(folder.path), "\(name)")
+        }
+        let replay = try Larder.replaying(recording.path)
+        #expect(try replay.waitForObjects(1, of: "User"))
+        #expect(try replay.get("/users/1", ["Larder-View": "mapped"]).object["login"] as? String == "ada")
+    }
+}

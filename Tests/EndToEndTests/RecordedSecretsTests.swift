@@ -1,0 +1,67 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// Secrets planted in every place, looked for in every byte of a recording.
+@Suite(.scripts) struct RecordedSecretsTests {
+    @Test func `no secret of any place reaches any file`() throws {
+        let canaries = Monitor(0)
+        @Sendable func canary() -> String {
+            "canary-\(canaries.withLock { $0 += 1; return $0 })-5ecret/+=value"
+        }
+        let (bearer, query, matrix, cookie) = (canary(), "canary-query-5ecretvalue", "canary-matrix-5ecret", canary())
+        let (setCookie, token, declared, form) = (canary(), canary(), canary(), "canary-form-5ecretvalue")
+        let (password, own, header, link) = ("canary-basic-5ecret", "canary-own-5ecretvalue", canary(), "canary-link-5ecret")
+        let (posted, user, configured) = (canary(), "canary-user-5ecret", canary())
+        let origin = try Origin { request in
+            .json(
+                """
+                {"id": 1, "pin": "\(declared)", "access_token": "\(token)", "echo": "\(request["Authorization"] ?? "")",
+                 "cookies": "\(request["Cookie"] ?? "")", "own": "\(request["X-Own-Key"] ?? "")", "asked": "\(request.target)",
+                 "escaped": "\(bearer.replacing("/", with: "\\/"))", "configured": "\(request["X-Internal"] ?? "")"}
+                """,
+                [
+                    "Set-Cookie": "session=\(setCookie); HttpOnly", "X-Auth-Token": header,
+                    "Location": "http://\(user):\(password)x@example.com/?access_token=\(link)",
+                    "Link": "</next?api_key=\(query)&page=2>; rel=next",
+                ]
+            )
+        }
+        let folder = TemporaryFolder()
+        let file = try folder.write(own, to: "own")
+        let config = """
+            upstreams:
+              api:
+                url: \(origin.url)
+                credential: { header: X-Own-Key, from: "\(file)" }
+                principal: [auto, +X-Internal]
+            models: { Thing: { identity: id, secret: [pin] } }
+            routes: [{ path: "**", model: Thing }]
+            """
+        let recording = RecordedFolder()
+        let log = try recording.record(origin, config: config) { larder in
+            let basic = Data("user:\(password)".utf8).base64EncodedString()
+            _ = try larder.get("/a;token=\(matrix)?api_key=\(query)&page=2", ["Authorization": "Bearer \(bearer)"])
+            _ = try larder.get("/b", ["Authorization": "Basic \(basic)", "Cookie": "s=\(cookie)", "X-Internal": configured])
+            let type: FieldLines = ["Content-Type": "application/x-www-form-urlencoded"]
+            _ = try larder.request("POST", "/c", type, body: "client_secret=\(form)&grant_type=x")
+            _ = try larder.request("POST", "/d", ["Content-Type": "application/json"], body: #"{"password":"\#(posted)"}"#)
+            // What was learned in one exchange is known in the next.
+            _ = try larder.get("/e", ["X-Note": "\(bearer) \(cookie)", "Referer": "http://x/?api_key=\(query)"])
+        }
+        let secrets = [
+            bearer, query, matrix, cookie, setCookie, token, declared, form, password, own, header, link, posted, user,
+            configured,
+        ]
+        #expect(recording.lines.count == 5)
+        for (name, bytes) in recording.files {
+            #expect(!bytes.contains("5ecret"), "\(name): \(String(decoding: bytes.prefix(2_000), as: UTF8.self))")
+        }
+        for secret in secrets { #expect(!log.contains(secret)) }
+        // The same requests with other secrets are the same to a replay.
+        let larder = try Larder.replaying(recording.path)
+        #expect(try larder.get("/a;token=x?api_key=other&page=2", ["Authorization": "Bearer else"]).status == 200)
+        let other = try larder.request("POST", "/d", ["Content-Type": "application/json"], body: #"{"password":"else"}"#)
+        #expect(other.status == 200)
+    }
+}

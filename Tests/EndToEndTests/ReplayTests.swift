@@ -1,0 +1,198 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// `larder replay`: the sequence decides, and nothing is asked of anybody.
+@Suite(.scripts) struct ReplayTests {
+    /// A recording of a list that grows by one with each POST.
+    private static func growing() throws -> RecordedFolder {
+        let count = Monitor(0)
+        let origin = try Origin { request in
+            if request.method == "POST" { count.withLock { $0 += 1 } }
+            return .json("[\(count.current)]", Fresh.hour + ["Date": "Mon, 05 Jan 2026 10:00:00 GMT", "ETag": #""a""#])
+        }
+        let recording = RecordedFolder()
+        try recording.record(origin) { (larder: Larder) throws -> Void in
+            for _ in 0..<2 {
+                _ = try larder.get("/list")
+                _ = try larder.request("POST", "/list", ["Content-Type": "application/json"], body: #"{"a": 1, "b": 2}"#)
+            }
+            _ = try larder.get("/list")
+        }
+        return recording
+    }
+
+    @Test func `one request gets its responses in order, in each session by itself, and the last one repeats`() throws {
+        let recording = try Self.growing()
+        let larder = try Larder.replaying(recording.path)
+        func list(_ fields: FieldLines = [:]) throws -> String { try larder.get("/list", fields).text }
+        #expect(try [list(), list(), list(), list()] == ["[0]", "[1]", "[2]", "[2]"])
+        #expect(try [list(["Larder-Session": "one"]), list(["Larder-Session": "two"])] == ["[0]", "[0]"])
+        #expect(try larder.admin("POST", "/replay/reset").status == 200)
+        #expect(try list() == "[0]")
+        #expect(try larder.get("/list")["Date"] == "Mon, 05 Jan 2026 10:00:00 GMT")
+    }
+
+    @Test func `a strict replay gives each response once`() throws {
+        let recording = try Self.growing()
+        let larder = try Larder.replaying(recording.path, "--strict")
+        for _ in 0..<3 { #expect(try larder.get("/list").status == 200) }
+        let last = try larder.get("/list")
+        #expect(last.status == 504)
+        #expect(last.object["type"] as? String == "urn:larder:recording-exhausted")
+    }
+
+    @Test func `JSON bodies are compared by value, and other spellings of a query are the same one`() throws {
+        let origin = try Origin { .json("\"\($0.target)\"") }
+        let recording = RecordedFolder()
+        let type: FieldLines = ["Content-Type": "application/json"]
+        try recording.record(origin) { (larder: Larder) throws -> Void in
+            _ = try larder.request("POST", "/a", type, body: #"{"a": 1.0, "b": "é"}"#)
+            _ = try larder.get("/q?b=2&a=x%20y")
+        }
+        let replay = try Larder.replaying(recording.path)
+        #expect(try replay.request("POST", "/a", type, body: #"{"b":"\u00e9","a":1}"#).status == 200)
+        #expect(try replay.request("POST", "/a", type, body: #"{"b":"e","a":1}"#).status == 504)
+        #expect(try replay.get("/q?a=x+y&b=2").status == 200)
+        #expect(try replay.get("/q?a=x+y&b=3").status == 504)
+        #expect(try replay.get("/q?a=x+y&b=2", ["Accept": "text/html"]).status == 504)
+    }
+
+    @Test func `a route says what does not count, and what does`() throws {
+        let origin = try Origin { .json("\"\($0["X-Kind"] ?? "")\"") }
+        let config = """
+            upstreams: { api: { url: \(origin.url) } }
+            routes:
+              - path: "**"
+                match: { query: { ignore: ["t*"] }, headers: [X-Kind], body: { ignore: [/nonce] } }
+            """
+        let recording = RecordedFolder()
+        let type: FieldLines = ["Content-Type": "application/json"]
+        try recording.record(origin, config: config) { (larder: Larder) throws -> Void in
+            _ = try larder.request("POST", "/a?t1=1", type + ["X-Kind": "x"], body: #"{"nonce":1,"a":1}"#)
+        }
+        let replay = try Larder.replaying(recording.path)
+        func ask(_ kind: String, _ body: String) throws -> Int {
+            try replay.request("POST", "/a?time=9", type + ["X-Kind": kind], body: body).status
+        }
+        #expect(try ask("x", #"{"a":1,"nonce":2}"#) == 200)
+        #expect(try ask("y", #"{"a":1,"nonce":2}"#) == 504)
+        #expect(try ask("x", #"{"a":2,"nonce":1}"#) == 504)
+    }
+
+    @Test func `what is not recorded gets 504 with the nearest requests and what differs`() throws {
+        let origin = try Origin { .text($0.target) }
+        let recording = RecordedFolder()
+        try recording.record(origin) { (larder: Larder) throws -> Void in
+            for target in ["/users/1", "/users/1/posts?page=1", "/users/2/posts?page=1", "/health", "/a/b/c/d"] {
+                _ = try larder.get(target)
+            }
+        }
+        let larder = try Larder.replaying(recording.path)
+        let response = try larder.get("/users/1/posts?page=2")
+        #expect(response.status == 504 && response.isProblem)
+        let nearest = response.object["nearest"] as? [[String: Any]] ?? []
+        #expect(nearest.count == 3)
+        #expect(nearest.first?["request"] as? String == "GET /users/1/posts?page=1")
+        #expect(nearest.first?["differences"] as? [String] == [#"query page: recorded "1", asked "2""#])
+        #expect(larder.log.contains("nearest: GET /users/1/posts?page=1"))
+        #expect(origin.count() == 5)
+    }
+
+    @Test func `the n-th credential stands for the n-th, and no credential for none`() throws {
+        let origin = try Origin { .text($0["Authorization"].map { String($0.suffix(3)) } ?? "none") }
+        let recording = RecordedFolder()
+        try recording.record(origin) { (larder: Larder) throws -> Void in
+            for name in ["ada", "bob"] { _ = try larder.get("/me", ["Authorization": "Bearer token-of-\(name)"]) }
+            _ = try larder.get("/me")
+        }
+        let larder = try Larder.replaying(recording.path)
+        #expect(try larder.get("/me").text == "none")
+        #expect(try larder.get("/me", ["Authorization": "Bearer another-one"]).text == "ada")
+        #expect(try larder.get("/me", ["Authorization": "Bearer and-a-second"]).text == "bob")
+        #expect(try larder.get("/me", ["Authorization": "Bearer another-one"]).text == "ada")
+        #expect(try larder.get("/me", ["Authorization": "Bearer a-third"]).status == 504)
+    }
+
+    @Test func `conditions, ranges, views and events work on recorded responses`() throws {
+        let body = #"{"id":1,"login":"ada","url":"ORIGIN/users/1"}"#
+        let root = Monitor("")
+        let origin = try Origin { _ in
+            .json(body.replacing("ORIGIN", with: root.current), Fresh.hour + ["ETag": #""a""#])
+        }
+        root.withLock { $0 = origin.url }
+        let config = """
+            upstreams: { api: { url: \(origin.url), rewrite_links: true } }
+            models: { User: { identity: id, properties: { name: login, url: url } } }
+            routes: [{ path: "users/{id:#}", model: User }]
+            """
+        let recording = RecordedFolder()
+        try recording.record(origin, config: config) { (larder: Larder) throws -> Void in
+            #expect(try larder.get("/users/1").object["url"] as? String == "\(larder.url)/users/1")
+        }
+        // The links are the upstream's own in the recording, and lead to wherever it is replayed.
+        #expect(recording.files["bodies/000001.json"]?.contains("\(origin.url)/users/1") == true)
+        let larder = try Larder.replaying(recording.path)
+        let plain = try larder.get("/users/1")
+        #expect(plain.object["url"] as? String == "\(larder.url)/users/1")
+        let tag = try #require(plain["ETag"])
+        #expect(try larder.get("/users/1", ["If-None-Match": tag]).status == 304)
+        let part = try larder.get("/users/1", ["Range": "bytes=0-5", "Larder-View": "raw"])
+        #expect(part.status == 206 && part.text == #"{"id":"#)
+        #expect(try larder.get("/users/1", ["Larder-View": "mapped"]).object["name"] as? String == "ada")
+        let events = try larder.get("/users/1", ["Larder-Live": "once"])
+        #expect(events.text.contains("event: fresh") && events.text.contains(#""status":200"#))
+        #expect(try larder.waitForObjects(1, of: "User"))
+        #expect(try larder.sql("SELECT name FROM User") == ["ada"])
+    }
+
+    @Test func `a body that was edited by hand is what is replayed`() throws {
+        let recording = try Self.growing()
+        try recording.write("[41, 42]\r\n", to: "bodies/000001.json")
+        let edited = recording.lines.joined(separator: "\r\n") + "\r\n"
+        try recording.write(edited, to: "exchanges.jsonl")
+        #expect(try Larder.replaying(recording.path).get("/list").text == "[41, 42]\r\n")
+    }
+
+    @Test func `with the clock of now dates are shifted`() throws {
+        let origin = try Origin { _ in
+            .json("{}", ["Date": "Mon, 05 Jan 2026 10:00:00 GMT", "Expires": "Mon, 05 Jan 2026 11:00:00 GMT"])
+        }
+        let recording = RecordedFolder()
+        try recording.record(origin) { _ = try $0.get("/x") }
+        try recording.write(
+            recording.lines[0].replacing(/"time":"[^"]*"/, with: #""time":"2026-01-05T10:00:00.000Z""#) + "\n",
+            to: "exchanges.jsonl"
+        )
+        #expect(try Larder.replaying(recording.path).get("/x")["Expires"] == "Mon, 05 Jan 2026 11:00:00 GMT")
+        let shifted = try #require(try Larder.replaying(recording.path, "--clock", "now").get("/x")["Date"])
+        let format = DateFormatter()
+        format.locale = Locale(identifier: "en_US_POSIX")
+        format.dateFormat = "EEE, dd MMM yyyy HH:mm:ss zzz"
+        let date = try #require(format.date(from: shifted))
+        #expect(abs(date.timeIntervalSinceNow) < 600)
+    }
+
+    @Test(.enabled(if: isTraceable, "network namespaces or strace are not to be had"))
+    func `in a namespace without a network, and under a trace, a replay connects to nobody`() throws {
+        let recording = try Self.growing()
+        let trace = TemporaryFolder()
+        let script = """
+            ip link set lo up
+            strace -f -qq -e trace=connect -o \(trace.file("trace")) \(Larder.binary) replay \(recording.path) \
+              --listen 127.0.0.1:8787 --admin 127.0.0.1:8788 2>/dev/null &
+            until curl -sf -o /dev/null http://127.0.0.1:8788/readyz; do sleep 0.1; done
+            curl -s http://127.0.0.1:8787/list http://127.0.0.1:8787/other http://127.0.0.1:8787/list -w ' %{http_code} '
+            pkill -TERM -P $! ; wait
+            """
+        let output = try ChildProcess.run("unshare", ["-n", "sh", "-c", script])
+        #expect(output.hasPrefix("[0] 200 "))
+        #expect(output.contains(" 504 ") && output.hasSuffix("[1] 200 "))
+        #expect(!trace.names.isEmpty)
+        #expect(!trace.bytes("trace").contains("AF_INET"), "\(String(decoding: trace.bytes("trace"), as: UTF8.self))")
+    }
+
+    /// Whether a namespace and a trace can be had here.
+    private static let isTraceable =
+        (try? ChildProcess.run("unshare", ["-n", "sh", "-c", "ip link set lo up && strace -f -o /dev/null true"])) != nil
+}

@@ -1,0 +1,118 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// `larder run`: a command against a recording.
+@Suite(.scripts) struct RunTests {
+    private static func run(
+        _ recording: String,
+        _ options: [String],
+        _ script: String
+    ) throws -> (end: ChildProcess.End?, output: String, errors: String) {
+        try Larder.run(["run", recording] + options + ["--", "sh", "-c", script])
+    }
+
+    private static func run(_ recording: String, _ script: String) throws -> (
+        end: ChildProcess.End?, output: String, errors: String
+    ) {
+        try run(recording, [], script)
+    }
+
+    private static func origin() throws -> Origin { try Origin { .text("\($0.target) of the origin") } }
+
+    @Test func `the command gets the address, and its exit status is the run's`() throws {
+        let origin = try Self.origin()
+        let recording = RecordedFolder()
+        try recording.record(origin) { _ = try $0.get("/x") }
+        let asked = origin.count()
+        let result = try Self.run(
+            recording.path,
+            ["--env", "API=@/v1", "--env", "PLAIN=y"],
+            #"curl -s "$LARDER_URL/x"; echo " $API $PLAIN $LARDER_URL"; exit 3"#
+        )
+        #expect(result.end == .exited(3))
+        #expect(result.output.hasPrefix("/x of the origin http://127.0.0.1:"))
+        let words = result.output.split(separator: " ")
+        #expect(words[4] == "\(words.last!.dropLast())/v1" && words[5] == "y")
+        #expect(result.errors == "")
+        #expect(try Larder.run(["run", recording.path, "--", "no-such-command"]).end == .exited(127))
+        #expect(try Self.run(recording.path, "kill -TERM $$").end == .exited(143))
+        #expect(try Larder.run(["run", recording.path]).end == .exited(64))
+        #expect(origin.count() == asked)
+    }
+
+    @Test func `what was not recorded and what was never used is said, and strict makes it a failure`() throws {
+        let recording = RecordedFolder()
+        try recording.record(try Self.origin()) { larder in
+            for target in ["/x", "/y"] { _ = try larder.get(target) }
+        }
+        let script = #"curl -s -o /dev/null "$LARDER_URL/x" "$LARDER_URL/z" "$LARDER_URL/z""#
+        let loose = try Self.run(recording.path, script)
+        #expect(loose.end == .exited(0))
+        #expect(loose.errors.contains("larder: asked for, and not recorded:\nlarder:   GET /z (2 times)\n"))
+        #expect(loose.errors.contains("nearest: GET /x"))
+        #expect(loose.errors.contains("larder: recorded, and never asked for:\nlarder:   GET /y\n"))
+        #expect(try Self.run(recording.path, ["--strict"], script).end == .exited(1))
+        let json = try Self.run(recording.path, ["--json"], script).errors
+        let report = try #require(try JSONSerialization.jsonObject(with: Data(json.utf8)) as? [String: Any])
+        #expect((report["replayed"] as? [String: Any])?["never_used"] as? [String] == ["GET /y"])
+    }
+
+    @Test func `once records where there is nothing, and replays from then on`() throws {
+        let origin = try Self.origin()
+        let recording = RecordedFolder()
+        let options = ["--record", "once", "--upstream", origin.url]
+        let script = #"curl -s "$LARDER_URL/x""#
+        #expect(try Self.run(recording.path, script).end == .exited(1))
+        let first = try Self.run(recording.path, options, script)
+        #expect(first.output == "/x of the origin" && first.errors.contains("recorded 1 exchange"))
+        let second = try Self.run(recording.path, options, script)
+        #expect(second.output == "/x of the origin" && second.errors == "")
+        #expect(origin.count() == 1)
+    }
+
+    @Test func `new replays what is known and records the rest; all records everything anew`() throws {
+        let origin = try Self.origin()
+        let recording = RecordedFolder()
+        try recording.record(origin) { _ = try $0.get("/x") }
+        let post = #"curl -s -d 'a=1' "$LARDER_URL/y""#
+        let result = try Self.run(recording.path, ["--record", "new"], #"curl -s "$LARDER_URL/x"; \#(post)"#)
+        #expect(result.output == "/x of the origin/y of the origin")
+        #expect(origin.count("/x") == 1 && origin.count("/y") == 1)
+        #expect(origin.requests.last?.body == Array("a=1".utf8))
+        #expect(recording.lines.count == 2)
+        #expect(try Self.run(recording.path, ["--strict"], #"curl -s "$LARDER_URL/x"; \#(post)"#).end == .exited(0))
+        let all = try Self.run(recording.path, ["--record", "all"], #"curl -s "$LARDER_URL/w""#)
+        #expect(all.output == "/w of the origin")
+        #expect(recording.lines.count == 1 && recording.lines[0].contains(#""target":"/w""#))
+    }
+
+    @Test func `signals reach the command`() throws {
+        let recording = RecordedFolder()
+        try recording.record(try Self.origin()) { _ = try $0.get("/x") }
+        let script = "trap 'echo told; exit 5' TERM; echo ready >&2; while :; do sleep 0.05; done"
+        let process = try ChildProcess(
+            Larder.binary,
+            ["run", recording.path, "--", "sh", "-c", script],
+            environment: Larder.environment
+        )
+        #expect(process.waitForErrors { $0.contains("ready") })
+        process.signal(SIGTERM)
+        #expect(process.waitForEnd() == .exited(5))
+        #expect(process.output == "told\n")
+    }
+
+    @Test func `runs at the same time do not disturb each other`() throws {
+        let recording = RecordedFolder()
+        let count = Monitor(0)
+        let origin = try Origin { _ in
+            .text("\(count.withLock { $0 += 1; return $0 })")
+        }
+        try recording.record(origin) { larder in for _ in 0..<3 { _ = try larder.get("/n") } }
+        let path = recording.path
+        let outputs = try together(4) { _ in
+            try Self.run(path, #"for i in 1 2 3; do curl -s "$LARDER_URL/n"; done"#).output
+        }
+        #expect(outputs == ["123", "123", "123", "123"])
+    }
+}

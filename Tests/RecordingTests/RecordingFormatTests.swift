@@ -1,0 +1,158 @@
+import Foundation
+import TestSupport
+import Testing
+
+@testable import Recording
+
+/// The folder of a recording: what is read, and what is refused with its place.
+@Suite struct RecordingFormatTests {
+    private static let manifest = "format: 1\nupstreams:\n  api:\n    url: https://api.example.com\n"
+
+    private static func line(_ target: String = "/x", body: String? = nil) -> String {
+        let body = body.map { #","body":"\#($0)""# } ?? ""
+        return #"{"request":{"method":"GET","target":"\#(target)"},"response":{"fields":[],"status":200\#(body)},"#
+            + #""upstream":"api"}"#
+    }
+
+    private static func folder(_ lines: String, manifest: String = manifest, bodies: [String: String] = [:]) throws
+        -> TemporaryFolder
+    {
+        let folder = TemporaryFolder()
+        try folder.write(manifest, to: "recording.yaml")
+        try folder.write(lines, to: "exchanges.jsonl")
+        try FileManager.default.createDirectory(atPath: folder.file("bodies"), withIntermediateDirectories: true)
+        for (name, text) in bodies { try folder.write(text, to: "bodies/\(name)") }
+        return folder
+    }
+
+    private static func failure(_ folder: TemporaryFolder) -> String {
+        do {
+            let recording = try Recording(RecordingFolder(folder.path))
+            return "read: \(recording.exchanges.count)"
+        } catch {
+            return error.description.replacing(folder.path + "/", with: "")
+        }
+    }
+
+    @Test func `an exchange survives being written and read`() throws {
+        let exchange = RecordedExchange(
+            upstream: "api",
+            credential: 2,
+            time: RecordingTime.text(1_700_000_000.25),
+            request: .init(method: "POST", target: "/a?b=\"c\"/é", fields: ["Accept: */*", "X-A: b: c"], body: "bodies/1.bin"),
+            response: .init(status: 201, fields: ["Set-Cookie: a=b; Path=/"], body: nil)
+        )
+        #expect(exchange.time == "2023-11-14T22:13:20.250Z")
+        #expect(exchange.seconds == 1_700_000_000)
+        #expect(try JSONDecoder().decode(RecordedExchange.self, from: Data(exchange.line)) == exchange)
+        #expect(!exchange.line.contains(0x0A))
+    }
+
+    @Test func `line ends of either kind, empty lines and a missing last line end are accepted`() throws {
+        let text = "\u{FEFF}" + Self.line("/1") + "\r\n\r\n" + Self.line("/2") + "\n\n" + Self.line("/3")
+        let manifest = Self.manifest.replacing("\n", with: "\r\n")
+        let folder = try Self.folder(text, manifest: manifest)
+        let recording = try Recording(RecordingFolder(folder.path))
+        #expect(recording.exchanges.map(\.request.target) == ["/1", "/2", "/3"])
+        #expect(recording.notices.isEmpty)
+        #expect(recording.manifest.config.contains("https://api.example.com"))
+        #expect(!recording.manifest.config.contains("format"))
+    }
+
+    @Test func `a last line that was cut short is left out, and said so`() throws {
+        let text = Self.line("/1") + "\n" + Self.line("/2").dropLast(20)
+        let folder = try Self.folder(text)
+        let recording = try Recording(RecordingFolder(folder.path))
+        #expect(recording.exchanges.map(\.request.target) == ["/1"])
+        #expect(recording.notices.count == 1)
+    }
+
+    @Test(arguments: [
+        ("nonsense", "exchanges.jsonl:2: the line is not JSON; each line is one object"),
+        ("[]", "exchanges.jsonl:2: : this is no Dictionary<String, Any>"),
+        ("{}", "exchanges.jsonl:2: the line has no \"upstream\""),
+        (
+            line().replacing("200", with: "\"ok\""),
+            "exchanges.jsonl:2: response.status: this is no Int"
+        ),
+        (
+            line().replacing("200", with: "100"),
+            "exchanges.jsonl:2: status: 100 is no status of a final response; write one from 200 to 599"
+        ),
+        (line("x"), "exchanges.jsonl:2: target: \"x\" is no path; write it as \"/users?page=2\""),
+        (line().replacing("GET", with: "G T"), "exchanges.jsonl:2: method: \"G T\" is no method; write it as \"GET\""),
+        (
+            line(body: "bodies/../recording.yaml"),
+            "exchanges.jsonl:2: \"bodies/../recording.yaml\" is no body of this recording; bodies are named bodies/NAME, with letters, digits, \".\", \"-\" and \"_\""
+        ),
+        (
+            line(body: "/etc/passwd"),
+            "exchanges.jsonl:2: \"/etc/passwd\" is no body of this recording; bodies are named bodies/NAME, with letters, digits, \".\", \"-\" and \"_\""
+        ),
+        (
+            line(body: "bodies/.."),
+            "exchanges.jsonl:2: \"bodies/..\" is no body of this recording; bodies are named bodies/NAME, with letters, digits, \".\", \"-\" and \"_\""
+        ),
+        (
+            line(body: "bodies/9.json"),
+            "exchanges.jsonl:2: the body bodies/9.json is missing; put the file back, or take \"body\" out of the line"
+        ),
+        (
+            line(body: "bodies/link.json"),
+            "exchanges.jsonl:2: the body bodies/link.json is a symbolic link; put the file itself there"
+        ),
+    ])
+    func `a line that cannot be replayed is refused with its place`(line: String, message: String) throws {
+        let folder = try Self.folder(Self.line() + "\n" + line + "\n" + Self.line() + "\n", bodies: ["1.json": "{}"])
+        symlink("/etc/passwd", folder.file("bodies/link.json"))
+        #expect(Self.failure(folder) == message)
+    }
+
+    @Test func `two lines may share a body`() throws {
+        let line = Self.line(body: "bodies/1.json") + "\n"
+        #expect(Self.failure(try Self.folder(line + line, bodies: ["1.json": "{}"])) == "read: 2")
+    }
+
+    @Test(arguments: [
+        ("upstreams: {}\n", "recording.yaml: the file names no format; a recording of this version has \"format: 1\""),
+        ("format: next\n", "recording.yaml: format: \"next\" is no version; write 1"),
+        (
+            "format: 2\n",
+            "recording.yaml: the recording has format 2, and this Larder reads up to 1; use a newer Larder"
+        ),
+    ])
+    func `another version is refused`(manifest: String, message: String) throws {
+        #expect(Self.failure(try Self.folder("", manifest: manifest)) == message)
+    }
+
+    @Test func `a folder without a recording is named`() throws {
+        let folder = TemporaryFolder()
+        #expect(Self.failure(folder).hasSuffix("there is no recording: it has no recording.yaml"))
+    }
+
+    @Test func `numbers of bodies go on above the highest, whatever was deleted`() throws {
+        let folder = try Self.folder(Self.line() + "\n", bodies: ["000041.json": "{}"])
+        let writer = try RecordingWriter(RecordingFolder(folder.path), config: "", recorded: 0)
+        let exchange = RecordedExchange(
+            upstream: "api",
+            request: .init(method: "GET", target: "/y", fields: []),
+            response: .init(status: 200, fields: ["Content-Type: text/csv"])
+        )
+        try writer.append(exchange, requestBody: [], responseBody: [1])
+        #expect(folder.bytes("bodies/000042.csv") == [1])
+        let recording = try Recording(RecordingFolder(folder.path))
+        #expect(recording.exchanges.last?.response.body == "bodies/000042.csv")
+    }
+
+    @Test func `a hundred thousand exchanges are read`() throws {
+        let line = #"{"request":{"fields":["Accept: application/json","User-Agent: test"],"method":"GET","target":"/N"},"#
+            + #""response":{"fields":["Content-Type: application/json","ETag: \"a\""],"status":200},"#
+            + #""time":"2026-01-05T10:00:00.000Z","upstream":"api"}"#
+        var text = ""
+        for number in 0..<100_000 { text += line.replacing("/N", with: "/\(number)") + "\n" }
+        let folder = try Self.folder(text)
+        let recording = try Recording(RecordingFolder(folder.path))
+        #expect(recording.exchanges.count == 100_000)
+        #expect(recording.exchanges[99_999].request.target == "/99999")
+    }
+}

@@ -1,0 +1,113 @@
+import Mapping
+import Proxy
+import Settings
+import Testing
+
+@testable import HTTPSemantics
+@testable import Recording
+
+/// What is taken out of exchanges before they are written.
+@Suite struct RedactorTests {
+    private static func upstream(_ yaml: String = "") throws -> ProxiedUpstream {
+        let text = "upstreams: { api: { url: \"https://api.example.com\" } }\n\(yaml)"
+        let file = ConfigFile.parse(text, file: "test", environment: [:])
+        try #require(file.diagnostics.isEmpty)
+        return ProxiedUpstream(index: 0, try CompiledUpstream(file.settings.upstreams[0]))
+    }
+
+    private static func redact(
+        _ upstream: ProxiedUpstream,
+        target: String = "/x",
+        _ request: [(String, String)] = [],
+        _ requestBody: String = "",
+        response: [(String, String)] = [],
+        body: String = ""
+    ) -> Redactor.Exchange {
+        var redactor = Redactor(upstream, numbers: true)
+        var exchange = Redactor.Exchange(
+            target: Array(target.utf8),
+            requestFields: Fields(request.map { Field($0.0, $0.1) }),
+            requestBody: Array(requestBody.utf8)
+        )
+        exchange.responseFields = Fields(response.map { Field($0.0, $0.1) })
+        exchange.responseBody = Array(body.utf8)
+        redactor.redact(&exchange, method: "GET", route: String(target.prefix { $0 != "?" }))
+        return exchange
+    }
+
+    @Test func `placeholders are numbered by first appearance, and one value has one`() throws {
+        let exchange = Self.redact(
+            try Self.upstream(),
+            target: "/x?api_key=first-secret&page=2&access_token=second-secret",
+            [("Authorization", "Bearer first-secret"), ("Cookie", "a=third-secret; b=first-secret"), ("X-Other", "kept")],
+            response: [("Set-Cookie", "s=fourth-secret; Path=/"), ("Location", "/y?api_key=first-secret&q=1")],
+            body: "it says third-secret"
+        )
+        #expect(String(decoding: exchange.target, as: UTF8.self) == "/x?api_key=REDACTED-1&page=2&access_token=REDACTED-2")
+        #expect(
+            exchange.requestFields.recorded == [
+                "Authorization: Bearer REDACTED-1", "Cookie: a=REDACTED-3; b=REDACTED-1", "X-Other: kept",
+            ]
+        )
+        #expect(
+            exchange.responseFields.recorded == [
+                "Set-Cookie: s=REDACTED-4; Path=/", "Location: /y?api_key=REDACTED-1&q=1",
+            ]
+        )
+        #expect(String(decoding: exchange.responseBody, as: UTF8.self) == "it says REDACTED-3")
+    }
+
+    @Test func `members that a model declares secret are replaced where they stand, and no others`() throws {
+        let upstream = try Self.upstream(
+            """
+            models: { User: { identity: id, secret: [pin, bank.iban] } }
+            routes: [{ path: users, model: [User] }]
+            """
+        )
+        let body = #"[ {"id":1, "pin":"0000", "note":"0000", "bank":{"iban":"DE00","name":"b"}}, {"id":2,"pin":null} ]"#
+        let exchange = Self.redact(upstream, target: "/users", response: [("Content-Type", "application/json")], body: body)
+        #expect(
+            String(decoding: exchange.responseBody, as: UTF8.self)
+                == #"[ {"id":1, "pin":"REDACTED-1", "note":"0000", "bank":{"iban":"REDACTED-2","name":"b"}}, {"id":2,"pin":null} ]"#
+        )
+    }
+
+    @Test func `what a password is basic for is found elsewhere too`() throws {
+        // user:long-password
+        let exchange = Self.redact(
+            try Self.upstream(),
+            [("Authorization", "Basic dXNlcjpsb25nLXBhc3N3b3Jk")],
+            body: #"{"echo":"long-password","same":"dXNlcjpsb25nLXBhc3N3b3Jk"}"#
+        )
+        #expect(exchange.requestFields.recorded == ["Authorization: Basic REDACTED-1"])
+        #expect(String(decoding: exchange.responseBody, as: UTF8.self) == #"{"echo":"REDACTED-2","same":"REDACTED-1"}"#)
+    }
+
+    @Test func `forms and tokens of OAuth are known, and so is what a URL has before its host`() throws {
+        let exchange = Self.redact(
+            try Self.upstream(),
+            [("Content-Type", "application/x-www-form-urlencoded")],
+            "grant_type=password&password=a%2Fb%2Fc%2Fd%2Fe&client_secret=sssssssss",
+            response: [("Location", "https://user:passpass1@example.com/z")],
+            body: #"{"access_token":"tok/tok/tok","u":"a\/b\/c\/d\/e","expires_in":1}"#
+        )
+        #expect(
+            String(decoding: exchange.requestBody, as: UTF8.self)
+                == "grant_type=password&password=REDACTED-1&client_secret=REDACTED-2"
+        )
+        #expect(exchange.responseFields.recorded[0].hasSuffix("@example.com/z"))
+        #expect(!exchange.responseFields.recorded[0].contains("passpass1"))
+        let body = String(decoding: exchange.responseBody, as: UTF8.self)
+        #expect(body.contains(#""u":"REDACTED-1","expires_in":1"#) && !body.contains("tok/tok"))
+    }
+
+    @Test func `what looks secret and is not declared is listed, not changed`() throws {
+        var redactor = Redactor(try Self.upstream(), numbers: true)
+        var exchange = Redactor.Exchange(target: Array("/x".utf8), requestFields: Fields(), requestBody: [])
+        exchange.responseBody = Array(#"{"webhook_secret":"a-long-value","page_token":"another-value","name":"n"}"#.utf8)
+        let before = exchange
+        redactor.redact(&exchange, method: "GET", route: "/x")
+        #expect(exchange == before)
+        #expect(redactor.suspects == ["webhook_secret": 1])
+    }
+}
