@@ -27,7 +27,7 @@ package struct RecordedResponse: Sendable {
         let answer = CachedResponse(
             key: DocumentKey(
                 upstream: upstream.storeKey,
-                principal: ObjectStore.anonymous,
+                principal: PrincipalID.anonymous,
                 context: arrival.context,
                 url: arrival.keyURL
             ),
