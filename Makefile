@@ -18,7 +18,7 @@ binary   = $(shell $(SWIFT) build $(RELEASE) --show-bin-path)/larder
 sources  = Package.swift Sources Tests
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test fuzz soak bench lint reference format install uninstall clean dependencies
+.PHONY: help build run test fuzz soak bench lint reference format deb test-package install uninstall clean dependencies
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -69,7 +69,18 @@ reference: dependencies ## write config/larder.yaml and its schema anew from the
 format: ## put everything into the project's format
 	$(SWIFT) format --in-place --parallel --recursive $(sources)
 
-install: build ## install under PREFIX (default /usr/local), below DESTDIR if given
+deb: build ## build the Debian package, into .build/deb
+	@scripts/dependencies deb
+	@mkdir -p .build/deb
+	@rm -f .build/deb/*.deb
+	LARDER_BINARY='$(binary)' DEB_FOLDER=.build/deb debian/rules clean binary
+
+test-package: deb ## install the Debian package in a bare system, use it, upgrade it and purge it
+	@scripts/dependencies package
+	@scripts/test-package .build/deb/larder_*.deb
+
+install: ## install what `make build` has built under PREFIX (default /usr/local), below DESTDIR if given
+	@test -x '$(binary)' || { echo 'run `make build` first; install never builds' >&2; exit 1; }
 	@scripts/install-files $(binary) '$(DESTDIR)' '$(PREFIX)' '$(SHAREDIR)' '$(UNITDIR)' '$(SYSUSERSDIR)'
 
 uninstall: ## remove what install has put there, but no store
@@ -78,6 +89,7 @@ uninstall: ## remove what install has put there, but no store
 	rm -f '$(DESTDIR)$(PREFIX)/share/bash-completion/completions/larder'
 	rm -f '$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_larder'
 	rm -f '$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/larder.fish'
+	rm -f '$(DESTDIR)$(PREFIX)'/share/man/man1/larder*.1 '$(DESTDIR)$(PREFIX)'/share/man/man5/larder*.5
 	rm -rf '$(DESTDIR)$(SHAREDIR)' '$(DESTDIR)$(PREFIX)/share/doc/larder'
 
 clean: ## remove everything that was built
