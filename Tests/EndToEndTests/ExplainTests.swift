@@ -378,7 +378,7 @@ import Testing
         let (end, text, errors) = try larder.command("explain", "/x", "-H", "Cache-Control: no-cache")
         #expect(end == .exited(0), "\(errors)")
         for line in [
-            "GET \(origin.url)/x\n", "\n  key        /x\n", "\n  principal  anonymous\n", "\nOne answer is stored:\n",
+            "GET \(origin.url)/x\n", "\n  key        /x\n", "\n  principal  anonymous\n", "\nOne response is stored:\n",
             "max-age of Cache-Control", "\nNow, online:\n", "* online   ask: the request says no-cache\n",
         ] {
             #expect(text.contains(line), "\(line)in\n\(text)")

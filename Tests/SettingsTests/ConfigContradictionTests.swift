@@ -30,11 +30,11 @@ struct ConfigContradictionTests {
     @Test(arguments: [
         (
             "{ identity: [], on_delete: remove }",
-            "2:41: error: objects of \"M\" have no identity, and so none is known to be gone"
+            "2:41: error: objects of \"M\" have no identity, and so other responses never learn"
         ),
         (
             "{ identity: [], modified: at }",
-            "2:40: error: objects of \"M\" have no identity, and so two answers are never"
+            "2:40: error: objects of \"M\" have no identity, and so two responses are never"
         ),
         (
             "{ identity: [], keys: [a] }",
@@ -58,16 +58,16 @@ struct ConfigContradictionTests {
         ),
         (
             "{ path: a, status: 404, invalidates: [b] }",
-            "x:4:43: error: a write that is answered so has changed nothing"
+            "x:4:43: error: a write with such a response has changed nothing"
         ),
         (
             "{ path: a, status: 5xx, invalidates: [b] }",
-            "x:4:43: error: a write that is answered so has changed nothing"
+            "x:4:43: error: a write with such a response has changed nothing"
         ),
-        ("{ path: a, method: GET, invalidates: [b] }", "x:4:43: error: \"invalidates\" speaks of writes"),
+        ("{ path: a, method: GET, invalidates: [b] }", "x:4:43: error: \"invalidates\" applies to writes"),
         (
             "{ path: a, method: PATCH, deletes: false }",
-            "x:4:40: error: \"deletes\" speaks of DELETE, but the rule of PATCH"
+            "x:4:40: error: \"deletes\" applies to DELETE, but the rule to PATCH"
         ),
     ])
     func `a rule's keys that have nothing to speak of are told at their place`(rule: String, start: String) {

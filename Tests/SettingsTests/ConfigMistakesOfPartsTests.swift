@@ -118,7 +118,7 @@ struct ConfigMistakesOfPartsTests {
         ),
         (
             "{ path: a, method: POST, fresh: 1m }",
-            "3:43: \"fresh\" speaks of answers to GET, but the rule of POST; remove \"method\" or \"fresh\""
+            "3:43: \"fresh\" applies to GET, but the rule to POST; remove \"method\" or \"fresh\""
         ),
         (
             "{ path: a, key: { ignore: ['a=b'] } }",
@@ -140,7 +140,7 @@ struct ConfigMistakesOfPartsTests {
         ),
         (
             "{ path: a, method: GET, invalidates: [b] }",
-            "3:49: \"invalidates\" speaks of writes, but the rule of GET; remove \"method\" or \"invalidates\""
+            "3:49: \"invalidates\" applies to writes, but the rule to GET; remove \"method\" or \"invalidates\""
         ),
         (
             "{ path: a, method: POST, invalidates: ['b?x=1'] }",

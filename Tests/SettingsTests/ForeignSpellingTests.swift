@@ -42,7 +42,7 @@ struct ForeignSpellingTests {
         ("u/:id", "a capture is written {id}"), ("u/<int:id>", "a capture is written {id}, or {id:#} for digits"),
         ("u/<id>", "a capture is written {id}"), ("^/u/[0-9]+$", "it is not a regular expression"),
         ("u/\\\\d+", "it is not a regular expression"), ("u/{id:int}", "write {id:#} for digits"),
-        ("u/{id:[0-9]+}", "no regular expression"), ("u/{id?}", "no component is optional"),
+        ("u/{id:[0-9]+}", "not a regular expression"), ("u/{id?}", "no component is optional"),
         ("u(/x)", "no part of a path is optional"), ("GET /u", "the method stands beside it"),
         ("u/*rest", "\"**\", which has no name"), ("u/{rest:**}", "\"**\", which has no name"),
         ("u/{**rest}", "\"**\", which has no name"), ("a b", "%20"),

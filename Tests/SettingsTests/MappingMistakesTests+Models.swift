@@ -18,11 +18,11 @@ extension MappingMistakesTests {
             """#,
             #"""
             2:11: model A: "id" is secret and belongs to its identity, by which objects are stored; take it out of one of them
-            2:50: model A, keys: "x..y" is no key path; write member names separated by dots, \. for a dot within a name
+            2:50: model A, keys: "x..y" is not a key path; write member names separated by dots, \. for a dot within a name
             2:74: model A, property a: "sum" adds numbers, which its "type" rules out
             2:116: model A, property b: "union" joins lists, which its "type" rules out
             2:182: models.A.properties.c.type: no type is allowed; name at least one
-            2:211: models.A.properties.d.pattern: "a)|(b" is no regular expression
+            2:211: models.A.properties.d.pattern: "a)|(b" is not a regular expression
             """#
         ),
         Mistaken(
@@ -72,7 +72,7 @@ extension MappingMistakesTests {
             models: { P: { identity: id, cluster: [ { model: A }, { model: B, if: { has: x } } ] }, A: { base: P }, B: { base: P } }
             """#,
             #"""
-            2:41: models.P.cluster: without "if" it takes every object, and what follows is never tried; put it last
+            2:41: models.P.cluster: without "if" it matches every object, and what follows is never tried; put it last
             """#
         ),
         Mistaken(
@@ -81,7 +81,7 @@ extension MappingMistakesTests {
             models: { P: { identity: id, cluster: [ { model: A, if: { is: x } } ] }, A: { base: P } }
             """#,
             #"""
-            2:57: models.P.cluster.if: this is no condition. A condition is { has: MEMBER }, { member: MEMBER, is: VALUE } or a list of values there, { all: [...] }, { any: [...] } or { not: ... }.
+            2:57: models.P.cluster.if: this is not a condition. A condition is { has: MEMBER }, { member: MEMBER, is: VALUE } or a list of values there, { all: [...] }, { any: [...] } or { not: ... }.
             """#
         ),
         Mistaken(
@@ -111,7 +111,7 @@ extension MappingMistakesTests {
             models: { User: { identity: id, deleted_when: { member: state }, local: score, secret: token, share: everything } }
             """#,
             #"""
-            2:47: models.User.deleted_when: this is no condition. A condition is { has: MEMBER }, { member: MEMBER, is: VALUE } or a list of values there, { all: [...] }, { any: [...] } or { not: ... }.
+            2:47: models.User.deleted_when: this is not a condition. A condition is { has: MEMBER }, { member: MEMBER, is: VALUE } or a list of values there, { all: [...] }, { any: [...] } or { not: ... }.
             2:102: models.User.share: "everything" is not one of declared, all
             """#
         ),

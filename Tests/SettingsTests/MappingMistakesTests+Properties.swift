@@ -27,8 +27,8 @@ extension MappingMistakesTests {
             models: { A: { identity: id, properties: { a: { from: a, as: { date: { format: "yyyy-MM-ddTHH:mm" } } }, b: { from: b, as: { date: { format: "yyyy 'the" } } }, c: { from: c, as: { date: { format: "yyyy-MM-dd'T'HH:mm" } } } } } }
             """#,
             #"""
-            2:62: models.A.properties.a.as: "yyyy-MM-ddTHH:mm" is no date pattern: "T" is no field; write fields such as yyyy-MM-dd HH:mm:ss or MMMM d, yyyy, and other letters between single quotes, as in yyyy-MM-dd'T'HH:mm
-            2:124: models.A.properties.b.as: "yyyy 'the" is no date pattern: a quote in it is not closed
+            2:62: models.A.properties.a.as: "yyyy-MM-ddTHH:mm" is not a date pattern: "T" is not a field; write fields such as yyyy-MM-dd HH:mm:ss or MMMM d, yyyy, and other letters between single quotes, as in yyyy-MM-dd'T'HH:mm
+            2:124: models.A.properties.b.as: "yyyy 'the" is not a date pattern: a quote in it is not closed
             """#
         ),
         Mistaken(
@@ -73,9 +73,9 @@ extension MappingMistakesTests {
             models: { User: { identity: id, properties: { a: { from: "x..y" }, b: "x[", c: "[]" } } }
             """#,
             #"""
-            2:47: model User, property a: "x..y" is no key path; write member names separated by dots, \. for a dot within a name
-            2:68: model User, property b: "x[" is no key path; a list's elements are not told apart by their place; "x[]" takes each of them, and \[ is a bracket within a name
-            2:77: model User, property c: "[]" is no key path; write member names separated by dots, \. for a dot within a name
+            2:47: model User, property a: "x..y" is not a key path; write member names separated by dots, \. for a dot within a name
+            2:68: model User, property b: "x[" is not a key path; a list's elements are not told apart by their place; "x[]" takes each of them, and \[ is a bracket within a name
+            2:77: model User, property c: "[]" is not a key path; write member names separated by dots, \. for a dot within a name
             """#
         ),
         Mistaken(
@@ -104,7 +104,7 @@ extension MappingMistakesTests {
             #"""
             2:68: models.User.properties.a.range: the range ends before it begins
             2:85: models.User.properties.a.length: the lengths allowed end before they begin
-            2:103: models.User.properties.a.pattern: "[a-z" is no regular expression
+            2:103: models.User.properties.a.pattern: "[a-z" is not a regular expression
             2:119: models.User.properties.a.one_of: no value is allowed; name at least one
             """#
         ),
@@ -219,7 +219,7 @@ extension MappingMistakesTests {
             models: { User: { identity: id, properties: { a: { from: a, range: 5 }, b: { from: b, range: [a, b] } } } }
             """#,
             #"""
-            2:68: models.User.properties.a.range: "5" stands here; write the least and the greatest, such as [0, 100]; ~ for no bound
+            2:68: models.User.properties.a.range: "5" stands here; write the smallest and the largest, such as [0, 100]; ~ for no bound
             2:95: models.User.properties.b.range: "a" stands here; write a number, or ~ for no bound
             """#
         ),

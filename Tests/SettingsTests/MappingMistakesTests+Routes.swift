@@ -24,9 +24,9 @@ extension MappingMistakesTests {
               - { path: "d", model: User, root: 'a\.b' }
             """#,
             #"""
-            4:37: routes.1.root: "a..b" is no key path; write member names separated by dots, \. for a dot within a name
-            5:70: routes.2.also: ".c" is no key path; write member names separated by dots, as in "c", \. for a dot within a name
-            6:61: "object" speaks of one object, but the body is a list; write "model: User" or remove "object"
+            4:37: routes.1.root: "a..b" is not a key path; write member names separated by dots, \. for a dot within a name
+            5:70: routes.2.also: ".c" is not a key path; write member names separated by dots, as in "c", \. for a dot within a name
+            6:61: "object" is for one object, but the body is a list; write "model: User" or remove "object"
             """#
         ),
         Mistaken(
@@ -58,12 +58,12 @@ extension MappingMistakesTests {
             """#,
             #"""
             4:53: "users/{login}" has no capture "logn"; it has login
-            4:53: "login" is no identity, key or property of model "User"; known are id
+            4:53: "login" is not an identity, key or property of model "User"; known are id
             5:41: there is no model "Page"; declare it under "models"
             5:55: routes.2.also: "model" and "root" are wanted; write { model: [User], root: users }
-            6:37: routes.3.root: "a..b" is no key path; write member names separated by dots, \. for a dot within a name
-            6:53: routes.3.status: "2x" is no status; write one such as 201, a class such as 2xx, or any
-            6:65: routes.3.method: "GE T" is no method; methods are in capitals, such as "GET"
+            6:37: routes.3.root: "a..b" is not a key path; write member names separated by dots, \. for a dot within a name
+            6:53: routes.3.status: "2x" is not a status; write one such as 201, a class such as 2xx, or any
+            6:65: routes.3.method: "GE T" is not a method; methods are in capitals, such as "GET"
             """#
         ),
         Mistaken(
