@@ -147,7 +147,8 @@ import Testing
         #expect(Freshening.outcome(ofHead: fields(lines), stored: stored, length: 10) == expected)
     }
 
-    @Test func `a validator that the stored response did not have contradicts it, a length that nobody knows does not`() {
+    @Test func `a validator that the stored response did not have contradicts it, a length that nobody knows does not`()
+    {
         #expect(Freshening.outcome(ofHead: fields([("ETag", "\"a\"")]), stored: Fields(), length: nil) == .invalidate)
         #expect(
             Freshening.outcome(ofHead: fields([("Content-Length", "1")]), stored: Fields(), length: nil) == .refresh

@@ -51,7 +51,8 @@ import Testing
         _ = idle
     }
 
-    @Test func `responses of writes are held within the bound of all bodies, and those beyond it count as untold`() throws
+    @Test func `responses of writes are held within the bound of all bodies, and those beyond it count as untold`()
+        throws
     {
         let gate = Gate()
         let count = 24

@@ -74,7 +74,9 @@ import Testing
     }
 
     @Test(arguments: ["0", "16MiB"])
-    func `what is not found any more is not served from what was stored, though its response has no Vary`(memory: String)
+    func `what is not found any more is not served from what was stored, though its response has no Vary`(
+        memory: String
+    )
         throws
     {
         let isGone = Monitor(false)

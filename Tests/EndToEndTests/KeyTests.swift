@@ -126,7 +126,8 @@ import Testing
     }
 
     @Test(arguments: [
-        ("users", "is not a URL"), ("ftp://x/y", "not spoken here"), ("https://elsewhere.example/x", "neither Larder nor"),
+        ("users", "is not a URL"), ("ftp://x/y", "not spoken here"),
+        ("https://elsewhere.example/x", "neither Larder nor"),
         ("/nowhere", "no upstream is configured"), ("/github/a#b", "fragment"), ("/github/a b", "0x20"),
         ("/github/../../a", "400"), ("http://user:pw@localhost/github", "is not a host"),
         ("/github/\(String(repeating: "x", count: 70_000))", "longer than"),

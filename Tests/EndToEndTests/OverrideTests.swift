@@ -18,7 +18,8 @@ import Testing
     @Test(arguments: [
         "no-store", "private, no-cache", "max-age=0, must-revalidate", "no-store, no-cache=\"x\", s-maxage=0",
     ])
-    func `what is forced is stored and reused whatever the response says, also after a restart`(_ control: String) throws
+    func `what is forced is stored and reused whatever the response says, also after a restart`(_ control: String)
+        throws
     {
         let fields: FieldLines = [
             "Cache-Control": control, "Vary": "*", "Expires": "0", "Pragma": "no-cache", "Set-Cookie": "a=b",

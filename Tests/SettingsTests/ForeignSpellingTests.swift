@@ -21,7 +21,10 @@ struct ForeignSpellingTests {
     func `a path of another language is told how it is written here`(_ value: String, _ words: String) throws {
         let found = complaints(Self.property(value))
         #expect(found.count == 1 && found[0].hasPrefix("2:"), "\(found)")
-        #expect(found.first?.contains("is not a key path; ") == true && found.first?.contains(words) == true, "\(found)")
+        #expect(
+            found.first?.contains("is not a key path; ") == true && found.first?.contains(words) == true,
+            "\(found)"
+        )
     }
 
     @Test(arguments: ["\"\\\\$.id\"", "$ref", "application/json", "\"\\\\/users\"", "\"a\\\\[0]\"", "\"items[].n\""])

@@ -136,7 +136,13 @@ extension HTTPConnection {
         host.handler.received(parser.head, on: self)
         switch phase {
         case .handling:
-            host.notice(HTTPNotice(level: .error, message: "a request got no response; this is a bug in Larder, please report it", details: [:]))
+            host.notice(
+                HTTPNotice(
+                    level: .error,
+                    message: "a request got no response; this is a bug in Larder, please report it",
+                    details: [:]
+                )
+            )
             respond(ProblemDocument(status: 500, detail: "Larder did not respond to this request."))
             answerIsComplete()
         case .answered: answerIsComplete()

@@ -1,4 +1,6 @@
+import EventLoops
 package import HTTPSemantics
+import Synchronization
 
 /// The means to answer one request, once, from any thread.
 ///
@@ -83,5 +85,185 @@ package final class Reply: Sendable {
     private func submit(_ operations: [ReplyChannel.Operation]) {
         let isInOrder = channel.submit(operations)
         assert(isInOrder, "a reply was used out of order: start, write, finish, once each but write")
+    }
+}
+
+/// How the body of a response is to be delimited.
+package enum ReplyFraming: Sendable, Equatable {
+    /// This many bytes will be written.
+    case length(Int)
+    /// The length is not known; to an HTTP/1.0 client the end of the connection marks it.
+    case chunked
+    /// There is no body.
+    case none
+}
+
+/// What travels from a `Reply`, on any thread, to its connection, on the worker's.
+///
+/// What is called for while the worker is busy travels together and is written with one system call.
+final class ReplyChannel: Sendable {
+    /// One call of a `Reply`.
+    enum Operation: Sendable {
+        case informational(status: Int, fields: Fields)
+        case start(status: Int, reason: String?, fields: Fields, framing: ReplyFraming)
+        case write([UInt8])
+        case finish(trailers: Fields)
+        case abort
+        /// The reply was dropped: an error of ours, answered if it still can be.
+        case drop
+    }
+
+    enum Phase { case open, started, finished }
+
+    // Not private: the compiler (6.3.1) cannot lay out structs in a mutex from other files if they are.
+    struct State {
+        var operations: [Operation] = []
+        /// Whether the worker has been told that there are operations, or waiting callbacks to look at.
+        var isScheduled = false
+        var phase = Phase.open
+        /// Whether the connection takes no more: it is closed, or has answered by itself.
+        var isGone = false
+        var drains: [(below: Int, callback: @Sendable () -> Void)] = []
+        var disconnects: [@Sendable () -> Void] = []
+        var observer: (any ReplyObserver)?
+    }
+
+    let connectionID: UInt64
+    private let worker: HTTPWorker
+    private let state = Mutex(State())
+    /// Bytes in operations that the worker has not seen.
+    private let accepted = Atomic<Int>(0)
+    /// Bytes that the worker has seen and the socket has not taken.
+    private let unsent = Atomic<Int>(0)
+
+    init(worker: HTTPWorker, connectionID: UInt64) {
+        self.worker = worker
+        self.connectionID = connectionID
+    }
+
+    var backlog: Int { accepted.load(ordering: .relaxed) + unsent.load(ordering: .relaxed) }
+
+    // MARK: Any thread
+
+    /// Passes an operation on if it fits the phase; false when it comes too late or twice.
+    @discardableResult
+    func submit(_ operations: [Operation]) -> Bool {
+        var byteCount = 0
+        let (isAccepted, mustSchedule, observer) = state.withLock { state -> (Bool, Bool, (any ReplyObserver)?) in
+            if state.isGone { return (true, false, state.observer) }
+            for operation in operations {
+                guard state.accepts(operation) else { return (false, false, nil) }
+                if case .write(let bytes) = operation { byteCount += bytes.count }
+                state.operations.append(operation)
+            }
+            // Within the lock, so that the worker cannot subtract first.
+            if byteCount > 0 { accepted.add(byteCount, ordering: .relaxed) }
+            defer { state.isScheduled = true }
+            return (true, !state.isScheduled, state.observer)
+        }
+        if mustSchedule { schedule() }
+        if let observer { operations.forEach { $0.report(to: observer) } }
+        return isAccepted
+    }
+
+    /// Reports what is called for from now on to an observer.
+    func observe(_ observer: any ReplyObserver) {
+        state.withLock { $0.observer = observer }
+    }
+
+    func onDrain(below limit: Int, _ callback: @escaping @Sendable () -> Void) {
+        let (isGone, mustSchedule) = state.withLock { state in
+            if state.isGone { return (true, false) }
+            state.drains.append((limit, callback))
+            defer { state.isScheduled = true }
+            return (false, !state.isScheduled)
+        }
+        if mustSchedule { schedule() }
+        if isGone { callback() }
+    }
+
+    func onDisconnect(_ callback: @escaping @Sendable () -> Void) {
+        let isGone = state.withLock { state in
+            if state.isGone { return true }
+            if state.phase != .finished || !state.operations.isEmpty { state.disconnects.append(callback) }
+            return false
+        }
+        if isGone { callback() }
+    }
+
+    private func schedule() {
+        worker.loop.enqueue { [self] in
+            worker.assumeIsolated { $0.replyHasOperations(self) }
+        }
+    }
+
+    // MARK: The worker's thread
+
+    /// Takes what was called for since the last time.
+    func takeOperations() -> [Operation] {
+        let operations = state.withLock { state in
+            state.isScheduled = false
+            defer { state.operations = [] }
+            return state.operations
+        }
+        return operations
+    }
+
+    /// Notes how many bytes wait for the socket, and tells those who waited for fewer.
+    func noteBacklog(_ byteCount: Int, consumed: Int) {
+        unsent.store(byteCount, ordering: .relaxed)
+        if consumed > 0 { accepted.subtract(consumed, ordering: .relaxed) }
+        let backlog = backlog
+        let ready = state.withLock { state -> [@Sendable () -> Void] in
+            if state.drains.isEmpty { return [] }
+            let ready = state.drains.filter { backlog < $0.below }.map(\.callback)
+            state.drains.removeAll { backlog < $0.below }
+            return ready
+        }
+        for callback in ready { callback() }
+    }
+
+    /// Notes that the response is complete as far as the reply is concerned: nobody waits for a disconnection any more.
+    func finished() {
+        state.withLock { $0.disconnects = [] }
+    }
+
+    /// Notes that the connection takes no more, and tells everybody who waits for anything.
+    func disconnected() {
+        let callbacks = state.withLock { state -> [@Sendable () -> Void] in
+            if state.isGone { return [] }
+            state.isGone = true
+            accepted.store(0, ordering: .relaxed)
+            defer {
+                state.operations = []
+                state.disconnects = []
+                state.drains = []
+            }
+            return state.disconnects + state.drains.map(\.callback)
+        }
+        unsent.store(0, ordering: .relaxed)
+        for callback in callbacks { callback() }
+    }
+}
+
+extension ReplyChannel.State {
+    /// Moves the phase on; false when the operation has no place in it.
+    mutating func accepts(_ operation: ReplyChannel.Operation) -> Bool {
+        switch (operation, phase) {
+        case (.informational, .open): true
+        case (.start, .open):
+            enter(.started)
+        case (.write, .started): true
+        case (.finish, .started):
+            enter(.finished)
+        case (.abort, .open), (.abort, .started), (.drop, .open), (.drop, .started):
+            enter(.finished)
+        default: false
+        }
+    }
+
+    private mutating func enter(_ next: ReplyChannel.Phase) -> Bool {
+        phase = next
+        return true
     }
 }

@@ -15,7 +15,7 @@ package protocol ReplyObserver: AnyObject, Sendable {
 }
 
 extension ReplyChannel.Operation {
-    func tell(_ observer: any ReplyObserver) {
+    func report(to observer: any ReplyObserver) {
         switch self {
         case .informational: break
         case .start(let status, _, let fields, _): observer.began(status: status, fields: fields)

@@ -216,7 +216,12 @@ extension ProblemDocument {
     }
 
     static func answerBrokeOff(upstream: String) -> ProblemDocument {
-        make(502, "upstream-failed", "The response broke off", "Upstream \"\(upstream)\" did not send all of its response.")
+        make(
+            502,
+            "upstream-failed",
+            "The response broke off",
+            "Upstream \"\(upstream)\" did not send all of its response."
+        )
     }
 
     package static let traceRefused = make(

@@ -97,3 +97,236 @@ struct RouteDraft {
     var objectPlaces: [Place?] = []
     var invalidates: [(text: String, place: Place?)] = []
 }
+
+extension ConfigDraft {
+    /// Holds the parts against each other and says what does not fit.
+    mutating func validate(_ reader: inout ConfigReader) {
+        if upstreams.isEmpty, places["upstreams"] == nil {
+            reader.error(
+                nil,
+                "no upstream is named; add one, for example `upstreams: { github: { url: https://api.github.com } }`"
+            )
+        }
+        validateAddresses(&reader)
+        validateNames(&reader)
+        validateGroups(&reader)
+        for upstream in upstreams {
+            validateFiles(of: upstream, &reader)
+            warnOfExposure(of: upstream, &reader)
+            validateMapping(of: upstream, &reader)
+        }
+        warnOfReach(&reader)
+    }
+
+    /// The settings, once nothing is wrong.
+    var finished: Configuration {
+        var settings = settings
+        settings.upstreams = upstreams.map { upstream in
+            var result = upstream.settings
+            result.models = models(for: upstream).map(\.declaration)
+            result.routes = (upstream.routes + routes).map(\.route)
+            result.errors = (upstream.errors + errors).map(\.route)
+            return result
+        }
+        return settings
+    }
+
+    /// The addresses at which an upstream is served.
+    func addresses(of upstream: UpstreamDraft) -> [Address] {
+        upstream.settings.listen.isEmpty ? settings.listen : upstream.settings.listen
+    }
+
+    /// The models that hold for an upstream: its own, then those at the top of the file.
+    func models(for upstream: UpstreamDraft) -> [ModelDraft] { upstream.models + models }
+
+    // MARK: Addresses and names
+
+    private func validateAddresses(_ reader: inout ConfigReader) {
+        for (index, upstream) in upstreams.enumerated() {
+            for other in upstreams[..<index] {
+                guard upstream.hasValidPrefix, other.hasValidPrefix, let shared = sharedAddress(upstream, other) else {
+                    continue
+                }
+                let (here, there) = (upstream.settings.prefix, other.settings.prefix)
+                guard PathPrefix.overlap(here, there) else { continue }
+                let place = upstream.places["prefix"] ?? upstream.place
+                let problem =
+                    if here.isEmpty || there.isEmpty {
+                        "\"\(upstream.settings.name)\" and \"\(other.settings.name)\" are both served at \(shared); "
+                            + "give each a prefix, or an address of its own by \"listen\""
+                    } else {
+                        "the prefix \(here) of \"\(upstream.settings.name)\" and \(there) of \"\(other.settings.name)\" "
+                            + "overlap at \(shared); let neither begin with the other"
+                    }
+                reader.error(place, problem)
+            }
+        }
+        guard settings.admin.isFixed else { return }
+        for upstream in upstreams where addresses(of: upstream).contains(where: settings.admin.isSamePlace(as:)) {
+            reader.error(
+                places["admin"] ?? upstream.places["listen"] ?? places["listen"],
+                "the admin side and \"\(upstream.settings.name)\" cannot both listen on \(settings.admin); change one of them"
+            )
+        }
+    }
+
+    /// Where both are served, in words; nil where that is nowhere.
+    private func sharedAddress(_ left: UpstreamDraft, _ right: UpstreamDraft) -> String? {
+        // What is wrong with addresses does not change whose they are.
+        guard [left, right].allSatisfy({ !$0.settings.listen.isEmpty || $0.places["listen"] == nil }) else {
+            return nil
+        }
+        if settings.listen.isEmpty, left.settings.listen.isEmpty, right.settings.listen.isEmpty {
+            return "the same addresses"
+        }
+        return addresses(of: left).first { $0.isFixed && addresses(of: right).contains(where: $0.isSamePlace(as:)) }?
+            .description
+    }
+
+    private func validateNames(_ reader: inout ConfigReader) {
+        for (index, upstream) in upstreams.enumerated() {
+            let name = upstream.settings.name
+            for other in upstreams[..<index] where other.settings.name.lowercased() == name.lowercased() {
+                reader.error(
+                    upstream.place,
+                    "\"\(name)\" and \"\(other.settings.name)\" are the same name but for capitals; rename one"
+                )
+            }
+        }
+    }
+
+    private func validateGroups(_ reader: inout ConfigReader) {
+        let named =
+            [(places["listen"], settings.listen), (places["admin"], [settings.admin])]
+            + upstreams.map { ($0.places["listen"], $0.settings.listen) }
+        for (place, addresses) in named {
+            for case .unix(let path, _, let group?) in addresses where getgrnam(group) == nil {
+                reader.error(
+                    place,
+                    "the socket \(path) is to belong to the group \"\(group)\", which this machine does not have"
+                )
+            }
+        }
+    }
+
+    // MARK: Files
+
+    private func validateFiles(of upstream: UpstreamDraft, _ reader: inout ConfigReader) {
+        guard let path = upstream.settings.caFile, access(path, R_OK) != 0 else { return }
+        reader.error(
+            upstream.places["ca_file"],
+            "upstreams.\(upstream.settings.name).ca_file: \(path) cannot be read: \(systemMessage(errno))"
+        )
+    }
+
+    // MARK: Safety
+
+    /// A credential is lent to whoever can connect.
+    private func warnOfExposure(of upstream: UpstreamDraft, _ reader: inout ConfigReader) {
+        guard let credential = upstream.settings.credential else { return }
+        let place = upstream.places["credential"]
+        if upstream.settings.url.scheme == "http", !upstream.settings.url.isLocal {
+            reader.warning(place, "the credential crosses the network unencrypted; use an https URL")
+        }
+        guard let address = addresses(of: upstream).first(where: \.isTCP) else { return }
+        let who = address.isLocal ? "every user and program of this machine" : "everybody who can reach \(address)"
+        let what = credential.writes ? "reads and writes" : "reads"
+        reader.warning(
+            place,
+            "\(who) \(what) with this credential, through \(address); "
+                + "listen on a Unix socket with a mode and a group to choose who may"
+        )
+    }
+
+    private func warnOfReach(_ reader: inout ConfigReader) {
+        for address in settings.listen where !address.isLocal {
+            reader.warning(
+                places["listen"],
+                "\(address) can be reached from other machines, unencrypted and without a password; keep it to 127.0.0.1 or a Unix socket"
+            )
+        }
+        if !settings.admin.isLocal {
+            reader.warning(
+                places["admin"],
+                "\(settings.admin) can be reached from other machines, and the admin token crosses the network unencrypted"
+            )
+        }
+    }
+}
+
+extension Address {
+    fileprivate var isTCP: Bool {
+        if case .tcp = self { true } else { false }
+    }
+}
+
+extension UpstreamURL {
+    fileprivate var isLocal: Bool { host == "localhost" || host == "::1" || host.hasPrefix("127.") }
+}
+
+/// Keys of a model that leave each other nothing to say.
+extension ConfigDraft {
+    func validateKeys(of model: ModelDraft, among models: [String: ModelDraft], _ reader: inout ConfigReader) {
+        let name = model.declaration.name
+        if !Self.hasIdentity(model, among: models) {
+            for (key, use) in Self.usesOfIdentity {
+                guard let place = model.places[key] else { continue }
+                reader.once(
+                    place,
+                    "objects of \"\(name)\" have no identity, and \(use); remove \"\(key)\", or give the model an identity"
+                )
+            }
+        }
+        if !Self.hasIdentity(model, among: models), let place = model.places["migrations"] {
+            reader.once(
+                place,
+                "objects of \"\(name)\" have no identity, so none is stored by itself and these never apply; declare them in "
+                    + "the model of the object that holds it",
+                .warning
+            )
+        }
+        guard let modified = model.declaration.modified else { return }
+        if modified.hasPrefix("@") {
+            reader.once(
+                model.places["modified"],
+                "\"\(modified)\" does not come with the object, so it cannot say when that changed; name a member of the object"
+            )
+        } else if Self.identity(of: model, among: models)?.contains(modified) == true {
+            reader.once(
+                model.places["modified"],
+                "\"\(modified)\" is part of the identity, which never changes; name the member that says when the object changed"
+            )
+        }
+    }
+
+    /// Keys that only make sense for objects with an identity, and why.
+    private static let usesOfIdentity = [
+        ("keys", "so none is found by a key"),
+        ("identity_types", "so there is none whose type could count"),
+        ("modified", "so two responses are never known to show the same one"),
+        ("deleted_when", "so other responses never learn that one is deleted"),
+        ("on_delete", "so other responses never learn that one is deleted"),
+    ]
+
+    /// Whether objects of a model have an identity, their own or their base's.
+    static func hasIdentity(_ model: ModelDraft, among models: [String: ModelDraft]) -> Bool {
+        identity(of: model, among: models)?.isEmpty != true
+    }
+
+    /// nil if it could not be read, which has been reported already.
+    private static func identity(of model: ModelDraft, among models: [String: ModelDraft]) -> [String]? {
+        let root = lineage(of: model, among: models)[0]
+        guard root.declaration.base == nil || models[root.declaration.base ?? ""] != nil else { return nil }
+        return root.places["identity"] == nil ? nil : root.declaration.identity
+    }
+
+    /// The model with its bases before it, as far as they are declared.
+    static func lineage(of model: ModelDraft, among models: [String: ModelDraft]) -> [ModelDraft] {
+        var lineage = [model]
+        var seen: Set<String> = [model.declaration.name]
+        while let base = lineage[0].declaration.base, seen.insert(base).inserted, let next = models[base] {
+            lineage.insert(next, at: 0)
+        }
+        return lineage
+    }
+}

@@ -1,3 +1,5 @@
+import Glibc
+
 /// A config file, read and checked.
 package struct ConfigFile {
     /// Usable only if no diagnostic is an error.
@@ -111,5 +113,140 @@ package struct ConfigOverrides: Sendable, Equatable {
         if let mode { draft.settings.mode = mode }
         if let workers { draft.settings.workers = workers }
         if let logLevel { draft.settings.log.level = logLevel }
+    }
+}
+
+/// The files that a config is made of, the one that was asked for first.
+///
+/// They share one space of lines, as a compiler's sources do: each begins after the last line of the one before. So a
+/// `Place` says by itself which file it is in, and a node may move into another file's tree.
+struct ConfigSources {
+    private struct File {
+        let name: String
+        /// Lines before its first one.
+        let offset: Int
+        let lines: [Substring]
+    }
+
+    private var files: [File] = []
+    /// Lines of all files so far.
+    private var count = 0
+
+    /// The file that was asked for.
+    var mainName: String { files.first?.name ?? "" }
+
+    /// Adds a file; gives the number of lines before its first.
+    mutating func add(_ name: String, text: String) -> Int {
+        // What YAML 1.1 takes for a line's end, each of them: more than there are will do, fewer won't.
+        let ends: Set<Unicode.Scalar> = ["\n", "\r", "\u{85}", "\u{2028}", "\u{2029}"]
+        let offset = count
+        count += text.unicodeScalars.reduce(1) { ends.contains($1) ? $0 + 1 : $0 }
+        files.append(
+            File(name: name, offset: offset, lines: text.split(separator: "\n", omittingEmptySubsequences: false))
+        )
+        return offset
+    }
+
+    /// The file that a place is in, and where it is there; without a place, the file that was asked for.
+    func resolve(_ place: Place?) -> (file: String, place: Place?) {
+        guard let place, let file = file(of: place) else { return (mainName, place) }
+        return (file.name, Place(line: place.line - file.offset, column: place.column))
+    }
+
+    /// "line 7", or "line 7 of base.yaml" where that is another file than the one the reader looks at.
+    func words(for place: Place?, seenFrom other: Place?) -> String {
+        let (there, here) = (resolve(place), resolve(other))
+        let line = "line \(there.place?.line ?? 0)"
+        return there.file == here.file ? line : "\(line) of \(there.file)"
+    }
+
+    /// The text of the line that a place is in.
+    func line(_ place: Place?) -> Substring {
+        guard let place, let file = file(of: place) else { return "" }
+        let index = place.line - file.offset - 1
+        return file.lines.indices.contains(index) ? file.lines[index] : ""
+    }
+
+    private func file(of place: Place) -> File? { files.last { $0.offset < place.line } }
+}
+
+/// Why a file could not be read.
+package struct ConfigBytesError: Error, CustomStringConvertible {
+    let path: String
+    let reason: String
+    /// Whether there is no such file.
+    let isAbsent: Bool
+
+    package var description: String { "\(path): \(reason)" }
+}
+
+/// A file, read at once.
+package enum ConfigBytes {
+    /// Reads a plain file of at most `limit` bytes.
+    package static func read(_ path: String, limit: Int) throws(ConfigBytesError) -> (bytes: [UInt8], mode: UInt32) {
+        let file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+        guard file >= 0 else { throw failure(path, errno) }
+        defer { close(file) }
+        var status = stat()
+        guard fstat(file, &status) == 0 else { throw failure(path, errno) }
+        if status.st_mode & S_IFMT == S_IFDIR { throw failure(path, EISDIR) }
+        return (try drain(file, path, limit: limit), status.st_mode & 0o7777)
+    }
+
+    /// Reads standard input to its end.
+    package static func readStandardInput(limit: Int) throws(ConfigBytesError) -> [UInt8] {
+        try drain(0, "standard input", limit: limit)
+    }
+
+    private static func drain(_ file: Int32, _ path: String, limit: Int) throws(ConfigBytesError) -> [UInt8] {
+        var bytes: [UInt8] = []
+        var buffer = [UInt8](repeating: 0, count: 64 << 10)
+        while true {
+            let count = Glibc.read(file, &buffer, buffer.count)
+            if count < 0, errno == EINTR { continue }
+            guard count >= 0 else { throw failure(path, errno) }
+            guard count > 0 else { return bytes }
+            bytes += buffer[..<count]
+            guard bytes.count <= limit else {
+                throw ConfigBytesError(path: path, reason: "larger than \(Units.text(size: limit))", isAbsent: false)
+            }
+        }
+    }
+
+    private static func failure(_ path: String, _ code: Int32) -> ConfigBytesError {
+        ConfigBytesError(path: path, reason: systemMessage(code), isAbsent: code == ENOENT || code == ENOTDIR)
+    }
+}
+
+/// The system's words for an error number.
+package func systemMessage(_ code: Int32) -> String {
+    String(cString: strerror(code))
+}
+
+/// Where things are when nobody says.
+package struct Defaults: Sendable {
+    package let environment: [String: String]
+
+    package init(environment: [String: String]) {
+        self.environment = environment
+    }
+
+    /// The store: with the service's state under systemd, else with the user's caches; nil without any home.
+    package var storePath: String? {
+        // systemd separates several directories by colons.
+        if let state = environment["STATE_DIRECTORY"]?.split(separator: ":").first { return "\(state)/larder.db" }
+        if let cache = absolute("XDG_CACHE_HOME") { return "\(cache)/larder/larder.db" }
+        return absolute("HOME").map { "\($0)/.cache/larder/larder.db" }
+    }
+
+    /// The folders of config files, the most personal first.
+    package var configFolders: [String] {
+        let personal = absolute("XDG_CONFIG_HOME") ?? absolute("HOME").map { "\($0)/.config" }
+        return [personal.map { "\($0)/larder" }, "/etc/larder"].compactMap(\.self)
+    }
+
+    /// The XDG specification has relative paths ignored.
+    private func absolute(_ name: String) -> String? {
+        environment[name].flatMap { $0.hasPrefix("/") ? $0 : nil }
     }
 }

@@ -1,3 +1,6 @@
+import HTTPSemantics
+import Yams
+
 /// All keys there are, in one tree.
 enum ConfigReference {
     static var root: [ConfigFacts] { ConfigDraft.keys.map(\.facts) }
@@ -30,5 +33,202 @@ enum ConfigReference {
         case .either(let kinds): kinds.flatMap { inner($0, at: path) }
         default: []
         }
+    }
+}
+
+extension ConfigReference {
+    /// The text of `config/larder.yaml`: every key, documented, at its default, commented out.
+    ///
+    /// Lines that begin with `# ` are text. Taking the `#` off all others gives a
+    /// config with every key in it; those that end in the word example have no
+    /// default.
+    static var sample: String {
+        var lines = header
+        for fact in root {
+            lines.append("")
+            lines += entry(fact, indentation: "").map { $0.hasPrefix("# ") ? $0 : "#" + $0 }
+        }
+        return lines.joined(separator: "\n") + "\n"
+    }
+
+    /// Ends the lines of keys that are shown with an example, because leaving them out is the default.
+    static let exampleMark = "  # example"
+
+    private static let header = [
+        "# yaml-language-server: $schema=larder.schema.json",
+        "#",
+        "# The configuration of Larder. Every key is listed with its default, commented out: remove",
+        "# the # before what you want to change. Lines that end in \"example\" show a possible value;",
+        "# without the key there is none, or what its text says.",
+        "#",
+        "# Durations are written 500ms, 30s, 5m, 1h30m, 1d, forever; sizes 512KiB, 64MiB, 1GiB",
+        "# (powers of 1024) or 1MB (powers of 1000). \"${NAME}\" is the environment variable NAME,",
+        "# \"$${\" a literal \"${\". A list of one value may be written without brackets.",
+        "# Flags on the command line override this file, and this file overrides the defaults.",
+        "#",
+        "# `larder check --config FILE` names every mistake with its line, and what to write instead.",
+    ]
+
+    /// A key with its text above it and what stands under it.
+    private static func entry(_ fact: ConfigFacts, indentation: String, isExample: Bool = false) -> [String] {
+        let prose = wrapped(fact.text + range(of: fact.kind), width: 96 - indentation.count).map {
+            "\(indentation)# \($0)"
+        }
+        let isExample = !isExample && fact.fallback == nil && !fact.isRequired
+        let mark = isExample && fact.name != "upstreams" && !fact.isPlainSection ? exampleMark : ""
+        return prose + value(fact, indentation: indentation, mark: mark)
+    }
+
+    private static func value(_ fact: ConfigFacts, indentation: String, mark: String) -> [String] {
+        let key = "\(indentation)\(fact.name):"
+        if let fallback = fact.fallback, fact.sample.isEmpty { return ["\(key) \(fallback)\(mark)"] }
+        if let example = fact.example, fact.sample.isEmpty { return ["\(key) \(example)\(mark)"] }
+        let inner = indentation + "  "
+        var lines = [key + mark]
+        switch fact.kind {
+        case .section(let facts):
+            lines += facts.flatMap { entry($0, indentation: inner) }
+        case .named(.section(let facts), let name):
+            lines.append("\(inner)\(name):")
+            lines += facts.flatMap { entry($0, indentation: inner + "  ") }
+        case .strictList(.section(let facts)):
+            lines.append("\(inner)-")
+            lines += facts.flatMap { entry($0, indentation: inner + "  ") }
+        default: break
+        }
+        return lines + fact.sample.map { inner + $0 }
+    }
+
+    /// The bounds of a number, for people.
+    private static func range(of kind: ConfigKind) -> String {
+        switch kind {
+        case .integer(let range): " From \(range.lowerBound) to \(range.upperBound)."
+        default: ""
+        }
+    }
+
+    /// The text broken at spaces.
+    static func wrapped(_ text: String, width: Int) -> [String] {
+        var lines: [String] = []
+        for word in text.split(separator: " ") {
+            if let last = lines.last, last.count + 1 + word.count <= width {
+                lines[lines.count - 1] = "\(last) \(word)"
+            } else {
+                lines.append(String(word))
+            }
+        }
+        return lines
+    }
+}
+
+extension ConfigFacts {
+    /// Whether it is a section whose own keys have defaults.
+    fileprivate var isPlainSection: Bool {
+        guard case .section(let facts) = kind else { return false }
+        return !facts.contains(where: \.isRequired)
+    }
+}
+
+extension ConfigReference {
+    /// The text of `config/larder.schema.json`, by which editors check and complete.
+    static var schema: String {
+        let schema = object(root)
+        let head: [(name: String, value: JSONText)] = [
+            ("$schema", .string("http://json-schema.org/draft-07/schema#")),
+            ("title", .string("Larder configuration")),
+        ]
+        return JSONText.object(head + schema).prettyText + "\n"
+    }
+
+    private static func object(_ facts: [ConfigFacts]) -> [(name: String, value: JSONText)] {
+        var members: [(name: String, value: JSONText)] = [
+            ("type", .string("object")),
+            ("additionalProperties", false),
+        ]
+        let required = facts.filter(\.isRequired).map { JSONText.string($0.name) }
+        if !required.isEmpty { members.append(("required", .array(required))) }
+        members.append(("properties", .object(facts.map { (name: $0.name, value: property($0)) })))
+        return members
+    }
+
+    private static func property(_ fact: ConfigFacts) -> JSONText {
+        var members: [(name: String, value: JSONText)] = [("description", .string(fact.text))]
+        if let fallback = fact.fallback, let value = json(fallback) { members.append(("default", value)) }
+        return .object(members + schema(of: fact.kind))
+    }
+
+    private static func schema(of kind: ConfigKind) -> [(name: String, value: JSONText)] {
+        switch kind {
+        case .text: [("type", .string("string"))]
+        case .boolean: [("type", .string("boolean"))]
+        case .integer(let range):
+            [
+                ("type", .string("integer")), ("minimum", .integer(range.lowerBound)),
+                ("maximum", .integer(range.upperBound)),
+            ]
+        case .duration(_, let isWhole):
+            measure("forever|([0-9]+(\(isWhole ? "" : "ms|")s|m|h|d|w))+", integer: ("maximum", 0))
+        case .size(let range): measure(#"[0-9]+([KMGT]iB|[kMGT]?B)?"#, integer: ("minimum", .integer(range.lowerBound)))
+        case .choice(let words): [("enum", .array(words.map { .string($0) }))]
+        case .list(let element):
+            [("anyOf", .array([.object(schema(of: element)), .object(schema(of: .strictList(element)))]))]
+        case .strictList(let element): [("type", .string("array")), ("items", .object(schema(of: element)))]
+        case .section(let facts): object(facts)
+        case .named(let value, _):
+            [("type", .string("object")), ("additionalProperties", .object(schema(of: value)))]
+        case .anything: []
+        case .either(let kinds): [("anyOf", .array(kinds.map { .object(schema(of: $0)) }))]
+        }
+    }
+
+    /// A number with a unit, or an environment variable.
+    private static func measure(_ pattern: String, integer bound: (name: String, value: JSONText)) -> [(
+        name: String, value: JSONText
+    )] {
+        [
+            ("type", .array([.string("string"), .string("integer")])),
+            ("pattern", .string("^(\(pattern)|0|.*\\$\\{.*)$")),
+            bound,
+        ]
+    }
+
+    /// A default, written in YAML, as JSON.
+    private static func json(_ yaml: String) -> JSONText? {
+        guard let node = try? Yams.compose(yaml: yaml) else { return nil }
+        return json(node)
+    }
+
+    private static func json(_ node: Node) -> JSONText? {
+        switch node {
+        case .sequence(let elements): .array(elements.compactMap(json))
+        case .scalar(let scalar) where scalar.style == .plain:
+            if let number = Int(scalar.string) {
+                .integer(number)
+            } else if let flag = Bool(scalar.string) {
+                .bool(flag)
+            } else {
+                .string(scalar.string)
+            }
+        case .scalar(let scalar): .string(scalar.string)
+        default: nil
+        }
+    }
+}
+
+/// Values in the spelling of YAML.
+enum ConfigText {
+    /// A text, quoted where it would be read as something else.
+    static func scalar(_ text: String) -> String {
+        let isPlain =
+            !text.isEmpty
+            && text.utf8.allSatisfy {
+                ($0 | 0x20) &- 0x61 < 26 || $0 &- 0x30 < 10 || "-_./:".utf8.contains($0)
+            } && !text.hasPrefix("-") && !text.hasSuffix(":")
+        return isPlain ? text : "\"\(text)\""
+    }
+
+    /// A list on one line.
+    static func list(_ texts: [String]) -> String {
+        "[\(texts.map(scalar).joined(separator: ", "))]"
     }
 }

@@ -134,7 +134,12 @@ extension Configuration.Limits: ConfigSection {
         .size("target", \.target, in: 256...1 << 20, "A request's target (path and query). Longer ones: 414."),
         .size("head", \.head, in: 1 << 10...1 << 20, "A request's head. Larger ones: 431."),
         .integer("fields", \.fields, in: 8...10_000, "Header fields of a request. More: 431."),
-        .size("body", \.body, in: 0...1 << 40, "A request's body, which is passed on as it is received. Larger ones: 413."),
+        .size(
+            "body",
+            \.body,
+            in: 0...1 << 40,
+            "A request's body, which is passed on as it is received. Larger ones: 413."
+        ),
         .integer("connections", \.connections, in: 1...1_000_000, "Client connections at a time. More: 503."),
         .size(
             "document",

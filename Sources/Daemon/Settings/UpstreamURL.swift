@@ -14,7 +14,9 @@ package struct UpstreamURL: Sendable, Hashable, CustomStringConvertible {
     /// Reads a URL; the error says what to write instead.
     package init(_ text: String) throws(UpstreamURLError) {
         guard let mark = text.firstRange(of: "://") else {
-            throw UpstreamURLError("\"\(text)\" is not a URL; write it with its scheme, for example \"https://\(text)\"")
+            throw UpstreamURLError(
+                "\"\(text)\" is not a URL; write it with its scheme, for example \"https://\(text)\""
+            )
         }
         let scheme = text[..<mark.lowerBound].lowercased()
         guard scheme == "http" || scheme == "https" else {

@@ -213,7 +213,8 @@ public struct RoutePattern: Sendable, Equatable {
         }
         // What no path holds unless it is percent-encoded (RFC 3986 §3.3).
         if text.hasPrefix("^") || text.contains("\\") || text.contains("[") || text.contains("(?") {
-            return "it is not a regular expression; \"#\" is a component of digits, \"*\" any one, \"**\" all that follow"
+            return
+                "it is not a regular expression; \"#\" is a component of digits, \"*\" any one, \"**\" all that follow"
         }
         for part in text.split(separator: "/") {
             let name = part.drop { !$0.isLetter }.prefix { $0.isLetter || $0.isNumber || $0 == "_" }

@@ -72,7 +72,8 @@ extension Explanation.Outcome {
             action: "events",
             status: 200,
             cacheStatus: isAsked ? CacheStatus.forwarded(isShown ? .request : .uriMiss).text : "",
-            reason: isShown ? "\(shown), \(asked)" : isAsked ? asked : "`error`: nothing is stored, and the upstream is not asked"
+            reason: isShown
+                ? "\(shown), \(asked)" : isAsked ? asked : "`error`: nothing is stored, and the upstream is not asked"
         )
     }
 

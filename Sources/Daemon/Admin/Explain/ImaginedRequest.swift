@@ -49,7 +49,9 @@ package struct ImaginedRequest: Sendable {
             }
             guard !parser.head.hasBody else {
                 return .failure(
-                    .unreadable("a request with a body cannot be explained; leave out Content-Length and Transfer-Encoding")
+                    .unreadable(
+                        "a request with a body cannot be explained; leave out Content-Length and Transfer-Encoding"
+                    )
                 )
             }
             if let refusal = Self.refusal(of: parser.head, by: door, namesHost: namesHost) {

@@ -78,7 +78,9 @@ struct AdminOptions: ParsableArguments {
     func token(for address: Address, environment: [String: String]) throws(AdminClientError) -> String? {
         if let token = environment["LARDER_ADMIN_TOKEN"], !token.isEmpty {
             guard token.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else {
-                throw AdminClientError("LARDER_ADMIN_TOKEN contains characters that no token has; copy it from admin.token beside the store")
+                throw AdminClientError(
+                    "LARDER_ADMIN_TOKEN contains characters that no token has; copy it from admin.token beside the store"
+                )
             }
             return token
         }

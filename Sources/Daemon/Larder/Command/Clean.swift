@@ -42,7 +42,9 @@ struct Clean: ParsableCommand {
     @Option(help: ArgumentHelp("Only data of the principal with this label.", valueName: "label"))
     var principal: String?
 
-    @Option(help: ArgumentHelp("Only what was last received longer ago than this: 90s, 12h, 30d.", valueName: "duration"))
+    @Option(
+        help: ArgumentHelp("Only what was last received longer ago than this: 90s, 12h, 30d.", valueName: "duration")
+    )
     var olderThan: String?
 
     @Flag(help: "Show what would be removed, and remove nothing.")

@@ -7,7 +7,9 @@ struct ConfigOptions: ParsableArguments {
     @Option(help: ArgumentHelp("The config file.", valueName: "file"))
     var config: String?
 
-    @Option(help: ArgumentHelp("A config that comes with Larder: github, gitlab, mastodon or stripe.", valueName: "name"))
+    @Option(
+        help: ArgumentHelp("A config that comes with Larder: github, gitlab, mastodon or stripe.", valueName: "name")
+    )
     var preset: String?
 
     @Option(

@@ -37,7 +37,10 @@ struct Serve: ParsableCommand {
     var listen: [Address] = []
 
     @Option(
-        help: ArgumentHelp("The admin address, which the other commands use. (default: 127.0.0.1:8788)", valueName: "addr"),
+        help: ArgumentHelp(
+            "The admin address, which the other commands use. (default: 127.0.0.1:8788)",
+            valueName: "addr"
+        ),
         transform: Address.option
     )
     var admin: Address?
@@ -45,14 +48,27 @@ struct Serve: ParsableCommand {
     @Option(help: ArgumentHelp("The file that stores objects and responses.", valueName: "file"))
     var store: String?
 
-    @Option(help: ArgumentHelp("online, or offline: serve what is stored, and never ask the upstream. (default: online)", valueName: "mode"))
+    @Option(
+        help: ArgumentHelp(
+            "online, or offline: serve what is stored, and never ask the upstream. (default: online)",
+            valueName: "mode"
+        )
+    )
     var mode: Configuration.Mode?
 
-    @Option(help: ArgumentHelp("The number of event loops that serve clients. (default: one per core, at most four)", valueName: "n"))
+    @Option(
+        help: ArgumentHelp(
+            "The number of event loops that serve clients. (default: one per core, at most four)",
+            valueName: "n"
+        )
+    )
     var workers: Int?
 
     @Option(
-        help: ArgumentHelp("The least severe log messages: trace, debug, info, notice, warning or error. (default: info)", valueName: "level")
+        help: ArgumentHelp(
+            "The least severe log messages: trace, debug, info, notice, warning or error. (default: info)",
+            valueName: "level"
+        )
     )
     var logLevel: Configuration.Log.Level?
 

@@ -21,7 +21,12 @@ struct Why: ParsableCommand {
     @Argument(help: "The object, by its identity or one of its keys.")
     var id: String
 
-    @Option(help: ArgumentHelp("Only this member: a property, a path such as user.login, or a JSON pointer.", valueName: "name"))
+    @Option(
+        help: ArgumentHelp(
+            "Only this member: a property, a path such as user.login, or a JSON pointer.",
+            valueName: "name"
+        )
+    )
     var member: String?
 
     @Option(help: ArgumentHelp("Only objects of this upstream.", valueName: "name"))
@@ -120,7 +125,8 @@ extension WhyResponse.Member {
     private static func row(_ value: RawJSON?, _ from: WhyResponse.Source?, _ note: String) -> [String] {
         [
             "", HumanText.line(value?.text ?? "", width: 40),
-            from.map { "\($0.method ?? "") \(HumanText.line($0.url ?? "a response no longer known", width: 60))" } ?? "",
+            from.map { "\($0.method ?? "") \(HumanText.line($0.url ?? "a response no longer known", width: 60))" }
+                ?? "",
             from.map { HumanText.age(Int($0.age)) } ?? "", note,
         ]
     }

@@ -168,7 +168,12 @@ final class LarderDaemon {
         if let watchdog {
             let log = log
             timers.append(
-                watchdog.start(on: loops.main) { log.error("event loops hang; systemd restarts the daemon if this lasts", metadata: ["loops": "\($0)"]) }
+                watchdog.start(on: loops.main) {
+                    log.error(
+                        "event loops hang; systemd restarts the daemon if this lasts",
+                        metadata: ["loops": "\($0)"]
+                    )
+                }
             )
         }
         recordings.begin(parts)
