@@ -78,7 +78,7 @@ extension MappingMistakesTests {
             #"""
             2:20: models.Problem: "identity" is missing; add it, for example `identity: id`
             4:26: there is no model "Problm"; did you mean "Problem"?
-            5:43: \"errors\" is for responses that are not 2xx; move this rule to "routes"
+            5:43: "errors" is for responses that are not 2xx; move this rule to "routes"
             6:34: errors.3: unknown key "fresh" here; it belongs under "routes"
             """#
         ),

@@ -1,6 +1,6 @@
 import HTTPSemantics
 
-/// What Larder tells of how it came to a response (RFC 9211): one member of the `Cache-Status` list.
+/// How Larder came to a response (RFC 9211): one member of the `Cache-Status` list.
 package struct CacheStatus: Sendable, Equatable {
     /// Why the request went on to the upstream.
     package enum Forward: String, Sendable {

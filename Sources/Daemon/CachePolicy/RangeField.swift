@@ -65,7 +65,7 @@ package struct RangeField: Sendable, Equatable {
 
     /// What comes of a request for ranges once the length is known.
     package enum Selection: Sendable, Equatable {
-        /// The ranges cannot be told in a `Content-Range`, and are ignored: the last bytes of nothing.
+        /// The ranges cannot be expressed in a `Content-Range`, and are ignored: the last bytes of nothing.
         case whole
         /// In the order asked for, none empty; overlapping and touching ones joined where that saves bytes.
         case ranges([Range<Int>])

@@ -44,7 +44,7 @@ package enum StatusFacts {
 
     /// Whether the response is a failure worth going stale for: a server error, or too many requests.
     ///
-    /// A rate-limited 403 can be told from a refusal only by its fields: see `isRateLimited`.
+    /// A rate-limited 403 can be distinguished from a refusal only by its fields: see `isRateLimited`.
     package static func isFailure(_ status: Int) -> Bool {
         status == 429 || status >= 500 && status != 501
     }

@@ -122,7 +122,7 @@ actor HTTPWorker {
         for listener in listeners { listener.watch?.enable() }
     }
 
-    /// Connections beyond the limit that are told so; more than these are just closed.
+    /// Connections beyond the limit that get a 503; further ones are just closed.
     private static let refusedConnections = 64
 
     private func adopt(_ descriptor: Int32, _ entrance: Entrance, isRefused: Bool) {
@@ -180,7 +180,7 @@ actor HTTPWorker {
         await withCheckedContinuation { continuation in
             drained = continuation
             drainTimer = loop.after(limit) { [unowned self] in self.closeAll() }
-            // The last may have left on the way here, when nobody waited to be told.
+            // The last may have left on the way here, when nobody waited for it.
             connectionClosed()
         }
         end()

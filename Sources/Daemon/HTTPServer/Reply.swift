@@ -6,7 +6,7 @@ import Synchronization
 ///
 /// Everything returns at once; the worker writes when the socket can take it. A reply that is dropped without a response
 /// answers 500 by itself; one dropped within a response cuts the connection. When the client has left, calls have no
-/// effect, and `onDisconnect` has told.
+/// effect, and `onDisconnect` has been called.
 package final class Reply: Sendable {
     let channel: ReplyChannel
 
@@ -118,7 +118,7 @@ final class ReplyChannel: Sendable {
     // Not private: the compiler (6.3.1) cannot lay out structs in a mutex from other files if they are.
     struct State {
         var operations: [Operation] = []
-        /// Whether the worker has been told that there are operations, or waiting callbacks to look at.
+        /// Whether the worker has been notified of operations, or of callbacks that wait.
         var isScheduled = false
         var phase = Phase.open
         /// Whether the connection takes no more: it is closed, or has answered by itself.

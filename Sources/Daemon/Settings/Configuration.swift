@@ -37,7 +37,7 @@ package struct Configuration: Sendable, Equatable {
         package var maximumSize = 1 << 30
         /// How long a batch of responses may wait for company before it is committed.
         package var batchDelay: Duration = .milliseconds(5)
-        /// How long the end of a response waits until what it tells of objects is committed.
+        /// How long the end of a response waits at most until its objects are committed.
         package var withhold: Duration = .milliseconds(50)
         /// Bytes of responses that may wait to be committed.
         package var queueSize = 64 << 20
@@ -101,7 +101,7 @@ package struct Configuration: Sendable, Equatable {
         package var idle = http.idle
         /// A client that takes no byte of its response.
         package var writeStall = http.writeStall
-        /// Requests in flight when the daemon is told to stop.
+        /// Requests in flight when the daemon stops.
         package var drain: Duration = .seconds(10)
     }
 
@@ -113,7 +113,7 @@ package struct Configuration: Sendable, Equatable {
         package var interval: Duration = .seconds(15)
         /// The longest silence.
         package var heartbeat: Duration = .seconds(15)
-        /// What a client is told to wait before it comes back after a break.
+        /// How long a client should wait before it reconnects.
         package var retry: Duration = .seconds(2)
     }
 

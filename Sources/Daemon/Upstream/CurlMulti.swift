@@ -8,7 +8,7 @@ import EventLoops
 final class CurlMulti {
     /// Called for each finished transfer on a clean stack, the transfer being out of the handle already.
     var completed: ((CurlTransfer, CurlResult) -> Void)?
-    /// Called on a clean stack after libcurl has worked, once its finished transfers have been told.
+    /// Called on a clean stack after libcurl has worked, once its finished transfers have been reported.
     var worked: (() -> Void)?
 
     /// Whether libcurl is on the stack.

@@ -363,7 +363,7 @@ package enum Flow: Sendable, Equatable {
     case pause
 }
 
-/// Who is told of an upstream's response, always on the upstream loop.
+/// Receives an upstream's response, always on the upstream loop.
 ///
 /// The order is: any number of interim responses, the head, pieces of body, and in every case `completed`, once, as the last call.
 /// From each of them `resume()`, `cancel()` and new requests are allowed; none of the calls comes from within one of those.

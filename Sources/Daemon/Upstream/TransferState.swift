@@ -6,7 +6,7 @@ import HTTPSemantics
 /// 1. waiting for a connection: nothing has been sent, every failure is harmless;
 /// 2. sent, the head is awaited: the upstream may be acting on the request;
 /// 3. receiving the body;
-/// 4. ended: the delegate has been told, or will be with the next turn, and hears nothing more.
+/// 4. ended: the delegate has been informed, or will be with the next turn; nothing more follows.
 struct TransferState {
     enum Phase: Equatable {
         case waiting

@@ -14,7 +14,7 @@ package struct UpstreamSlots {
         case upload
     }
 
-    /// Whose request it is, as far as clients can be told apart.
+    /// Whose request it is, as far as clients can be distinguished.
     package struct Client: Hashable, Sendable {
         package var principal: Int64 = 0
         /// The address that it came from, or the user at the other end of a Unix socket.

@@ -192,7 +192,7 @@ import Testing
             Larder.binary,
             ["route", "GET", "/unknown/1", "--config", larder.folder.file("larder.yaml")]
         )
-        #expect(route.contains("none: the answer is a document without objects"))
+        #expect(route.contains("none: the response is stored as a document without objects"))
     }
 
     @Test func `MK-12: the objects of one response are there together or not at all`() throws {

@@ -64,7 +64,7 @@ extension Explanation.Outcome {
         return outcome
     }
 
-    /// What `Larder-Live` has told.
+    /// A stream of events (`Larder-Live`).
     static func events(isShown: Bool, isAsked: Bool) -> Explanation.Outcome {
         let shown = isShown ? "`cached` with what is stored" : ""
         let asked = isAsked ? (isShown ? "then what the upstream says" : "what the upstream says") : "then the end"

@@ -1,7 +1,7 @@
 import Glibc
 
-/// The signals that end a process unless it says otherwise, and by which nobody wants to end Larder: other daemons are told by
-/// them to read their config or to open their logs again.
+/// Signals that would end the process by default, though nobody who sends them wants that: other daemons read their config or
+/// open their logs again at them.
 enum HarmlessSignals {
     /// Those that the daemon hears: what was ignored when it was started, as by `nohup`, stays so.
     static let handled = [SIGHUP, SIGUSR1, SIGUSR2].filter { number in
