@@ -89,7 +89,7 @@ import Testing
         #expect((asked["others"] as? [Any])?.count == 1)
         let text = try larder.command("explain", "/x").output
         #expect(text.contains("accept: \(accept) instead of none"), "\(text)")
-        #expect(text.contains("give its fields with -H"), "\(text)")
+        #expect(text.contains("name its fields with -H"), "\(text)")
         #expect(!text.contains("hush"))
     }
 

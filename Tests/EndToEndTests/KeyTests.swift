@@ -126,7 +126,7 @@ import Testing
     }
 
     @Test(arguments: [
-        ("users", "is not a URL"), ("ftp://x/y", "not spoken here"),
+        ("users", "is not a URL"), ("ftp://x/y", "not supported"),
         ("https://elsewhere.example/x", "neither Larder nor"),
         ("/nowhere", "no upstream is configured"), ("/github/a#b", "fragment"), ("/github/a b", "0x20"),
         ("/github/../../a", "400"), ("http://user:pw@localhost/github", "is not a host"),
