@@ -59,7 +59,7 @@ extension ObjectStore {
     ) async throws(StoreError) -> RefreshOutcome {
         let result = await withCheckedContinuation {
             (continuation: CheckedContinuation<Result<RefreshOutcome, StoreError>, Never>) in
-            inTurn(
+            enqueue(
                 .batched,
                 { try $0.refresh(id, head: head, policy: policy, start: start, end: end) },
                 done: { continuation.resume(returning: $0) }
@@ -91,7 +91,7 @@ extension ObjectStore {
     ///
     /// In its turn: what was handed over before is stored first, so that it is removed as well.
     public func remove(at key: DocumentKey) {
-        inTurn(.batched, { try $0.remove(at: key) }, done: { _ in })
+        enqueue(.batched, { try $0.remove(at: key) }, done: { _ in })
     }
 
     /// Says that documents were used, for eviction; batched, and lost when it cannot be written.
@@ -124,7 +124,7 @@ extension ObjectStore {
         done: @escaping @Sendable (Result<Receipt, StoreError>) -> Void
     ) {
         let handover = handedOver(document)
-        core.admission.enter(bytes: document.body.count) { [self] in
+        core.queueLimit.enter(bytes: document.body.count) { [self] in
             ingest(document, handover, isAwaited ? .prompt : .batched, done: done)
         }
     }
@@ -132,7 +132,7 @@ extension ObjectStore {
     /// Counts an answer among those that are to be taken in.
     private func handedOver(_ document: ReceivedDocument) -> (time: Int64, place: Int64) {
         let place = core.hasher.place(upstream: document.key.upstream, url: document.key.url)
-        core.waiting.enter(document, place: place)
+        core.queuedResponses.enter(document, place: place)
         return (core.clock.now(), place)
     }
 
@@ -146,15 +146,15 @@ extension ObjectStore {
         ingest.async { [self] in
             let core = core
             let finish: @Sendable (Result<Receipt, StoreError>, _ weight: Int) -> Void = { result, weight in
-                core.preparations.leave(weight)
+                core.preparedBodies.leave(weight)
                 // What is given up is counted as what still waits.
-                if case .failure(.closed) = result {} else { core.waiting.leave(document, place: handover.place) }
+                if case .failure(.closed) = result {} else { core.queuedResponses.leave(document, place: handover.place) }
                 // Whoever sees the queue empty finds everybody told.
                 done(result)
-                core.admission.leave(bytes: document.body.count)
+                core.queueLimit.leave(bytes: document.body.count)
             }
             guard !core.isGivenUp else { return finish(.failure(.closed), 0) }
-            let preparation = Preparation(
+            let prepared = PreparedBody(
                 body: document.body,
                 rule: document.rule,
                 surroundings: document.surroundings,
@@ -174,14 +174,14 @@ extension ObjectStore {
                         upstream: document.key.upstream
                     )
             )
-            let weight = preparation.weight
-            core.preparations.enter(weight)
+            let weight = prepared.weight
+            core.preparedBodies.enter(weight)
             core.post(
                 urgency,
                 bytes: document.body.count + document.head.count + document.policy.count,
                 isDispensable: true,
                 { session in
-                    let receipt = try session.receive(document, handedOverAt: handover.time, preparation)
+                    let receipt = try session.receive(document, handedOverAt: handover.time, prepared)
                     try session.warn(
                         receipt.warnings,
                         about: document.rule,

@@ -20,26 +20,26 @@ extension ObjectStore {
         committed: @escaping @Sendable () -> Void = {}
     ) async throws(StoreError) -> WriteSettlement {
         try await remove(matching: write.patterns)
-        let preparation = await prepare(write.observation)
+        let prepared = await prepare(write.observation)
         do {
-            return try await settle(write, preparation, isForgone: false, committed)
+            return try await settle(write, prepared, isObservationSkipped: false, committed)
         } catch {
             guard write.observation != nil else { throw error }
-            return try await settle(write, preparation, isForgone: true, committed)
+            return try await settle(write, prepared, isObservationSkipped: true, committed)
         }
     }
 
     private func settle(
         _ write: SettledWrite,
-        _ preparation: Preparation?,
-        isForgone: Bool,
+        _ prepared: PreparedBody?,
+        isObservationSkipped: Bool,
         _ committed: @escaping @Sendable () -> Void
     ) async throws(StoreError) -> WriteSettlement {
-        let waiting = core.waiting
-        let bytes = isForgone ? 0 : write.observation?.body.count ?? 0
-        return try await inTime(bytes: bytes, committed) { session, isAhead in
-            if isAhead, try !session.isClear(write, preparation, ahead: waiting) { return nil }
-            let settlement = try session.settle(write, preparation, isForgone: isForgone)
+        let waiting = core.queuedResponses
+        let bytes = isObservationSkipped ? 0 : write.observation?.body.count ?? 0
+        return try await enqueueAhead(bytes: bytes, committed) { session, isAhead in
+            if isAhead, try !session.mayGoAhead(write, prepared, ahead: waiting) { return nil }
+            let settlement = try session.settle(write, prepared, isObservationSkipped: isObservationSkipped)
             if let observation = write.observation {
                 try session.warn(
                     settlement.warnings,
@@ -53,11 +53,11 @@ extension ObjectStore {
     }
 
     /// Takes a write's answer apart.
-    private func prepare(_ observation: ReceivedObservation?) async -> Preparation? {
+    private func prepare(_ observation: ReceivedObservation?) async -> PreparedBody? {
         guard let observation else { return nil }
         return await withCheckedContinuation { continuation in
             told.async { [core] in
-                let preparation = Preparation(
+                let prepared = PreparedBody(
                     body: observation.body,
                     rule: observation.rule,
                     surroundings: observation.surroundings,
@@ -74,13 +74,13 @@ extension ObjectStore {
                         upstream: observation.upstream
                     )
                 )
-                continuation.resume(returning: preparation)
+                continuation.resume(returning: prepared)
             }
         }
     }
 
     /// Has the writer do something ahead of all that waits; where it gives nil, behind what was handed over before.
-    private func inTime<Value: Sendable>(
+    private func enqueueAhead<Value: Sendable>(
         bytes: Int = 0,
         _ committed: @escaping @Sendable () -> Void,
         _ work: @escaping @Sendable (WriterSession, _ isAhead: Bool) throws -> Value?
@@ -96,7 +96,7 @@ extension ObjectStore {
         if let value = try early.get() { return value }
         let late = await withCheckedContinuation {
             (continuation: CheckedContinuation<Result<Value?, StoreError>, Never>) in
-            inTurn(.prompt, bytes: bytes, { try work($0, false) }) { result in
+            enqueue(.prompt, bytes: bytes, { try work($0, false) }) { result in
                 if case .success = result { committed() }
                 continuation.resume(returning: result)
             }
@@ -108,7 +108,7 @@ extension ObjectStore {
     /// Removes the documents that were there and whose paths match.
     private func remove(matching patterns: [InvalidationPattern]) async throws(StoreError) {
         guard !patterns.isEmpty else { return }
-        let last = try await core.write(.express) { $0.bar(patterns) }
+        let last = try await core.write(.express) { $0.ban(patterns) }
         let found = try await core.read {
             try PatternSearch(database: $0).documents(matching: patterns, until: last)
         }
@@ -132,9 +132,9 @@ extension ObjectStore {
         _ absence: ObservedAbsence,
         committed: @escaping @Sendable () -> Void = {}
     ) async throws(StoreError) {
-        let waiting = core.waiting
-        _ = try await inTime(committed) { session, isAhead -> Bool? in
-            if isAhead, try !session.isClear(absence, ahead: waiting) { return nil }
+        let waiting = core.queuedResponses
+        _ = try await enqueueAhead(committed) { session, isAhead -> Bool? in
+            if isAhead, try !session.mayGoAhead(absence, ahead: waiting) { return nil }
             try session.note(absence)
             return true
         }

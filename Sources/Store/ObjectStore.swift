@@ -70,7 +70,7 @@ public final class ObjectStore: Sendable {
                     let ((settled, migrated), _) = try session.transaction(durable: true) {
                         try session.clock.stored.write(in: database)
                         try session.beginJournal()
-                        try session.adoptOrphans()
+                        try session.restorePrincipals()
                         try views.install(in: database, hasher: core.hasher)
                         try session.forgetSettledFlipFlops()
                         // In an empty file there is nothing to erase.
@@ -160,12 +160,12 @@ public final class ObjectStore: Sendable {
         guard !core.isClosed.exchange(true, ordering: .acquiringAndReleasing) else { return 0 }
         core.mailbox.finish()
         await core.end.wait()
-        return core.waiting.count
+        return core.queuedResponses.count
     }
 
     /// Returns when nothing waits any more, not even for room in the queue.
     private func flushAll() async {
-        repeat { await flush() } while core.waiting.count > 0 && !core.isGivenUp
+        repeat { await flush() } while core.queuedResponses.count > 0 && !core.isGivenUp
     }
 
     private func flush(within limit: Duration) async {
@@ -190,18 +190,18 @@ public final class ObjectStore: Sendable {
 extension ObjectStore {
     /// Has the writer do something once everything that was handed over before is taken in, as soon as there is room in the
     /// queue; `done` runs on the writer's thread, after the commit.
-    func inTurn<Value: Sendable>(
+    func enqueue<Value: Sendable>(
         _ urgency: Job.Urgency,
         bytes: Int = 0,
         _ work: @escaping @Sendable (WriterSession) throws -> Value,
         done: @escaping @Sendable (Result<Value, StoreError>) -> Void
     ) {
-        core.admission.enter(bytes: 0) { [self] in
+        core.queueLimit.enter(bytes: 0) { [self] in
             // The store itself: it must not end before what it was given has reached the writer.
             ingest.async { [self] in
                 let core = core
                 core.post(urgency, bytes: bytes, work) { result in
-                    core.admission.leave(bytes: 0)
+                    core.queueLimit.leave(bytes: 0)
                     done(result)
                 }
             }

@@ -16,7 +16,7 @@ final class StoreCore: Sendable {
     private let objectLimit: Int
     let batchDelay: Int64
     /// What bodies take in memory between being taken apart and their commit.
-    let preparations: PreparationBudget
+    let preparedBodies: PreparedBodyBudget
     let unusedPrincipals: Int64
     let changeLimit: Int64
     /// Tells the operator of what the store does by itself; any thread.
@@ -24,8 +24,8 @@ final class StoreCore: Sendable {
     let presence = KeyPresence()
     let recent: RecentChanges
     let publicNumbers: PublicNumbers
-    let admission: Admission
-    let waiting = WaitingReads()
+    let queueLimit: QueueLimit
+    let queuedResponses = QueuedResponses()
     let examiner = BodyExaminer()
     let mailbox = Mailbox<Job>()
     let principals = PrincipalCache()
@@ -61,7 +61,7 @@ final class StoreCore: Sendable {
         lag = configuration.lag
         lags = configuration.lags
         objectLimit = configuration.objectLimit
-        preparations = PreparationBudget(bytes: configuration.queueBytes)
+        preparedBodies = PreparedBodyBudget(bytes: configuration.queueBytes)
         let delay = configuration.batchDelay.components
         batchDelay = delay.seconds * 1_000_000 + delay.attoseconds / 1_000_000_000_000
         unusedPrincipals = configuration.unusedPrincipals
@@ -69,7 +69,7 @@ final class StoreCore: Sendable {
         changeLimit = file.budget.changes(wanted: configuration.changes)
         publicNumbers = file.publicNumbers
         recent = RecentChanges(since: file.numbers.sequence)
-        admission = Admission(count: configuration.queueLimit, bytes: configuration.queueBytes)
+        queueLimit = QueueLimit(count: configuration.queueLimit, bytes: configuration.queueBytes)
         shared = Mutex(Shared(models: [:]))
         models = compiled(configuration.models)
     }
@@ -112,7 +112,7 @@ final class StoreCore: Sendable {
 
     var statistics: StoreStatistics {
         var statistics = shared.withLock(\.statistics)
-        statistics.queued = admission.queued
+        statistics.queued = queueLimit.queued
         statistics.fileBytes = budget.fileBytes
         statistics.walBytes = budget.walBytes
         return statistics
@@ -165,7 +165,7 @@ final class StoreCore: Sendable {
             failed: { done(.failure($0)) }
         )
         // What is known is ordered by the times of answers, and marks and invalidations hold whatever comes before or after
-        // them (Barriers): so they may overtake.
+        // them (Bans): so they may overtake.
         if !mailbox.post(job, urgent: urgency != .batched, express: urgency.isExpress) { done(.failure(.closed)) }
     }
 

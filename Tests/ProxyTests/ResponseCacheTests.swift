@@ -46,7 +46,7 @@ import Testing
         )
     }
 
-    private var remembered: [ReadyResponse] { memory.answers(at: demand.digest) ?? [] }
+    private var remembered: [ReadyResponse] { memory.responses(at: demand.digest) ?? [] }
 
     @Test func `an answer that a 304 renews does not take the place of one that was kept since`() async throws {
         let (old, new) = (answer("old"), answer("new"))

@@ -12,33 +12,33 @@ struct ToldTests {
     {
         let folder = TemporaryFolder()
         var bench = try Bench(folder: folder)
-        let first = try await bench.store.tell(Self.subject, content: Self.one)
+        let first = try await bench.store.recordSent(Self.subject, content: Self.one)
         let number = bench.store.publicSequence(first)
-        #expect(try await bench.store.tell(Self.subject, content: Self.one) == first)
+        #expect(try await bench.store.recordSent(Self.subject, content: Self.one) == first)
         await bench.store.close()
         bench = try Bench(folder: folder)
-        #expect(try await bench.store.tell(Self.subject, content: Self.one) == first)
+        #expect(try await bench.store.recordSent(Self.subject, content: Self.one) == first)
         #expect(bench.store.publicSequence(first) == number)
-        let second = try await bench.store.tell(Self.subject, content: Self.other)
+        let second = try await bench.store.recordSent(Self.subject, content: Self.other)
         #expect(second > first)
-        #expect(try await bench.store.tell(Self.subject, content: Self.one) > second)
+        #expect(try await bench.store.recordSent(Self.subject, content: Self.one) > second)
         await bench.store.close()
     }
 
     @Test func `of what leaves no trace each telling is a new one`() async throws {
         let bench = try Bench()
-        let first = try await bench.store.tell(Self.subject, content: nil)
-        let second = try await bench.store.tell(Self.subject, content: nil)
+        let first = try await bench.store.recordSent(Self.subject, content: nil)
+        let second = try await bench.store.recordSent(Self.subject, content: nil)
         #expect(second > first)
-        #expect(try await bench.store.tell(Self.subject, content: Self.one) > second)
+        #expect(try await bench.store.recordSent(Self.subject, content: Self.one) > second)
         await bench.store.close()
     }
 
     @Test func `a cleaning forgets what was told`() async throws {
         let bench = try Bench()
-        let first = try await bench.store.tell(Self.subject, content: Self.one)
+        let first = try await bench.store.recordSent(Self.subject, content: Self.one)
         _ = try await bench.store.clean(CleanFilter())
-        #expect(try await bench.store.tell(Self.subject, content: Self.one) > first)
+        #expect(try await bench.store.recordSent(Self.subject, content: Self.one) > first)
         await bench.store.close()
     }
 
@@ -46,12 +46,12 @@ struct ToldTests {
         let bench = try Bench()
         try await withThrowingTaskGroup(of: Void.self) { group in
             for low in 0..<17_000 as Range<UInt64> {
-                group.addTask { _ = try await bench.store.tell(Digest128(low: low, high: 0), content: Self.one) }
+                group.addTask { _ = try await bench.store.recordSent(Digest128(low: low, high: 0), content: Self.one) }
             }
             try await group.waitForAll()
         }
-        let last = try await bench.store.tell(Self.subject, content: Self.other)
-        #expect(try await bench.store.tell(Self.subject, content: Self.other) == last)
+        let last = try await bench.store.recordSent(Self.subject, content: Self.other)
+        #expect(try await bench.store.recordSent(Self.subject, content: Self.other) == last)
         #expect((Int(sqlite(bench.folder.file(), "SELECT count(*) FROM _told")) ?? .max) <= 16_386)
         await bench.store.close()
     }

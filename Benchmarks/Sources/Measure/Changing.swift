@@ -30,7 +30,7 @@ enum Changing {
             repeat {
                 let other = Answer(.max)
                 let taken = clock.measure {
-                    _ = tier.answers(at: answer.residence.digest)
+                    _ = tier.responses(at: answer.residence.digest)
                     tier.register(other, under: [ObjectID(rawValue: .max)])
                     tier.discard(other)
                 }

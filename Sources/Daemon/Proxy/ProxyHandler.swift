@@ -97,7 +97,7 @@ package final class ProxyHandler: HTTPHandler {
         let credentials = cacheKey.credentialsDigest(upstream, cache.store.hasher)
         guard let principal = proxy.principals.recognise(credentials) else { return false }
         let digest = cacheKey.digest(request, upstream, principal: principal, cache.store.hasher)
-        guard let answers = cache.memory.answers(at: digest) else { return false }
+        guard let answers = cache.memory.responses(at: digest) else { return false }
         let now = seconds()
         for answer in answers {
             guard

@@ -1,23 +1,23 @@
 public import Mapping
 
-/// Which part of the store is meant; conditions add up.
+/// Selects a part of the store; all conditions must hold.
 public struct CleanFilter: Sendable {
-    /// Objects of this model, and the documents that show them.
+    /// Objects of this model, and documents that show them.
     public var model: String?
-    /// The object's identity; counts with `model` only.
+    /// The object's identity; has an effect only with `model`.
     public var identity: String?
     /// An upstream's name.
     public var upstream: String?
     /// A principal's label.
     public var principal: String?
-    /// Documents whose path and query begin so.
+    /// Documents whose path and query begin with this.
     public var urlPrefix: String?
     /// Documents whose path and query this accepts, such as a route's.
     public var url: (@Sendable (String) -> Bool)?
-    /// What was last observed longer ago than this many microseconds.
+    /// Only what was last observed longer ago than this many microseconds.
     public var olderThan: Int64?
 
-    /// Makes a filter; without any condition it means everything.
+    /// Makes a filter; without a condition it selects everything.
     public init(
         model: String? = nil,
         identity: String? = nil,
@@ -36,17 +36,17 @@ public struct CleanFilter: Sendable {
         self.olderThan = olderThan
     }
 
-    /// The filter that means everything.
+    /// The filter that selects everything.
     public static let all = CleanFilter()
 }
 
-/// How much the store holds, or a clean took away.
+/// How much the store contains, or a clean removed.
 public struct StoreCount: Sendable, Equatable {
     /// Number of objects.
     public var objects: Int
     /// Number of documents.
     public var documents: Int
-    /// Bytes in use in the file, or set free in it.
+    /// Bytes in use in the file, or freed in it.
     public var bytes: Int64
     /// Number of objects of each model.
     public var models: [String: Int]
@@ -54,27 +54,27 @@ public struct StoreCount: Sendable, Equatable {
 
 /// What a clean did.
 public struct CleanResult: Sendable, Equatable {
-    /// Whether the bytes are gone.
+    /// Whether the bytes are erased.
     public enum Erasure: String, Sendable {
-        /// They are in neither the file nor its WAL.
+        /// They are neither in the file nor in its WAL.
         case erased
-        /// A foreign reader still keeps the WAL; they go as soon as it lets go.
+        /// Another process still reads the WAL; they are erased when it ends its transaction.
         case pending
-        /// Nothing was asked to go.
+        /// Nothing was removed: a dry run.
         case notAsked
     }
 
     /// What was removed, or would be.
     public var removed: StoreCount
-    /// Whether the bytes are gone.
+    /// Whether the bytes are erased.
     public var erasure: Erasure
-    /// Other objects that no document shows any more, or would; they stay known until there is no room for them.
+    /// Other objects that no document shows any more; they stay known until their room is needed.
     public var unshown = 0
     /// Whether it was stopped before its end.
     public var isStopped = false
 }
 
-/// Told how far a clean has come, after each slice of it; says whether it is to go on.
+/// Receives the progress of a clean after each slice; returns whether to continue.
 public typealias CleanProgress = @Sendable (StoreCount) -> Bool
 
 /// Which objects to list.
@@ -89,20 +89,20 @@ public struct ObjectQuery: Sendable {
     public var upstream: String?
     /// A principal's label; nil: all.
     public var principal: String?
-    /// Whether their mapped view is wanted as well.
+    /// Whether to include their mapped view.
     public var view: View = .wire
     /// The page's size.
     public var limit: Int
     /// The `next` of the page before.
     public var after: Int64?
-    /// Whether the objects meant are those that are deleted, which are left out otherwise.
+    /// Whether to list deleted objects instead of existing ones.
     public var areDeleted = false
 
     /// How objects are shown.
     public enum View: Sendable {
-        /// With the members that the upstream gave.
+        /// With the upstream's members.
         case wire
-        /// Besides, as their models have them, all of it or only these members.
+        /// Additionally in the models' form: all members, or only these.
         case mapped(members: [String]?)
     }
 
@@ -126,7 +126,7 @@ public struct ObjectQuery: Sendable {
     }
 }
 
-/// An object as people are shown it.
+/// An object in a listing.
 public struct ObjectRow: Sendable {
     /// Its id in the store.
     public var id: ObjectID
@@ -134,7 +134,7 @@ public struct ObjectRow: Sendable {
     public var upstream: String
     /// The principal's label.
     public var principal: String
-    /// The representation it was asked in.
+    /// The representation it was requested in.
     public var context: String
     /// The model's name.
     public var model: String
@@ -146,12 +146,11 @@ public struct ObjectRow: Sendable {
     public var changed: Int64
     /// The time of its newest observation, microseconds of the store's clock.
     public var observed: Int64
-    /// Since when nobody knows what has become of it (microseconds of the store's clock), for want of a newer observation.
+    /// Since when its state is unknown, because no newer observation followed a write (microseconds of the store's clock).
     public var unknownSince: Int64?
-    /// Whether it was found by a key that a route's path gave it, and its members need not show.
+    /// Whether it was found by a key from a route's path, which its members need not contain.
     public var isBound = false
-    /// As its model has it, if that was asked for: related objects by their bare identities, and what key paths through
-    /// them lead to.
+    /// The mapped view, if requested: related objects by their identities, and the values of key paths through them.
     public var mapped: MappedBody?
 }
 
@@ -188,7 +187,7 @@ public struct DocumentQuery: Sendable {
     }
 }
 
-/// A document as people are shown it.
+/// A document in a listing.
 public struct DocumentRow: Sendable {
     /// Its id.
     public var id: DocumentID
@@ -204,39 +203,39 @@ public struct DocumentRow: Sendable {
     public var status: Int
     /// The fields, in the caller's own form.
     public var head: [UInt8]
-    /// What freshness is reckoned from, in the caller's own form.
+    /// What freshness is computed from, in the caller's own form.
     public var policy: [UInt8]
     /// How many objects it shows.
     public var objects: Int
     /// The length of the body received, in bytes.
     public var bytes: Int64
-    /// The moment from which on it speaks.
+    /// When its request was sent, minus `Age`.
     public var start: Int64
-    /// The moment its last byte arrived, minus `Age`.
+    /// When its last byte arrived, minus `Age`.
     public var end: Int64
     /// When it was last used, microseconds of the store's clock (to the second).
     public var used: Int64
 }
 
-/// A part of a list.
+/// A page of a list.
 public struct Page<Row: Sendable>: Sendable {
     /// The rows.
     public var rows: [Row]
-    /// What to ask for the rest with; nil at the end.
+    /// The cursor of the next page; nil at the end.
     public var next: Int64?
 }
 
-/// Something that went wrong without failing an answer, counted.
+/// A problem that did not fail a response, counted.
 public struct StoredWarning: Sendable, Equatable {
-    /// What kind of thing, from a fixed set.
+    /// The kind, from a fixed set.
     public var kind: String
     /// What it is about: a model, a route, an upstream.
     public var subject: String
-    /// The sentence for people.
+    /// The sentence that describes it.
     public var message: String
-    /// Path and query of the answer in which it was last seen; empty where it is about none.
+    /// Path and query of the response in which it was last seen; empty if it is about none.
     public var url: String
-    /// The JSON pointer of the place in that answer; empty for the whole.
+    /// The JSON pointer of the place in that response; empty for the whole.
     public var pointer: String
     /// How often it was seen.
     public var count: Int
@@ -267,13 +266,13 @@ public struct StoredWarning: Sendable, Equatable {
     }
 }
 
-/// What operators want to know of a store at run time.
+/// The state of a store at run time, for operators.
 public struct StoreStatistics: Sendable, Equatable {
     /// Bytes of the database file.
     public var fileBytes: Int64 = 0
     /// Bytes of the WAL.
     public var walBytes: Int64 = 0
-    /// What waits to be written.
+    /// How many jobs wait to be written.
     public var queued = 0
     /// Commits since opening.
     public var commits: Int64 = 0
@@ -283,7 +282,7 @@ public struct StoreStatistics: Sendable, Equatable {
     public var damaged: Int64 = 0
     /// Documents evicted since opening.
     public var evicted: Int64 = 0
-    /// What went wrong last; nil once a commit has succeeded again.
+    /// The last error; nil once a commit has succeeded again.
     public var trouble: String?
 
     /// Statistics of a store that has just been opened.

@@ -1,24 +1,24 @@
 import GRDB
 import Mapping
 
-/// What a filter means, in the order of ids, some at a time.
+/// The documents and objects that a filter selects, in the order of their ids, one slice at a time.
 struct CleanSelection {
     let database: Database
     let filter: CleanFilter
-    /// What was last observed before this is old enough; nil: anything is.
+    /// Selects only what was last observed before this time; nil: everything.
     private let before: Int64?
     let collections: [CollectionID]
     let identity: Identity?
-    private let kin: Kin?
-    /// The model whose objects include those of the filter's, if that is another one.
-    var base: String? { kin?.base }
-    /// Whether it speaks of URLs, and so of objects only as far as documents show them.
+    private let concrete: ConcreteModel?
+    /// The base of the filter's model, if that model is one of a cluster's concrete ones.
+    var base: String? { concrete?.base }
+    /// Whether it selects by URL, and so selects objects only as parts of documents.
     var isOfURLs: Bool { filter.url != nil || filter.urlPrefix != nil }
 
-    /// Some of what is meant.
+    /// Some of the ids that are selected.
     struct Slice<ID: RowID>: Sendable {
         var found: [ID] = []
-        /// Where the next slice goes on.
+        /// The last id that was looked at.
         var position: ID
         var isAtEnd = true
     }
@@ -26,17 +26,17 @@ struct CleanSelection {
     /// How much a slice may hold.
     struct Bounds: Sendable {
         var count = 256
-        /// Bytes of bodies: what is removed has to fit into the WAL.
+        /// Bytes of bodies: a removal has to fit into the WAL.
         var bytes: Int64 = .max
         var deadline: ContinuousClock.Instant
     }
 
-    /// - Parameter now: when the clean was asked for.
+    /// - Parameter now: when the clean was requested.
     init(_ filter: CleanFilter, in database: Database, now: Int64, of core: StoreCore) throws {
         let models = core.models
         self.database = database
         self.filter = filter
-        kin = filter.model.flatMap { Kin(of: $0, models) }
+        concrete = filter.model.flatMap { ConcreteModel(of: $0, models) }
         before = filter.olderThan.map { now - $0 }
         identity = filter.identity.map { Identity($0) }
         var found: [CollectionID] = []
@@ -49,7 +49,7 @@ struct CleanSelection {
             JOIN _names u ON u.id = s.upstream AND (?2 IS NULL OR u.text = ?2)
             JOIN _principals p ON p.id = s.principal AND (?3 IS NULL OR p.label = ?3)
             """
-        ).each(SQLValue(filter.model), SQLValue(filter.upstream), SQLValue(filter.principal), SQLValue(kin?.base)) {
+        ).each(SQLValue(filter.model), SQLValue(filter.upstream), SQLValue(filter.principal), SQLValue(concrete?.base)) {
             found.append($0.id(0))
         }
         collections = found
@@ -59,13 +59,13 @@ struct CleanSelection {
 
     /// Documents after an id and up to another one.
     ///
-    /// With a model these are the documents that show an object of it. No index says which: the pins of every
-    /// document are looked at.
+    /// With a model, these are the documents that show an object of it. There is no index for that: it reads the pins of
+    /// every document.
     func documents(after: DocumentID, upTo last: DocumentID, _ bounds: Bounds) throws -> Slice<DocumentID> {
         let isAnyModel = filter.model == nil
         var slice = Slice(position: after)
         if !isAnyModel, collections.isEmpty { return slice }
-        var isMeant: [ObjectID: Bool] = [:]
+        var isSelected: [ObjectID: Bool] = [:]
         var (looks, bytes) = (0, Int64(0))
         try Query(
             database,
@@ -91,7 +91,7 @@ struct CleanSelection {
         ) { row in
             slice.position = row.id(0)
             if row.integer(4) != 0, filter.url?(row.string(1)) ?? true,
-                try isAnyModel || shows(row.bytes(2), &isMeant)
+                try isAnyModel || shows(row.bytes(2), &isSelected)
             {
                 slice.found.append(row.id(0))
                 bytes += row.integer(3)
@@ -104,8 +104,8 @@ struct CleanSelection {
         return slice
     }
 
-    /// Whether a document that was found a moment ago is still meant: it may have been renewed since.
-    func isMeant(_ document: DocumentID) throws -> Bool {
+    /// Whether a document that was found a moment ago is still selected: it may have been renewed since.
+    func isSelected(_ document: DocumentID) throws -> Bool {
         guard let before else { return true }
         return try Query(
             database,
@@ -113,22 +113,22 @@ struct CleanSelection {
         ).first(.id(document)) { $0.integer(0) < before } ?? false
     }
 
-    private func shows(_ pins: [UInt8], _ isMeant: inout [ObjectID: Bool]) throws -> Bool {
+    private func shows(_ pins: [UInt8], _ isSelected: inout [ObjectID: Bool]) throws -> Bool {
         for pin in try Pins.decode(pins) {
             let known: Bool
-            if let seen = isMeant[pin.object] {
+            if let seen = isSelected[pin.object] {
                 known = seen
             } else {
-                known = try means(pin.object)
-                isMeant[pin.object] = known
+                known = try selects(pin.object)
+                isSelected[pin.object] = known
             }
             if known { return true }
         }
         return false
     }
 
-    /// Whether an object is meant itself; for a filter that names no model, every object of what goes is.
-    func means(_ object: ObjectID) throws -> Bool {
+    /// Whether an object is selected itself; a filter without a model selects every object of the documents that go.
+    func selects(_ object: ObjectID) throws -> Bool {
         guard filter.model != nil else { return true }
         let isOfCollection = try Query(database, "SELECT collection, identity FROM _objects WHERE id = ?")
             .first(.id(object)) { row in
@@ -137,18 +137,18 @@ struct CleanSelection {
         return try isOfCollection == true && isOfModel(object)
     }
 
-    /// How many rows are looked at between two looks at the clock.
+    /// The clock is read once for so many rows.
     private static let stride = 64
 
     // MARK: Objects
 
-    /// Objects after an id that no document shows; none for a filter that speaks of URLs.
+    /// Objects after an id that no document shows; none for a filter by URL.
     ///
-    /// Those that a document shows go with it, or stay with another one.
+    /// Objects that a document shows go with that document, or stay because of another one.
     func orphans(after: ObjectID, _ bounds: Bounds) throws -> Slice<ObjectID> {
         var slice = Slice(position: after)
         guard !isOfURLs, !collections.isEmpty else { return slice }
-        let meant = Set(collections)
+        let wanted = Set(collections)
         var looks = 0
         try Query(
             database,
@@ -158,7 +158,7 @@ struct CleanSelection {
             """
         ).eachWhile(.id(after)) { row in
             slice.position = row.id(0)
-            if try isMeant(row, in: meant) { slice.found.append(row.id(0)) }
+            if try isSelected(row, in: wanted) { slice.found.append(row.id(0)) }
             looks += 1
             let isFull = slice.found.count >= bounds.count
             slice.isAtEnd = !(isFull || looks % Self.stride == 0 && ContinuousClock.now >= bounds.deadline)
@@ -167,7 +167,7 @@ struct CleanSelection {
         return slice
     }
 
-    /// Whether an object that was found a moment ago is still meant, and nothing has told of it since `time`.
+    /// Whether an object that was found a moment ago is still selected, and was not observed after `time`.
     func isOrphan(_ object: ObjectID, knownBefore time: Int64) throws -> Bool {
         try Query(
             database,
@@ -177,20 +177,20 @@ struct CleanSelection {
             """
         ).first(.id(object)) { row in
             let isKnown = try lastSeen(row.bytes(3)) <= time
-            return try isKnown && isMeant(row, in: Set(collections))
+            return try isKnown && isSelected(row, in: Set(collections))
         } ?? false
     }
 
-    private func isMeant(_ row: QueryRow, in collections: Set<CollectionID>) throws -> Bool {
+    private func isSelected(_ row: QueryRow, in collections: Set<CollectionID>) throws -> Bool {
         guard collections.contains(row.id(1)) else { return false }
         if let identity, Identity(row, column: 2) != identity { return false }
         if let before, try lastSeen(row.bytes(3)) >= before { return false }
         return try isOfModel(row.id(0))
     }
 
-    /// Whether an object of the base is one of the concrete model that the filter speaks of.
+    /// Whether an object of the base belongs to the filter's concrete model.
     private func isOfModel(_ object: ObjectID) throws -> Bool {
-        try kin?.includes(object, in: database) ?? true
+        try concrete?.includes(object, in: database) ?? true
     }
 
     private func lastSeen(_ state: [UInt8]) throws -> Int64 {
@@ -200,13 +200,13 @@ struct CleanSelection {
     }
 }
 
-/// A cluster's concrete model: its objects lie among its base's, and their members tell them apart.
-private struct Kin {
+/// A concrete model of a cluster. Its objects are stored under the cluster's base, and recognised by their members.
+private struct ConcreteModel {
     let model: String
     let base: String
     let models: [String: UpstreamModels]
 
-    /// Nil for models whose objects go by their own name.
+    /// Nil for a model whose objects are stored under its own name.
     init?(of model: String, _ models: [String: UpstreamModels]) {
         let base = models.values.lazy.map { $0.models.objectName(of: model) }.first { $0 != model }
         guard let base else { return nil }

@@ -1,15 +1,15 @@
 import GRDB
 import Mapping
 
-/// Removes what a filter means: documents, their objects, and the bytes of both.
+/// Removes what a filter selects: documents, their objects, and the bytes of both.
 ///
-/// Of a model, or of one object of it, these go with the documents that show them; other objects that those documents showed
-/// stay known, whether or not anything shows them still. Without a model what the documents alone showed goes with them.
+/// With a model, or one object of it, those objects go together with the documents that show them. Other objects in these
+/// documents stay known, even if no document shows them any more. Without a model, objects that only the removed documents
+/// showed go too.
 ///
-/// What was asked for before is kept out from the beginning on. What is meant is looked for by a reader, slice by slice;
-/// each slice is removed by the writer in a transaction that the WAL can hold, and others have their turn in between. After
-/// each of them all that is left is consistent. A process that dies in the middle, or a caller who does not want to go on,
-/// leaves a part cleaned.
+/// From the beginning on, responses to requests that were sent before are not stored. A reader searches slice by slice. The
+/// writer removes each slice in a transaction that fits into the WAL, and does other work in between. The store is consistent
+/// after each slice: a process that dies in the middle, or a caller who stops, leaves part of it cleaned.
 struct Cleaner {
     private let core: StoreCore
     private let filter: CleanFilter
@@ -24,8 +24,8 @@ struct Cleaner {
         self.progress = progress
     }
 
-    /// Tells how far it is; whether it is to go on.
-    private mutating func goesOn() -> Bool {
+    /// Reports the progress; whether to continue.
+    private mutating func shouldContinue() -> Bool {
         isStopped = isStopped || !progress(removed)
         return !isStopped
     }
@@ -35,17 +35,17 @@ struct Cleaner {
         let (time, last) = try await core.write(.prompt) { session in
             let time = core.clock.now()
             let selection = try CleanSelection(filter, in: session.database, now: time, of: core)
-            // Of answers under way nobody knows yet which model of a cluster they show.
-            var barred = filter
-            if let base = selection.base { barred.model = base }
-            session.barriers.cleaned(barred, at: time)
-            try session.forgetAllTold()
-            try session.forgetMarks(meantBy: filter, base: selection.base)
+            // Which model of a cluster a response on its way shows is not known yet.
+            var banned = filter
+            if let base = selection.base { banned.model = base }
+            session.bans.cleaned(banned, at: time)
+            try session.forgetSentEvents()
+            try session.forgetMarks(matching: filter, base: selection.base)
             if !selection.isOfURLs { try session.eraseNames(of: selection.collections, identity: selection.identity) }
             return (time, session.numbers.document)
         }
         var (position, isAtEnd) = (DocumentID.zero, false)
-        while !isAtEnd, goesOn() {
+        while !isAtEnd, shouldContinue() {
             let start = position
             let slice = try await core.scan { database, deadline in
                 try CleanSelection(filter, in: database, now: time, of: core).documents(
@@ -58,7 +58,7 @@ struct Cleaner {
             (position, isAtEnd) = (slice.position, slice.isAtEnd)
         }
         var (object, isAtLast) = (ObjectID.zero, false)
-        while !isAtLast, goesOn() {
+        while !isAtLast, shouldContinue() {
             let start = object
             let slice = try await core.scan { database, deadline in
                 try CleanSelection(filter, in: database, now: time, of: core)
@@ -82,8 +82,8 @@ struct Cleaner {
         try await remove(documents.count) { [core, filter] session in
             let selection = try CleanSelection(filter, in: session.database, now: time, of: core)
             var (count, touched, unshown) = (0, Set<ObjectID>(), Set<ObjectID>())
-            for document in documents where try selection.isMeant(document) {
-                guard let objects = try Self.erase(document, meantBy: selection, in: session) else { continue }
+            for document in documents where try selection.isSelected(document) {
+                guard let objects = try Self.erase(document, matching: selection, in: session) else { continue }
                 count += 1
                 touched.formUnion(objects.meant)
                 unshown.formUnion(objects.unshown)
@@ -101,14 +101,14 @@ struct Cleaner {
         }
     }
 
-    /// Has the writer remove a slice, and counts what went: documents, and those objects of which nothing is left.
+    /// Lets the writer remove a slice, and counts the removed documents and the objects of which nothing is left.
     private mutating func remove(
         _ count: Int,
         _ work: @escaping @Sendable (WriterSession) throws -> (documents: Int, touched: Set<ObjectID>, unshown: Int)
     ) async throws(StoreError) {
         guard count > 0 else { return }
         let (gone, left) = try await core.write(.prompt) { session in
-            // What others have in the same batch is not this one's.
+            // Bytes that other jobs of this batch write do not count.
             try session.flush()
             let before = try FileBudget.used(in: session.database)
             session.journal.isErasing = true
@@ -132,19 +132,19 @@ struct Cleaner {
         removed.models.merge(gone.models, uniquingKeysWith: +)
     }
 
-    /// Removes a document, and of the objects it showed that are meant what its response alone contained.
+    /// Removes a document, and from the selected objects in it what only its response contained.
     ///
-    /// - Returns: these, and the others that nothing shows any more; nil when the document is gone already.
+    /// - Returns: the selected objects, and the others that no document shows any more; nil if the document is gone already.
     private static func erase(
         _ document: DocumentID,
-        meantBy selection: CleanSelection,
+        matching selection: CleanSelection,
         in session: WriterSession
     ) throws -> (meant: Set<ObjectID>, unshown: Set<ObjectID>)? {
         let observation = try Query(session.database, "SELECT observation FROM _documents WHERE id = ?")
             .first(.id(document)) { $0.integer(0) }
         guard let observation else { return nil }
         let objects = Set(try StoredBody.pins(of: document, in: session.database).map(\.object))
-        let meant = try objects.filter(selection.means)
+        let meant = try objects.filter(selection.selects)
         try session.remove(document, isForgotten: true)
         let unshown = try objects.subtracting(meant).filter { try session.record($0)?.isPinned == false }
         for id in meant {
@@ -153,11 +153,11 @@ struct Cleaner {
                 try session.forget(id)
                 continue
             }
-            // Another document shows the very bytes, or another response brought them.
+            // Another document shows the same bytes, or another response contained them.
             guard let base = record.base, base.uses == 0 || record.isMerged,
                 ([base.observation] + record.knowledge.sources).contains(observation)
             else { continue }
-            // What remains is older than what is erased: it is marked unknown, so that it is asked for again.
+            // What remains is older than what was erased: the mark has it fetched again.
             let known = try session.observation(observation)
             try session.forgetKnown(record)
             try session.apply(.unobserved(known.end), to: record)
@@ -167,15 +167,15 @@ struct Cleaner {
 
     // MARK: Bytes
 
-    /// Gives the pages that are free now back, and empties the WAL; false where a foreign reader keeps it.
+    /// Returns free pages to the file system and empties the WAL; false if another process still reads the WAL.
     ///
-    /// SQLite overwrites what it frees (secure_delete); what is left of it is in the WAL.
+    /// SQLite overwrites what it frees (secure_delete); copies may be left in the WAL.
     private mutating func erase() async throws(StoreError) -> Bool {
         let core = core
         try await core.write(.durable) { _ in }
         var isMore = true
         while isMore {
-            _ = goesOn()
+            _ = shouldContinue()
             isMore = try await core.write(.prompt, alone: true) { try FileKeeper(core: core).giveSomeBack($0) }
         }
         for _ in 0..<Self.attempts {
@@ -187,11 +187,11 @@ struct Cleaner {
         return false
     }
 
-    /// How often the WAL is tried, and for how many milliseconds each time: a second in all.
+    /// How often it tries to empty the WAL, and for how many milliseconds each time: a second in all.
     private static let (attempts, patience) = (20, 50)
 }
 
-/// Reckons what a clean would remove, slice by slice, so that no snapshot is held for long.
+/// Counts what a clean would remove, slice by slice, so that no snapshot is held for long.
 struct CleanPreview {
     private let core: StoreCore
     private let filter: CleanFilter
@@ -199,7 +199,7 @@ struct CleanPreview {
     private var unshown = 0
     private var isStopped = false
     private var count = StoreCount(objects: 0, documents: 0, bytes: 0, models: [:])
-    /// In how many places that would go each object is shown.
+    /// How many of the places that would go show each object.
     private var unpinned: [ObjectID: Int64] = [:]
 
     init(core: StoreCore, filter: CleanFilter, progress: @escaping CleanProgress) {
@@ -208,11 +208,11 @@ struct CleanPreview {
         self.progress = progress
     }
 
-    /// Counts; the bytes are those of bodies and versions, without what the file needs around them.
+    /// Counts; the bytes are those of bodies and versions, without the overhead of the file.
     mutating func run() async throws(StoreError) -> CleanResult {
         let (core, filter, now) = (core, filter, core.clock.now())
         var (position, isAtEnd) = (DocumentID.zero, false)
-        while !isAtEnd, goesOn() {
+        while !isAtEnd, shouldContinue() {
             let start = position
             let (slice, bytes, places) = try await core.scan { database, deadline in
                 let selection = try CleanSelection(filter, in: database, now: now, of: core)
@@ -231,7 +231,7 @@ struct CleanPreview {
             (position, isAtEnd) = (slice.position, slice.isAtEnd)
         }
         var (object, isAtLast) = (ObjectID.zero, false)
-        while !isAtLast, goesOn() {
+        while !isAtLast, shouldContinue() {
             let start = object
             let slice = try await core.scan { database, deadline in
                 try CleanSelection(filter, in: database, now: now, of: core)
@@ -244,7 +244,7 @@ struct CleanPreview {
         return CleanResult(removed: count, erasure: .notAsked, unshown: unshown, isStopped: isStopped)
     }
 
-    private mutating func goesOn() -> Bool {
+    private mutating func shouldContinue() -> Bool {
         isStopped = isStopped || !progress(count)
         return !isStopped
     }
@@ -252,7 +252,7 @@ struct CleanPreview {
     private mutating func addObjects() async throws(StoreError) {
         let (filter, now) = (filter, core.clock.now())
         var rest = Array(unpinned)[...]
-        while !rest.isEmpty, goesOn() {
+        while !rest.isEmpty, shouldContinue() {
             let slice = Array(rest.prefix(1024))
             rest = rest.dropFirst(1024)
             let (gone, left) = try await core.scan { [core] database, _ in
@@ -281,7 +281,7 @@ struct CleanPreview {
         ).first(.id(document)) { $0.integer(0) } ?? 0
     }
 
-    /// An object goes if all the places that show it do, and it is meant itself.
+    /// An object goes if all places that show it go, and the filter selects it.
     private static func add(
         _ object: ObjectID,
         unpinned: Int64,
@@ -298,7 +298,7 @@ struct CleanPreview {
             """
         ).first(.id(object)) { (entries: try ObjectRecord.decode($0.bytes(0)), model: $0.string(1)) }
         guard let found, found.entries.reduce(0, { $0 + $1.uses }) <= unpinned else { return }
-        guard try selection.means(object) else {
+        guard try selection.selects(object) else {
             unshown += 1
             return
         }

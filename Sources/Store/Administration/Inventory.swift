@@ -21,7 +21,7 @@ struct Inventory {
             count.models[row.string(0)] = Int(row.integer(1))
             count.objects += Int(row.integer(1))
         }
-        // What is deleted is remembered, and no object any more.
+        // Deleted objects keep a row, but do not count.
         try Query(
             database,
             """
@@ -40,14 +40,14 @@ struct Inventory {
         let reader = try DocumentReader(database, models: models)
         var found: [(row: ObjectRow, state: StoredState, scope: ScopeID)] = []
         let limit = max(query.limit, 1)
-        // One identity is looked up by its index in each collection; all others in the order of their ids.
+        // An identity is looked up by the index of each collection; otherwise objects are read in the order of their ids.
         let order = query.identity == nil && query.key == nil ? "o.id" : "+o.id"
-        // By a key, its index comes first.
+        // A key is looked up by its index.
         let source =
             query.key == nil
             ? "_objects o LEFT JOIN _keys k ON k.object = o.id AND k.value = ?8"
             : "_keys k CROSS JOIN _objects o ON o.id = k.object AND k.value = ?8"
-        // A cluster's objects go by the name of its base.
+        // A cluster's objects are stored under the name of its base.
         let base = query.model.flatMap { model in
             models.values.lazy.map { $0.models.objectName(of: model) }.first { $0 != model }
         }
@@ -108,7 +108,7 @@ struct Inventory {
                     members: members,
                     expandsRelations: false
                 ) { name in
-                    // What cannot be read is shown as what is not known: by its bare identity.
+                    // An object that cannot be read is shown like an unknown one: by its identity.
                     guard let state = try? reader.state(of: name, scope: entry.scope),
                         !state.isDeleted(model: name.model, models: models)
                     else { return nil }
@@ -117,11 +117,11 @@ struct Inventory {
             }
             return row
         }
-        return Page(rows: rows.filter { isMeant($0, by: query, models: models) }, next: next)
+        return Page(rows: rows.filter { isWanted($0, by: query, models: models) }, next: next)
     }
 
-    /// Whether a row is what was asked for: of the concrete model, and of the key's value today.
-    private func isMeant(_ row: ObjectRow, by query: ObjectQuery, models: [String: UpstreamModels]) -> Bool {
+    /// Whether a row matches the query: it belongs to the concrete model, and its key has that value today.
+    private func isWanted(_ row: ObjectRow, by query: ObjectQuery, models: [String: UpstreamModels]) -> Bool {
         guard let models = models[row.upstream]?.models else { return query.key == nil }
         if let model = query.model, !models.isObject(row.json, of: model) { return false }
         guard let key = query.key, !row.isBound else { return true }
@@ -160,7 +160,7 @@ struct Inventory {
         return Page(rows: Array(rows.prefix(limit)), next: next)
     }
 
-    /// The latest first; `after` is how many have been seen already: there are few, and they move.
+    /// The latest first; `after` is how many to skip: there are few, and their order changes.
     func warnings(limit: Int, after: Int64?) throws -> Page<StoredWarning> {
         var rows: [StoredWarning] = []
         let limit = max(limit, 1)
@@ -197,9 +197,9 @@ extension SQLValue {
     }
 }
 
-/// A document's row, as listings select it.
+/// How listings read a document's row.
 extension DocumentRow {
-    /// What a query that `init` reads selects first, of the tables that go by these letters in it.
+    /// The columns that `init` reads; a query selects them first, with these letters for the tables.
     static let columns = """
         d.id, u.text, p.label, x.text, d.url, d.status, d.head, d.policy, d.length, o.start, o.finish, t.at, b.pins
         """
@@ -227,11 +227,11 @@ extension DocumentRow {
     static func pins(_ row: QueryRow) throws -> [Pin] { try Pins.decode(row.bytes(12)) }
 }
 
-/// Whose data the store has, by the names that people use.
+/// The names of the upstreams and principals that have data in the store.
 public struct OwnerNames: Sendable, Equatable {
     /// The names of the upstreams, sorted.
     public var upstreams: [String]
-    /// The labels of principals, the oldest first: not all where there are many.
+    /// The labels of the oldest principals, at most ten.
     public var principals: [String]
     /// Whether these are all principals.
     public var areAllPrincipals: Bool
@@ -252,14 +252,14 @@ public struct OwnerNames: Sendable, Equatable {
 }
 
 extension ObjectStore {
-    /// Whose data the store has.
+    /// The names of the upstreams and principals that have data in the store.
     public func ownerNames() async throws(StoreError) -> OwnerNames {
         var names = try await core.read { try OwnerNames($0) }
         names.upstreams = names.upstreams.map { core.label(ofUpstream: $0) }.sorted()
         return names
     }
 
-    /// Whether some principal has this label.
+    /// Whether a principal has this label.
     public func hasPrincipal(_ label: String) async throws(StoreError) -> Bool {
         try await core.read {
             try Query($0, "SELECT 1 FROM _principals WHERE label = ?").first(.string(label)) { _ in true } ?? false

@@ -2,23 +2,23 @@ public import Mapping
 
 /// A document that shows an object.
 public struct ShowingDocument: Sendable {
-    /// What it shows, as far as is known newer.
+    /// Whether it shows the newest known values.
     public enum Appearance: Sendable, Equatable {
-        /// The newest of everything, as it was received.
+        /// It shows the newest values as received.
         case newest
-        /// Something older; the newest is put in at the next hit.
+        /// It contains older values; the next hit composes it with the newest.
         case composed
-        /// Something older, and the newest cannot be put in: a miss (law 6).
+        /// It contains older values and cannot be composed: a miss (law 6).
         case outdated(reason: String)
     }
 
     /// The document.
     public var row: DocumentRow
-    /// What it shows, of all its objects.
+    /// Whether it shows the newest values of all its objects.
     public var appearance: Appearance
     /// The versions of the object that it pins.
     var versions: [Int64]
-    /// When and as what it was observed.
+    /// Its observation.
     var observation: Observation
 }
 
@@ -26,63 +26,63 @@ public struct ShowingDocument: Sendable {
 public struct ObservationSource: Sendable, Equatable {
     /// The method of the request.
     public var method: String
-    /// Path and query; credentials in it are replaced.
+    /// Path and query; credentials are redacted.
     public var url: String
-    /// Whether the answer is still in the store.
+    /// Whether the response is still in the store.
     public var isStored: Bool
 }
 
-/// That an object is gone, or that a write has happened of which nobody was told what it made of it.
+/// States that an object is deleted, or that a write may have changed it in a way that no response has shown.
 public struct ObjectNotice: Sendable, Equatable {
-    /// What is known.
+    /// Which of the two.
     public enum Kind: Sendable, Equatable {
-        /// It is gone.
+        /// The object is deleted.
         case deleted
-        /// Nobody was told what has become of it.
+        /// A write may have changed it, and no response has shown it since.
         case unknown
     }
 
-    /// By what that is known.
+    /// What caused it.
     public enum Cause: Sendable, Equatable {
         /// A request.
         case request(MarkSource)
-        /// An answer in which it says so of itself; nil where its request is no longer known.
+        /// A response whose members say so of the object; nil if its request is no longer known.
         case itself(ObservationSource?)
-        /// What that was is no longer known.
+        /// The cause is no longer known.
         case forgotten
     }
 
-    /// What is known.
+    /// Which of the two.
     public var kind: Kind
-    /// Since when: of a write its end, of a read its start; microseconds of the store's clock.
+    /// Since when: the end of a write, or the start of a read; microseconds of the store's clock.
     public var time: Int64
-    /// By what.
+    /// What caused it.
     public var cause: Cause
-    /// Whether the object was observed after that, so that only older answers are concerned.
+    /// Whether the object was observed later, so that the notice concerns only older responses.
     public var isSuperseded: Bool
 }
 
 /// What is known of an object, where from, and which documents show it.
 public struct ObjectWhy: Sendable {
-    /// That it is gone, or that a write may have changed it; nil where neither is so.
+    /// Set if it is deleted, or if a write may have changed it.
     public var notice: ObjectNotice?
     /// Its members.
     public var members: [Provenance.Member]
-    /// Where the observations that they name come from; none where that is no longer known.
+    /// Where the members' observations come from, as far as that is still known.
     public var sources: [Int64: ObservationSource]
-    /// The documents that show it, the newest first; a page that may be short.
+    /// The documents that show it, the newest first; the page may be short.
     public var documents: Page<ShowingDocument>
 }
 
-/// Where what is known comes from, and what shows it.
+/// Where an object's values come from, and which documents show it.
 extension ObjectStore {
-    /// How many bytes of bodies are composed for one page at most; a single document may be larger.
+    /// At most so many bytes of bodies are composed for one page; a single document may be larger.
     private static let composedBytes: Int64 = 16 << 20
 
     /// A page of the documents that show an object, the newest first.
     ///
-    /// A page may be short, or empty with a `next`: after `patience` the search pauses. It runs beside everything else,
-    /// one at a time, and never holds a snapshot for long.
+    /// A page may be short, or empty with a `next`: the search stops after `patience`. Searches run one at a time, and none
+    /// holds a snapshot for long.
     ///
     /// - Parameter after: the `next` of the page before.
     public func documents(
@@ -127,8 +127,8 @@ extension ObjectStore {
     /// What is known of an object and where from; nil when it is gone.
     ///
     /// - Parameters:
-    ///   - limit: how many documents that show it are told of at most.
-    ///   - patience: how long these are looked for.
+    ///   - limit: the maximum of documents that show it.
+    ///   - patience: how long to search for them.
     public func why(
         _ object: ObjectID,
         documents limit: Int = 10,

@@ -1,7 +1,7 @@
 import GRDB
 import Mapping
 
-/// Reads what a document shows, and where an observation comes from, within one read snapshot.
+/// Reads the documents that show an object, and where its members come from, in one read snapshot.
 struct ShowingReader {
     private let database: Database
     private let models: [String: UpstreamModels]
@@ -15,7 +15,7 @@ struct ShowingReader {
 
     /// A document that shows an object; nil when it is gone.
     ///
-    /// Costs what its composition costs where something newer is known.
+    /// Composes it if something newer is known.
     func document(_ id: DocumentID, showing object: ObjectID) throws -> ShowingDocument? {
         let found = try Query(
             database,
@@ -61,7 +61,7 @@ struct ShowingReader {
         return showing
     }
 
-    /// As a look-up would find it.
+    /// The form in which a look-up would find the document.
     private func appearance(
         of row: DocumentRow,
         _ observation: Observation,
@@ -96,7 +96,7 @@ struct ShowingReader {
 
     /// Where an object's members come from; nil when it is gone.
     ///
-    /// - Parameter showing: documents that show it, which may tell of older values.
+    /// - Parameter showing: documents that show it, which may contain older values.
     func provenance(of object: ObjectID, showing documents: [ShowingDocument]) throws
         -> (notice: ObjectNotice?, members: [Provenance.Member], sources: [Int64: ObservationSource])?
     {
@@ -134,7 +134,7 @@ struct ShowingReader {
         return (notice, provenance.members, sources)
     }
 
-    /// What there is to say of an object besides its members; its own word comes before a write that told nothing.
+    /// Whether the object is deleted or in an unknown state; what it says of itself counts more than a write's mark.
     private func notice(
         of state: ObjectState,
         object: ObjectID,
@@ -161,7 +161,7 @@ struct ShowingReader {
         )
     }
 
-    /// What documents show that no longer tells what is known, each version as the latest of them shows it.
+    /// The outdated versions that documents show, each with the latest observation of it.
     private func others(
         than state: ObjectState,
         in documents: [ShowingDocument],
@@ -191,7 +191,7 @@ struct ShowingReader {
         }
     }
 
-    /// Where an observation comes from; nil where that is not known.
+    /// Where an observation comes from; nil if that is not known.
     private func source(of observation: Int64) throws -> ObservationSource? {
         let noted = try Query(database, "SELECT source FROM _observations WHERE id = ? AND source IS NOT NULL")
             .first(.integer(observation)) { $0.string(0) }
@@ -204,8 +204,8 @@ struct ShowingReader {
 
     /// The URL of the document with an observation.
     ///
-    /// One writer gives out both numbers, and a document keeps its observation for life: the one order is the other, and
-    /// some twenty look-ups find it among a million.
+    /// One writer gives out both numbers, and a document keeps its observation for life. So both have the same order, and a
+    /// binary search needs some twenty look-ups among a million documents.
     private func url(observedAs observation: Int64) throws -> String? {
         var low: Int64 = 0
         var high = try Query(database, "SELECT max(id) FROM _documents").first { $0.integer(0) + 1 } ?? 0
@@ -228,30 +228,29 @@ struct ShowingReader {
 
 /// Looks for the documents that show an object, the newest first.
 ///
-/// No index leads from objects to documents: every answer that comes in would pay for a question that people ask now and
-/// then. So the pins of all documents are looked at, in slices of some milliseconds, each in a snapshot of its own, so
-/// that neither the WAL nor other readers wait for it. An object knows in how many places it is shown: once these are
-/// found, the rest need not be looked at.
+/// There is no index from objects to documents: every response would pay for a question that is rarely asked. So this reads
+/// the pins of all documents, in slices of some milliseconds. Each slice has a snapshot of its own, so that neither the WAL nor
+/// other readers wait for it. An object's row counts the places that show it: once all are found, the scan ends.
 struct ShowingScan: Sendable {
     let object: ObjectID
-    /// Documents from this one on have been looked at.
+    /// The scan has read the documents from this one on.
     private(set) var position: DocumentID
     private(set) var isAtEnd = false
-    /// In how many places it is shown that have not been met yet; nil where the scan did not see the beginning.
+    /// How many places that show it are still to be found; nil if the scan goes on after an earlier one.
     private var missing: Int64?
     private var isBegun: Bool
 
-    /// How many documents are looked at between two looks at the clock.
+    /// The clock is read once for so many documents.
     private static let stride = 64
 
-    /// - Parameter position: where an earlier scan left off.
+    /// - Parameter position: where an earlier scan stopped.
     init(object: ObjectID, position: DocumentID? = nil) {
         self.object = object
         self.position = position ?? .max
         isBegun = position != nil
     }
 
-    /// The next of them, so many at most, until a point in time.
+    /// The next documents, at most `limit`; stops at the deadline.
     mutating func next(_ limit: Int, until deadline: ContinuousClock.Instant, in database: Database) throws
         -> [DocumentID]
     {
@@ -287,7 +286,7 @@ struct ShowingScan: Sendable {
 }
 
 extension Pins {
-    /// How often an object is pinned; nothing is made of the other pins.
+    /// How often an object is pinned; skips all other pins.
     static func places(of object: ObjectID, in bytes: UnsafeRawBufferPointer) -> Int {
         var count = 0
         var (last, value): (Int64, UInt64) = (0, 0)

@@ -1,7 +1,7 @@
 import GRDB
 import Mapping
 
-/// Reads documents within one read snapshot, and composes those that are dirty.
+/// Reads documents in one read snapshot, and composes those that are dirty.
 struct DocumentReader {
     let database: Database
     let models: [String: UpstreamModels]
@@ -15,7 +15,7 @@ struct DocumentReader {
         changed = try Meta.changed.integer(in: database) ?? 0
     }
 
-    /// The variants under a key that are wanted, and those found to show the newest although objects of theirs had changed.
+    /// The wanted variants under a key; and those among them that show the newest values although objects in them had changed.
     func documents(
         at key: DocumentKey,
         digest: Digest128,
@@ -41,7 +41,7 @@ struct DocumentReader {
             .string(key.upstream),
             .string(key.context)
         ) { row in
-            // Before its body is read: it may be one of many.
+            // Before its body is read: there may be many.
             let variant = row.bytes(3)
             guard isWanted(variant) else { return }
             let document = StoredDocument(
@@ -77,7 +77,7 @@ struct DocumentReader {
         return (documents, verified, sequence)
     }
 
-    /// Puts in body, form and objects; true if a look showed a suspicious document to be the newest.
+    /// Fills in body, form and objects; true if objects had changed, but the document still shows the newest values.
     func fill(
         _ document: inout StoredDocument,
         _ observation: Observation,
@@ -88,11 +88,11 @@ struct DocumentReader {
         let payloads = try stored.payloads(in: database)
         let pinned = Set(stored.pins.map(\.object))
         document.objects = Array(pinned)
-        let suspects =
-            changed > verified ? try StoredBody.suspects(among: pinned, since: verified, in: database) : []
+        let changedObjects =
+            changed > verified ? try StoredBody.changedObjects(among: pinned, since: verified, in: database) : []
         let migrated = try stored.migrated(payloads, by: models[document.key.upstream]?.models, in: database)
         document.migrated = migrated.flatMap { recompose(skeleton: stored.skeleton ?? [], payloads: $0) }
-        guard !suspects.isEmpty else {
+        guard !changedObjects.isEmpty else {
             document.body = try stored.received(payloads: payloads)
             return false
         }
@@ -107,7 +107,7 @@ struct DocumentReader {
                 pins: payloads,
                 keyed: stored.keyed,
                 observation: observation,
-                mayHaveChanged: { pin, _ in suspects.contains(stored.pins[pin].object) },
+                mayHaveChanged: { pin, _ in changedObjects.contains(stored.pins[pin].object) },
                 doubts: &doubts,
                 state: { try state(of: $0, scope: scope) }
             )
@@ -143,7 +143,7 @@ struct DocumentReader {
             .first(.id(scope), .string(name.model), Identity(name.identity).sql) { $0.id(0) }
     }
 
-    /// What is known of an object; nil: nothing.
+    /// The state of an object; nil if nothing is known of it.
     func state(of name: ObjectName, scope: ScopeID) throws -> ObjectState? {
         let found = try Query(database, "SELECT \(StoredState.columns), u.text \(Self.byName)")
             .first(.id(scope), .string(name.model), Identity(name.identity).sql) {
@@ -190,7 +190,7 @@ extension DocumentReader {
         }
     }
 
-    /// The documents of a URL, whoever asked for it and in whatever context, the newest first.
+    /// The documents of a URL for every principal and context, the newest first.
     func documents(ofURL url: String, upstream: String, place: Int64, limit: Int) throws -> [DocumentOfURL] {
         var found: [DocumentOfURL] = []
         try Query(
@@ -221,19 +221,19 @@ extension DocumentReader {
     private func isSuspicious(_ id: DocumentID, verified: Int64) throws -> Bool {
         guard changed > verified else { return false }
         let objects = Set(try StoredBody.pins(of: id, in: database).map(\.object))
-        return try !StoredBody.suspects(among: objects, since: verified, in: database).isEmpty
+        return try !StoredBody.changedObjects(among: objects, since: verified, in: database).isEmpty
     }
 }
 
-/// What there is to know of a variant without reading its body.
+/// A variant without its body.
 public struct StoredVariant: Sendable {
     /// Names the `Vary` selection.
     public var variant: [UInt8]
     /// The fields, in the caller's own form.
     public var head: [UInt8]
-    /// What freshness is reckoned from, in the caller's own form.
+    /// What freshness is computed from, in the caller's own form.
     public var policy: [UInt8]
-    /// One of the objects that it shows has changed since it was last found to show the newest.
+    /// Whether an object that it shows has changed since it was last known to show the newest values.
     public var isSuspicious: Bool
 }
 
@@ -247,12 +247,12 @@ public struct DocumentOfURL: Sendable {
     public var variant: [UInt8]
     /// The status code.
     public var status: Int
-    /// What freshness is reckoned from, in the caller's own form.
+    /// What freshness is computed from, in the caller's own form.
     public var policy: [UInt8]
 }
 
 extension ObjectStore {
-    /// All variants under a key, at most ``variantLimit``, the newest first; no body is read for them.
+    /// All variants under a key, at most ``variantLimit``, the newest first; reads no bodies.
     public func variants(at key: DocumentKey) async throws(StoreError) -> [StoredVariant] {
         let digest = core.hasher.digest(key)
         guard mayHave(digest) else { return [] }

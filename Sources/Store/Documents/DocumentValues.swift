@@ -2,9 +2,9 @@ public import Mapping
 
 /// How the store names an upstream: by its name in the configuration and its URL.
 ///
-/// Data of another origin, or of another base path, is never taken for this upstream's, and is found again when the
-/// configuration goes back. Wherever the store takes or returns an upstream, it means this text; only listings, filters and
-/// the journal have names for people, see `Store.objects`.
+/// So data of another origin or base path is never mistaken for this upstream's, and is found again when the configuration
+/// changes back. All functions of the store use this text, except listings, filters and the journal, which use names for
+/// people; see `ObjectStore.objects`.
 public enum UpstreamKey {
     /// The text for an upstream.
     ///
@@ -17,7 +17,7 @@ public enum UpstreamKey {
     static func name(of key: String) -> String { String(key.prefix { $0 != " " }) }
 }
 
-/// What a document answers: which request, of whom, in which representation.
+/// The cache key of a document: upstream, principal, representation and URL.
 public struct DocumentKey: Hashable, Sendable {
     /// The upstream, as `UpstreamKey` names it.
     public var upstream: String
@@ -37,37 +37,37 @@ public struct DocumentKey: Hashable, Sendable {
     }
 }
 
-/// A complete answer, to be stored.
+/// A complete response, to be stored.
 public struct ReceivedDocument: Sendable {
-    /// The request it answers.
+    /// Its cache key.
     public var key: DocumentKey
-    /// Opaque bytes that name the `Vary` selection; equal bytes replace.
+    /// Opaque bytes that name the `Vary` selection; a document with equal bytes is replaced.
     public var variant: [UInt8]
-    /// What the answer varies by besides the context of its key, as lines of text: its objects are not those of others.
+    /// What the response varies by besides the context of its key, as lines of text: its objects are separate from others.
     public var selectedBy: String
     /// The status code.
     public var status: Int
     /// The fields to be replayed, in the caller's own form.
     public var head: [UInt8]
-    /// What freshness is reckoned from, in the caller's own form.
+    /// What freshness is computed from, in the caller's own form.
     public var policy: [UInt8]
     /// The decoded body, whole.
     public var body: [UInt8]
-    /// The moment from which on the answer speaks: its request sent, minus `Age`; microseconds of the store's clock.
+    /// When its request was sent, minus `Age`: it may show any state since then; microseconds of the store's clock.
     public var start: Int64
-    /// The moment its last byte arrived.
+    /// When its last byte arrived.
     public var end: Int64
-    /// When a write to its upstream was answered first while it was on its way; nil: none was.
+    /// When the first response to a write to its upstream came while this response was on its way; nil: no write.
     ///
-    /// An answer to the same question that was whole after that is the later one.
-    public var overtakenAt: Int64?
-    /// The moment its request was sent: what began before a clean or an invalidation stores nothing of it.
+    /// A response under the same key that was complete after that time counts as the later one.
+    public var upstreamWrittenAt: Int64?
+    /// When its request was sent: a response whose request was sent before a clean or an invalidation is not stored.
     public var sent: Int64
-    /// What kind of look at the objects it is.
+    /// The kind of observation.
     public var kind: Observation.Kind
-    /// What the body holds; nil: it is kept as it is.
+    /// Which model the body contains; nil: it is stored as it is.
     public var rule: BodyRule?
-    /// What surrounds the body, for identities and keys that are not in it.
+    /// The values around the body, for identities and keys that are not in it.
     public var surroundings: MappingContext
 
     /// Makes a document; without `sent`, the request was sent at `start`.
@@ -102,7 +102,7 @@ public struct ReceivedDocument: Sendable {
     }
 }
 
-/// An answer that tells about objects and is no document: a write's.
+/// A response that shows objects and is not stored as a document: a write's.
 public struct ReceivedObservation: Sendable {
     /// The upstream's name.
     public var upstream: String
@@ -114,20 +114,20 @@ public struct ReceivedObservation: Sendable {
     public var body: [UInt8]
     /// When the request was sent; microseconds of the store's clock.
     public var start: Int64
-    /// When the answer was complete.
+    /// When the response was complete.
     public var end: Int64
-    /// What kind of look at the objects it is.
+    /// The kind of observation.
     public var kind: Observation.Kind
-    /// What the body holds.
+    /// Which model the body contains.
     public var rule: BodyRule
     /// The method of the request.
     public var method: String
-    /// Path and query that were asked for; for warnings, and to know the answer again.
+    /// Path and query of the request; for warnings, and to recognise the response.
     public var url: String
-    /// What surrounds the body, for identities and keys that are not in it.
+    /// The values around the body, for identities and keys that are not in it.
     public var surroundings: MappingContext
 
-    /// Makes an observation; a write's unless said otherwise.
+    /// Makes an observation; by default a write's.
     public init(
         upstream: String,
         principal: PrincipalID,
@@ -155,40 +155,40 @@ public struct ReceivedObservation: Sendable {
     }
 }
 
-/// What became of an answer that was handed to the store.
+/// What the store did with a response.
 public struct Receipt: Sendable {
-    /// The document, nil where none was stored: cleaned or invalidated meanwhile, older than the one in place, or no document at all.
+    /// The document; nil if none was stored: it was cleaned or invalidated meanwhile, or a later one is stored.
     public var document: DocumentID?
     /// The objects it shows.
     public var objects: [ObjectID]
-    /// True when the store knows something newer than this answer shows.
+    /// Whether the store knows newer values than this response shows.
     public var isDirty: Bool
     /// The commit sequence at which this holds.
     public var sequence: Int64
-    /// True when the answer shows a secret: nothing of it is stored but its objects without the secret, and it may be kept
-    /// in memory only.
+    /// Whether the response shows a secret: only its objects without the secret are stored, and it may be kept only in
+    /// memory.
     public var isSecret = false
-    /// What the mapping had to say.
+    /// The warnings of the mapping.
     public var warnings: [MappingWarning]
 }
 
-/// A document as the store gives it back.
+/// A document as read from the store.
 public struct StoredDocument: Sendable {
     /// How the body came about.
     public enum Form: Sendable, Equatable {
-        /// The bytes that were received; nothing newer is known.
+        /// As received; nothing newer is known.
         case asReceived
-        /// Newer values were put in.
+        /// Composed with newer values.
         case composed
-        /// Something newer is known but cannot be shown in this shape; the bytes that were received.
+        /// As received; newer values are known, but cannot be composed.
         case outdated(reason: String)
     }
 
-    /// For members in doubt that it shows, from when on each doubt is to be settled by asking; µs of the store's clock.
+    /// For each member in doubt that it shows, when to settle the doubt by a fetch; µs of the store's clock.
     public var doubts: [Int64] = []
     /// Its id.
     public var id: DocumentID
-    /// The request it answers.
+    /// Its cache key.
     public var key: DocumentKey
     /// Names the `Vary` selection.
     public var variant: [UInt8]
@@ -196,39 +196,39 @@ public struct StoredDocument: Sendable {
     public var status: Int
     /// The fields, in the caller's own form.
     public var head: [UInt8]
-    /// What freshness is reckoned from, in the caller's own form.
+    /// What freshness is computed from, in the caller's own form.
     public var policy: [UInt8]
-    /// The body, composed where it has to be.
+    /// The body, composed if necessary.
     public var body: [UInt8]
-    /// The body as the models' versions of today read it, for the mapped view; nil where that is the body itself.
+    /// The body migrated to today's model versions, for the mapped view; nil if that is the body itself.
     public var migrated: [UInt8]?
     /// How the body came about.
     public var form: Form
-    /// The objects whose changes would change it.
+    /// The objects that it shows: a change of one may change it.
     public var objects: [ObjectID]
-    /// The moment from which on the answer speaks.
+    /// When its request was sent, minus `Age`.
     public var start: Int64
-    /// The moment its last byte arrived, minus `Age`: it does not speak of what happened since.
+    /// When its last byte arrived, minus `Age`: it shows nothing that happened since.
     public var end: Int64
-    /// The commit sequence at which this holds; compare with `Store.mayHaveChanged`.
+    /// The commit sequence at which this holds; compare with `ObjectStore.mayHaveChanged`.
     public var sequence: Int64
 }
 
-/// What a 304 did to the document it renews.
+/// What a 304 did to the document that it validates.
 public enum RefreshOutcome: Sendable, Equatable {
-    /// It counts; the document's observation time is the 304's.
+    /// The document is renewed; its observation time is the 304's.
     case renewed
-    /// The document shows something that is now known newer; the 304 says nothing.
+    /// The document shows older values than are known now; the 304 has no effect.
     case dirty
-    /// The document has been replaced or removed meanwhile.
+    /// The document was replaced or removed meanwhile.
     case gone
 }
 
-/// A path whose documents a write has made worthless, with every query.
+/// A path whose documents a write invalidates, with every query.
 public struct InvalidationTarget: Hashable, Sendable {
     /// The upstream's name.
     public var upstream: String
-    /// The path as sent upstream; a query is not looked at.
+    /// The path as sent upstream; a query is ignored.
     public var path: String
 
     /// Makes a target.
@@ -238,25 +238,25 @@ public struct InvalidationTarget: Hashable, Sendable {
     }
 }
 
-/// Who is told of commits.
+/// Hears of commits.
 ///
 /// Called on the writer's thread after the commit and before its callers go
 /// on; must be quick, and must not wait for the store.
 public protocol ChangeListener: Sendable {
-    /// These objects have newer values.
+    /// These objects have changed.
     func objectsChanged(_ objects: [ObjectID])
     /// Documents under these keys were removed or replaced.
     func documentsRemoved(_ keys: [Digest128])
-    /// Principals of whom nothing is kept were forgotten: an id that was given before may be nobody's.
+    /// Principals without data were forgotten: an id that was looked up before may belong to nobody.
     func principalsForgotten()
-    /// The file was damaged: nothing that was stored is there any more, and its objects' numbers are nobody's.
+    /// The file was damaged and emptied: all documents and objects are gone.
     func storeEmptied()
 }
 
 extension ChangeListener {
-    /// Most know no principals.
+    /// Does nothing: most listeners know no principals.
     public func principalsForgotten() {}
 
-    /// Those who hold nothing that was stored need not know.
+    /// Does nothing: most listeners keep nothing of what was stored.
     public func storeEmptied() {}
 }

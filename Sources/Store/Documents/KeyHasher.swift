@@ -19,7 +19,7 @@ public struct KeyHasher: Sendable {
         url: UnsafeRawBufferPointer
     ) -> Digest128 {
         var hash = SipHash(key: secret)
-        // Lengths first: no two different keys may feed the same bytes.
+        // Lengths first: two different keys never feed the same bytes.
         hash.feed(UInt64(upstream.count) << 32 | UInt64(context.count))
         hash.feed(UInt64(bitPattern: principal.rawValue))
         hash.feed(upstream)
@@ -58,7 +58,7 @@ public struct KeyHasher: Sendable {
         return hash.finish()
     }
 
-    /// The digest of anything else: of its description, and of its body, however that comes in pieces.
+    /// The digest of anything else: of a description and a body, however the body is split into pieces.
     public func digest(_ description: [UInt8], body: [[UInt8]] = []) -> Digest128 {
         var hash = SipHash(key: secret)
         hash.feed(UInt64(description.count))
@@ -67,7 +67,7 @@ public struct KeyHasher: Sendable {
         return hash.finish()
     }
 
-    /// Names an upstream's path, whoever asked for it and with whatever query: what invalidation looks for.
+    /// Names an upstream's path, for every principal and query: invalidation looks for it.
     func place(upstream: String, url: String) -> Int64 {
         var upstream = upstream
         var url = url.beforeQuery
@@ -80,7 +80,7 @@ public struct KeyHasher: Sendable {
         return Int64(bitPattern: hash.finish().low)
     }
 
-    /// Names a key by which an object can be found.
+    /// Names a key of an object, for look-ups.
     func lookUp(_ value: String) -> Int64 { Int64(bitPattern: content(Array(value.utf8))) }
 
     /// Names a version among the versions of one object.

@@ -2,15 +2,15 @@ import Dispatch
 import GRDB
 import Synchronization
 
-/// The memory-resident set of document keys: lets a miss skip the disk.
+/// The set of all document keys, in memory: lets a miss skip the disk.
 ///
 /// Holds the lower halves of the digests in one flat table of 8 bytes a slot.
-/// Until the keys of a store just opened have all been read, every answer is
-/// yes. May answer yes for keys whose halves collide or that went during that
-/// reading; never no for a key that is there.
+/// Contains every key until the keys of a store just opened have been read.
+/// May also contain keys whose halves collide, or that went during that
+/// reading. A stored key is never missing.
 final class KeyPresence: Sendable {
     private struct Table {
-        /// 0 is an empty slot; the half 0 itself is kept as 1.
+        /// 0 is an empty slot; the half 0 itself is stored as 1.
         var slots = [UInt64](repeating: 0, count: 1024)
         var count = 0
         var isComplete = false
@@ -38,7 +38,7 @@ final class KeyPresence: Sendable {
             guard slots[hole] == value else { return }
             slots[hole] = 0
             count -= 1
-            // Backward shift: what follows in the run and could not be found past the hole moves into it.
+            // Backward shift: a value that could not be found past the hole moves into it.
             var index = (hole + 1) & mask
             while slots[index] != 0 {
                 let home = Int(truncatingIfNeeded: slots[index]) & mask
@@ -81,7 +81,7 @@ final class KeyPresence: Sendable {
     }
 }
 
-/// Reads the keys of a store just opened into memory, behind the first requests.
+/// Reads the keys of a store just opened into memory, while the first requests are served.
 enum KeyLoader {
     static func start(_ core: StoreCore) {
         DispatchQueue.global(qos: .utility).async {
@@ -90,7 +90,7 @@ enum KeyLoader {
             do {
                 try core.pool.read { database in
                     var lows: [UInt64] = []
-                    // Answered from the index alone.
+                    // Reads only the index.
                     try Query(database, "SELECT low FROM _documents INDEXED BY _documents_low").each { row in
                         lows.append(UInt64(bitPattern: row.integer(0)))
                         if lows.count == 4096 {
@@ -102,7 +102,7 @@ enum KeyLoader {
                 }
                 core.presence.complete()
             } catch {
-                // Stays incomplete: every miss looks at the disk, which is slower and right.
+                // Stays incomplete: every miss looks at the disk, which is slower but correct.
             }
         }
     }

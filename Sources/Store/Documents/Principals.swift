@@ -19,7 +19,7 @@ extension ObjectStore {
         return id
     }
 
-    /// The id of a principal's digest; nil where there is none, and none is made.
+    /// The id of a principal's digest; nil if there is none.
     public func existingPrincipal(_ digest: [UInt8]) async throws(StoreError) -> PrincipalID? {
         if let known = knownPrincipal(digest) { return known }
         let forgettings = core.principals.forgettings
@@ -45,7 +45,7 @@ extension ObjectStore {
     }
 }
 
-/// Principals' ids by digest, in memory.
+/// The ids of principals by digest, in memory.
 final class PrincipalCache: Sendable {
     private struct Half: Hashable {
         let low: UInt64
@@ -60,7 +60,7 @@ final class PrincipalCache: Sendable {
         var forgettings = 0
     }
 
-    /// How often all have been forgotten: to be asked before an id is looked up in the file.
+    /// How often all were forgotten: read this before an id is looked up in the file.
     var forgettings: Int { state.withLock(\.forgettings) }
 
     func id(of digest: [UInt8]) -> PrincipalID? {
@@ -70,11 +70,11 @@ final class PrincipalCache: Sendable {
         }
     }
 
-    /// - Parameter forgettings: as of before the look-up; once all have been forgotten since, the id may be nobody's.
+    /// - Parameter forgettings: as read before the look-up; if all were forgotten since, the id may belong to nobody.
     func add(_ digest: [UInt8], id: PrincipalID, lookedUpAfter forgettings: Int) {
         state.withLock { state in
             guard state.forgettings == forgettings else { return }
-            // Credentials are the clients' to choose; asking the file again is cheap.
+            // Clients choose their credentials freely; another look-up in the file is cheap.
             if state.ids.count >= Self.limit { state.ids.removeAll() }
             state.ids[Self.half(digest)] = (digest, id)
         }
@@ -108,17 +108,17 @@ extension WriterSession {
             $0.id(0, as: PrincipalID.self)
         }
         if let known { return known }
-        // Not the table's choice, which would give the number of one that was forgotten to the next.
+        // SQLite would give the number of a forgotten principal to the next one.
         let id = numbers.principal.increment()
         try query("INSERT INTO _principals (id, digest, label) VALUES (?, ?, ?)")
             .run(.id(id), .blob(digest), .string(ObjectStore.label(ofPrincipal: digest)))
         return id
     }
 
-    /// Forgets the principals of whom nothing is kept, but for the latest, and the scopes and names that nothing uses.
+    /// Forgets the principals without data, except for the latest, and the scopes and names that nothing uses.
     ///
-    /// Credentials and contexts are the clients' to choose: those that differ with each request would fill the file with
-    /// rows that no eviction touches. Not within a batch.
+    /// Clients choose credentials and contexts freely: if these differ with each request, they would fill the file with
+    /// rows that no eviction removes. Not within a batch.
     func forgetUnused(keepingPrincipalsAfter last: PrincipalID) throws {
         try query(
             """
@@ -143,18 +143,19 @@ extension WriterSession {
         names.forget()
     }
 
-    /// What people call a principal; nil where it has been forgotten, and nothing must be kept of it.
+    /// The label of a principal; nil if it was forgotten, and nothing of it must be stored.
     func principalLabel(_ id: PrincipalID) throws -> String? {
         try query("SELECT label FROM _principals WHERE id = ?").first(.id(id)) { $0.string(0) }
     }
 
-    /// Gives those who have something in the file, but were forgotten, a row again, so that it can be listed, cleaned and
-    /// evicted; nobody's credentials lead to it.
-    func adoptOrphans() throws {
-        var orphans: [PrincipalID] = []
+    /// Gives forgotten principals that still have data a new row, so that the data can be listed, cleaned and evicted.
+    ///
+    /// No credentials lead to such a principal.
+    func restorePrincipals() throws {
+        var forgotten: [PrincipalID] = []
         try query("SELECT DISTINCT principal FROM _scopes WHERE principal NOT IN (SELECT id FROM _principals)")
-            .each { orphans.append($0.id(0)) }
-        for id in orphans {
+            .each { forgotten.append($0.id(0)) }
+        for id in forgotten {
             let digest = (0..<32).map { _ in UInt8.random(in: .min ... .max) }
             try query("INSERT INTO _principals (id, digest, label) VALUES (?, ?, ?)")
                 .run(.id(id), .blob(digest), .string(ObjectStore.label(ofPrincipal: digest)))

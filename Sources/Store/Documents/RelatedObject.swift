@@ -1,24 +1,23 @@
 import GRDB
 public import Mapping
 
-/// What is known of an object that a document names without showing it.
+/// An object that a document names without showing it.
 public struct RelatedObject: Sendable {
     /// The object in the store.
     public var id: ObjectID
-    /// Its shared members at their newest.
+    /// The newest values of its shared members.
     public var json: [UInt8]
-    /// From when on its values may have been true, on the store's clock.
+    /// The earliest time at which its values may have been true, on the store's clock.
     public var start: Int64
 }
 
 extension ObjectStore {
-    /// Those of some objects whose newest values are known, among the objects that a document belongs to: of the same
-    /// upstream, principal and context (law 4).
+    /// Those of these objects whose newest values are known, in the document's own upstream, principal and context (law 4).
     ///
     /// - Parameters:
     ///   - key: the document's.
     ///   - selectedBy: as of `ReceivedDocument`.
-    /// - Returns: the objects by name, and the commit sequence at which that holds.
+    /// - Returns: the objects by name, and the commit sequence at which this holds.
     public func known(
         _ names: Set<ObjectName>,
         beside key: DocumentKey,
@@ -46,7 +45,7 @@ extension ObjectStore {
                         models: known.models,
                         lag: known.lag,
                         identity: { other in
-                            // What cannot be read is spelled as what is not known.
+                            // An identity that cannot be read is spelled like an unknown one.
                             try? reader.state(of: other, scope: scope)?
                                 .identityJSON(model: other.model, models: known.models)
                         }
@@ -60,7 +59,7 @@ extension ObjectStore {
 }
 
 extension ObjectState {
-    /// From when on its values may have been true.
+    /// The earliest time at which its values may have been true.
     fileprivate var start: Int64 {
         let start = base?.observation.start ?? .min
         guard case .groups(let groups) = knowledge else { return start }

@@ -1,12 +1,12 @@
 import GRDB
 import Mapping
 
-/// A document's body as it lies in the file: literal, or a skeleton and its pins.
+/// A document's body as stored: literal, or a skeleton and its pins.
 struct StoredBody {
     let pins: [Pin]
     let skeleton: [UInt8]?
     let literal: [UInt8]?
-    /// Where in the skeleton objects begin whose members are the document's objects.
+    /// Where in the skeleton JSON objects begin whose members are the document's objects.
     let keyed: [Int]
 
     init(document id: DocumentID, in database: Database) throws {
@@ -51,20 +51,20 @@ struct StoredBody {
         return try Pins.decode(bytes ?? [])
     }
 
-    /// Which of these objects have changed since a commit.
-    static func suspects(
+    /// Which of these objects have changed since a commit sequence.
+    static func changedObjects(
         among objects: Set<ObjectID>,
         since sequence: Int64,
         in database: Database
     ) throws -> Set<ObjectID> {
-        var suspects: Set<ObjectID> = []
+        var changed: Set<ObjectID> = []
         let query = try Query(database, "SELECT id FROM _objects WHERE id BETWEEN ?1 AND ?2 AND changed > ?3")
         for run in RowRuns.of(objects.lazy.map(\.rawValue)) {
             try query.each(.integer(run.lowerBound), .integer(run.upperBound), .integer(sequence)) { row in
-                if objects.contains(row.id(0)) { suspects.insert(row.id(0)) }
+                if objects.contains(row.id(0)) { changed.insert(row.id(0)) }
             }
         }
-        return suspects
+        return changed
     }
 
     /// The payloads of the pins, in their order.
@@ -85,7 +85,7 @@ struct StoredBody {
         return pins.map { known[$0.version] ?? [] }
     }
 
-    /// The version of its model that each pin was stored under, in their order.
+    /// The model version under which each pin was stored, in their order.
     private func declaredVersions(in database: Database) throws -> [Int] {
         var declared: [Int64: Int] = [:]
         let query = try Query(
@@ -100,13 +100,13 @@ struct StoredBody {
         return pins.map { declared[$0.version] ?? 0 }
     }
 
-    /// The payloads of the pins as the models' versions of today read them; nil where that is how they are.
+    /// The payloads of the pins migrated to today's model versions; nil if they need no migration.
     func migrated(_ payloads: [[UInt8]], by models: Models?, in database: Database) throws -> [[UInt8]]? {
         guard let models, models.haveVersions, let skeleton, !pins.isEmpty else { return nil }
         return models.migrated(skeleton: skeleton, pins: payloads, declared: try declaredVersions(in: database))
     }
 
-    /// By pin, whether its object stands within another one, or beside others, in a response of this kind.
+    /// For each pin, whether its object is embedded in another one, or one of several, in a response of this kind.
     func areEmbedded(in kind: Observation.Kind, _ database: Database) throws -> [Bool] {
         guard kind != .list, pins.count > 1 else { return Array(repeating: false, count: pins.count) }
         let payloads = try payloads(in: database)
@@ -131,7 +131,7 @@ struct Pin: Hashable {
 
 /// The pins of a document in pre-order, as bytes.
 enum Pins {
-    /// Differences to the pin before: what came in one answer has near numbers.
+    /// Encodes differences to the pin before: the objects of one response mostly have near numbers.
     static func encode(_ pins: [Pin]) -> [UInt8] {
         var writer = VariableWriter()
         var last = Pin(object: .zero, version: 0)
@@ -158,15 +158,15 @@ enum Pins {
     }
 }
 
-/// Rows to be read by their numbers, of which those that lie close together are read in one go.
+/// Groups rows that are read by their numbers: rows that lie close together are read in one range.
 ///
-/// What came in one answer has numbers one after the other. To step to the next row takes a tenth of what it takes to look one
-/// up from the root of its table.
+/// The rows of one response mostly have consecutive numbers. A step to the next row costs a tenth of a look-up from the root
+/// of the table.
 enum RowRuns {
-    /// How far apart two rows may lie for what is in between to be stepped over.
+    /// How far apart two rows of one range may lie.
     private static let gap: Int64 = 8
 
-    /// Stretches that hold all of these numbers, ascending.
+    /// Ranges that contain all of these numbers, ascending.
     static func of(_ numbers: some Sequence<Int64>) -> [ClosedRange<Int64>] {
         var runs: [ClosedRange<Int64>] = []
         for number in numbers.sorted() {

@@ -1,9 +1,9 @@
 import GRDB
 
-/// What the writer knows of the journal of changes: its bound, and what is to be written to it with the next commit.
+/// The writer's state of the journal of changes: its bound, and the entries to write with the next commit.
 ///
-/// A row holds the changes of one commit. An entry is mostly a byte: objects that came together have numbers that follow
-/// one another, and so do their sequences.
+/// A row contains the changes of one commit. An entry is mostly one byte: the objects of one response mostly have consecutive
+/// numbers and sequences.
 ///
 /// ```
 /// runs of consecutive sequences, the first run first, each:
@@ -18,27 +18,27 @@ struct Journal {
         var kind: ObjectChange.Kind
     }
 
-    /// How many changes are kept; 0: none, and none are written.
+    /// How many changes are kept; 0: there is no journal.
     let limit: Int64
-    /// Changes up to this sequence are no longer there.
+    /// Changes up to this sequence are no longer in the journal.
     var floor: Int64 = 0
     /// How many changes were ever written.
     var total: Int64 = 0
-    /// How many of them are no longer there.
+    /// How many of them are no longer in the journal.
     var dropped: Int64 = 0
     /// `floor` and `dropped`, if the transaction under way is committed.
     var newStart: (floor: Int64, dropped: Int64)?
     /// The changes of the batch under way.
     var pending: [Entry] = []
-    /// Whether what is deleted now is to be forgotten by name as well.
+    /// Whether the names of objects that are removed now are forgotten too.
     var isErasing = false
 
     var isOn: Bool { limit > 0 }
 
-    /// How many changes are there.
+    /// How many changes are in the journal.
     var count: Int64 { total - dropped }
 
-    /// Whether there are so many that the oldest should go; not each time one is added.
+    /// Whether the oldest changes should go: an eighth above the limit, so that they go in larger portions.
     var isOverfull: Bool { count > limit + limit / 8 }
 
     init(limit: Int64) {
@@ -91,9 +91,9 @@ struct Journal {
     }
 }
 
-/// The journal of changes: noted with each change, written in the same transaction, and kept within its bound.
+/// The journal of changes: written in the transaction of each change, and kept within its bound.
 extension WriterSession {
-    /// Reads where the journal stands, or begins one; within a transaction, before anything else is done.
+    /// Reads the journal's position, or begins a journal; in a transaction, before anything else is done.
     func beginJournal() throws {
         guard journal.isOn else {
             try query("DELETE FROM _changes").run()
@@ -104,7 +104,7 @@ extension WriterSession {
         if let floor = try Meta.journal.integer(in: database) {
             journal.floor = floor
         } else {
-            // From here on everything is written down.
+            // The journal is complete from here on.
             journal.floor = numbers.sequence
             try Meta.journal.set(journal.floor, in: database)
         }
@@ -117,13 +117,13 @@ extension WriterSession {
         if journal.isOverfull { try dropChanges(downTo: journal.limit) }
     }
 
-    /// Notes what became of an object.
+    /// Adds the change of an object.
     func journal(_ kind: ObjectChange.Kind, _ object: ObjectID, at sequence: Int64) {
         guard journal.isOn else { return }
         journal.pending.append(Journal.Entry(sequence: sequence, object: object, kind: kind))
     }
 
-    /// Writes what was noted; the last thing before the commit.
+    /// Writes the new entries; the last step before the commit.
     func flushJournal() throws {
         guard let last = journal.pending.last else { return }
         try query("INSERT INTO _changes VALUES (?, ?, ?, ?)").run(
@@ -135,7 +135,7 @@ extension WriterSession {
         outcome.isJournaled = true
     }
 
-    /// What was noted or dropped is committed, or rolled back.
+    /// New and dropped entries are committed, or rolled back.
     func endJournal(committed: Bool) {
         if committed {
             journal.total += Int64(journal.pending.count)
@@ -145,7 +145,7 @@ extension WriterSession {
         journal.pending.removeAll(keepingCapacity: true)
     }
 
-    /// Drops the oldest commits for as long as so many changes are left, within a transaction; false if none could go.
+    /// Drops the oldest commits until no more than `count` changes are left, in a transaction; false if none could go.
     @discardableResult
     func dropChanges(downTo count: Int64) throws -> Bool {
         var start: (floor: Int64, dropped: Int64)?
@@ -162,9 +162,9 @@ extension WriterSession {
         return true
     }
 
-    // MARK: Who they were
+    // MARK: Names of removed objects
 
-    /// An object leaves the store: notes its name for as long as the journal speaks of it.
+    /// Keeps the name of an object that leaves the store, for as long as the journal contains changes of it.
     func remember(_ record: ObjectRecord) throws {
         guard journal.isOn, !journal.isErasing, record.changed > journal.floor else { return }
         if case .text(let text) = record.identity, text.utf8.count > Self.longestName { return }
@@ -176,7 +176,7 @@ extension WriterSession {
         )
     }
 
-    /// Longer names than this one are forgotten with their objects, as by a clean.
+    /// Longer names are forgotten with their objects, as by a clean.
     private static let longestName = 512
 
     /// Forgets the names of objects that have left the store.

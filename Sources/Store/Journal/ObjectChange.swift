@@ -1,20 +1,20 @@
 import GRDB
 import Mapping
 
-/// What became of one object, at one commit sequence of its own.
+/// A change of one object; each has a commit sequence of its own.
 public struct ObjectChange: Sendable, Equatable {
-    /// What became of it.
+    /// The kind of change.
     public enum Kind: UInt8, Sendable, CaseIterable {
-        /// An answer showed it for the first time, or for the first time since it was forgotten or deleted.
+        /// A response showed the object for the first time, or for the first time since it was forgotten or deleted.
         case created = 0
-        /// A member has a value now that it did not have before.
+        /// A member has a new value.
         case changed = 1
-        /// It is known to be deleted.
+        /// The object is deleted.
         case deleted = 2
-        /// A write happened, and nobody told what it made of the object.
+        /// A write may have changed the object, and its response did not show it.
         case unknown = 3
 
-        /// The word for it, for people and programs.
+        /// The name of the kind, for people and programs.
         public var name: String {
             switch self {
             case .created: "created"
@@ -27,7 +27,7 @@ public struct ObjectChange: Sendable, Equatable {
 
     /// The commit sequence; no two changes have the same.
     public var sequence: Int64
-    /// What became of it.
+    /// The kind of change.
     public var kind: Kind
     /// When it was committed: microseconds of the store's clock.
     public var time: Int64
@@ -35,50 +35,50 @@ public struct ObjectChange: Sendable, Equatable {
     public var upstream: String
     /// The principal's label.
     public var principal: String
-    /// The representation it was asked for in.
+    /// The representation it was requested in.
     public var context: String
-    /// The model's name; of a cluster its base's.
+    /// The model's name; for a cluster that of its base.
     public var model: String
-    /// The models that it is an object of: of a cluster its base and the concrete one that its members choose, or every
-    /// one where nothing is known of its members any more.
+    /// The models of the object: for a cluster its base and the concrete model that its members choose, or all of them if
+    /// its members are no longer known.
     public var models: [String]
-    /// Its identity, as the store has it.
+    /// Its identity as stored.
     public var identity: String
-    /// Its identity as JSON, spelled by the upstream where an answer that shows it is still there.
+    /// Its identity as JSON, in the upstream's spelling if a response that shows it is still stored.
     public var id: [UInt8]
-    /// Its newest known members as JSON, as of the moment of reading; nil where none were asked for or are known.
+    /// Its newest known members as JSON when the journal is read; nil if not requested or not known.
     public var json: [UInt8]?
 }
 
-/// A part of the journal.
+/// A page of the journal.
 public struct ChangePage: Sendable {
     /// The changes, in the order of their sequences.
     public var changes: [ObjectChange]
-    /// The commit sequence up to which this page tells everything: what to go on after.
+    /// The commit sequence up to which this page is complete: the start of the next page.
     public var end: Int64
-    /// Whether that was all there was.
+    /// Whether this is the last page.
     public var isLast: Bool
     /// The commit sequence up to which changes are no longer in the journal.
     public var floor: Int64
-    /// Changes of this page's stretch that a clean has taken away, whose they were included.
+    /// How many changes in this page's range are of objects that a clean has erased.
     public var erased: Int
 }
 
-/// The journal of changes: what became of which object, in the order of the commits.
+/// The journal of changes, in the order of the commits.
 extension ObjectStore {
-    /// Says what is to be called after each commit with a change in it; at most one.
+    /// Sets the function that is called after each commit that added to the journal; at most one.
     ///
-    /// On the writer's thread: it must be quick, and must not wait for the store.
-    public func onChanges(_ tell: @escaping @Sendable () -> Void) {
-        core.onChanges = tell
+    /// Called on the writer's thread: it must be quick, and must not wait for the store.
+    public func onChanges(_ handler: @escaping @Sendable () -> Void) {
+        core.onChanges = handler
     }
 
-    /// The changes after a commit sequence, so many at most; nil if the configuration has no journal kept.
+    /// The changes after a commit sequence, at most `limit`; nil if the configuration has no journal.
     ///
-    /// Every change after `start` is in one page or the next, once, so long as `start` is not below the page's floor. Names
-    /// are as they are today: a change of an object that a clean has removed is only counted.
+    /// Every change after `start` is in one page or the next, once, as long as `start` is not below the page's floor. Names
+    /// are today's: a change of an object that a clean has removed is only counted.
     ///
-    /// - Parameter values: whether each object's newest known members are wanted, as they are now.
+    /// - Parameter values: whether to include each object's newest known members.
     public func changes(after start: Int64, limit: Int, values: Bool = false) async throws(StoreError) -> ChangePage? {
         let models = core.models
         let found = try await core.read { database in
@@ -89,13 +89,13 @@ extension ObjectStore {
         for index in page.changes.indices {
             page.changes[index].upstream = core.label(ofUpstream: page.changes[index].upstream)
         }
-        // The writer may have committed what it has not told yet; what is handed out must be known again.
+        // The writer may not have published its last commit yet, but a number that is handed out must be recognised.
         core.publicNumbers.advance(to: page.end)
         return page
     }
 }
 
-/// Reads the journal of changes, within one read snapshot.
+/// Reads the journal of changes, in one read snapshot.
 struct ChangeReader {
     private struct Names {
         var upstream: String
@@ -104,12 +104,12 @@ struct ChangeReader {
         var model: String
     }
 
-    /// So many bytes of members end a page.
+    /// A page ends after so many bytes of members.
     private static let byteLimit = 1 << 20
 
     private let database: Database
     private let models: [String: UpstreamModels]
-    /// What collections stand for, as far as they were met.
+    /// The names of the collections read so far.
     private var collections: [CollectionID: Names] = [:]
 
     init(_ database: Database, models: [String: UpstreamModels]) {
@@ -117,7 +117,7 @@ struct ChangeReader {
         self.models = models
     }
 
-    /// The changes after a sequence, so many at most; nil if no journal is kept.
+    /// The changes after a sequence, at most `limit`; nil if there is no journal.
     mutating func page(after start: Int64, limit: Int, values: Bool) throws -> ChangePage? {
         guard let floor = try Meta.journal.integer(in: database) else { return nil }
         let sequence = try Meta.sequence.integer(in: database) ?? 0
@@ -161,7 +161,7 @@ struct ChangeReader {
         var isDeleted = false
     }
 
-    /// An entry with the names of its object; nil if nobody knows them any more.
+    /// An entry with the names of its object; nil if they are no longer known.
     private mutating func change(_ entry: Journal.Entry, at time: Int64, values: Bool) throws -> ObjectChange? {
         guard let row = try row(of: entry.object), let names = try names(of: row.collection) else { return nil }
         let known = models[names.upstream]
@@ -184,7 +184,7 @@ struct ChangeReader {
         return change
     }
 
-    /// An object's models; its members are read only for a cluster, to pick the concrete ones.
+    /// An object's models; its members are read only for a cluster, to find the concrete ones.
     private func models(of row: Row, _ names: Names) throws -> [String] {
         guard let known = models[names.upstream] else { return [names.model] }
         let all = known.models.names(ofObjectsNamed: names.model)
@@ -233,7 +233,7 @@ struct ChangeReader {
         return found
     }
 
-    /// An identity as the newest answer spells it; else as a reference to the object is shown.
+    /// An identity as the newest response spells it; otherwise as references to the object are shown.
     private static func spelling(of row: Row, as model: String, _ models: Models?) -> [UInt8] {
         if let models, !row.payload.isEmpty {
             let newest = Contribution(

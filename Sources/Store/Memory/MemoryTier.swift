@@ -1,38 +1,38 @@
 import Mapping
 public import Synchronization
 
-/// An answer that the memory tier can hold: immutable but for its flags.
+/// A response that the memory tier can hold: immutable except for its flags.
 public protocol MemoryResident: AnyObject, Sendable {
-    /// The document that it answers.
+    /// Its cache key.
     var key: DocumentKey { get }
-    /// The selection by `Vary` and whatever else tells apart answers of one key; equal bytes replace one another.
+    /// The selection by `Vary`, and whatever else distinguishes responses of one key; equal bytes replace each other.
     var variant: [UInt8] { get }
     /// What it occupies, in bytes.
     var byteCount: Int { get }
-    /// Where several answers of one key suit a request, the one with the highest is found first.
+    /// If several responses of one key match a request, the one with the highest precedence is found first.
     var precedence: Int64 { get }
     /// The flags that the tier reads and writes.
     var residence: Residence { get }
 }
 
 extension MemoryResident {
-    /// Without a word on it, the newest comes first.
+    /// By default the newest comes first.
     public var precedence: Int64 { 0 }
 }
 
-/// The memory tier: ready answers, found by their key's digest, bounded in bytes.
+/// The memory tier: ready responses, found by their key's digest, bounded in bytes.
 ///
-/// Shared by all threads. A look-up holds one shard's lock for the time of a dictionary access; everything else happens
-/// at the rate of misses. The answers of one digest are few (variants), so they are a list, the preferred ones first.
+/// Shared by all threads. A look-up holds one shard's lock during a dictionary access; everything else happens at the rate of
+/// misses. A digest has few responses (variants), so they are a list, the preferred ones first.
 ///
-/// Eviction is second chance: a hit sets a flag, the hand passes over a flagged answer once and clears its flag.
+/// Eviction is second chance: a hit sets a flag; the hand passes a flagged response once and clears its flag.
 public final class MemoryTier<Response: MemoryResident>: Sendable {
-    // What the look-up needs is open to its users: generic code that is not compiled for their type works out metadata at
-    // each call, a fifth of the time of a hit.
+    // The look-up is inlinable: generic code that is not specialised computes metadata at each call, a fifth of the time of
+    // a hit.
     @usableFromInline
     struct Shard {
-        @usableFromInline var answers: [Digest128: [Response]] = [:]
-        /// Every resident answer once, in the order in which the hand meets them; nil where one has left.
+        @usableFromInline var responses: [Digest128: [Response]] = [:]
+        /// Every resident response once, in the order of the hand; nil where one has left.
         @usableFromInline var ring: [Response?] = []
         @usableFromInline var hand = 0
         @usableFromInline var vacancies = 0
@@ -54,10 +54,10 @@ public final class MemoryTier<Response: MemoryResident>: Sendable {
     private let evictions = Atomic<Int>(0)
     private let nextVictim = Atomic<Int>(0)
     private let targets = Mutex<[Target: Set<Digest128>]>([:])
-    /// Who shows which object; told of every commit.
-    public let showings = Showings()
+    /// Which responses show which object; notified of every commit.
+    public let responsesByObject = ResponsesByObject()
 
-    /// A class around the lock, since an array holds no noncopyable elements.
+    /// A class around the lock, because an array cannot contain noncopyable elements.
     @usableFromInline
     final class ShardBox: Sendable {
         @usableFromInline let lock = Mutex(Shard())
@@ -66,7 +66,7 @@ public final class MemoryTier<Response: MemoryResident>: Sendable {
         init() {}
     }
 
-    /// Where writes point: a path, whatever its query.
+    /// The target of an invalidation: a path with every query.
     private struct Target: Hashable {
         let upstream: String
         let path: Substring
@@ -83,111 +83,111 @@ public final class MemoryTier<Response: MemoryResident>: Sendable {
         shards = (0..<Self.shardCount).map { _ in ShardBox() }
     }
 
-    /// The answers under a digest, whoever they are for: the caller compares the key.
+    /// The responses under a digest; the caller compares their keys.
     @inlinable
-    public func answers(at digest: Digest128) -> [Response]? {
-        shard(digest).lock.withLock { $0.answers[digest] }
+    public func responses(at digest: Digest128) -> [Response]? {
+        shard(digest).lock.withLock { $0.responses[digest] }
     }
 
-    /// Puts an answer in the place of the one with its variant, and makes room for it.
+    /// Inserts a response, replaces the one with its variant, and makes room for it.
     ///
-    /// An answer that is larger than an eighth of the tier is not taken: it would empty the tier for one document.
+    /// A response larger than an eighth of the tier is not inserted: it would displace too much for one document.
     ///
-    /// - Parameter mayGo: whether it may take the place of that one, which is asked with the shard's lock held; where not, it
-    ///   is discarded.
+    /// - Parameter mayGo: whether the one with its variant may be replaced; called with the shard's lock held. If not, the
+    ///   new response is discarded.
     public func insert(
-        _ answer: Response,
+        _ response: Response,
         at digest: Digest128,
         insteadOf mayGo: @Sendable (Response) -> Bool = { _ in true }
     ) {
-        guard answer.byteCount <= capacity / 8 else {
-            removeAnswers(at: digest) { $0.variant == answer.variant && $0.key == answer.key && mayGo($0) }
-            return discard(answer)
+        guard response.byteCount <= capacity / 8 else {
+            removeResponses(at: digest) { $0.variant == response.variant && $0.key == response.key && mayGo($0) }
+            return discard(response)
         }
-        let target = Target(upstream: answer.key.upstream, url: answer.key.url)
-        // Under one lock: an answer not yet listed under its path would escape an invalidation.
+        let target = Target(upstream: response.key.upstream, url: response.key.url)
+        // Under one lock: otherwise an invalidation could miss a response that is not yet listed under its path.
         let gone = targets.withLock { targets in
             targets[target, default: []].insert(digest)
-            return shard(digest).lock.withLock { $0.put(answer, at: digest, insteadOf: mayGo) }
+            return shard(digest).lock.withLock { $0.put(response, at: digest, insteadOf: mayGo) }
         }
-        guard let gone else { return discard(answer) }
-        for answer in gone { left(answer) }
-        occupied.add(answer.byteCount, ordering: .relaxed)
+        guard let gone else { return discard(response) }
+        for response in gone { left(response) }
+        occupied.add(response.byteCount, ordering: .relaxed)
         count.add(1, ordering: .relaxed)
         makeRoom()
     }
 
-    /// Registers an answer under the objects that it shows, so that it is flipped when one of them changes.
+    /// Registers a response under the objects that it shows, so that it becomes dirty when one of them changes.
     ///
-    /// Before or after it is inserted; without effect once it has left. One that will never be inserted is discarded.
-    public func register(_ answer: Response, under objects: [ObjectID]) {
-        showings.register(answer.residence, under: objects)
+    /// Call it before or after `insert`; it has no effect once the response has left. Discard a response that will never be
+    /// inserted.
+    public func register(_ response: Response, under objects: [ObjectID]) {
+        responsesByObject.register(response.residence, under: objects)
         makeRoom()
     }
 
     /// Removes everything under a digest.
     public func remove(_ digest: Digest128) {
-        removeAnswers(at: digest) { _ in true }
+        removeResponses(at: digest) { _ in true }
     }
 
-    /// Removes one answer, if it is still the one that is held.
-    public func remove(_ answer: Response, at digest: Digest128) {
-        removeAnswers(at: digest) { $0 === answer }
+    /// Removes one response, if it is still resident.
+    public func remove(_ response: Response, at digest: Digest128) {
+        removeResponses(at: digest) { $0 === response }
     }
 
-    /// Removes what is held of an answer's variant.
-    public func removeVariant(of answer: Response, at digest: Digest128) {
-        removeAnswers(at: digest) { $0.variant == answer.variant && $0.key == answer.key }
+    /// Removes the resident response with the same key and variant.
+    public func removeVariant(of response: Response, at digest: Digest128) {
+        removeResponses(at: digest) { $0.variant == response.variant && $0.key == response.key }
     }
 
-    /// Removes the answers of a path, for every query, principal, context and variant.
+    /// Removes the responses of a path, for every query, principal, context and variant.
     public func remove(upstream: String, path: String) {
         let target = Target(upstream: upstream, url: path)
         for digest in targets.withLock({ $0[target] }) ?? [] {
-            removeAnswers(at: digest) { Target(upstream: $0.key.upstream, url: $0.key.url) == target }
+            removeResponses(at: digest) { Target(upstream: $0.key.upstream, url: $0.key.url) == target }
         }
     }
 
-    /// Removes the answers of all paths of an upstream that are meant, for every query, principal, context and variant.
+    /// Removes the responses of all paths of an upstream that the closure accepts, for every query, principal, context and
+    /// variant.
     ///
-    /// Looks at each path once, and keeps no look-up waiting for it.
-    public func remove(upstream: String, where isMeant: (_ path: Substring) -> Bool) {
-        let meant = targets.withLock { targets in
-            targets.keys.filter { $0.upstream == upstream && isMeant($0.path) }
+    /// Reads each path once; no look-up waits for it.
+    public func remove(upstream: String, where isRemoved: (_ path: Substring) -> Bool) {
+        let removed = targets.withLock { targets in
+            targets.keys.filter { $0.upstream == upstream && isRemoved($0.path) }
         }
-        for target in meant { remove(upstream: upstream, path: String(target.path)) }
+        for target in removed { remove(upstream: upstream, path: String(target.path)) }
     }
 
-    /// Removes every answer of which `isRemoved` says so, by default all; walks the whole tier.
+    /// Removes every response that the closure accepts, by default all; walks the whole tier.
     public func removeAll(where isRemoved: (Response) -> Bool = { _ in true }) {
         for box in shards {
             let gone = box.lock.withLock { shard -> [(Digest128, Response)] in
-                shard.answers.flatMap { digest, list in list.filter(isRemoved).map { (digest, $0) } }
+                shard.responses.flatMap { digest, list in list.filter(isRemoved).map { (digest, $0) } }
             }
-            for (digest, answer) in gone { remove(answer, at: digest) }
+            for (digest, response) in gone { remove(response, at: digest) }
         }
     }
 
-    /// The answers used since this was last asked; clears nothing else.
-    ///
-    /// For the store's own account of use.
+    /// The responses used since the last call; the store records their use for its own eviction.
     public func takeUsed() -> [Response] {
         shards.flatMap { box in
             box.lock.withLock { shard in
-                shard.ring.compactMap { answer in
-                    guard let answer, answer.residence.isUsedSinceReport.exchange(false, ordering: .relaxed) else {
+                shard.ring.compactMap { response in
+                    guard let response, response.residence.isUsedSinceReport.exchange(false, ordering: .relaxed) else {
                         return nil
                     }
-                    return answer
+                    return response
                 }
             }
         }
     }
 
-    /// What the tier holds now.
-    public var statistics: (answers: Int, bytes: Int, evictions: Int) {
+    /// What the tier contains now.
+    public var statistics: (responses: Int, bytes: Int, evictions: Int) {
         (
-            count.load(ordering: .relaxed), occupied.load(ordering: .relaxed) + showings.byteCount,
+            count.load(ordering: .relaxed), occupied.load(ordering: .relaxed) + responsesByObject.byteCount,
             evictions.load(ordering: .relaxed)
         )
     }
@@ -199,60 +199,60 @@ public final class MemoryTier<Response: MemoryResident>: Sendable {
         shards[Int(truncatingIfNeeded: digest.low &>> 32) & (Self.shardCount - 1)]
     }
 
-    private func removeAnswers(at digest: Digest128, where isRemoved: (Response) -> Bool) {
+    private func removeResponses(at digest: Digest128, where isRemoved: (Response) -> Bool) {
         let gone = shard(digest).lock.withLock { shard -> [Response] in
-            guard let list = shard.answers[digest] else { return [] }
+            guard let list = shard.responses[digest] else { return [] }
             let gone = list.filter(isRemoved)
             guard !gone.isEmpty else { return [] }
-            let kept = list.filter { answer in !gone.contains { $0 === answer } }
-            shard.answers[digest] = kept.isEmpty ? nil : kept
-            for answer in gone { shard.vacate(answer) }
+            let kept = list.filter { response in !gone.contains { $0 === response } }
+            shard.responses[digest] = kept.isEmpty ? nil : kept
+            for response in gone { shard.vacate(response) }
             return gone
         }
         guard !gone.isEmpty else { return }
-        for answer in gone { left(answer) }
+        for response in gone { left(response) }
         forgetTargets(of: gone, at: digest)
     }
 
-    /// The accounts of an answer that is no longer resident.
-    private func left(_ answer: Response) {
-        discard(answer)
-        occupied.subtract(answer.byteCount, ordering: .relaxed)
+    /// Updates the counters for a response that is no longer resident.
+    private func left(_ response: Response) {
+        discard(response)
+        occupied.subtract(response.byteCount, ordering: .relaxed)
         count.subtract(1, ordering: .relaxed)
     }
 
     private func forgetTargets(of gone: [Response], at digest: Digest128) {
         targets.withLock { targets in
-            guard answers(at: digest) == nil else { return }
-            for answer in gone {
-                let target = Target(upstream: answer.key.upstream, url: answer.key.url)
+            guard responses(at: digest) == nil else { return }
+            for response in gone {
+                let target = Target(upstream: response.key.upstream, url: response.key.url)
                 targets[target]?.remove(digest)
                 if targets[target]?.isEmpty == true { targets[target] = nil }
             }
         }
     }
 
-    /// Takes back the registrations of an answer that is not resident and will not be.
-    public func discard(_ answer: Response) {
-        answer.residence.isRetired.store(true, ordering: .relaxed)
-        showings.forget(answer.residence)
+    /// Removes the registrations of a response that is not resident and will not be.
+    public func discard(_ response: Response) {
+        response.residence.isRetired.store(true, ordering: .relaxed)
+        responsesByObject.forget(response.residence)
     }
 
     private func makeRoom() {
-        while occupied.load(ordering: .relaxed) + showings.byteCount > capacity, evictOne() {}
+        while occupied.load(ordering: .relaxed) + responsesByObject.byteCount > capacity, evictOne() {}
     }
 
-    /// Evicts one answer; false when there is none.
+    /// Evicts one response; false when there is none.
     private func evictOne() -> Bool {
         let start = nextVictim.add(1, ordering: .relaxed).newValue
-        // Twice round: the first may find nothing but second chances.
+        // Two rounds: the first may only clear flags.
         for offset in 0..<(2 * Self.shardCount) {
             let box = shards[(start &+ offset) & (Self.shardCount - 1)]
             let victim = box.lock.withLock { $0.victim() }
             guard let victim else { continue }
             evictions.add(1, ordering: .relaxed)
             let digest = victim.residence.digest
-            removeAnswers(at: digest) { $0 === victim }
+            removeResponses(at: digest) { $0 === victim }
             return true
         }
         return false
@@ -260,12 +260,12 @@ public final class MemoryTier<Response: MemoryResident>: Sendable {
 }
 
 extension MemoryTier: ChangeListener {
-    /// Flips the ready answers that show one of these objects; called on the writer's thread.
+    /// Marks the ready responses that show one of these objects as dirty; called on the writer's thread.
     public func objectsChanged(_ objects: [ObjectID]) {
-        showings.objectsChanged(objects)
+        responsesByObject.objectsChanged(objects)
     }
 
-    /// Removes the ready answers of documents that are gone; called on the writer's thread.
+    /// Removes the ready responses of documents that are gone; called on the writer's thread.
     public func documentsRemoved(_ digests: [Digest128]) {
         for digest in digests { remove(digest) }
     }
@@ -276,17 +276,17 @@ extension MemoryTier: ChangeListener {
     }
 }
 
-/// The answers of one shard, and the ring that its hand goes round.
+/// The responses of one shard, and the ring of its clock hand.
 extension MemoryTier.Shard {
-    /// Puts an answer in the place of the one with its variant; returns what had to go for it, nil where that one stays.
+    /// Inserts a response in the place of the one with its variant; returns what it displaced, nil if that one stays.
     mutating func put(
-        _ answer: Response,
+        _ response: Response,
         at digest: Digest128,
         insteadOf mayGo: @Sendable (Response) -> Bool
     ) -> [Response]? {
-        var list = answers[digest] ?? []
+        var list = responses[digest] ?? []
         var gone: [Response] = []
-        if let index = list.firstIndex(where: { $0.variant == answer.variant && $0.key == answer.key }) {
+        if let index = list.firstIndex(where: { $0.variant == response.variant && $0.key == response.key }) {
             guard mayGo(list[index]) else { return nil }
             gone.append(list.remove(at: index))
         } else if list.count >= MemoryTier.variantLimit,
@@ -295,33 +295,33 @@ extension MemoryTier.Shard {
             // Look-ups walk the list.
             gone.append(list.remove(at: oldest))
         }
-        list.insert(answer, at: list.firstIndex { $0.precedence <= answer.precedence } ?? list.endIndex)
-        answers[digest] = list
-        for answer in gone { vacate(answer) }
-        answer.residence.slot.store(ring.count, ordering: .relaxed)
-        ring.append(answer)
+        list.insert(response, at: list.firstIndex { $0.precedence <= response.precedence } ?? list.endIndex)
+        responses[digest] = list
+        for response in gone { vacate(response) }
+        response.residence.slot.store(ring.count, ordering: .relaxed)
+        ring.append(response)
         return gone
     }
 
-    /// Places in the ring are given in the order of arrival.
-    private func slot(_ answer: Response) -> Int { answer.residence.slot.load(ordering: .relaxed) }
+    /// Slots are given in the order of arrival.
+    private func slot(_ response: Response) -> Int { response.residence.slot.load(ordering: .relaxed) }
 
-    mutating func vacate(_ answer: Response) {
-        let slot = self.slot(answer)
-        guard ring.indices.contains(slot), ring[slot] === answer else { return }
+    mutating func vacate(_ response: Response) {
+        let slot = self.slot(response)
+        guard ring.indices.contains(slot), ring[slot] === response else { return }
         ring[slot] = nil
         vacancies += 1
         if vacancies > 64, vacancies * 2 > ring.count { compact() }
     }
 
-    /// The next answer that had its second chance, in one turn of the hand; it stays where it is.
+    /// The next response without a flag, in one turn of the hand; it stays where it is.
     mutating func victim() -> Response? {
         for _ in 0..<ring.count {
             if hand >= ring.count { hand = 0 }
             defer { hand += 1 }
-            guard let answer = ring[hand] else { continue }
-            if answer.residence.isUsed.exchange(false, ordering: .relaxed) { continue }
-            return answer
+            guard let response = ring[hand] else { continue }
+            if response.residence.isUsed.exchange(false, ordering: .relaxed) { continue }
+            return response
         }
         return nil
     }
@@ -330,11 +330,11 @@ extension MemoryTier.Shard {
         var kept: [Response?] = []
         kept.reserveCapacity(ring.count - vacancies)
         var newHand = 0
-        for (index, answer) in ring.enumerated() {
+        for (index, response) in ring.enumerated() {
             if index == hand { newHand = kept.count }
-            guard let answer else { continue }
-            answer.residence.slot.store(kept.count, ordering: .relaxed)
-            kept.append(answer)
+            guard let response else { continue }
+            response.residence.slot.store(kept.count, ordering: .relaxed)
+            kept.append(response)
         }
         ring = kept
         hand = newHand

@@ -47,7 +47,7 @@ final class ObjectRecord {
     let wasPinned: Bool
     var isModified = false
     /// What the answer being taken in says of it.
-    var fresh: [Contribution] = []
+    var contributions: [Contribution] = []
 
     init(
         id: ObjectID,

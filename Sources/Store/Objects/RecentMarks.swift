@@ -29,7 +29,7 @@ public struct MarkSource: Sendable, Hashable {
 /// An answer may show an object that the store did not know when it was written to, or has forgotten since. In memory: the
 /// requests die with the process, and in the file no document shows the object, or its row would have the mark. After a
 /// restart a list that lags behind a deletion is taken at its word, as it would be without Larder. Bounded: once there are too
-/// many, all are forgotten at once, and answers to requests sent until then are kept out by the barriers.
+/// many, all are forgotten at once, and answers to requests sent until then are kept out by the bans.
 struct RecentMarks {
     private struct Key: Hashable {
         let upstream: String

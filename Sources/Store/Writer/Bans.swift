@@ -5,7 +5,7 @@ import Mapping
 ///
 /// In memory: the requests die with the process. Bounded: what is forgotten
 /// counts as if it had concerned everything.
-struct Barriers {
+struct Bans {
     private struct Cleaned {
         let filter: CleanFilter
         let time: Int64
@@ -19,11 +19,11 @@ struct Barriers {
     private struct Place {
         var time: Int64
         /// The last write to it.
-        var written: Written?
+        var written: Write?
     }
 
     /// A write to a path, and the objects that were known to be meant.
-    struct Written {
+    struct Write {
         let write: SettledWrite
         let named: Set<BoundObject>
         /// Whether one of these is gone by it.
@@ -59,10 +59,10 @@ struct Barriers {
     }
 
     /// Notes what was written to a path that is invalidated.
-    mutating func written(_ written: Written, to place: Int64) { places[place]?.written = written }
+    mutating func written(_ written: Write, to place: Int64) { places[place]?.written = written }
 
     /// The last write to the path of an answer that began before it.
-    func write(before document: ReceivedDocument, to place: Int64) -> Written? {
+    func write(before document: ReceivedDocument, to place: Int64) -> Write? {
         places[place]?.written.flatMap { document.sent <= $0.write.time ? $0 : nil }
     }
 
@@ -96,9 +96,9 @@ struct Barriers {
     /// When what an answer's path had was last made worthless after it was asked for.
     private func invalidated(_ document: ReceivedDocument, _ place: Int64) -> Int64? {
         if let time = places[place]?.time, document.sent <= time { return time }
-        return patterns.first { barrier in
-            document.sent <= barrier.time && barrier.pattern.upstream == document.key.upstream
-                && barrier.pattern.matches(url: document.key.url)
+        return patterns.first { ban in
+            document.sent <= ban.time && ban.pattern.upstream == document.key.upstream
+                && ban.pattern.matches(url: document.key.url)
         }?.time
     }
 
@@ -131,9 +131,9 @@ extension CleanFilter {
 /// What patterns make worthless.
 extension WriterSession {
     /// Keeps out answers to requests sent before now, and says which documents there are by now.
-    func bar(_ patterns: [InvalidationPattern]) -> DocumentID {
+    func ban(_ patterns: [InvalidationPattern]) -> DocumentID {
         let now = clock.now()
-        for pattern in patterns { barriers.invalidated(pattern, at: now) }
+        for pattern in patterns { bans.invalidated(pattern, at: now) }
         return numbers.document
     }
 

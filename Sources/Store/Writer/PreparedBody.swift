@@ -3,7 +3,7 @@ import Mapping
 import Synchronization
 
 /// A body taken apart before its transaction begins.
-struct Preparation: Sendable {
+struct PreparedBody: Sendable {
     /// Nil: the body is kept as it is.
     var decomposed: DecomposedBody?
     /// Whether the skeleton gives back the very bytes.
@@ -59,10 +59,10 @@ struct Preparation: Sendable {
 
 /// Bounds what bodies that have been taken apart take in memory until they are committed.
 ///
-/// An object of ten bytes takes a kilobyte then, so that the bytes of bodies, which `Admission` bounds, say little. Who takes
+/// An object of ten bytes takes a kilobyte then, so that the bytes of bodies, which `QueueLimit` bounds, say little. Who takes
 /// bodies apart, one after the other on a queue of its own, waits here for the writer before it goes on to the next; so there
 /// is never more than the budget and one body.
-final class PreparationBudget: Sendable {
+final class PreparedBodyBudget: Sendable {
     private struct State {
         var used = 0
         var waiter: (bytes: Int, semaphore: DispatchSemaphore)?

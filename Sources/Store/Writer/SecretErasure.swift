@@ -3,13 +3,13 @@ import Mapping
 
 /// Erases what was stored before a member was declared secret.
 ///
-/// Which answers show it cannot be told from the file alone: routes say what a body holds, and a body that no route spoke of
-/// may hold it too. So everything that came from the upstream goes, as it does when it is cleaned: in slices, its bytes
-/// overwritten, once for each time that something becomes secret. A process that dies in the middle begins again.
+/// The file does not say which responses show the member: routes say what a body contains, and a body that matches no route
+/// may contain it too. So everything from that upstream is cleaned: in slices, and its bytes are overwritten. This happens
+/// once each time that a member becomes secret. A process that dies in the middle begins again.
 struct SecretErasure {
     let core: StoreCore
 
-    /// The upstreams, by name, that have something secret which the file does not know to be.
+    /// The upstreams, by name, with secret members that were not secret when the file was last opened.
     static func pending(_ models: [String: UpstreamModels], in database: Database) throws -> [String] {
         try models.keys.sorted().filter { upstream in
             try models[upstream].map { !Self.secrets(of: $0).isSubset(of: try Self.recorded(upstream, in: database)) }
@@ -17,17 +17,17 @@ struct SecretErasure {
         }
     }
 
-    /// Erases and notes what is secret now.
+    /// Erases what has become secret, and records what is secret now.
     func run() async throws(StoreError) {
         let core = core
         let models = core.models
-        let (isNews, pending) = try await core.read { database in
-            let isNews = try models.contains { upstream, models in
+        let (hasChanged, pending) = try await core.read { database in
+            let hasChanged = try models.contains { upstream, models in
                 try Self.secrets(of: models) != Self.recorded(upstream, in: database)
             }
-            return (isNews, try Self.pending(models, in: database) + Self.unlocated(models, in: database))
+            return (hasChanged, try Self.pending(models, in: database) + Self.unlocated(models, in: database))
         }
-        guard isNews || !pending.isEmpty else { return }
+        guard hasChanged || !pending.isEmpty else { return }
         for upstream in pending {
             var cleaner = Cleaner(core: core, filter: CleanFilter(upstream: upstream))
             _ = try await cleaner.run()
@@ -35,14 +35,14 @@ struct SecretErasure {
         try await core.write(.prompt) { try Self.record(models, in: $0.database) }
     }
 
-    /// Notes what is secret now, once nothing of it is stored.
+    /// Records what is secret now, once nothing of it is stored.
     static func record(_ models: [String: UpstreamModels], in database: Database) throws {
         if isLocated(models) {
             try Query(database, "INSERT OR REPLACE INTO _meta VALUES (?, 1)").run(.string(located))
         }
         for (upstream, models) in models {
             let secrets = Self.secrets(of: models)
-            // What is secret no more may be stored from now on, and would have to go if it were declared again.
+            // A member that is no longer secret may be stored from now on, and has to go if it becomes secret again.
             guard try secrets != Self.recorded(upstream, in: database) else { continue }
             try Query(database, "INSERT OR REPLACE INTO _meta VALUES (?, ?)")
                 .run(.string(Self.key(upstream)), .string(secrets.sorted().joined(separator: "\n")))
@@ -51,7 +51,7 @@ struct SecretErasure {
 
     /// The upstreams of a file from the time when an upstream was stored by its name alone.
     ///
-    /// Nothing of theirs is found any more, and their URLs may hold credentials that were not recognised then.
+    /// Their data is never found again, and their URLs may contain credentials that were not recognised then.
     private static func unlocated(_ models: [String: UpstreamModels], in database: Database) throws -> [String] {
         guard isLocated(models) else { return [] }
         let isDone = try Query(database, "SELECT 1 FROM _meta WHERE key = ?").first(.string(located)) { _ in true }
@@ -92,7 +92,7 @@ struct SecretErasure {
 }
 
 extension StoreCore {
-    /// Has erased what has become secret, tried again until it is; what comes in from now on is stored without it anyway.
+    /// Starts to erase what has become secret, and tries again until it is erased; new responses are stored without it anyway.
     func eraseSecrets() {
         Task {
             var pause = Duration.seconds(1)
@@ -103,7 +103,7 @@ extension StoreCore {
                     // The next opening begins again.
                     return
                 } catch .unwritable {
-                    // Said already.
+                    // The file keeper has reported it.
                 } catch {
                     notify(.secretsNotErased(reason: error.description))
                 }

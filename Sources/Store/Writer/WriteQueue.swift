@@ -126,7 +126,7 @@ final class Mailbox<Element: Sendable>: @unchecked Sendable {
 }
 
 /// Bounds what waits to be written, in number and bytes.
-final class Admission: Sendable {
+final class QueueLimit: Sendable {
     private struct State {
         var count = 0
         var bytes = 0
@@ -185,7 +185,7 @@ final class Admission: Sendable {
 ///
 /// What a write has done is taken in ahead of them, unless one of them may be all that says which object the write was
 /// about.
-final class WaitingReads: Sendable {
+final class QueuedResponses: Sendable {
     private struct State {
         var count = 0
         /// How many of them show objects, by upstream.
@@ -218,10 +218,10 @@ final class WaitingReads: Sendable {
     }
 
     /// Whether one of them may say what a path is about.
-    func mayTell(of place: Int64) -> Bool { state.withLock { $0.places[place] != nil } }
+    func mayIdentify(_ place: Int64) -> Bool { state.withLock { $0.places[place] != nil } }
 
     /// Whether one of them may say which object of an upstream has a key.
-    func mayTellKeys(of upstream: String) -> Bool { state.withLock { $0.upstreams[upstream] != nil } }
+    func mayHaveKeys(of upstream: String) -> Bool { state.withLock { $0.upstreams[upstream] != nil } }
 
     private static func decrement(_ count: inout Int?) {
         count = count.flatMap { $0 > 1 ? $0 - 1 : nil }

@@ -75,7 +75,7 @@ final class Writer {
     /// Does what was left undone when the damage was found.
     private func goOn(after damage: FoundDamage) {
         // What these say is of the upstream, not of the file.
-        session.barriers = damage.session.barriers
+        session.bans = damage.session.bans
         session.recentMarks = damage.session.recentMarks
         session.lastWrites = damage.session.lastWrites
         isMended = true

@@ -46,7 +46,7 @@ extension WriterSession {
     /// - Parameter verified: the commit sequence at which it showed the newest; 0: it does not.
     func insert(
         _ document: ReceivedDocument,
-        _ preparation: Preparation,
+        _ prepared: PreparedBody,
         _ intake: Intake,
         digest: Digest128,
         place: Int64,
@@ -70,8 +70,8 @@ extension WriterSession {
             .blob(document.head),
             .blob(document.policy)
         )
-        let skeleton = preparation.isExact ? preparation.decomposed.map { SQLValue.blob($0.skeleton) } : nil
-        let keyed = skeleton == nil ? [] : preparation.decomposed?.keyed ?? []
+        let skeleton = prepared.isExact ? prepared.decomposed.map { SQLValue.blob($0.skeleton) } : nil
+        let keyed = skeleton == nil ? [] : prepared.decomposed?.keyed ?? []
         try query("INSERT INTO _bodies VALUES (?, ?, ?, ?, ?)").run(
             .id(id),
             .blob(Pins.encode(intake.pins)),
@@ -80,7 +80,7 @@ extension WriterSession {
             keyed.isEmpty ? .null : .blob(StoredBody.encode(keyed))
         )
         try query("INSERT INTO _used VALUES (?, ?)").run(.id(id), .integer(seconds))
-        if preparation.isUndivided { try noteUndivided(id, of: document.key.upstream) }
+        if prepared.isUndivided { try noteUndivided(id, of: document.key.upstream) }
         // Before the commit: a look-up must not miss a document that is there.
         presence.insert([digest.low])
         outcome.inserted.append(digest)
@@ -130,7 +130,7 @@ extension WriterSession {
     /// Removes every document of a URL, and keeps out those already asked for.
     func invalidate(_ target: InvalidationTarget) throws {
         let place = hasher.place(upstream: target.upstream, url: target.path)
-        barriers.invalidated(place: place, at: clock.now())
+        bans.invalidated(place: place, at: clock.now())
         var found: [DocumentID] = []
         try query("SELECT id FROM _documents WHERE place = ?").each(.integer(place)) {
             found.append($0.id(0))
@@ -158,9 +158,9 @@ extension WriterSession {
 /// Documents whose objects were not taken out of them: a write may have changed any of these (law 10).
 extension WriterSession {
     /// Whether such a document may show a state before a write: it was asked for before one was answered.
-    func isOvertakenUndivided(_ document: ReceivedDocument, _ preparation: Preparation) -> Bool {
-        guard preparation.isUndivided else { return false }
-        return document.overtakenAt != nil || document.start <= lastWrites[document.key.upstream] ?? .min
+    func isOutdatedUndivided(_ document: ReceivedDocument, _ prepared: PreparedBody) -> Bool {
+        guard prepared.isUndivided else { return false }
+        return document.upstreamWrittenAt != nil || document.start <= lastWrites[document.key.upstream] ?? .min
     }
 
     /// Notes that nobody knows which objects a document contains.

@@ -49,17 +49,17 @@ extension WriterSession {
             scope: scope,
             exception: exception
         )
-        if let forgotten { barriers.forgotten(until: forgotten) }
+        if let forgotten { bans.forgotten(until: forgotten) }
     }
 
     /// Marks one object, unless something newer is known of it.
     ///
-    /// - Parameter isNews: whether those who follow all changes are told.
+    /// - Parameter isJournaled: whether those who follow all changes are told.
     func apply(
         _ mark: ObjectMark,
         to record: ObjectRecord,
         by source: MarkSource? = nil,
-        isNews: Bool = true
+        isJournaled: Bool = true
     ) throws {
         if let known = record.mark, known.time >= mark.time { return }
         // What is older is kept for people who ask, if nothing is newer; documents do not use it.
@@ -73,7 +73,7 @@ extension WriterSession {
             if !state.isOutdated(by: mark, lag: models.lag) {
                 // It is there again; documents older than the deletion show another object of the same name.
                 if mark.isTombstone {
-                    return try apply(.unobserved(mark.time), to: record, by: source, isNews: false)
+                    return try apply(.unobserved(mark.time), to: record, by: source, isJournaled: false)
                 }
                 let model = try names.collection(record.collection, in: database).model
                 state.drop(outdatedBy: mark, model: model, models: models.models, lag: models.lag)
@@ -88,7 +88,7 @@ extension WriterSession {
             record,
             wasKnown: true,
             as: mark.isTombstone ? .deleted : .unknown,
-            isNews: isNews && !isGoneAgain
+            isJournaled: isJournaled && !isGoneAgain
         )
     }
 
@@ -118,7 +118,7 @@ extension WriterSession {
     }
 
     /// Forgets the marks of objects that a clean forgets altogether.
-    func forgetMarks(meantBy filter: CleanFilter, base: String?) throws {
+    func forgetMarks(matching filter: CleanFilter, base: String?) throws {
         guard filter.url == nil, filter.urlPrefix == nil, filter.olderThan == nil else { return }
         // Of what is gone nobody knows any more which of a cluster's models it was.
         guard base == nil || filter.identity != nil else { return }

@@ -27,7 +27,7 @@ extension WriterSession {
             }
             try supersede(mark, of: record, by: new, model: model, models)
         }
-        if try isTakenUnread(new, into: record, model: model, models) { return ([], []) }
+        if try isMergedUnparsed(new, into: record, model: model, models) { return ([], []) }
         var state = try state(of: record)
         let wasKnown = state.base != nil
         let doubtsBefore = record.knowledge.doubts.map(\.member)
@@ -43,14 +43,14 @@ extension WriterSession {
         } else if merge.isChanged {
             markChanged(record, wasKnown: wasKnown)
         } else if merge.hasDoubtChanged {
-            markChanged(record, wasKnown: true, isNews: false)
+            markChanged(record, wasKnown: true, isJournaled: false)
         }
         if let time = merge.unanswered { try apply(.unobserved(time), to: record, by: source) }
         return (merge.changes, warnings)
     }
 
     /// Takes the two most frequent cases without reading JSON: an object that is new, and one that is seen again as it was.
-    private func isTakenUnread(
+    private func isMergedUnparsed(
         _ new: [Contribution],
         into record: ObjectRecord,
         model: String,
@@ -131,17 +131,17 @@ extension WriterSession {
     /// - Parameters:
     ///   - wasKnown: whether a response has shown the object before.
     ///   - kind: what became of it, if that does not go by `wasKnown`.
-    ///   - isNews: whether those who follow all changes are told.
+    ///   - isJournaled: whether those who follow all changes are told.
     func markChanged(
         _ record: ObjectRecord,
         wasKnown: Bool,
         as kind: ObjectChange.Kind? = nil,
-        isNews: Bool = true
+        isJournaled: Bool = true
     ) {
         record.changed = nextSequence()
         record.isModified = true
         outcome.isChange = true
-        if isNews { journal(kind ?? (wasKnown ? .changed : .created), record.id, at: record.changed) }
+        if isJournaled { journal(kind ?? (wasKnown ? .changed : .created), record.id, at: record.changed) }
         // Nobody in memory shows what nothing was known of. An earlier response of this very batch may show the rest, even
         // before the file has it.
         if record.isStored || wasKnown { outcome.changed.append(record.id) }

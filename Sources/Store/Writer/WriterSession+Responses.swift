@@ -9,32 +9,32 @@ extension WriterSession {
     func receive(
         _ document: ReceivedDocument,
         handedOverAt handover: Int64,
-        _ preparation: Preparation
+        _ prepared: PreparedBody
     ) throws -> Receipt {
         let key = document.key
         let place = hasher.place(upstream: key.upstream, url: key.url)
-        let occurrences = preparation.decomposed?.occurrences ?? []
+        let occurrences = prepared.decomposed?.occurrences ?? []
         let label = try principalLabel(key.principal)
         var receipt = Receipt(
             document: nil,
             objects: [],
             isDirty: false,
             sequence: numbers.sequence,
-            warnings: preparation.warnings
+            warnings: prepared.warnings
         )
         // Forgotten while it was on its way.
         guard let label else { return receipt }
-        let verdict = barriers.verdict(
+        let verdict = bans.verdict(
             on: document,
             handedOverAt: handover,
             place: place,
             principal: label,
             objects: occurrences
         )
-        if verdict != .kept, let written = barriers.write(before: document, to: place) {
-            try mark(rootOf: preparation, writtenBy: written, of: key)
+        if verdict != .kept, let written = bans.write(before: document, to: place) {
+            try mark(rootOf: prepared, writtenBy: written, of: key)
         }
-        if verdict == .dropped || isOvertakenUndivided(document, preparation) { return receipt }
+        if verdict == .dropped || isOutdatedUndivided(document, prepared) { return receipt }
 
         receipt.sequence = nextSequence()
         let scope = try self.scope(
@@ -46,40 +46,40 @@ extension WriterSession {
         )
         let digest = hasher.digest(key)
         let predecessors = try documents(of: key, under: digest, variant: document.variant)
-        let isOvertaken =
+        let isSuperseded =
             try verdict == .told
             || predecessors.contains {
-                try self.observation($0.observation).end > min(document.end, document.overtakenAt ?? .max)
+                try self.observation($0.observation).end > min(document.end, document.upstreamWrittenAt ?? .max)
             }
         let observation = newObservation(start: document.start, end: document.end, kind: document.kind)
         let intake = try take(
-            preparation,
+            prepared,
             from: MarkSource(method: "GET", path: String(key.url.beforeQuery)),
             scope: scope,
             upstream: key.upstream,
             observation: observation,
             origin: Int64(bitPattern: digest.low),
-            pinning: !isOvertaken && !preparation.isSecret
+            pinning: !isSuperseded && !prepared.isSecret
         )
         receipt.objects = intake.objects
         receipt.warnings += intake.warnings
         // What this answer itself has changed has numbers by now.
         receipt.sequence = numbers.sequence
-        if isOvertaken || preparation.isSecret {
+        if isSuperseded || prepared.isSecret {
             try note(source: "GET \(key.url)", of: observation.sequence)
         }
-        if isOvertaken { return receipt }
+        if isSuperseded { return receipt }
         // Pinned first and unpinned then: a version that both show is never gone in between.
         for predecessor in predecessors { try delete(predecessor.id) }
         receipt.isDirty =
-            try !intake.isAllThereIs && isDirty(preparation, observation, scope: scope, upstream: key.upstream)
-        receipt.isSecret = preparation.isSecret
+            try !intake.areNewest && isDirty(prepared, observation, scope: scope, upstream: key.upstream)
+        receipt.isSecret = prepared.isSecret
         // Memory alone keeps such an answer, and is not told that its predecessor went.
-        if preparation.isSecret { return receipt }
+        if prepared.isSecret { return receipt }
         if predecessors.isEmpty { try displaceVariants(of: key, under: digest) }
         receipt.document = try insert(
             document,
-            preparation,
+            prepared,
             intake,
             digest: digest,
             place: place,
@@ -92,12 +92,12 @@ extension WriterSession {
 
     /// Whether something newer is known than a document just taken in shows.
     private func isDirty(
-        _ preparation: Preparation,
+        _ prepared: PreparedBody,
         _ observation: Observation,
         scope: ScopeID,
         upstream: String
     ) throws -> Bool {
-        guard let decomposed = preparation.decomposed, let models = models[upstream] else { return false }
+        guard let decomposed = prepared.decomposed, let models = models[upstream] else { return false }
         var doubts: Set<Int64> = []
         let composition = try models.composer.compose(
             skeleton: decomposed.skeleton,
@@ -126,7 +126,7 @@ extension WriterSession {
         var pins: [Pin] = []
         var objects: [ObjectID] = []
         /// Whether all there is to know of every object shown is what is shown here.
-        var isAllThereIs = true
+        var areNewest = true
         /// What there is to say of the objects.
         var warnings: [MappingWarning] = []
     }
@@ -135,7 +135,7 @@ extension WriterSession {
     ///
     /// - Parameter source: the request that was answered.
     func take(
-        _ preparation: Preparation,
+        _ prepared: PreparedBody,
         from source: MarkSource,
         scope: ScopeID,
         upstream: String,
@@ -143,7 +143,7 @@ extension WriterSession {
         origin: Int64,
         pinning: Bool
     ) throws -> Intake {
-        guard let decomposed = preparation.decomposed, let models = models[upstream] else { return Intake() }
+        guard let decomposed = prepared.decomposed, let models = models[upstream] else { return Intake() }
         var intake = Intake()
         var shown: [ObjectRecord] = []
         var taken: Set<Int64> = []
@@ -166,7 +166,7 @@ extension WriterSession {
             let known = numbers.version
             let version = try self.version(
                 of: record,
-                preparation.contents[index],
+                prepared.contents[index],
                 payload: occurrence.payload,
                 declared: declared
             )
@@ -185,15 +185,15 @@ extension WriterSession {
                 origin: origin,
                 isEmbedded: areEmbedded[index]
             )
-            if record.fresh.isEmpty { shown.append(record) }
-            if taken.insert(version).inserted { record.fresh.append(contribution) }
+            if record.contributions.isEmpty { shown.append(record) }
+            if taken.insert(version).inserted { record.contributions.append(contribution) }
         }
         var former: [(change: MemberChange, model: String)] = []
         for record in shown {
             if observation.kind != .write, isGivenUp() { throw StoreError.closed }
             intake.objects.append(record.id)
-            let fresh = record.fresh
-            record.fresh = []
+            let fresh = record.contributions
+            record.contributions = []
             if fresh.count > 1 {
                 try warn(of: fresh, showing: record, in: decomposed, models: models.models, &intake)
             }
@@ -207,7 +207,7 @@ extension WriterSession {
         if !former.isEmpty {
             try deleteFormer(former, scope: scope, besides: decomposed.occurrences, models: models, by: source)
         }
-        intake.isAllThereIs = intake.pins.allSatisfy { records[$0.object]?.isKnownOnly(as: $0.version) == true }
+        intake.areNewest = intake.pins.allSatisfy { records[$0.object]?.isKnownOnly(as: $0.version) == true }
         return intake
     }
 
@@ -368,7 +368,7 @@ extension WriterSession {
     ) throws -> Bool {
         // What the batch has changed so far is in memory only.
         if !records.isEmpty { try flush() }
-        let suspects = try StoredBody.suspects(among: Set(stored.pins.map(\.object)), since: verified, in: database)
+        let suspects = try StoredBody.changedObjects(among: Set(stored.pins.map(\.object)), since: verified, in: database)
         guard !suspects.isEmpty else { return false }
         guard let skeleton = stored.skeleton, let models = models[upstream] else { return true }
         var doubts: Set<Int64> = []

@@ -68,7 +68,7 @@ final class WriterSession {
     var isGivenUp: @Sendable () -> Bool = { false }
     var models: [String: UpstreamModels]
     var numbers: Numbers
-    var barriers = Barriers()
+    var bans = Bans()
     var recentMarks = RecentMarks()
     /// When a write to each upstream was answered last.
     var lastWrites: [String: Int64] = [:]
@@ -79,7 +79,7 @@ final class WriterSession {
     /// Whether the disk takes what is written.
     var disk = DiskState()
     /// How many rows `_told` has, about; nil: not counted yet.
-    var told: Int64?
+    var sentCount: Int64?
     private var queries = QueryCache()
     /// What the file says of the wall clock's lead.
     private var wallLead: Int64?

@@ -32,7 +32,7 @@ import Testing
     private let tier = MemoryTier<Note>(capacity: 10_000)
 
     private func holds(_ note: Note) -> Bool {
-        tier.answers(at: note.digest)?.contains { $0 === note } ?? false
+        tier.responses(at: note.digest)?.contains { $0 === note } ?? false
     }
 
     @Test func `an answer is found under its digest until it is removed`() {
@@ -41,7 +41,7 @@ import Testing
         #expect(holds(note))
         tier.remove(note.digest)
         #expect(!holds(note))
-        #expect(tier.statistics.answers == 0)
+        #expect(tier.statistics.responses == 0)
         #expect(tier.statistics.bytes == 0)
     }
 
@@ -59,7 +59,7 @@ import Testing
             let note = Note("/a", variant: [variant], precedence: precedence)
             tier.insert(note, at: note.digest)
         }
-        #expect(tier.answers(at: Note("/a").digest)?.map(\.variant) == [[3], [1], [2], [4]])
+        #expect(tier.responses(at: Note("/a").digest)?.map(\.variant) == [[3], [1], [2], [4]])
     }
 
     @Test func `past the limit the variant that came first goes`() {
@@ -67,7 +67,7 @@ import Testing
             let note = Note("/a", variant: [UInt8(index)], bytes: 10, precedence: -Int64(index))
             tier.insert(note, at: note.digest)
         }
-        let held = tier.answers(at: Note("/a").digest)?.map { Int($0.variant[0]) }
+        let held = tier.responses(at: Note("/a").digest)?.map { Int($0.variant[0]) }
         #expect(held == Array(1...MemoryTier<Note>.variantLimit))
     }
 
@@ -88,13 +88,13 @@ import Testing
         let (small, huge) = (Note("/a"), Note("/a", bytes: 5_000))
         tier.insert(small, at: small.digest)
         tier.insert(huge, at: huge.digest)
-        #expect(tier.answers(at: small.digest) == nil)
+        #expect(tier.responses(at: small.digest) == nil)
     }
 
     @Test func `of very many variants the latest are held`() {
         let notes = (0..<100).map { Note("/a", variant: [UInt8($0)], bytes: 10) }
         for note in notes { tier.insert(note, at: note.digest) }
-        #expect(tier.answers(at: notes[0].digest)?.map(\.variant) == notes.suffix(16).reversed().map(\.variant))
+        #expect(tier.responses(at: notes[0].digest)?.map(\.variant) == notes.suffix(16).reversed().map(\.variant))
         #expect(tier.statistics.bytes == 160)
     }
 
@@ -128,7 +128,7 @@ import Testing
             tier.insert(note, at: note.digest)
             tier.register(note, under: [7, ObjectID(rawValue: Int64(100 + index))])
         }
-        #expect(tier.showings.registrationCount < 100)
+        #expect(tier.responsesByObject.registrationCount < 100)
     }
 
     @Test func `an answer that has left is registered nowhere`() {
@@ -136,7 +136,7 @@ import Testing
         tier.insert(note, at: note.digest)
         tier.remove(note.digest)
         tier.register(note, under: [7])
-        #expect(tier.showings.registrationCount == 0)
+        #expect(tier.responsesByObject.registrationCount == 0)
     }
 
     @Test func `flipped answers, replaced and registered again, are counted once`() {
@@ -144,13 +144,13 @@ import Testing
             let note = Note("/a")
             tier.insert(note, at: note.digest)
             tier.register(note, under: [1, 2, 3])
-            #expect(tier.showings.objects(of: note.residence) == [1, 2, 3])
-            #expect(tier.showings.registrationCount == 3)
+            #expect(tier.responsesByObject.objects(of: note.residence) == [1, 2, 3])
+            #expect(tier.responsesByObject.registrationCount == 3)
             tier.objectsChanged([ObjectID(rawValue: Int64(round % 3 + 1))])
             #expect(note.isDirty)
         }
         tier.removeAll()
-        #expect(tier.showings.registrationCount == 0)
+        #expect(tier.responsesByObject.registrationCount == 0)
         #expect(tier.statistics.bytes == 0)
     }
 
@@ -171,7 +171,7 @@ import Testing
                         let note = Note("/\((round &* 7 &+ worker) % 300)", bytes: 50 + round % 100)
                         tier.insert(note, at: note.digest)
                         tier.register(note, under: [ObjectID(rawValue: Int64(round % 50))])
-                        _ = tier.answers(at: note.digest)
+                        _ = tier.responses(at: note.digest)
                         if round % 3 == 0 { tier.objectsChanged([ObjectID(rawValue: Int64(round % 50))]) }
                         if round % 5 == 0 { tier.remove(note.digest) }
                     }
@@ -181,6 +181,6 @@ import Testing
         #expect(tier.statistics.bytes <= 10_000)
         tier.removeAll()
         #expect(tier.statistics.bytes == 0)
-        #expect(tier.statistics.answers == 0)
+        #expect(tier.statistics.responses == 0)
     }
 }

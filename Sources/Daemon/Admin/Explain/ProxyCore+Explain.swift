@@ -317,7 +317,7 @@ extension ResponseCache {
     func survey(_ demand: Demand, now: Int64) async throws(StoreError) -> (
         variants: [SurveyedResponse], selected: ReadyResponse?
     ) {
-        var variants = (memory.answers(at: demand.digest) ?? []).filter { $0.key == demand.key }.map { ready in
+        var variants = (memory.responses(at: demand.digest) ?? []).filter { $0.key == demand.key }.map { ready in
             SurveyedResponse(
                 ready: ready,
                 isInMemory: true,

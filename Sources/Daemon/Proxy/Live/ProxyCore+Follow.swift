@@ -122,7 +122,7 @@ extension ProxyCore {
                 guard !document.isOver else { return nil }
             }
             let shown = Array(
-                Set(objects + cache.memory.showings.objects(of: found.residence) + found.answer.objects + known)
+                Set(objects + cache.memory.responsesByObject.objects(of: found.residence) + found.answer.objects + known)
             )
             // What was read before its objects were watched may have changed meanwhile.
             if liveDocuments.watches(shown, for: document) {
@@ -312,7 +312,7 @@ extension ProxyCore {
         var subject = Array("\(digest.low) \(digest.high) \(document.demand.view) ".utf8)
         subject += update.variant
         do {
-            let sequence = try await store.tell(
+            let sequence = try await store.recordSent(
                 store.hasher.digest(subject),
                 // Of what the store does not keep, it keeps no trace either.
                 content: update.isCommitted ? update.content : nil

@@ -155,7 +155,7 @@ extension ResponseCache {
 
     /// The parts in memory that are of the variant a demand asks for.
     func partsInMemory(_ demand: Demand) -> ReadyResponse? {
-        Self.newest(memory.answers(at: partsDigest(of: demand)) ?? [], for: demand)
+        Self.newest(memory.responses(at: partsDigest(of: demand)) ?? [], for: demand)
     }
 
     /// What the store has in parts; empty, and without waiting, where it has nothing.
@@ -200,7 +200,7 @@ extension ResponseCache {
     /// Forgets the parts of a response: it is there as a whole now, or they are not to be believed.
     func forgetParts(of demand: Demand) {
         let digest = partsDigest(of: demand)
-        let isInMemory = memory.answers(at: digest) != nil
+        let isInMemory = memory.responses(at: digest) != nil
         memory.remove(digest)
         if isInMemory || store.mayHave(digest) { store.remove(at: demand.partsKey) }
     }

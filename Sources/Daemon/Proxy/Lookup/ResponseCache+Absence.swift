@@ -7,7 +7,7 @@ extension ResponseCache {
     ///
     /// Asks the disk only where something may be under the key, and reads no bodies.
     package func absence(of demand: Demand) async -> CacheStatus.Forward {
-        if memory.answers(at: demand.digest)?.contains(where: { $0.key == demand.key }) == true { return .varyMiss }
+        if memory.responses(at: demand.digest)?.contains(where: { $0.key == demand.key }) == true { return .varyMiss }
         guard store.mayHave(demand.digest) else { return .uriMiss }
         let sighting = Sighting()
         do {

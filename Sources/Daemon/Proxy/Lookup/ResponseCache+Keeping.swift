@@ -69,7 +69,7 @@ extension ResponseCache {
             rule: rule,
             surroundings: reading.surroundings(url: ready.key.url, fields: ready.answer.fields)
         )
-        document.overtakenAt = overtakenAt
+        document.upstreamWrittenAt = overtakenAt
         // Handed over at once: writes that settle from now on find it among those that are still to be committed.
         store.receive(document, isAwaited: isAwaited && containsObjects) { [self] result in
             committed(result, ready, containsObjects: containsObjects, start: sent - age)

@@ -12,7 +12,7 @@ extension ResponseCache {
         let fields = demand.request.fields
         var known: Set<[UInt8]> = []
         var variants: [Variant] = []
-        for ready in memory.answers(at: demand.digest) ?? [] where ready.key == demand.key {
+        for ready in memory.responses(at: demand.digest) ?? [] where ready.key == demand.key {
             let selection = ready.answer.selection
             guard !selection.matches(fields), selection.agrees(with: fields), known.insert(selection.bytes).inserted
             else { continue }
@@ -34,7 +34,7 @@ extension ResponseCache {
     /// Whether others than the one chosen may be stored under a demand's key; memory only.
     func mayHaveVariants(besides stored: ReadyResponse?, of demand: Demand) -> Bool {
         if let stored, stored.answer.selection.without(OtherFields.name) == .none { return false }
-        return store.mayHave(demand.digest) || memory.answers(at: demand.digest) != nil
+        return store.mayHave(demand.digest) || memory.responses(at: demand.digest) != nil
     }
 }
 

@@ -41,7 +41,7 @@ extension ResponseCache {
     func shown(_ ready: ReadyResponse, to demand: Demand) -> ReadyResponse {
         guard ready.needsRendering(for: demand) else { return ready }
         let digest = ready.residence.digest.besides
-        if let kept = memory.answers(at: digest)?.first(where: { $0.isClean && $0.isMade(of: ready, for: demand) }) {
+        if let kept = memory.responses(at: digest)?.first(where: { $0.isClean && $0.isMade(of: ready, for: demand) }) {
             kept.residence.noteUse()
             return kept
         }
@@ -78,7 +78,7 @@ extension ResponseCache {
 
     /// Whether a response is in memory: beside what is not, nothing is kept.
     private func isKept(_ ready: ReadyResponse) -> Bool {
-        memory.answers(at: ready.residence.digest)?.contains { $0 === ready } == true
+        memory.responses(at: ready.residence.digest)?.contains { $0 === ready } == true
     }
 
     private func beside(

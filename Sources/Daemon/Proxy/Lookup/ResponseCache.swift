@@ -58,7 +58,7 @@ package final class ResponseCache: Sendable {
     ///
     /// - Parameter now: in seconds of the store's clock.
     package func inMemory(_ demand: Demand, now: Int64) -> ReadyResponse? {
-        memory.answers(at: demand.digest)?
+        memory.responses(at: demand.digest)?
             .filter { $0.answers(demand) }
             .max { $1.isPreferred(to: $0, for: demand.directives, now: now) }
     }
@@ -121,7 +121,7 @@ package final class ResponseCache: Sendable {
 
     /// What memory was given in the place of a response while that was read: it is no older than what the disk had.
     private func kept(insteadOf ready: ReadyResponse) -> ReadyResponse? {
-        memory.answers(at: ready.residence.digest)?
+        memory.responses(at: ready.residence.digest)?
             .first { $0.variant == ready.variant && $0.key == ready.key && $0.isClean }
     }
 
@@ -137,7 +137,7 @@ package final class ResponseCache: Sendable {
     /// then nobody has flipped it.
     func isStillClean(_ ready: ReadyResponse) -> Bool {
         guard ready.isClean else { return false }
-        guard !ready.residence.isFlipped, let (_, objects) = ready.stored else { return true }
+        guard !ready.residence.followsChanges, let (_, objects) = ready.stored else { return true }
         return !store.mayHaveChanged(objects, since: ready.asOf.load(ordering: .relaxed))
     }
 
@@ -159,7 +159,7 @@ package final class ResponseCache: Sendable {
         if ready.stored == nil, commits.refute(ready) { return }
         guard let (document, _) = ready.stored else { return }
         // By name: what is kept in its place from now on lies under the same digest.
-        for answer in memory.answers(at: digest) ?? [] where answer.stored?.document == document {
+        for answer in memory.responses(at: digest) ?? [] where answer.stored?.document == document {
             memory.remove(answer, at: digest)
         }
         dropped.withLock { $0.insert((), of: document) }
@@ -185,7 +185,7 @@ package final class ResponseCache: Sendable {
         let (head, policy) = (StoredHead.encode(ready.upstream.storable(ready.answer.fields)), ready.answer.policy)
         renewed.withLock { $0.insert(Renewal(head: head, policy: policy, sent: sent), of: document) }
         let digest = ready.residence.digest
-        let isResident = memory.answers(at: digest)?.contains { $0.stored?.document == document } == true
+        let isResident = memory.responses(at: digest)?.contains { $0.stored?.document == document } == true
         if !commits.contains(digest, besides: document), !isDropped(document),
             isResident || isLatest
         {

@@ -1,29 +1,29 @@
 public import Synchronization
 
-/// The flags of a ready answer while it is in the memory tier.
+/// The flags of a ready response while it is in the memory tier.
 ///
-/// A class of its own, so that the lists of who shows an object keep these few bytes alive and not the body.
-/// Every flag is a relaxed atomic: a reader that is a moment late sees what it would have seen a moment earlier; where
-/// order matters (a write's answer), a lock or a hop between threads comes after the flip.
+/// A separate class, so that lists by object keep only these few bytes alive and not the body.
+/// Every flag is a relaxed atomic: a reader that is a moment late sees what it would have seen a moment earlier. Where
+/// order matters (a write's response), a lock or a hop between threads follows.
 public final class Residence: Sendable {
-    /// Where the answer is found.
+    /// Where the response is found.
     public let digest: Digest128
-    /// One of the objects that it shows is known at a newer value.
+    /// Whether a newer value of an object that it shows is known.
     public let isDirty = Atomic<Bool>(false)
-    /// Used since the eviction's hand last passed.
+    /// Whether it was used since the eviction's hand last passed.
     let isUsed = Atomic<Bool>(false)
-    /// Used since the store was last told.
+    /// Whether it was used since the store last recorded its use.
     let isUsedSinceReport = Atomic<Bool>(false)
-    /// No longer resident: its places in lists may be forgotten.
+    /// Whether it is no longer resident: its registrations may be removed.
     let isRetired = Atomic<Bool>(false)
-    /// Whether changes of its objects flip it: not once it has left, or was too large to be taken.
-    public var isFlipped: Bool { !isRetired.load(ordering: .relaxed) }
-    /// The objects it is registered under; written with the lock of `Showings` held.
+    /// Whether changes of its objects make it dirty: not once it has left, or if it was too large to be inserted.
+    public var followsChanges: Bool { !isRetired.load(ordering: .relaxed) }
+    /// The objects it is registered under; written with the lock of `ResponsesByObject` held.
     let objects = Mutex<[ObjectID]>([])
     /// Its place in its shard's ring; guarded by the shard's lock.
     let slot = Atomic<Int>(-1)
 
-    /// The flags of an answer that will be found under `digest`.
+    /// The flags of a response that will be found under `digest`.
     public init(digest: Digest128) {
         self.digest = digest
     }
@@ -36,13 +36,13 @@ public final class Residence: Sendable {
     }
 }
 
-/// Which ready answers show which object, so that a change flips them.
+/// An index of ready responses by the objects that they show, so that a change makes them dirty.
 ///
-/// Registration and notice are in either order: whoever registers an answer that was read or committed a moment ago asks
-/// `Store.mayHaveChanged` afterwards, since the store remembers a change before it tells of it. An answer that leaves the
-/// tier takes its registrations along, so that what is here is bounded as the tier is.
-public final class Showings: Sendable {
-    /// The answers that show one object; mostly there is one.
+/// Registration and change may come in either order. The store remembers a change before it notifies this index: so call
+/// `ObjectStore.mayHaveChanged` after you register a response that was read or committed a moment ago. The registrations of
+/// a response go when it leaves the tier, so that the index is bounded like the tier.
+public final class ResponsesByObject: Sendable {
+    /// The responses that show one object; mostly one.
     fileprivate struct List {
         var first: Residence?
         var others: [Residence] = []
@@ -52,7 +52,7 @@ public final class Showings: Sendable {
         var isEmpty: Bool { first == nil && others.isEmpty }
     }
 
-    /// About what a registration takes: a place in the table, which is never full, and one in the answer's own list.
+    /// About the size of a registration: a slot in the table, which is never full, and one in the response's own list.
     private static var registrationSize: Int { 64 }
 
     private let lists = Mutex<[ObjectID: List]>([:])
@@ -60,11 +60,11 @@ public final class Showings: Sendable {
 
     init() {}
 
-    /// Registers an answer under the objects that it shows, unless it has left the tier already.
+    /// Registers a response under the objects that it shows, unless it has already left the tier.
     func register(_ residence: Residence, under objects: [ObjectID]) {
         guard !objects.isEmpty else { return }
         lists.withLock { lists in
-            // Set before `forget` takes this lock: whoever comes second here knows of the other.
+            // Set before `forget` takes this lock: so either this sees the flag, or `forget` sees the registration.
             guard !residence.isRetired.load(ordering: .relaxed) else { return }
             for object in objects { lists[object, default: List()].append(residence) }
             residence.objects.withLock { $0 += objects }
@@ -72,16 +72,16 @@ public final class Showings: Sendable {
         }
     }
 
-    /// What a resident answer is registered under.
+    /// The objects under which a resident response is registered.
     public func objects(of residence: Residence) -> [ObjectID] { residence.objects.withLock(\.self) }
 
-    /// How many registrations there are, those of flipped answers that are still resident included.
+    /// How many registrations there are, including those of dirty responses that are still resident.
     public var registrationCount: Int { registrations.load(ordering: .relaxed) }
 
     /// What the registrations occupy, in bytes.
     var byteCount: Int { registrationCount * Self.registrationSize }
 
-    /// Takes back the registrations of an answer that has been retired.
+    /// Removes the registrations of a retired response.
     func forget(_ residence: Residence) {
         lists.withLock { lists in
             let objects = residence.objects.withLock { objects in
@@ -96,10 +96,10 @@ public final class Showings: Sendable {
         }
     }
 
-    /// Flips every answer that shows one of these objects.
+    /// Marks every response that shows one of these objects as dirty.
     ///
-    /// A flipped list is dropped: its answers will be composed anew and registered again. It is taken out first, so that
-    /// nobody who registers or leaves waits for a long one.
+    /// The object's list is dropped: its responses will be composed and registered again. It is removed first, so that no
+    /// registration or removal waits for a long list.
     func objectsChanged(_ objects: [ObjectID]) {
         for object in objects {
             guard let list = lists.withLock({ $0.removeValue(forKey: object) }) else { continue }
@@ -109,12 +109,12 @@ public final class Showings: Sendable {
     }
 }
 
-extension Showings.List {
+extension ResponsesByObject.List {
     mutating func append(_ residence: Residence) {
         if isEmpty { first = residence } else { others.append(residence) }
     }
 
-    /// Removes a retired answer, now or, in a long list, together with others.
+    /// Removes a retired response, now or, in a long list, together with others.
     mutating func remove(_ residence: Residence) {
         if first === residence {
             first = nil

@@ -1,14 +1,14 @@
 public import Mapping
 
-/// Paths of one upstream that a write has made worthless, by a pattern; queries are not looked at.
+/// A pattern of paths of one upstream that a write invalidates; queries are ignored.
 public struct InvalidationPattern: Sendable, Equatable {
     /// The upstream's name.
     public var upstream: String
-    /// What stands before the paths that patterns speak of.
+    /// The base path; patterns match what follows it.
     public var base: String
     /// The pattern, its captures filled in.
     public var pattern: RoutePattern
-    /// How every path that it matches begins.
+    /// The beginning of every path that it matches.
     private let start: String
 
     /// Makes a pattern of paths below a base path.
@@ -19,50 +19,50 @@ public struct InvalidationPattern: Sendable, Equatable {
         start = base + pattern.plainStart
     }
 
-    /// Whether a document's path and query are meant.
+    /// Whether it matches a document's path and query.
     public func matches(url: some StringProtocol) -> Bool {
         let path = url.beforeQuery.utf8
-        // Nearly all are told apart by how they begin.
+        // Nearly all other paths begin differently.
         guard path.starts(with: start.utf8) || path.starts(with: "\(base)//".utf8) else { return false }
         return pattern.matches(path: String(decoding: path.dropFirst(base.utf8.count), as: UTF8.self))
     }
 }
 
-/// A write whose answer has come, or never will.
+/// A write whose response has come, or never will.
 public struct SettledWrite: Sendable {
-    /// What it has done to the object that it speaks of.
+    /// What it did to its object.
     public enum Effect: Sendable, Equatable {
-        /// Something, as far as its answer does not tell.
+        /// It may have changed all that its response does not show.
         case changed
-        /// It is gone.
+        /// It deleted the object.
         case deleted
-        /// It was gone before; nothing else has changed.
+        /// The object did not exist; nothing has changed.
         case absent
     }
 
     /// The upstream's name.
     public var upstream: String
-    /// Who wrote.
+    /// Whose write it is.
     public var principal: PrincipalID
     /// The representation asked for.
     public var context: String
     /// The path that was written to.
     public var path: String
-    /// The request's method; empty where the daemon ended before it was answered.
+    /// The request's method; empty if the daemon ended before the response came.
     public var method = ""
-    /// When its answer was complete, or it was given up.
+    /// When its response was complete, or Larder gave up waiting.
     public var time: Int64
-    /// What it has done.
+    /// What it did to its object.
     public var effect: Effect
     /// The object that the path names, by its route.
     public var bound: BoundObject?
-    /// What its answer tells.
+    /// What its response shows.
     public var observation: ReceivedObservation?
-    /// Paths whose documents go.
+    /// Paths whose documents are removed.
     public var targets: [InvalidationTarget]
-    /// Paths whose documents go unless the models say how a deletion shows in them.
+    /// Paths whose documents are removed unless the models say how a deletion shows in them.
     public var collections: [InvalidationTarget]
-    /// Further paths whose documents go.
+    /// Further paths whose documents are removed.
     public var patterns: [InvalidationPattern]
     /// The mark that was made before it was sent.
     public var suspect: SuspectID?
@@ -99,15 +99,15 @@ public struct SettledWrite: Sendable {
     }
 }
 
-/// What the store has made of a write.
+/// What the store did for a write.
 public struct WriteSettlement: Sendable, Equatable {
-    /// Further paths whose documents have gone: of collections, and of what was created.
+    /// Further paths whose documents were removed: of collections, and of a created object.
     public var removed: [String] = []
-    /// What the mapping had to say of its answer.
+    /// The mapping's warnings about its response.
     public var warnings: [MappingWarning] = []
 }
 
-/// An answer that says of an object that there is none: a GET's 404 or 410.
+/// A response that says that an object does not exist: a 404 or 410 to a GET.
 public struct ObservedAbsence: Sendable {
     /// The request.
     public var key: DocumentKey
@@ -115,13 +115,13 @@ public struct ObservedAbsence: Sendable {
     public var method = "GET"
     /// The object that the path names, by its route.
     public var bound: BoundObject?
-    /// The moment from which on the answer speaks.
+    /// When its request was sent, minus `Age`.
     public var start: Int64
 
-    /// The object that it is about by its path alone; a query may ask for something else than the object as such.
+    /// The object, if the path alone names it; a query may ask for something else than the object itself.
     var named: BoundObject? { key.url.utf8.contains(UInt8(ascii: "?")) ? nil : bound }
 
-    /// Describes an answer.
+    /// Describes a response.
     public init(key: DocumentKey, bound: BoundObject?, start: Int64) {
         self.key = key
         self.bound = bound
