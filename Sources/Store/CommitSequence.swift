@@ -2,28 +2,28 @@ import GRDB
 import Synchronization
 
 extension ObjectStore {
-    /// The commit sequence up to which everything is committed and told; any thread, one atomic load.
+    /// The commit sequence up to which everything is committed and published; any thread, one atomic load.
     public var sequence: Int64 { core.publicNumbers.current }
 
-    /// The number by which the outside knows a commit sequence; any thread, memory only.
+    /// The public number of a commit sequence; any thread, memory only.
     public func publicSequence(_ sequence: Int64) -> Int64 {
         core.publicNumbers.number(of: sequence)
     }
 
-    /// The commit sequence that the outside knows by a number; any thread, memory only.
+    /// The commit sequence of a public number; any thread, memory only.
     ///
-    /// Nil for a number that this store never gave: another store's, one of the future, or one whose commit was lost with
-    /// the machine's power.
+    /// Nil for a number that this store never gave: another store's, a future one, or one whose commit was lost in a power
+    /// failure.
     public func sequence(fromPublic number: Int64) -> Int64? {
         core.publicNumbers.sequence(of: number)
     }
 }
 
-/// The numbers under which the outside knows commit sequences: the sequence plus a base.
+/// The public numbers of commit sequences: the sequence plus a base.
 ///
-/// Each opening of a store has a base of its own, from the wall clock in microseconds and a little chance, and above all
-/// that came before it: so no number of one store is ever taken for one of another, nor for one that was given to a commit
-/// which a loss of power or a restored copy took back. Numbers grow with the sequences, over all openings.
+/// Each opening of a store has its own base, made of the wall clock in microseconds and a random part, and above all earlier
+/// ones. So a number is never mistaken for one of another store, nor for one of a commit that was lost in a power failure or
+/// by restoring a copy. Numbers grow with the sequences, over all openings.
 ///
 /// ```
 /// opening          1        2              3
@@ -37,21 +37,21 @@ final class PublicNumbers: Sendable {
         var base: Int64
     }
 
-    // Numbers that were given by older openings than these are treated as unknown.
+    // Numbers of older openings than these are treated as unknown.
     private static let openingLimit = 256
-    /// More sequences than fit into a WAL, and so more than can be lost with the power.
+    /// More sequences than fit into a WAL, and so more than a power failure can lose.
     private static let distance: Int64 = 1 << 24
-    /// Tells two openings of copies of one file apart, should the clock stand still.
+    /// The random part: it distinguishes two openings of copies of one file, should the clock stand still.
     private static let chance: Int64 = 1 << 20
 
     /// The oldest first; there is at least one.
     private let openings: [Opening]
     private let newest: Atomic<Int64>
 
-    /// The commit sequence up to which everything is committed and told.
+    /// The commit sequence up to which everything is committed and published.
     var current: Int64 { newest.load(ordering: .acquiring) }
 
-    /// Reads what `begin` has written.
+    /// Reads what `begin` wrote.
     init(in database: Database) throws {
         let stored = try Self.read(in: database)
         guard let last = stored.last else { throw StoreError.corrupt("the base of its numbers is missing") }
@@ -59,7 +59,7 @@ final class PublicNumbers: Sendable {
         newest = Atomic(last.start)
     }
 
-    /// Notes one more opening; what is committed next must be durable.
+    /// Records an opening; the next commit must be durable.
     ///
     /// - Parameter wall: microseconds since 1970.
     static func begin(in database: Database, wall: Int64) throws {
@@ -70,7 +70,7 @@ final class PublicNumbers: Sendable {
         try write(openings, in: database)
     }
 
-    /// Writes what `begin` had written, into a file that has lost it.
+    /// Writes the openings into a file that was emptied.
     func write(in database: Database) throws { try Self.write(openings, in: database) }
 
     private static func write(_ openings: [Opening], in database: Database) throws {
@@ -116,7 +116,7 @@ final class PublicNumbers: Sendable {
     }
 }
 
-/// Which objects changed lately, in memory, for whoever read a document just before a commit.
+/// Which objects changed lately, in memory: for a document that was read just before a commit.
 final class RecentChanges: Sendable {
     private struct State {
         var last: [ObjectID: Int64] = [:]
@@ -136,7 +136,7 @@ final class RecentChanges: Sendable {
         state.withLock { state in
             for object in objects { state.last[object] = sequence }
             guard state.last.count > Self.capacity else { return }
-            // Forgetting all at once is rare and cheap; it costs a few needless looks at the disk.
+            // To forget all at once is rare and cheap: it costs a few needless looks at the disk.
             state.forgotten = sequence
             state.last.removeAll(keepingCapacity: true)
         }

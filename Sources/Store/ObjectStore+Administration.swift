@@ -1,14 +1,15 @@
-/// What administrators ask and do.
+/// Counting, listing and cleaning.
 extension ObjectStore {
-    /// How much the store holds.
+    /// How much the store contains.
     public func count() async throws(StoreError) -> StoreCount {
         try await core.read { [hasher] in try Inventory(database: $0, hasher: hasher).count() }
     }
 
-    /// Removes what a filter means, durably; a dry run only counts it.
+    /// Removes what a filter selects, durably; a dry run only counts it.
     ///
-    /// What was asked for before the clean and arrives after it is not stored. Others are served and stored meanwhile. Where
-    /// the progress says so it stops after a slice; what is gone stays gone, and all that is left is consistent.
+    /// A response that arrives later is not stored if its request was sent before the clean. Everything else is served and
+    /// stored meanwhile. The clean stops after a slice if `progress` returns false; what was removed stays removed, and the
+    /// rest is consistent.
     public func clean(
         _ filter: CleanFilter,
         dryRun: Bool = false,
@@ -26,8 +27,8 @@ extension ObjectStore {
 
     /// A page of objects, in the order of their ids.
     ///
-    /// As in all listings, an upstream of today's configuration goes by its name, in the query and in the rows; any other by
-    /// its name and URL.
+    /// As in all listings, query and rows give an upstream of today's configuration by its name, any other by its name and
+    /// URL.
     public func objects(_ query: ObjectQuery) async throws(StoreError) -> Page<ObjectRow> {
         let models = core.models
         var query = query
@@ -53,7 +54,7 @@ extension ObjectStore {
     /// A page of warnings, the latest first.
     public func warnings(limit: Int = 100, after: Int64? = nil) async throws(StoreError) -> Page<StoredWarning> {
         await core.examiner.settled()
-        // What that found has been handed over; behind it, it is committed.
+        // The examiner has queued its warnings: behind them, all are committed.
         _ = try? await core.write(.batched) { _ in true }
         return try await core.read { [hasher] in
             try Inventory(database: $0, hasher: hasher).warnings(limit: limit, after: after)

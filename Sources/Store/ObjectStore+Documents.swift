@@ -3,12 +3,12 @@ import Mapping
 
 /// Documents: looked up, received, renewed, invalidated.
 extension ObjectStore {
-    /// How many variants of one key are kept on disk; past it a new one displaces the oldest.
+    /// How many variants of one key are kept on disk; beyond that, a new one displaces the oldest.
     ///
-    /// Some servers vary by what differs each time, and their answers would fill the store with what nobody asks for.
+    /// Some servers vary by a field that differs in each request; their responses would fill the store.
     public static let variantLimit = 64
 
-    /// The variants under a key that are wanted, composed where their objects are known newer.
+    /// The wanted variants under a key, composed if newer values of their objects are known.
     public func documents(
         at key: DocumentKey,
         where isWanted: @escaping @Sendable (_ variant: [UInt8]) -> Bool = { _ in true }
@@ -19,13 +19,13 @@ extension ObjectStore {
             try DocumentReader(database, models: models).documents(at: key, digest: digest, where: isWanted)
         }
         if !found.verified.isEmpty {
-            // Spares the next reader the look; not worth waiting for, nor an error.
+            // Saves the next reader the comparison; not worth waiting for, nor an error.
             core.note { try $0.verify(found.verified, at: found.sequence) }
         }
         return found.documents
     }
 
-    /// The documents of a URL without their bodies, every principal's and in every context, the newest 64.
+    /// The newest 64 documents of a URL without their bodies, for every principal and context.
     public func documents(ofURL url: String, upstream: String) async throws(StoreError) -> [DocumentOfURL] {
         let place = core.hasher.place(upstream: upstream, url: url)
         let models = core.models
@@ -45,10 +45,10 @@ extension ObjectStore {
         }
     }
 
-    /// Renews a document by a 304: its fields and its one observation time.
+    /// Renews a document by a 304: its fields and its observation time.
     ///
-    /// Counts only while the document shows the newest of everything. In its turn: what was handed over before, and takes the
-    /// document's place, is stored first.
+    /// Has no effect if the document shows outdated values. Responses that were queued before, and may replace the document,
+    /// are stored first.
     @discardableResult
     public func refresh(
         _ id: DocumentID,
@@ -68,9 +68,9 @@ extension ObjectStore {
         return try result.get()
     }
 
-    /// Removes the documents of these URLs, every principal's, and settles a suspect in the same commit.
+    /// Removes the documents of these URLs, for every principal, and settles a suspect in the same commit.
     ///
-    /// A `receive` for one of these URLs whose request was sent before stores nothing.
+    /// A later `receive` for one of these URLs stores nothing if its request was sent before.
     public func invalidate(
         _ targets: [InvalidationTarget],
         settle suspect: SuspectID? = nil
@@ -81,29 +81,30 @@ extension ObjectStore {
         }
     }
 
-    /// Removes one document; soon, and without a word: not if it is gone already, and not to the listener, who would forget
-    /// with it what has been received under the same key since.
+    /// Removes one document soon; does nothing if it is gone already.
+    ///
+    /// The listener is not notified: it would also forget what has been received under the same key since.
     public func remove(_ id: DocumentID) {
         core.post(.batched, { _ = try $0.delete(id) }, done: { _ in })
     }
 
-    /// Removes what is stored under a key, all its variants; soon, and without a word if there is nothing.
+    /// Removes all variants under a key soon; does nothing if there are none.
     ///
-    /// In its turn: what was handed over before is stored first, so that it is removed as well.
+    /// Responses that were queued before are stored first, and so removed as well.
     public func remove(at key: DocumentKey) {
         enqueue(.batched, { try $0.remove(at: key) }, done: { _ in })
     }
 
-    /// Says that documents were used, for eviction; batched, and lost when it cannot be written.
+    /// Records that documents were used, for eviction; batched, and lost if it cannot be written.
     public func touchUsed(_ documents: [DocumentID]) {
         let seconds = core.clock.now() / 1_000_000
         core.note { try $0.touch(documents, at: seconds) }
     }
 }
 
-/// Answers: handed over, taken apart, committed.
+/// Responses: queued, decomposed, committed.
 extension ObjectStore {
-    /// Stores an answer whole, and returns after the commit that holds it; waits for room in the queue.
+    /// Stores a response whole, and returns after its commit; waits for room in the queue.
     public func receive(_ document: ReceivedDocument) async throws(StoreError) -> Receipt {
         let result = await withCheckedContinuation {
             (continuation: CheckedContinuation<Result<Receipt, StoreError>, Never>) in
@@ -112,25 +113,25 @@ extension ObjectStore {
         return try result.get()
     }
 
-    /// Stores an answer whole as soon as there is room in the queue.
+    /// Stores a response whole as soon as there is room in the queue.
     ///
-    /// What is handed over later is taken in later, but for what writes have done. `done` runs on the writer's thread after
-    /// the commit that holds the answer, and before those who handed something over later hear of theirs.
+    /// Responses are stored in the order of these calls; only the effects of writes go ahead of them. `done` runs on the
+    /// writer's thread after the commit of the response, and before the `done` of any later call.
     ///
-    /// - Parameter isAwaited: whether somebody waits for the commit, which then waits for no company.
+    /// - Parameter isAwaited: whether somebody waits for the commit, which then is not delayed to fill the batch.
     public func receive(
         _ document: ReceivedDocument,
         isAwaited: Bool = false,
         done: @escaping @Sendable (Result<Receipt, StoreError>) -> Void
     ) {
-        let handover = handedOver(document)
+        let handover = countAsQueued(document)
         core.queueLimit.enter(bytes: document.body.count) { [self] in
             ingest(document, handover, isAwaited ? .prompt : .batched, done: done)
         }
     }
 
-    /// Counts an answer among those that are to be taken in.
-    private func handedOver(_ document: ReceivedDocument) -> (time: Int64, place: Int64) {
+    /// Counts a response among those that are queued.
+    private func countAsQueued(_ document: ReceivedDocument) -> (time: Int64, place: Int64) {
         let place = core.hasher.place(upstream: document.key.upstream, url: document.key.url)
         core.queuedResponses.enter(document, place: place)
         return (core.clock.now(), place)
@@ -142,14 +143,17 @@ extension ObjectStore {
         _ urgency: Job.Urgency = .batched,
         done: @escaping @Sendable (Result<Receipt, StoreError>) -> Void
     ) {
-        // The store itself: it must not end before what it was given has reached the writer.
+        // Captures the store itself: it must not end before the response has reached the writer.
         ingest.async { [self] in
             let core = core
             let finish: @Sendable (Result<Receipt, StoreError>, _ weight: Int) -> Void = { result, weight in
                 core.preparedBodies.leave(weight)
-                // What is given up is counted as what still waits.
-                if case .failure(.closed) = result {} else { core.queuedResponses.leave(document, place: handover.place) }
-                // Whoever sees the queue empty finds everybody told.
+                // `close` counts what was given up as still queued.
+                if case .failure(.closed) = result {
+                } else {
+                    core.queuedResponses.leave(document, place: handover.place)
+                }
+                // Before the queue shrinks: an empty queue means that every `done` has run.
                 done(result)
                 core.queueLimit.leave(bytes: document.body.count)
             }

@@ -1,19 +1,18 @@
 import Dispatch
 import Mapping
 
-/// Writes, and what they leave behind (law 10).
+/// The effects of writes (law 10).
 extension ObjectStore {
-    /// Takes in what a write's answer tells, and makes what it does not tell, or has made worthless, be asked for again;
-    /// returns after the commit that holds it.
+    /// Stores what a write's response shows, and has everything fetched again that it invalidates or may have changed;
+    /// returns after the commit.
     ///
-    /// Ahead of the answers that were handed over before and are still to be taken in: these are older whenever they come.
-    /// Only where one of them may be all that says which object was written to, it waits for them. What is told is forgone
-    /// where there is no room for it, and counts as changed without telling then. A pattern costs a look at the URL of every
-    /// document of its upstream, by a reader, before all that; the documents it finds are removed in slices, so that others
-    /// get their turn.
+    /// Goes ahead of queued responses: these are older, whenever they are stored. It waits for them only if one of them may
+    /// be needed to know which object was written to. If there is no room for what the response shows, its objects are marked
+    /// as changed instead. For a pattern, a reader first compares the URL of every document of the upstream; the matching
+    /// documents are removed in slices, so that other jobs get their turn.
     ///
-    /// - Parameter committed: called on the writer's thread, before anything that was handed over is taken in behind it: what
-    ///   has been handed over and not committed by then may show what is known newer.
+    /// - Parameter committed: called on the writer's thread after the commit, before any queued response is stored: what is
+    ///   queued and not committed by then may show outdated values.
     @discardableResult
     public func settle(
         _ write: SettledWrite,
@@ -35,10 +34,10 @@ extension ObjectStore {
         isObservationSkipped: Bool,
         _ committed: @escaping @Sendable () -> Void
     ) async throws(StoreError) -> WriteSettlement {
-        let waiting = core.queuedResponses
+        let queued = core.queuedResponses
         let bytes = isObservationSkipped ? 0 : write.observation?.body.count ?? 0
         return try await enqueueAhead(bytes: bytes, committed) { session, isAhead in
-            if isAhead, try !session.mayGoAhead(write, prepared, ahead: waiting) { return nil }
+            if isAhead, try !session.mayGoAhead(write, prepared, of: queued) { return nil }
             let settlement = try session.settle(write, prepared, isObservationSkipped: isObservationSkipped)
             if let observation = write.observation {
                 try session.warn(
@@ -52,11 +51,11 @@ extension ObjectStore {
         }
     }
 
-    /// Takes a write's answer apart.
+    /// Decomposes a write's response.
     private func prepare(_ observation: ReceivedObservation?) async -> PreparedBody? {
         guard let observation else { return nil }
         return await withCheckedContinuation { continuation in
-            told.async { [core] in
+            writeResponses.async { [core] in
                 let prepared = PreparedBody(
                     body: observation.body,
                     rule: observation.rule,
@@ -79,7 +78,7 @@ extension ObjectStore {
         }
     }
 
-    /// Has the writer do something ahead of all that waits; where it gives nil, behind what was handed over before.
+    /// Lets the writer run a job ahead of all that is queued; if it returns nil, again behind what was queued before.
     private func enqueueAhead<Value: Sendable>(
         bytes: Int = 0,
         _ committed: @escaping @Sendable () -> Void,
@@ -101,11 +100,11 @@ extension ObjectStore {
                 continuation.resume(returning: result)
             }
         }
-        guard let value = try late.get() else { preconditionFailure("nothing was to be waited for any more") }
+        guard let value = try late.get() else { preconditionFailure("behind the queue there is nothing to wait for") }
         return value
     }
 
-    /// Removes the documents that were there and whose paths match.
+    /// Removes the documents whose paths match.
     private func remove(matching patterns: [InvalidationPattern]) async throws(StoreError) {
         guard !patterns.isEmpty else { return }
         let last = try await core.write(.express) { $0.ban(patterns) }
@@ -125,16 +124,16 @@ extension ObjectStore {
     /// How many documents are removed in one transaction.
     private static let slice = 512
 
-    /// Takes in that a retrieval did not find an object; returns after the commit that holds it.
+    /// Records that a retrieval did not find an object; returns after the commit.
     ///
-    /// Ahead of what was handed over before, and with `committed`, as `settle`.
+    /// Goes ahead of queued responses, and calls `committed`, like `settle`.
     public func note(
         _ absence: ObservedAbsence,
         committed: @escaping @Sendable () -> Void = {}
     ) async throws(StoreError) {
-        let waiting = core.queuedResponses
+        let queued = core.queuedResponses
         _ = try await enqueueAhead(committed) { session, isAhead -> Bool? in
-            if isAhead, try !session.mayGoAhead(absence, ahead: waiting) { return nil }
+            if isAhead, try !session.mayGoAhead(absence, of: queued) { return nil }
             try session.note(absence)
             return true
         }

@@ -5,20 +5,20 @@ import Synchronization
 
 /// Objects and documents in one SQLite file.
 ///
-/// Any thread may call. Whatever touches the file is `async`: reads run on a
-/// reader's queue in a snapshot of their own, writes on the writer's thread,
-/// and return after the commit that holds them.
+/// Any thread may call. Functions that touch the file are `async`: reads run on a
+/// reader's queue in a snapshot of their own; writes run on the writer's thread,
+/// and return after their commit.
 public final class ObjectStore: Sendable {
     private let shared: StoreCore
     /// What the store shares with its writer.
     ///
-    /// The end of the store finishes the writer. The optimiser, which sees that all work is done with the core, would
-    /// have a store end before its caller's last use of it; asking for the core counts as a use.
+    /// The store's `deinit` stops the writer. All work is done with the core, so the optimiser could end the store before
+    /// its caller's last use of it; access to the core counts as a use.
     var core: StoreCore { withExtendedLifetime(self) { shared } }
-    // Bodies are taken apart here, ahead of their transaction and in the order they came.
+    // Decomposes bodies before their transactions, in the order they came.
     let ingest = DispatchQueue(label: "larder.ingest")
-    /// What writes tell is taken apart here, so that it need not wait for lists.
-    let told = DispatchQueue(label: "larder.told")
+    /// Decomposes the responses of writes, so that they need not wait for lists.
+    let writeResponses = DispatchQueue(label: "larder.writes")
 
     /// The store's own clock.
     public var clock: StoreClock { core.clock }
@@ -35,7 +35,7 @@ public final class ObjectStore: Sendable {
 
     /// Opens or creates a store, alone: a second opening fails with `.locked`.
     ///
-    /// Blocks; takes the same short time whatever the store holds.
+    /// Blocks; takes the same short time whatever the size of the store.
     public static func open(_ configuration: StoreConfiguration) throws(StoreError) -> (ObjectStore, [StoreNotice]) {
         do throws(StoreError) {
             return try opened(configuration)
@@ -73,7 +73,7 @@ public final class ObjectStore: Sendable {
                         try session.restorePrincipals()
                         try views.install(in: database, hasher: core.hasher)
                         try session.forgetSettledFlipFlops()
-                        // In an empty file there is nothing to erase.
+                        // An empty file has nothing to erase.
                         if numbers.observation == 0 { try SecretErasure.record(core.models, in: database) }
                         return (try session.settleAllSuspects(), try versions.record(in: database))
                     }
@@ -98,12 +98,12 @@ public final class ObjectStore: Sendable {
         return (ObjectStore(core: core), notices)
     }
 
-    /// Says who is to be told of commits; at most one.
+    /// Sets the listener that hears of commits; at most one.
     public func setListener(_ listener: any ChangeListener) {
         core.listener = listener
     }
 
-    /// Says to whoever finds the store locked where this process can be asked.
+    /// Records this process's admin address, for the error of another process that finds the store locked.
     public func announce(admin: String) {
         core.announce(admin: admin)
     }
@@ -119,37 +119,37 @@ public final class ObjectStore: Sendable {
 
     /// Whether any of these objects may have changed after a commit sequence; memory only, any thread.
     ///
-    /// Never wrongly false. To be asked after a document that was read has been registered where the
-    /// listener would find it, so that no change falls in between.
+    /// Never wrongly false. Call it after you register a document that was read where the listener finds it, so that no
+    /// change is missed in between.
     public func mayHaveChanged(_ objects: [ObjectID], since sequence: Int64) -> Bool {
         core.recent.mayHaveChanged(objects, since: sequence)
     }
 
-    /// What operators want to know of the store at run time; any thread.
+    /// The state of the store at run time, for operators; any thread.
     public var statistics: StoreStatistics { core.statistics }
 
     // MARK: End
 
-    /// Returns when everything handed over before is committed, or has failed.
+    /// Returns when everything that was queued before is committed, or has failed.
     public func flush() async {
         await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
-            // The store itself: it must not end before what it was given has reached the writer.
+            // Captures the store itself: it must not end before its jobs have reached the writer.
             ingest.async { [self] in
                 core.post(.prompt, { _ in }, done: { _ in continuation.resume() })
             }
         }
     }
 
-    /// Has everything handed over before committed without waiting for company.
+    /// Commits everything that was queued before without the batch delay.
     public func hurry() {
         ingest.async { [self] in core.post(.prompt, { _ in }, done: { _ in }) }
     }
 
-    /// Commits what is waiting and closes the file; everything after fails with `.closed`.
+    /// Commits what is queued and closes the file; every later call fails with `.closed`.
     ///
-    /// - Parameter limit: for how long what may be lost is waited for. What has not been taken in by then is given up: answers,
-    ///   but neither marks of writes nor what writes have told.
-    /// - Returns: how many answers were given up.
+    /// - Parameter limit: how long to wait for queued responses. After that they are given up; suspects and the effects of
+    ///   writes are committed in any case.
+    /// - Returns: how many responses were given up.
     @discardableResult
     public func close(within limit: Duration? = nil) async -> Int {
         if let limit {
@@ -163,7 +163,7 @@ public final class ObjectStore: Sendable {
         return core.queuedResponses.count
     }
 
-    /// Returns when nothing waits any more, not even for room in the queue.
+    /// Returns when the queue is empty, and nothing waits for room in it.
     private func flushAll() async {
         repeat { await flush() } while core.queuedResponses.count > 0 && !core.isGivenUp
     }
@@ -186,10 +186,10 @@ public final class ObjectStore: Sendable {
     }
 }
 
-/// Work that waits its turn.
 extension ObjectStore {
-    /// Has the writer do something once everything that was handed over before is taken in, as soon as there is room in the
-    /// queue; `done` runs on the writer's thread, after the commit.
+    /// Lets the writer run a job behind everything that was queued before, as soon as there is room in the queue.
+    ///
+    /// `done` runs on the writer's thread, after the commit.
     func enqueue<Value: Sendable>(
         _ urgency: Job.Urgency,
         bytes: Int = 0,
@@ -197,7 +197,7 @@ extension ObjectStore {
         done: @escaping @Sendable (Result<Value, StoreError>) -> Void
     ) {
         core.queueLimit.enter(bytes: 0) { [self] in
-            // The store itself: it must not end before what it was given has reached the writer.
+            // Captures the store itself: it must not end before its jobs have reached the writer.
             ingest.async { [self] in
                 let core = core
                 core.post(urgency, bytes: bytes, work) { result in

@@ -1,7 +1,7 @@
 import Glibc
 import Synchronization
 
-/// Where a store's clock takes its time from; replaced in tests.
+/// The clocks behind a store's clock; replaced in tests.
 public struct TimeSource: Sendable {
     /// Wall-clock time in microseconds since 1970.
     public let wall: @Sendable () -> Int64
@@ -9,10 +9,10 @@ public struct TimeSource: Sendable {
     /// Microseconds that passed since some fixed moment, also during suspend.
     public let elapsed: @Sendable () -> Int64
 
-    /// Names the moment that `elapsed` counts from: within one of these, its readings can be compared.
+    /// Names the start of `elapsed`: readings with the same name can be compared.
     public let boot: Int64
 
-    /// Makes a source out of its readings.
+    /// Makes a source from its readings.
     public init(
         wall: @escaping @Sendable () -> Int64,
         elapsed: @escaping @Sendable () -> Int64,
@@ -26,7 +26,7 @@ public struct TimeSource: Sendable {
     /// The machine's clocks.
     public static let system = TimeSource(
         wall: { read(CLOCK_REALTIME) },
-        // Unlike CLOCK_MONOTONIC, it goes on while the machine is suspended.
+        // Unlike CLOCK_MONOTONIC, it also counts while the machine is suspended.
         elapsed: { read(CLOCK_BOOTTIME) },
         boot: bootNumber()
     )
@@ -43,37 +43,37 @@ public struct TimeSource: Sendable {
 
     private static func read(_ clock: clockid_t) -> Int64 {
         var time = timespec()
-        // Cannot fail: both clocks exist on every Linux that runs us.
+        // Cannot fail: every supported Linux has both clocks.
         clock_gettime(clock, &time)
         return Int64(time.tv_sec) * 1_000_000 + Int64(time.tv_nsec) / 1000
     }
 }
 
-/// What a store's file says of its clock.
+/// The state of a store's clock as stored in its file.
 struct StoredTime: Sendable {
     /// The highest time that was ever committed; 0: none.
     var clock: Int64 = 0
-    /// What the wall clock was ahead of the store's, when it was last looked at; nil: not known.
+    /// How far the wall clock was ahead of the store's when last read; nil: not known.
     var wallLead: Int64?
-    /// What the store's clock was ahead of elapsed time, and within which boot that counts; nil: not known.
+    /// How far the store's clock was ahead of elapsed time, and in which boot; nil: not known.
     var offset: Int64?
     var boot: Int64?
-    /// What came before this time is of unknown age.
+    /// The age of anything before this time is unknown.
     var agesKnownSince: Int64 = 0
 }
 
-/// The store's own clock: it is persisted, never goes back, and never gives one time twice.
+/// The store's own clock: it is persisted, never goes back, and never gives the same time twice.
 ///
-/// It counts elapsed time alone; setting the machine's clock does not move it. When a store is opened, the time that has
-/// passed since it was closed is added: as elapsed time tells it within one boot of the machine, else as the wall clock does.
-/// If the wall clock was set back meanwhile, nobody knows: what came before is of unknown age from then on. The clock never
-/// starts before the wall clock. Should elapsed time itself go back, it creeps on until that has caught up: what is observed
-/// later has a later time whatever happens.
+/// It counts only elapsed time; setting the machine's clock does not move it. When a store is opened, the time since it was
+/// closed is added: by elapsed time within one boot of the machine, otherwise by the wall clock. If the wall clock was set
+/// back meanwhile, that time is unknown, and so is the age of everything before. The clock never starts before the wall
+/// clock. Should elapsed time itself go back, the clock advances minimally until elapsed time has caught up: a later
+/// observation always has a later time.
 public final class StoreClock: Sendable {
     private let source: TimeSource
     private let offset: Int64
     private let last: Atomic<Int64>
-    /// What came before this time is of unknown age: nobody knows how long the store was closed after it.
+    /// The age of anything before this time is unknown: so is how long the store was closed after it.
     public let agesKnownSince: Int64
 
     init(source: TimeSource, stored: StoredTime) {
@@ -94,12 +94,12 @@ public final class StoreClock: Sendable {
         last = Atomic(start - 1)
     }
 
-    /// A clock that goes on after `persisted`.
+    /// A clock that continues after `persisted`.
     convenience init(source: TimeSource, persisted: Int64) {
         self.init(source: source, stored: StoredTime(clock: persisted))
     }
 
-    /// The time in microseconds since 1970; any thread; more than ever before.
+    /// The time in microseconds since 1970; any thread; later than every time given before.
     public func now() -> Int64 {
         let time = offset &+ source.elapsed()
         var known = last.load(ordering: .relaxed)
@@ -115,12 +115,12 @@ public final class StoreClock: Sendable {
         }
     }
 
-    /// The time in seconds since 1970; any thread; it takes no time from others, and never goes back on one thread.
+    /// The time in seconds since 1970; any thread; uses up no time of `now`, and never goes back on one thread.
     public var seconds: Int64 {
         max(offset &+ source.elapsed(), last.load(ordering: .relaxed)) / 1_000_000
     }
 
-    /// What the file is to say when it is opened, besides the time itself.
+    /// What is written to the file when it is opened, besides the time itself.
     var stored: StoredTime {
         StoredTime(
             clock: last.load(ordering: .relaxed),
@@ -131,6 +131,6 @@ public final class StoreClock: Sendable {
         )
     }
 
-    /// What the wall clock is ahead of this one now.
+    /// How far the wall clock is ahead of this one now.
     var wallLead: Int64 { source.wall() &- (offset &+ source.elapsed()) }
 }

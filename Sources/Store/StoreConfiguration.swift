@@ -1,40 +1,40 @@
 public import Mapping
 
-/// How a store is to be opened.
+/// How to open a store.
 public struct StoreConfiguration: Sendable {
     /// The database file; its folder must exist.
     public var path: String
     /// The bound on the database file and its WAL together.
     public var maximumFileBytes: Int64
-    /// How long the first of a batch waits for company.
+    /// How long the first job of a batch waits for others.
     public var batchDelay: Duration
     /// How many documents and observations may wait to be written.
     public var queueLimit: Int
     /// How many bytes of bodies may wait to be written.
     public var queueBytes: Int
-    /// How many objects are taken out of one body; one that contains more is stored as it came.
+    /// The maximum of objects in one body; a body with more is stored as received.
     public var objectLimit = 50_000
-    /// How many connections read at once.
+    /// How many connections may read at once.
     public var readers: Int
     /// How far responses may lag behind the truth.
     public var lag: Lag
-    /// The same for upstreams of which something else holds.
+    /// The same for upstreams with a lag of their own.
     public var lags: [String: Lag] = [:]
-    /// What each upstream's objects are.
+    /// The models of each upstream.
     public var models: [String: Models]
-    /// Where time comes from.
+    /// The source of time.
     public var time: TimeSource
-    /// Size of a database page in bytes; counts for new files only.
+    /// Size of a database page in bytes; applies only to new files.
     public var pageSize: Int
-    /// The group that may read the files; nil: their owner alone, or whom the folder lets in.
+    /// The group that may read the files; nil: only their owner, or everybody who may enter the folder.
     public var group: String?
-    /// How many principals may come before those of whom nothing is kept are forgotten.
+    /// After so many new principals, those without data are forgotten.
     public var unusedPrincipals: Int64 = 4096
     /// How many changes of objects the journal keeps; 0: there is none.
     ///
     /// A small store keeps fewer.
     public var changes: Int64 = 100_000
-    /// Told what the store does by itself while it is open; any thread.
+    /// Receives notices of what the store does by itself while it is open; any thread.
     public var notify: @Sendable (StoreNotice) -> Void = { _ in }
 
     /// Makes a configuration; everything but the path has a default.

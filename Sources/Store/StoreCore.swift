@@ -3,7 +3,7 @@ import GRDB
 import Mapping
 import Synchronization
 
-/// What the store's face and its writer share: the file, and what is kept in memory about it.
+/// What `ObjectStore` and `Writer` share: the file, and the state in memory.
 final class StoreCore: Sendable {
     let pool: DatabasePool
     let budget: FileBudget
@@ -15,11 +15,11 @@ final class StoreCore: Sendable {
     private let lags: [String: Lag]
     private let objectLimit: Int
     let batchDelay: Int64
-    /// What bodies take in memory between being taken apart and their commit.
+    /// Bounds the memory of decomposed bodies until their commit.
     let preparedBodies: PreparedBodyBudget
     let unusedPrincipals: Int64
     let changeLimit: Int64
-    /// Tells the operator of what the store does by itself; any thread.
+    /// Reports to the operator what the store does by itself; any thread.
     let notify: @Sendable (StoreNotice) -> Void
     let presence = KeyPresence()
     let recent: RecentChanges
@@ -31,13 +31,13 @@ final class StoreCore: Sendable {
     let principals = PrincipalCache()
     let isClosed = Atomic(false)
     private let closing = Atomic(false)
-    /// Whether the store is being closed and its time is over: what may be left undone is.
+    /// Whether the store is being closed and its time is over: dispensable jobs are dropped.
     var isGivenUp: Bool { closing.load(ordering: .relaxed) }
     private let notes = Atomic(0)
     private let readings = DispatchGroup()
-    /// Given when the file is closed.
+    /// Set when the file is closed.
     let end = Signal()
-    /// Searches through the whole store go one slice at a time, so that they never take all readers.
+    /// Searches through the whole store run one slice at a time, so that they never occupy all readers.
     private let scans = DispatchQueue(label: "larder.scan", qos: .utility)
     private let lock: StoreLock
     let reserve: DiskReserve
@@ -74,7 +74,7 @@ final class StoreCore: Sendable {
         models = compiled(configuration.models)
     }
 
-    /// The models with the tools that work by them, each upstream's by its own lag.
+    /// The models with their tools, each upstream's with its own lag.
     func compiled(_ models: [String: Models]) -> [String: UpstreamModels] {
         var compiled: [String: UpstreamModels] = [:]
         for (upstream, models) in models {
@@ -83,10 +83,10 @@ final class StoreCore: Sendable {
         return compiled
     }
 
-    /// What people call an upstream: its name, if it is one of today's configuration; else the name with the URL.
+    /// An upstream's label: its name if it is in today's configuration, otherwise the name with the URL.
     func label(ofUpstream key: String) -> String { models[key] == nil ? key : UpstreamKey.name(of: key) }
 
-    /// The upstream that people call so.
+    /// The upstream with a label.
     func upstream(labelled label: String?) -> String? {
         label.map { label in models.keys.first { UpstreamKey.name(of: $0) == label } ?? label }
     }
@@ -118,7 +118,7 @@ final class StoreCore: Sendable {
         return statistics
     }
 
-    /// Tells everybody in memory of a commit; on the writer's thread.
+    /// Publishes a commit to the state in memory and to the listener; on the writer's thread.
     func publish(_ outcome: WriterSession.Outcome, of session: WriterSession) {
         recent.add(outcome.changed, at: session.numbers.sequence)
         publicNumbers.advance(to: session.numbers.sequence)
@@ -129,9 +129,9 @@ final class StoreCore: Sendable {
         if !outcome.removed.isEmpty { listener.documentsRemoved(Array(Set(outcome.removed))) }
     }
 
-    // MARK: Getting at the file
+    // MARK: Access to the file
 
-    /// Has the writer do something, and returns after its commit.
+    /// Lets the writer run a job, and returns after its commit.
     func write<Value: Sendable>(
         _ urgency: Job.Urgency,
         alone: Bool = false,
@@ -144,7 +144,7 @@ final class StoreCore: Sendable {
         return try result.get()
     }
 
-    /// Has the writer do something; `done` runs on its thread, after the commit.
+    /// Lets the writer run a job; `done` runs on its thread, after the commit.
     func post<Value: Sendable>(
         _ urgency: Job.Urgency,
         alone: Bool = false,
@@ -164,12 +164,12 @@ final class StoreCore: Sendable {
             },
             failed: { done(.failure($0)) }
         )
-        // What is known is ordered by the times of answers, and marks and invalidations hold whatever comes before or after
-        // them (Bans): so they may overtake.
+        // Observations are ordered by the times of their responses, and marks and invalidations hold for what comes before
+        // and after them (Bans): so express jobs may go first.
         if !mailbox.post(job, urgent: urgency != .batched, express: urgency.isExpress) { done(.failure(.closed)) }
     }
 
-    /// Has the writer note something that may as well be lost: when it is behind, and when it cannot be written.
+    /// Lets the writer record something that may be lost: if the writer is behind, or cannot write it.
     func note(_ work: @escaping @Sendable (WriterSession) throws -> Void) {
         guard notes.load(ordering: .relaxed) < Self.noteLimit else { return }
         notes.add(1, ordering: .relaxed)
@@ -178,10 +178,9 @@ final class StoreCore: Sendable {
 
     private static let noteLimit = 1024
 
-    /// Brings what people see of objects that were stored under an earlier version of their model up to date, slice by
-    /// slice behind all else.
+    /// Migrates objects that were stored under an earlier version of their model, slice by slice behind all other jobs.
     ///
-    /// Whoever reads such an object through the store gets it as of today anyway; SQL sees what is written here.
+    /// This is for readers by SQL: the store itself migrates such an object whenever it reads it.
     func modernise(after object: ObjectID) {
         guard models.values.contains(where: { $0.models.haveVersions }) else { return }
         post(.batched, { try $0.modernise(after: object, limit: 256) }) { [self] result in
@@ -189,9 +188,9 @@ final class StoreCore: Sendable {
         }
     }
 
-    /// Keeps the file open until `endReading`; false where it is being closed already.
+    /// Keeps the file open until `endReading`; false if it is already being closed.
     ///
-    /// GRDB closes the connections of its pool under whoever has just been given one.
+    /// GRDB closes its pool's connections even while one is in use.
     func beginReading() -> Bool {
         readings.enter()
         guard isClosed.load(ordering: .sequentiallyConsistent) else { return true }
@@ -203,7 +202,7 @@ final class StoreCore: Sendable {
         readings.leave()
     }
 
-    /// Lets nobody read any more, and returns once the last reader is done; blocks.
+    /// Ends all reading, and returns once the last reader is done; blocks.
     func endAllReading() {
         isClosed.store(true, ordering: .sequentiallyConsistent)
         readings.wait()
@@ -222,7 +221,7 @@ final class StoreCore: Sendable {
         }
     }
 
-    /// Counts an error that says that the file is damaged, and tells the operator of the first.
+    /// Counts an error that means that the file is damaged, and reports the first one to the operator.
     func noted(_ error: StoreError) -> StoreError {
         guard case .corrupt(let reason) = error else { return error }
         updateStatistics { $0.damaged += 1 }
@@ -234,7 +233,7 @@ final class StoreCore: Sendable {
         return error
     }
 
-    /// What is wrong with the file, once anybody has met damage in it; nil: nothing.
+    /// The damage that was found in the file; nil: none.
     var foundDamage: String? { damage.withLock { $0 } }
 
     /// The file is whole again.
@@ -262,12 +261,12 @@ final class StoreCore: Sendable {
         return try result.get()
     }
 
-    /// Leaves undone what may be left undone.
+    /// Drops dispensable jobs from now on.
     func giveUp() {
         closing.store(true, ordering: .relaxed)
     }
 
-    /// Says to whoever finds the store locked where its owner can be asked.
+    /// Records the owner's admin address, for another process that finds the store locked.
     func announce(admin: String) {
         lock.announce(admin: admin)
     }
@@ -280,7 +279,7 @@ final class StoreCore: Sendable {
     }
 }
 
-/// Something that happens once and that tasks wait for.
+/// An event that happens once, and that tasks can wait for.
 final class Signal: Sendable {
     private struct State {
         var isGiven = false

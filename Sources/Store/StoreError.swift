@@ -2,7 +2,7 @@
 public enum StoreError: Error, Sendable, Equatable {
     /// Another process has the store open.
     ///
-    /// `admin` is where that one can be asked.
+    /// `admin` is that process's admin address.
     case locked(path: String, pid: Int32?, admin: String? = nil)
     /// A newer Larder wrote the file.
     case newerSchema(path: String, found: String, known: String)
@@ -12,19 +12,19 @@ public enum StoreError: Error, Sendable, Equatable {
     case cannotOpen(path: String, reason: String)
     /// The files cannot be given to the group that is to read them.
     case group(path: String, name: String, reason: String)
-    /// The store's own bound has no room left, or the disk on opening.
+    /// The store's own bound is reached; or, on opening, the disk is full.
     case full(String)
-    /// The disk takes no writes: it is full, read-only or failing. `StoreNotice` says once when that begins and ends.
+    /// The disk takes no writes: it is full, read-only or failing. A `StoreNotice` reports when that begins and ends.
     case unwritable(String)
     /// The file is damaged.
     case corrupt(String)
-    /// An earlier Larder wrote the file, in a format that this one does not read.
+    /// An earlier Larder wrote the file in a format that this one does not read.
     case earlierFormat
     /// Too much is waiting to be written.
     case queueFull
     /// The store has been closed.
     case closed
-    /// SQLite's own words for everything else.
+    /// Any other error of SQLite, in its own words.
     case sqlite(code: Int32, message: String)
 
     /// A name from a fixed set, fit for a metric.
@@ -83,39 +83,39 @@ extension StoreError: CustomStringConvertible {
     }
 }
 
-/// Something that the store did when it was opened, or later by itself, and the operator should hear of.
+/// Something that the store did when it was opened, or later by itself, and that the operator should know.
 public enum StoreNotice: Sendable, Equatable, CustomStringConvertible {
     /// The file was damaged; it is kept at `path`, and a new one was started.
     case corruptFileSetAside(path: String, reason: String)
     /// An earlier Larder wrote the file in another format; it is kept at `path`, and a new one was started.
     case earlierFileSetAside(path: String)
-    /// Writes were under way when the store was last left; what they touched was dropped.
+    /// Writes were under way when the daemon last ended; the documents that they may have changed were dropped.
     case suspectsSettled(documents: Int)
     /// A model has a newer version than its objects in the file were stored under; its migrations are applied to them.
     case modelMigrated(upstream: String, model: String, from: Int, to: Int)
 
-    /// Members that may have been stored are declared secret since; all that came from the upstream is erased.
+    /// Members that may have been stored are now declared secret; everything from the upstream is erased.
     case secretsErased(upstream: String)
 
-    /// Something in the file is damaged; what lies there counts as not stored.
+    /// A part of the file is damaged; it counts as not stored.
     case damaged(reason: String)
 
-    /// What was to be written met the damage, so that the file was emptied.
+    /// The writer met the damage, and emptied the file.
     case damagedFileEmptied(reason: String)
 
-    /// What has become secret could not be erased yet; it is tried again.
+    /// What has become secret could not be erased; Larder tries again.
     case secretsNotErased(reason: String)
 
     /// The disk is full, read-only or failing: the store does not grow, and may not be able to write at all.
     case writesFail(reason: String)
 
-    /// The disk is well again.
+    /// The disk takes writes again.
     case writesWork
 
     /// The store's file was moved, removed or replaced while it is in use.
     case fileMoved(path: String)
 
-    /// Whether it says that something is well again.
+    /// Whether it reports the end of a problem.
     public var isRelief: Bool { self == .writesWork }
 
     /// The notice as a sentence.
@@ -126,21 +126,21 @@ public enum StoreNotice: Sendable, Equatable, CustomStringConvertible {
         case .earlierFileSetAside(let path):
             "the store has the format of an earlier Larder; it was set aside as \(path), and an empty one was started"
         case .damaged(let reason):
-            "the store is damaged (\(reason)); what lies there counts as not stored, and is asked for again"
+            "the store is damaged (\(reason)); the damaged part counts as not stored, and is fetched again"
         case .damagedFileEmptied(let reason):
-            "the store is damaged (\(reason)) where something was to be written; it was emptied, and fills again"
+            "the store is damaged (\(reason)), and could not be written; it was emptied, and fills again"
         case .suspectsSettled(let documents):
-            "writes were under way when the store was last left; \(documents) answers they may have changed were dropped"
+            "writes were under way when Larder last stopped; \(documents) responses that they may have changed were dropped"
         case .modelMigrated(let upstream, let model, let from, let to):
             "objects of model \(model) of upstream \(upstream) were stored at version \(from); "
                 + "they are read as of version \(to) from now on"
         case .secretsErased(let upstream):
-            "members of upstream \(upstream) are declared secret since its answers were stored; these are erased"
+            "members of upstream \(upstream) are now declared secret; its stored responses are being erased"
         case .secretsNotErased(let reason):
-            "what is declared secret and was stored before could not be erased, and is tried again: \(reason)"
+            "members that are now declared secret could not be erased from the store; Larder tries again: \(reason)"
         case .writesFail(let reason):
-            "the disk has no room for the store, or fails (\(reason)): the store does not grow; what is stored is served, and a "
-                + "response for which there is no room is passed on and not stored"
+            "the disk has no room for the store, or fails (\(reason)): the store does not grow; stored responses are served, "
+                + "and a new response without room is passed on and not stored"
         case .writesWork:
             "the disk has room for the store again"
         case .fileMoved(let path):

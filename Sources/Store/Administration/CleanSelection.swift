@@ -49,7 +49,8 @@ struct CleanSelection {
             JOIN _names u ON u.id = s.upstream AND (?2 IS NULL OR u.text = ?2)
             JOIN _principals p ON p.id = s.principal AND (?3 IS NULL OR p.label = ?3)
             """
-        ).each(SQLValue(filter.model), SQLValue(filter.upstream), SQLValue(filter.principal), SQLValue(concrete?.base)) {
+        ).each(SQLValue(filter.model), SQLValue(filter.upstream), SQLValue(filter.principal), SQLValue(concrete?.base))
+        {
             found.append($0.id(0))
         }
         collections = found

@@ -176,7 +176,7 @@ struct Cleaner {
         var isMore = true
         while isMore {
             _ = shouldContinue()
-            isMore = try await core.write(.prompt, alone: true) { try FileKeeper(core: core).giveSomeBack($0) }
+            isMore = try await core.write(.prompt, alone: true) { try FileKeeper(core: core).returnSomePages($0) }
         }
         for _ in 0..<Self.attempts {
             let isErased = try await core.write(.prompt, alone: true) {

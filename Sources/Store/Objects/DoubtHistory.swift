@@ -1,11 +1,11 @@
 import GRDB
 import Mapping
 
-/// Which members were in doubt lately, and what their values replaced: from when on a new doubt is to be settled by asking.
+/// Which members were in doubt lately, and which values were replaced: this decides when to fetch because of a new doubt.
 ///
-/// In memory, and bounded: what is forgotten is asked for at once.
+/// In memory, and bounded: a doubt whose history is forgotten is settled at once.
 struct DoubtHistory {
-    /// A doubt that returns so often is the upstream's own.
+    /// After so many returns of a doubt, the upstream disagrees with itself.
     static let returnLimit = 3
     private static let capacity = 4096
 
@@ -16,30 +16,29 @@ struct DoubtHistory {
     }
 
     private struct Record {
-        /// Digest of the value that was replaced last, and when.
+        /// Digest of the last replaced value, and when it was replaced.
         var replaced: (value: UInt64, time: Int64)?
-        /// When a doubt was settled last.
+        /// When the last doubt was settled.
         var settled: Int64?
         var returns = 0
     }
 
     private var records: [Member: Record] = [:]
 
-    /// Notes that a value, given by its digest, gave way to another one.
+    /// Records that a value, given by its digest, was replaced.
     mutating func replaced(_ value: UInt64, of member: Member, at time: Int64) {
         change(member) { $0.replaced = (value, time) }
     }
 
-    /// Notes that a doubt is settled.
+    /// Records that a doubt is settled.
     mutating func settled(_ member: Member, at time: Int64) {
         change(member) { $0.settled = time }
     }
 
-    /// From when on documents that show a member are to be asked for again, which has just come into doubt, and how often
-    /// such a doubt has returned.
+    /// When to fetch documents that show a member which has just come into doubt, and how often this doubt has returned.
     ///
-    /// At once, but for two: a value that was replaced within `lag` most likely comes from a list that lags, and a doubt
-    /// that returns within `lag` from an upstream that disagrees with itself; it waits twice as long each time.
+    /// At once, with two exceptions. A value that was replaced within `lag` most likely comes from a list that lags. A doubt
+    /// that returns within `lag` most likely comes from an upstream that disagrees with itself: the wait doubles each time.
     mutating func begins(
         _ member: Member,
         challenger: UInt64,
@@ -69,9 +68,9 @@ struct DoubtHistory {
     }
 }
 
-/// Members of which two values were seen that cannot be ordered.
+/// Members in doubt: two values were observed that cannot be ordered.
 extension WriterSession {
-    /// From when on a doubt that begins now is to be settled by asking; warns where it returns again and again.
+    /// When to fetch because of a doubt that begins now; warns if the doubt returns again and again.
     func asksFrom(
         _ member: String,
         challenger: [UInt8],
@@ -104,7 +103,7 @@ extension WriterSession {
         )
     }
 
-    /// Forgets the warnings whose line the config has now.
+    /// Forgets the warnings whose advice the config follows now.
     func forgetSettledFlipFlops() throws {
         let kind = SQLValue.string(MappingWarning.Kind.flipFlop.rawValue)
         var subjects: [String] = []
@@ -117,7 +116,7 @@ extension WriterSession {
         }
     }
 
-    /// Notes what a merge has replaced and settled.
+    /// Records which values a merge replaced, and which doubts it settled.
     func note(_ merge: ObjectState.Merge, of record: ObjectRecord, doubtsBefore: [String]) {
         for change in merge.changes {
             let member = DoubtHistory.Member(object: record.id, member: change.member)

@@ -1,18 +1,18 @@
 import Mapping
 
-/// What the writer knows of one object while a batch is under way: its row, decoded.
+/// The decoded row of one object, while the writer works on a batch.
 ///
-/// Every version of the object that is kept at all has an entry: because it
-/// gives the settled values their shape, because documents pin it, or both; but
-/// of very many that are only pinned, the oldest are rows of `_spilled`.
+/// Every stored version of the object has an entry, because it is the base of
+/// the settled values, because documents pin it, or both. If very many versions
+/// are only pinned, the oldest are rows of `_spilled` instead.
 final class ObjectRecord {
     struct Entry: Equatable {
         var version: Int64
         /// Digest of the payload: equal payloads of one object are one version.
         var content: UInt64
-        /// How many places of documents show it.
+        /// How many places in documents show it.
         var uses: Int64
-        /// Of the base, the observation that showed it last; 0: it is only pinned.
+        /// For the base, the last observation that showed it; 0: the version is only pinned.
         var observation: Int64
     }
 
@@ -23,30 +23,30 @@ final class ObjectRecord {
     var changed: Int64
     /// The base first, if there is one.
     var entries: [Entry]
-    /// In how many places documents show versions that have no entry here.
+    /// How many places in documents show versions without an entry.
     var spilledUses: Int64
-    /// What to write as merged payload; outer nil: what is there stays.
+    /// The merged payload to write; outer nil: the stored one stays.
     var merged: [UInt8]?? {
         didSet { isMerged = (merged ?? nil) != nil }
     }
     /// Whether the settled values are not what the base version shows.
     private(set) var isMerged: Bool
-    /// When the settled values were seen.
+    /// When the settled values were observed.
     private(set) var knowledge: Knowledge
     private(set) var isKnowledgeModified = false
-    /// What members with a policy of their own come to; nil: what is there stays.
+    /// The values of members with a merge policy; nil: the stored ones stay.
     var accumulated: [UInt8]?
-    /// Since when it says of itself that it is deleted; outer nil: what is there stays.
+    /// Since when its members say that it is deleted; outer nil: the stored value stays.
     var deletedSince: Int64??
-    /// That a write may have changed it, or that it is gone.
+    /// Set if a write may have changed it, or if it is deleted.
     private(set) var mark: ObjectMark?
     private(set) var isMarkModified = false
-    /// By what it came to be marked; outer nil: what is there stays.
+    /// The request that caused the mark; outer nil: the stored one stays.
     private(set) var markSource: MarkSource??
     let isStored: Bool
     let wasPinned: Bool
     var isModified = false
-    /// What the answer being taken in says of it.
+    /// What the response that is being stored shows of it.
     var contributions: [Contribution] = []
 
     init(
@@ -66,7 +66,7 @@ final class ObjectRecord {
         self.collection = collection
         self.identity = identity
         self.changed = changed
-        // In the file the last entry may stand for all those.
+        // In the file, the last entry may stand for all spilled versions.
         let rest = entries.last.flatMap { $0.version == Self.spilled ? $0 : nil }
         self.entries = rest == nil ? entries : entries.dropLast()
         spilledUses = rest?.uses ?? 0
@@ -75,27 +75,27 @@ final class ObjectRecord {
         wasPinned = spilledUses > 0 || entries.contains { $0.uses > 0 }
     }
 
-    /// The version that gives the settled values their shape; nil: nothing is known.
+    /// The version whose shape the settled values have; nil: nothing is known.
     var base: Entry? { entries.first.flatMap { $0.observation == 0 ? nil : $0 } }
 
     var isPinned: Bool { spilledUses > 0 || entries.contains { $0.uses > 0 } }
 
-    /// Whether nothing of it is worth keeping.
+    /// Whether nothing of it needs to be stored.
     var isEmpty: Bool { spilledUses == 0 && entries.allSatisfy { $0.uses == 0 && $0.observation == 0 } }
 
-    /// As the file has it: the entries, and one for the places that show other versions.
+    /// The entries as stored, with one for the places that show spilled versions.
     var state: [UInt8] {
         guard spilledUses > 0 else { return Self.encode(entries) }
         return Self.encode(entries + [Entry(version: Self.spilled, content: 0, uses: spilledUses, observation: 0)])
     }
 
-    /// The number of no version.
+    /// Not the number of any version.
     private static let spilled: Int64 = 0
 
-    /// Past so many entries the older half of those that are only pinned, and so many at most, goes elsewhere.
+    /// With more entries than this, the oldest that are only pinned are spilled.
     private static let entryLimit = 128
 
-    /// Takes out the oldest of very many entries that are only pinned.
+    /// Removes and returns the oldest of very many entries that are only pinned.
     func takeSurplus() -> [Entry] {
         guard entries.count > Self.entryLimit else { return [] }
         let first = base == nil ? 0 : 1
@@ -106,16 +106,16 @@ final class ObjectRecord {
         return surplus
     }
 
-    /// Replaces when the settled values were seen; whoever does so counts the observations.
+    /// Sets when the settled values were observed; the caller counts the uses of observations.
     func setKnowledge(_ knowledge: Knowledge) {
         self.knowledge = knowledge
         isKnowledgeModified = true
         isModified = true
     }
 
-    /// Replaces what is known besides observations.
+    /// Sets the mark.
     ///
-    /// - Parameter source: by what that is known, where that is known.
+    /// - Parameter source: the request that caused it, if known.
     func setMark(_ mark: ObjectMark?, by source: MarkSource? = nil) {
         guard mark != self.mark else { return }
         self.mark = mark
@@ -132,7 +132,7 @@ final class ObjectRecord {
         isModified = true
     }
 
-    /// Whether this version alone is what is known of the object.
+    /// Whether this version is all that is known of the object.
     func isKnownOnly(as version: Int64) -> Bool {
         mark == nil && !isMerged && base?.version == version && knowledge.doubts.isEmpty
     }
@@ -148,7 +148,7 @@ final class ObjectRecord {
         return finder.index(ofContent: content, in: entries)
     }
 
-    /// More versions of one object than this are not looked through one by one.
+    /// With more versions than this, `finder` replaces a linear search.
     private static let many = 32
     private var finder = EntryFinder()
 
@@ -186,9 +186,9 @@ final class ObjectRecord {
 }
 
 extension ObjectMark {
-    /// What the columns `deleted` and `unobserved` say; nil: nothing.
+    /// The mark in the columns `deleted` and `unobserved`; nil: none.
     init?(deleted: Int64, unobserved: Int64) {
-        // Less than 0 is since when an object says so of itself.
+        // A negative number is the time since when the object's members say so.
         if deleted > 0 {
             self = .tombstone(deleted)
         } else if unobserved > 0 {
@@ -199,13 +199,13 @@ extension ObjectMark {
     }
 }
 
-/// Finds entries of an object that is shown in very many versions.
+/// An index of the entries of an object with very many versions.
 ///
-/// What it remembers are places to look at first: each is checked, and all are noted anew where one does not hold.
+/// It only gives hints: each place is checked, and the index is rebuilt if one is wrong.
 struct EntryFinder {
     private var byVersion: [Int64: Int] = [:]
     private var byContent: [UInt64: Int] = [:]
-    /// How many entries are noted.
+    /// How many entries are indexed.
     private var count = 0
 
     mutating func index(of version: Int64, in entries: [ObjectRecord.Entry]) -> Int? {
@@ -224,7 +224,7 @@ struct EntryFinder {
         return byContent[content]
     }
 
-    /// Entries are added at the end; whatever else is done to them leaves another number of them, or wrong places.
+    /// New entries are at the end; any other change of the entries changes their number, or makes places wrong.
     private mutating func note(_ entries: [ObjectRecord.Entry]) {
         guard count != entries.count else { return }
         guard count < entries.count else { return noteAnew(entries) }

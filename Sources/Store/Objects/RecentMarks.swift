@@ -1,13 +1,13 @@
 import Mapping
 
-/// By which request it came to be known that an object is gone, or that nobody was told what has become of it.
+/// The request by which an object was deleted, or came into an unknown state.
 public struct MarkSource: Sendable, Hashable {
     /// Its method; nil: a write that was under way when the daemon ended.
     public var method: String?
-    /// Its path, without the query; nil where that is not known.
+    /// Its path, without the query; nil if that is not known.
     public var path: String?
 
-    /// Names a request; empty texts stand for what is not known.
+    /// Names a request; an empty text means unknown.
     init(method: String, path: String) {
         self.method = method.isEmpty ? nil : method
         self.path = path.isEmpty ? nil : path
@@ -15,7 +15,7 @@ public struct MarkSource: Sendable, Hashable {
 
     // MARK: As a text
 
-    /// As the store has it: `PATCH /users/1`.
+    /// As stored: `PATCH /users/1`.
     var text: String { "\(method ?? "") \(path ?? "")" }
 
     init(text: String) {
@@ -24,12 +24,12 @@ public struct MarkSource: Sendable, Hashable {
     }
 }
 
-/// Which objects were written to or deleted lately, for answers to requests that were sent before.
+/// Which objects were written to or deleted lately, for responses to requests that were sent before.
 ///
-/// An answer may show an object that the store did not know when it was written to, or has forgotten since. In memory: the
-/// requests die with the process, and in the file no document shows the object, or its row would have the mark. After a
-/// restart a list that lags behind a deletion is taken at its word, as it would be without Larder. Bounded: once there are too
-/// many, all are forgotten at once, and answers to requests sent until then are kept out by the bans.
+/// A response may show an object that the store did not know at the time of the write, or has forgotten since. In memory: the
+/// requests die with the process, and no stored document shows the object, or its row would have the mark. After a restart, a
+/// list that lags behind a deletion is believed, as it would be without Larder. Bounded: if there are too many marks, all are
+/// forgotten at once, and a ban keeps out responses to requests that were sent until then.
 struct RecentMarks {
     private struct Key: Hashable {
         let upstream: String
@@ -37,14 +37,14 @@ struct RecentMarks {
         /// The identity, or the value of a key.
         let value: String
         let isKey: Bool
-        /// nil: of everybody.
+        /// Whose object it is; nil: everybody's.
         let scope: ScopeID?
     }
 
     private struct Mark {
         let mark: ObjectMark
         let source: MarkSource
-        /// Whose own answer tells more.
+        /// The scope for which the mark does not hold: the write's own response shows more.
         let exception: ScopeID?
     }
 
@@ -53,10 +53,12 @@ struct RecentMarks {
     private var marks: [Key: Mark] = [:]
     private var newest: Int64 = .min
 
-    /// Notes a mark; returns the time until which answers cannot be told any more whether they are concerned, if there is one.
+    /// Adds a mark.
+    ///
+    /// - Returns: the time of the newest mark, if all had to be forgotten: responses to earlier requests must be kept out.
     ///
     /// - Parameters:
-    ///   - scope: whose object it is; nil: everybody's but `exception`'s.
+    ///   - scope: whose object it is; nil: everybody's except `exception`'s.
     mutating func add(
         _ mark: ObjectMark,
         by source: MarkSource,
@@ -83,7 +85,7 @@ struct RecentMarks {
         return forgotten
     }
 
-    /// The new mark excepts one scope; keeps the old general mark for that scope.
+    /// The new mark does not hold for one scope; this keeps the old mark for that scope.
     private mutating func keep(_ known: Mark, of key: Key, for exception: ScopeID?) {
         guard key.scope == nil, let exception, known.exception != exception else { return }
         let own = Key(upstream: key.upstream, model: key.model, value: key.value, isKey: key.isKey, scope: exception)
@@ -91,8 +93,8 @@ struct RecentMarks {
         marks[own] = Mark(mark: known.mark, source: known.source, exception: nil)
     }
 
-    /// Takes from a deletion that something newer has been shown since under one of these names: from now on it says of older
-    /// answers only that they are older.
+    /// Weakens a tombstone, because the object was shown again under one of these names: older responses are still outdated,
+    /// but the object exists.
     mutating func weaken(
         tombstoneAt time: Int64,
         of identity: String,
@@ -108,9 +110,9 @@ struct RecentMarks {
         }
     }
 
-    /// Forgets the marks of a model's objects, or of all, that those of some scopes have: with all that was known of them.
+    /// Forgets the marks of a model's objects, or of all objects, in some scopes.
     ///
-    /// - Parameter isOfEverybody: whether what holds for everybody goes too, of one upstream or of all.
+    /// - Parameter isOfEverybody: whether marks that hold for everybody go too, for one upstream or for all.
     mutating func forget(
         model: String?,
         identity: String?,
@@ -126,12 +128,12 @@ struct RecentMarks {
         }
     }
 
-    /// Whether some mark may be newer than an answer; false for nearly all of them.
+    /// Whether a mark may be newer than a response; false for nearly all responses.
     func mayConcern(_ observation: Observation, lag: Lag) -> Bool {
         newest != .min && observation.start - max(lag.lists, lag.details) <= newest
     }
 
-    /// The newest mark of an object that an answer shows, and by which request it is known.
+    /// The newest mark of an object that a response shows, and the request that caused it.
     func mark(
         of occurrence: Occurrence,
         upstream: String,

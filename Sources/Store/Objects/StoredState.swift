@@ -1,9 +1,9 @@
 import GRDB
 import Mapping
 
-/// What an object's row says of what is known of it.
+/// The known state of an object, as read from its row.
 struct StoredState {
-    /// What `init` reads, of `_objects o`.
+    /// The columns of `_objects o` that `init` reads.
     static let columns = "o.state, o.merged, o.known, o.accumulated, o.deleted, o.unobserved"
 
     let entries: [ObjectRecord.Entry]
@@ -13,7 +13,7 @@ struct StoredState {
     let mark: ObjectMark?
     let deletedSince: Int64?
 
-    /// Reads the columns, the first of which has this number.
+    /// Reads the columns, beginning with this number.
     init(_ row: QueryRow, from column: Int32) throws(StoreError) {
         entries = try ObjectRecord.decode(row.bytes(column))
         merged = row.isNull(column + 1) ? nil : row.bytes(column + 1)
@@ -23,7 +23,7 @@ struct StoredState {
         deletedSince = row.integer(column + 4) < 0 ? -row.integer(column + 4) : nil
     }
 
-    /// What is known, with the base version as its model is declared today.
+    /// The state, migrated to today's version of the model.
     func state(of model: String, _ models: Models?, in database: Database) throws -> ObjectState {
         var state = ObjectState(merged: merged, knowledge: knowledge, deletedSince: deletedSince, mark: mark)
         var declared = 0
@@ -57,7 +57,7 @@ struct StoredState {
 }
 
 extension ObjectState {
-    /// Reads what was stored under an earlier version of the model as today's declaration has it.
+    /// Migrates what was stored under an earlier version of the model to today's.
     mutating func bringUpToDate(from declared: Int, _ model: String, _ models: Models?) {
         if case .whole(let isEmbedded) = knowledge { base?.isEmbedded = isEmbedded }
         guard let models, models.version(of: model) > declared else { return }
@@ -67,9 +67,9 @@ extension ObjectState {
     }
 }
 
-/// `Knowledge` as it lies in an object's row.
+/// `Knowledge` as bytes in an object's row.
 ///
-/// Empty where the base version's observation is the only one; one byte where the object was embedded in that response.
+/// Empty if the base version's observation is the only one; one byte if the object was embedded in that response.
 enum KnowledgeBytes {
     private static let embedded: UInt64 = 1
     private static let groups: UInt64 = 2
@@ -86,7 +86,7 @@ enum KnowledgeBytes {
         return writer.bytes
     }
 
-    /// - Throws: `StoreError.corrupt` where bytes are missing.
+    /// - Throws: `StoreError.corrupt` if bytes are missing.
     static func decode(_ bytes: [UInt8]) throws(StoreError) -> Knowledge {
         guard !bytes.isEmpty else { return .whole(isEmbedded: false) }
         var reader = Reader(bytes)
@@ -123,10 +123,10 @@ enum KnowledgeBytes {
         let (source, lo, length) = (try reader.number(), try reader.number(), try reader.number())
         var group = Knowledge.Group(source: source, lo: lo, hi: lo &+ length)
         group.isExact = try reader.number() == 1
-        if try reader.isThere() { group.floor = try reader.bytes() }
-        if try reader.isThere() { group.lowerSince = try reader.number() }
-        if try reader.isThere() { group.contradictedUntil = try reader.number() }
-        if try reader.isThere() {
+        if try reader.isPresent() { group.floor = try reader.bytes() }
+        if try reader.isPresent() { group.lowerSince = try reader.number() }
+        if try reader.isPresent() { group.contradictedUntil = try reader.number() }
+        if try reader.isPresent() {
             group.doubt = Knowledge.Doubt(
                 value: try reader.bytes(),
                 lo: try reader.number(),
@@ -136,11 +136,11 @@ enum KnowledgeBytes {
                 asksFrom: try reader.number()
             )
         }
-        if try reader.isThere() {
+        if try reader.isPresent() {
             let (value, name) = (try reader.bytes(), try reader.text())
             group.former = KnowledgeRule(rawValue: name).map { Knowledge.Former(value: value, rule: $0) }
         }
-        if try reader.isThere() {
+        if try reader.isPresent() {
             var members: [String] = []
             let count = try reader.number()
             while members.count < count { members.append(try reader.text()) }
@@ -149,7 +149,7 @@ enum KnowledgeBytes {
         return group
     }
 
-    /// Reads what must be there.
+    /// Reads values that must be present.
     private struct Reader {
         private var reader: VariableReader
 
@@ -160,7 +160,7 @@ enum KnowledgeBytes {
         mutating func number() throws(StoreError) -> Int64 { Int64(bitPattern: try found(reader.next())) }
         mutating func bytes() throws(StoreError) -> [UInt8] { try found(reader.nextBytes()) }
         mutating func text() throws(StoreError) -> String { String(decoding: try bytes(), as: UTF8.self) }
-        mutating func isThere() throws(StoreError) -> Bool { try number() == 1 }
+        mutating func isPresent() throws(StoreError) -> Bool { try number() == 1 }
 
         private func found<Value>(_ value: Value?) throws(StoreError) -> Value {
             guard let value else { throw .corrupt("what is known of an object is cut short") }
@@ -170,7 +170,7 @@ enum KnowledgeBytes {
 }
 
 extension VariableWriter {
-    /// Whether there is a value, and the value.
+    /// Appends whether there is a value, and the value.
     fileprivate mutating func append<Value>(optional value: Value?, as body: (inout VariableWriter, Value) -> Void) {
         append(value == nil ? 0 : 1)
         if let value { body(&self, value) }

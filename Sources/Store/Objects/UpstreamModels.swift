@@ -1,10 +1,10 @@
 import GRDB
 import Mapping
 
-/// The models of one upstream with the tools that work by them.
+/// The models of one upstream with their tools.
 struct UpstreamModels: Sendable {
     let models: Models
-    /// How far its responses may lag behind the truth.
+    /// How far the upstream's responses may lag behind the truth.
     let lag: Lag
     let normaliser: Normaliser
     let mapper: DocumentMapper
@@ -19,7 +19,7 @@ struct UpstreamModels: Sendable {
     }
 }
 
-/// Which version of each model the objects in a file were stored under.
+/// The version of each model under which the objects in a file were stored.
 struct ModelVersions {
     private let path: String
     private let models: [String: Models]
@@ -29,7 +29,7 @@ struct ModelVersions {
         self.models = models
     }
 
-    /// Fails if the file knows a model at a newer version than is declared: its objects cannot be read then.
+    /// Fails if the file has a model at a newer version than is declared: its objects cannot be read.
     func check(in database: Database) throws {
         for (upstream, model, found) in try recorded(in: database) {
             guard let declared = models[upstream]?.declaredVersion(of: model), declared < found else { continue }
@@ -37,7 +37,7 @@ struct ModelVersions {
         }
     }
 
-    /// Notes the versions declared, and tells which of them are newer than what is stored.
+    /// Records the declared versions, and returns a notice for each that is newer than the stored one.
     func record(in database: Database) throws -> [StoreNotice] {
         let known = Dictionary(
             try recorded(in: database).map { ("\($0.upstream)\u{0}\($0.model)", $0.version) },
@@ -48,7 +48,7 @@ struct ModelVersions {
             for model in models.declarations where model.version > 0 {
                 let stored = known["\(upstream)\u{0}\(model.name)"]
                 guard stored != model.version else { continue }
-                // Without a record, what there is was stored at version 0.
+                // Objects without a record were stored at version 0.
                 if try stored != nil || hasObjects(of: model.name, upstream: upstream, in: database) {
                     notices.append(
                         .modelMigrated(
@@ -91,7 +91,7 @@ struct ModelVersions {
 }
 
 extension Models {
-    /// The version of a declared model; nil for others, which nobody reads.
+    /// The version of a declared model; nil for others, which are never read.
     fileprivate func declaredVersion(of model: String) -> Int? {
         declarations.first { $0.name == model }?.version
     }
@@ -99,7 +99,7 @@ extension Models {
 
 /// Objects that were stored under an earlier version of their model.
 extension WriterSession {
-    /// Writes what is known of some of them as of today; the last one looked at, nil when there are no more.
+    /// Migrates some of them to today's version; returns the last one read, nil when there are no more.
     func modernise(after object: ObjectID, limit: Int) throws -> ObjectID? {
         guard try Meta.modernised.integer(in: database) == 0 else { return nil }
         var found: [(id: ObjectID, declared: Int)] = []

@@ -11,7 +11,7 @@ struct VariableWriter {
         bytes.append(UInt8(rest))
     }
 
-    /// A difference: small whichever its sign.
+    /// Appends a difference: small numbers of either sign are short.
     mutating func append(signed value: Int64) {
         append(UInt64(bitPattern: value << 1 ^ value >> 63))
     }
@@ -26,7 +26,7 @@ struct VariableWriter {
     }
 }
 
-/// Reads what `VariableWriter` wrote; nil where bytes are missing.
+/// Reads what `VariableWriter` wrote; nil if bytes are missing.
 struct VariableReader {
     private let bytes: [UInt8]
     private var position = 0

@@ -1,27 +1,27 @@
 import GRDB
 import Glibc
 
-/// How the bound on the store's bytes is shared out between the database file and its WAL.
+/// Divides the bound on the store's bytes between the database file and its WAL.
 struct FileBudget: Sendable {
     let path: String
-    /// The bound on both together.
+    /// The bound on both together, in bytes.
     let maximum: Int64
     let pageSize: Int64
 
-    /// What is kept free for the WAL.
+    /// The bytes for the WAL.
     var wal: Int64 { min(maximum / 4, 16 << 20) }
-    /// The bound on the database file; SQLite itself refuses to grow past it.
+    /// The bound on the database file, which SQLite itself keeps.
     var database: Int64 { max(maximum - wal, 64 * pageSize) }
-    /// What the disk is asked for ahead, behind each of the two files (`DiskReserve`); within the bound.
+    /// How many bytes are allocated ahead behind each of the two files (`DiskReserve`); within the bound.
     ///
-    /// As much as the WAL keeps when it begins anew.
+    /// As much as the WAL keeps when it restarts.
     var reserve: Int64 { wal / 2 }
-    /// How much one batch may add before it is committed.
+    /// How many bytes one batch may add before it is committed.
     var batch: Int { Int(min(wal / 4, 1 << 20)) }
 
-    /// How many changes the journal may hold, of as many as are wanted: it must not crowd out what it speaks of.
+    /// How many changes the journal may keep, of those wanted: it must not displace the objects themselves.
     func changes(wanted: Int64) -> Int64 {
-        // A change takes about two bytes, and some sixty where its object is gone and has left its name.
+        // A change takes about two bytes, and some sixty if its object is gone and its name is kept.
         min(wanted, max(database / 16 / 64, 1))
     }
 
@@ -31,12 +31,12 @@ struct FileBudget: Sendable {
     /// Whether the files are within the bound.
     var isKept: Bool { fileBytes + walBytes <= maximum }
 
-    /// What each connection is told; readers have nothing to be told.
+    /// Configures a connection; does nothing for readers.
     func configure(_ database: Database) throws {
         guard !database.configuration.readonly else { return }
-        // Counts when the file is created, or rewritten.
+        // Has an effect when the file is created, or rewritten.
         PageChecksums.reserve(in: database)
-        // The first two count only while the file is empty.
+        // The first two have an effect only while the file is empty.
         try database.execute(
             sql: """
                 PRAGMA page_size = \(pageSize);
@@ -49,13 +49,13 @@ struct FileBudget: Sendable {
         )
     }
 
-    /// What only the writing connection is told.
+    /// Limits the size of the file, on the writing connection.
     func limit(_ database: Database) throws {
         let actual = try Int64.fetchOne(database, sql: "PRAGMA page_size") ?? pageSize
         try database.execute(sql: "PRAGMA max_page_count = \(self.database / actual)")
     }
 
-    /// Tells the writing connection that the file must not grow, and the WAL hardly; gives the file's size.
+    /// Stops the growth of the file, and limits the WAL closely, on the writing connection; returns the file's size.
     func freeze(_ database: Database) throws -> Int64 {
         let pages = try Query(database, "PRAGMA page_count").first { $0.integer(0) } ?? 0
         let size = try Query(database, "PRAGMA page_size").first { $0.integer(0) } ?? pageSize
@@ -78,32 +78,31 @@ struct FileBudget: Sendable {
     }
 }
 
-/// Blocks of the disk that a store holds ahead of its need, so that a full disk is no trap.
+/// Disk blocks that a store allocates ahead, so that it still works on a full disk.
 ///
-/// They lie behind the ends of the two files, where nobody sees them but `du`: the first bytes of the WAL, so that little
-/// things can be committed and cleaning works; and as many behind the database, so that what was committed can be copied
-/// into it, and the WAL begins anew. SQLite gives both back now and then, with each checkpoint: they are taken again at once.
-/// Where a file system cannot allocate ahead, there is no reserve.
+/// They lie behind the ends of the two files, where only `du` sees them. Those of the WAL make small commits and cleans
+/// possible. Those of the database make a checkpoint possible, after which the WAL restarts. SQLite frees both at
+/// checkpoints; they are allocated again at once. On a file system that cannot allocate ahead, there is no reserve.
 struct DiskReserve: Sendable {
     let budget: FileBudget
     /// The database file, open.
     let file: Int32
 
-    /// Takes what is missing of the reserve; gives the error number if the disk does not have it.
+    /// Allocates what is missing of the reserve; returns the error number if the disk has no room.
     ///
-    /// - Parameter bytes: what is about to be written at once, if that is more than usual.
+    /// - Parameter bytes: how much is about to be written at once, if that is more than usual.
     func keep(for bytes: Int64 = 0) -> Int32? {
         let end = budget.fileBytes
         let lead = min(max(budget.reserve, bytes), budget.database - end)
         if lead > 0, let code = allocate(file, from: end, lead) { return code }
         let wal = open(budget.path + "-wal", O_WRONLY | O_CLOEXEC)
         guard wal >= 0 else { return nil }
-        // Closing it costs no locks: SQLite has none on this file.
+        // Closing it releases no locks: SQLite has none on this file.
         defer { close(wal) }
         return allocate(wal, from: 0, max(budget.reserve, bytes))
     }
 
-    /// Does something that a start cannot do without; where the disk has no room for it, in the blocks behind the database.
+    /// Runs a step of the start; if the disk has no room for it, again with the blocks behind the database freed.
     func used<Value>(_ work: () throws -> Value) throws -> Value {
         do {
             return try work()
@@ -114,9 +113,9 @@ struct DiskReserve: Sendable {
         }
     }
 
-    /// Whether the disk has so much room besides that one need not be back here in a moment.
+    /// Whether the disk has enough free room that it will not be full again in a moment.
     ///
-    /// - Parameter bytes: what is to be written at once.
+    /// - Parameter bytes: how much is to be written at once.
     func hasMargin(for bytes: Int64 = 0) -> Bool {
         var status = statvfs()
         guard fstatvfs(file, &status) == 0 else { return true }
@@ -129,7 +128,7 @@ struct DiskReserve: Sendable {
             switch errno {
             case EINTR: continue
             case ENOSPC, EDQUOT, EROFS, EIO: return errno
-            // It cannot be done here, or not for so much.
+            // The file system cannot allocate ahead, or not so much.
             default: return nil
             }
         }
@@ -140,6 +139,6 @@ struct DiskReserve: Sendable {
     private static let keepSize: Int32 = 1
 
     private typealias Allocate = @convention(c) (Int32, Int32, off_t, off_t) -> Int32
-    /// Linux's own call, which Swift's Glibc module hides; POSIX's would change the size of the file.
+    /// Linux's own call, which Swift's Glibc module hides; the POSIX one would change the size of the file.
     private static let fallocate = dlsym(nil, "fallocate").map { unsafeBitCast($0, to: Allocate.self) }
 }

@@ -7,9 +7,9 @@ enum Meta: String {
     case sequence
     /// The commit sequence of the last change to any object.
     case changed
-    /// The commit sequence up to which changes are no longer in the journal; missing where none is kept.
+    /// The commit sequence up to which changes are no longer in the journal; missing if there is no journal.
     case journal
-    /// The highest number that an object was ever given, as of the last removal of one.
+    /// The highest object id ever given, as of the last removal of an object.
     case object
     /// The highest time that was ever committed, and the rest of `StoredTime`.
     case clock, wallLead, clockOffset, boot, agesKnownSince
@@ -17,7 +17,7 @@ enum Meta: String {
     case closed
     /// Digest of the views' definitions.
     case views
-    /// 0 while objects are still to be brought to a newer version of their model.
+    /// 0 while objects are still to be migrated to a newer version of their model.
     case modernised
 
     func integer(in database: Database) throws -> Int64? {
@@ -36,9 +36,9 @@ enum Meta: String {
     }
 }
 
-/// The clock's rows among the single values of a store.
+/// The clock's values.
 extension StoredTime {
-    // A clock that is off by more is no clock: the year 10000.
+    // The year 10000: no valid clock is beyond it.
     private static let end: Int64 = 253_402_300_800_000_000
 
     init(in database: Database) throws {

@@ -5,13 +5,13 @@ import Synchronization
 
 /// A checksum at the end of each page of the database file: made when the page is written, compared when it is read.
 ///
-/// So no byte that changed on the disk is taken for what was stored, whatever table it belongs to. SQLite reads and writes
-/// through this layer over its own VFS; a page that does not fit its checksum is `SQLITE_IOERR_DATA`. The WAL is not covered:
-/// its frames have checksums of their own, which SQLite compares when it opens a WAL that was left behind.
+/// So a byte that changed on the disk is detected, in every table. SQLite reads and writes through this layer over its own
+/// VFS; a page with a wrong checksum gives `SQLITE_IOERR_DATA`. The WAL is not covered: its frames have checksums of their
+/// own, which SQLite compares when it opens a WAL that was left behind.
 ///
-/// In memory the checksum is zero, and so it is in the WAL. A page with a checksum of zero in the file was therefore copied
-/// there out of the WAL by another program, which is the last to close a store whose daemon was killed. It is not believed
-/// until `seal` has found that this is what happened.
+/// The checksum is zero in memory and in the WAL. A page with a checksum of zero in the file was therefore copied from the
+/// WAL by another program, which closed the store last, after the daemon was killed. Such a page is an error until `seal` has
+/// verified that this happened.
 enum PageChecksums {
     /// How many bytes at the end of a page they take; SQLite keeps them free.
     static let reserved: Int32 = 8
@@ -31,7 +31,7 @@ enum PageChecksums {
         layer.pointee.pNext = nil
         layer.pointee.szOsFile = Int32(File.size) + system.pointee.szOsFile
         layer.pointee.xOpen = { _, name, file, flags, outFlags in open(name, file, flags, outFlags) }
-        // Everything else is about names of files, which are the same; the system's functions ask for the system's VFS.
+        // All other functions are about file names, which are the same; the system's functions expect the system's data.
         layer.pointee.pAppData = system.pointee.pAppData
         below = system
         sqlite3_vfs_register(layer, 1)
@@ -40,14 +40,14 @@ enum PageChecksums {
     // Written once by `install`, before anything is opened.
     nonisolated(unsafe) private static var below: UnsafeMutablePointer<sqlite3_vfs>!
 
-    /// An open database file: what SQLite sees of it, what is known of its pages, and behind that the system's own.
+    /// An open database file: what SQLite sees of it, the state of its pages, and after that the system's own file.
     private struct File {
         var base = sqlite3_file()
         /// Bytes of a page; 0 while the file has no checksums, or its header has not been read.
         var pageSize: Int32 = 0
-        /// Whether pages with a checksum of zero are believed.
+        /// Whether pages with a checksum of zero are accepted.
         var takesUnsealed = false
-        /// Whether nothing is compared: all of it is about to be replaced.
+        /// Whether checksums are not compared, because the whole file is about to be replaced.
         var isUnread = false
 
         static var size: Int { (MemoryLayout<File>.size + 15) & ~15 }
@@ -86,7 +86,7 @@ enum PageChecksums {
     nonisolated(unsafe) private static let methods: UnsafeMutablePointer<sqlite3_io_methods> = {
         let methods = UnsafeMutablePointer<sqlite3_io_methods>.allocate(capacity: 1)
         methods.initialize(to: sqlite3_io_methods())
-        // Without the third version's mapping of the file into memory, which would go past the comparison.
+        // Not version 3: it maps the file into memory, which would bypass the comparison.
         methods.pointee.iVersion = 2
         methods.pointee.xClose = { system($0).pointee.pMethods.pointee.xClose(system($0)) }
         methods.pointee.xRead = { read($0!, $1!, $2, $3) }
@@ -117,10 +117,10 @@ enum PageChecksums {
         return methods
     }()
 
-    // The number of a file control of our own; SQLite leaves those from 100 on to VFSs.
+    // A file control of our own; SQLite leaves numbers from 100 on to VFSs.
     private static let comparing: Int32 = 0x4c72
 
-    /// Has a connection read pages without comparing their checksums, for as long as all of them are replaced.
+    /// Lets a connection read pages without comparing checksums, while all of them are replaced.
     static func withoutComparing<Result>(in database: Database, _ work: () throws -> Result) rethrows -> Result {
         func compare(_ isCompared: Int32) {
             var isCompared = isCompared
@@ -142,7 +142,7 @@ enum PageChecksums {
             return system.pointee.pMethods.pointee.xRead(system, buffer, count, offset)
         }
         if pageSize > 0, count != pageSize, count > 100 {
-            // A part of a page, such as SQLite reads of long values: it is right if the page is.
+            // A part of a page, as SQLite reads for long values: it is correct if the whole page is.
             let start = offset / Int64(pageSize) * Int64(pageSize)
             guard offset - start + Int64(count) <= Int64(pageSize) else { return mismatch }
             return withUnsafeTemporaryAllocation(byteCount: Int(pageSize), alignment: 8) { page in
@@ -156,7 +156,7 @@ enum PageChecksums {
         let code = system.pointee.pMethods.pointee.xRead(system, buffer, count, offset)
         if offset == 0, count >= 100, code == SQLITE_OK { readHeader(buffer, of: handle) }
         guard count == file(handle).pointee.pageSize else { return code }
-        // SQLite takes what is missing for zeros.
+        // SQLite would treat missing bytes as zeros.
         guard code != shortRead else { return mismatch }
         guard code == SQLITE_OK else { return code }
         let trailer = buffer + Int(count - reserved)
@@ -174,7 +174,7 @@ enum PageChecksums {
         guard count == file(handle).pointee.pageSize else {
             return system.pointee.pMethods.pointee.xWrite(system, buffer, count, offset)
         }
-        // Into a copy: what SQLite goes on with has a checksum of zero.
+        // Into a copy: the page that SQLite keeps has a checksum of zero.
         return withUnsafeTemporaryAllocation(byteCount: Int(count), alignment: 8) { page in
             page.copyMemory(from: UnsafeRawBufferPointer(start: buffer, count: Int(count)))
             let sum = checksum(buffer, count, at: offset).littleEndian
@@ -183,12 +183,12 @@ enum PageChecksums {
         }
     }
 
-    /// Takes over whether pages have checksums; two places of the header say so, since one of them may be damaged.
+    /// Reads whether pages have checksums; the header says so in two places, because one may be damaged.
     private static func readHeader(_ header: UnsafeRawPointer, of handle: Handle) {
         file(handle).pointee.pageSize = Header(UnsafeRawBufferPointer(start: header, count: 100))?.pageSize ?? 0
     }
 
-    /// What a database file's first bytes say of its pages; nil: they have no checksums.
+    /// The header of a database file; nil if its pages have no checksums.
     private struct Header {
         let pageSize: Int32
 
@@ -204,13 +204,13 @@ enum PageChecksums {
 
     /// The checksum of a page without its last bytes; never 0.
     ///
-    /// A page in another's place has another one.
+    /// It depends on the page's place.
     private static func checksum(_ page: UnsafeRawPointer, _ count: Int32, at offset: Int64) -> UInt64 {
         var sum = UInt64(bitPattern: offset) ^ 0x9e37_79b9_7f4a_7c15
         var place = 0
         let end = Int(count - reserved)
         while place < end {
-            // Each step is reversible: a word that differs alone makes another sum, always.
+            // Each step is reversible: a single different word always gives a different sum.
             sum =
                 (sum ^ UInt64(littleEndian: page.loadUnaligned(fromByteOffset: place, as: UInt64.self)))
                 &* 0x9fb2_1c65_1e98_df25
@@ -220,7 +220,7 @@ enum PageChecksums {
         return sum == 0 ? 1 : sum
     }
 
-    /// Has a file that is created, or written anew, keep the end of each page free.
+    /// Keeps the end of each page free in a file that is created or rewritten.
     static func reserve(in database: Database) {
         var count = reserved
         sqlite3_file_control(database.sqliteConnection, "main", SQLITE_FCNTL_RESERVE_BYTES, &count)
@@ -228,17 +228,17 @@ enum PageChecksums {
 
     /// Whether the header in a file says that the end of each page is kept free.
     ///
-    /// - Parameter descriptor: one that stays open as long as SQLite has the file: to close any is to lose SQLite's locks.
+    /// - Parameter descriptor: must stay open as long as SQLite has the file: closing it would release SQLite's locks.
     static func areReserved(in descriptor: Int32) -> Bool {
         var count: UInt8 = 0
         return pread(descriptor, &count, 1, 20) == 1 && count == UInt8(reserved)
     }
 
-    // MARK: What another program has copied
+    // MARK: Pages copied by another program
 
     private static let unsealed = Mutex<Set<String>>([])
 
-    /// Opens a file so that pages without a checksum are believed.
+    /// Opens a file so that pages without a checksum are accepted.
     static func believingUnsealed<Result>(at path: String, _ work: () throws -> Result) rethrows -> Result {
         // SQLite opens files by their real names.
         let name = realpath(path, nil).map { name in
@@ -251,10 +251,10 @@ enum PageChecksums {
         return try work()
     }
 
-    /// Gives checksums to pages that have none; costs a look at each page.
+    /// Gives checksums to pages without one; reads every page.
     ///
-    /// Only for a file that another program has closed in our place, or for a new one, whose pages all get theirs. Nobody may
-    /// have it open.
+    /// Only for a file that another program closed last, or for a new one, in which all pages get checksums. The file must not
+    /// be open.
     static func seal(_ path: String, isNew: Bool = false) throws(StoreError) {
         let descriptor = Glibc.open(path, O_RDWR | O_CLOEXEC)
         guard descriptor >= 0 else { return }
@@ -282,8 +282,7 @@ enum PageChecksums {
 extension Schema {
     /// The user version of a file whose pages have checksums: "chk8".
     ///
-    /// Its header says it a second time, apart from the number
-    /// of bytes that they take, so that neither can be damaged unnoticed.
+    /// The header also has the number of reserved bytes: so neither can be damaged unnoticed.
     static let checksummed: Int64 = 0x6368_6b38
 
     /// Whether a file's pages have checksums.
@@ -291,7 +290,7 @@ extension Schema {
         try Query(database, "PRAGMA user_version").first(read: { $0.integer(0) }) == checksummed
     }
 
-    /// Notes that a file's pages have checksums, if its header says that there is room for them.
+    /// Records that a file's pages have checksums, if its header says that there is room for them.
     static func noteChecksums(in database: Database, file: Int32) throws {
         guard PageChecksums.areReserved(in: file) else { return }
         try database.execute(sql: "PRAGMA user_version = \(checksummed)")

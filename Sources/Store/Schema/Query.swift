@@ -5,7 +5,7 @@ import GRDBSQLite
 enum SQLValue {
     case null
     case integer(Int64)
-    /// UTF-8, as JSON comes in; bound without a detour over `String`.
+    /// UTF-8, such as JSON; bound without a `String`.
     case text([UInt8])
     case string(String)
     case blob([UInt8])
@@ -16,11 +16,10 @@ enum SQLValue {
 
 /// A prepared statement of one connection's cache, bound and stepped directly.
 ///
-/// GRDB owns the statement; binding and stepping go past its `DatabaseValue`s
+/// GRDB owns the statement; binding and stepping bypass its `DatabaseValue`s
 /// and `Data`, which would copy every payload twice. Only for statements that
-/// change no schema and no transaction, which GRDB has to hear of.
-/// To be used within the access that gave the connection, and not to be
-/// stepped twice at once.
+/// change no schema and no transaction, which GRDB must know of. Use it only
+/// within the access that gave the connection, and never step it twice at once.
 struct Query {
     // Keeps the handle alive.
     private let statement: Statement
@@ -35,7 +34,7 @@ struct Query {
         handle = statement.sqliteStatement
     }
 
-    /// Runs to the end, whatever rows there are.
+    /// Runs to the end, and ignores rows.
     func run(_ values: SQLValue...) throws {
         try bind(values)
         defer { sqlite3_reset(handle) }
@@ -49,7 +48,7 @@ struct Query {
         while try step() { try body(QueryRow(handle: handle)) }
     }
 
-    /// Calls back for rows for as long as the callback says so.
+    /// Calls back for each row until the callback returns false.
     func eachWhile(_ values: SQLValue..., body: (QueryRow) throws -> Bool) throws {
         try bind(values)
         defer { sqlite3_reset(handle) }
@@ -58,7 +57,7 @@ struct Query {
         }
     }
 
-    /// What the callback makes of the first row, if there is one.
+    /// The callback's result for the first row; nil if there is none.
     func first<Value>(_ values: SQLValue..., read: (QueryRow) throws -> Value) throws -> Value? {
         try bind(values)
         defer { sqlite3_reset(handle) }
@@ -108,7 +107,7 @@ struct Query {
 
     // The macro SQLITE_TRANSIENT, a cast that Swift does not import: SQLite copies before it returns.
     private static let copy = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
-    // An address for what is empty: a null pointer would bind NULL. Never read, never written.
+    // The address of an empty value: a null pointer would bind NULL. Never read, never written.
     nonisolated(unsafe) private static let nothing = UnsafeRawPointer(
         UnsafeMutableRawPointer.allocate(byteCount: 1, alignment: 1)
     )
@@ -116,8 +115,8 @@ struct Query {
 
 /// The statements of one connection, found by the address of their text.
 ///
-/// GRDB's own cache hashes the whole text each time, which the writer's inner
-/// loop would feel.
+/// GRDB's own cache hashes the whole text each time, which is too slow for the
+/// writer's inner loop.
 struct QueryCache {
     private var queries: [UInt: Query] = [:]
 
@@ -130,7 +129,7 @@ struct QueryCache {
     }
 }
 
-/// The row a statement stands on.
+/// The current row of a statement.
 struct QueryRow {
     fileprivate let handle: OpaquePointer
 
@@ -173,19 +172,19 @@ struct QueryRow {
 }
 
 extension StoreError {
-    /// Whether the file holds what cannot have been written.
+    /// Whether the file is damaged.
     var isDamage: Bool {
         if case .corrupt = self { true } else { false }
     }
 
-    /// Whether nothing can be written to the file, whatever it is: it is locked, or not for us to write.
+    /// Whether any write to the file would fail: it is locked or not writable.
     var isOfTheFile: Bool {
         if case .unwritable = self { return true }
         guard case .sqlite(let code, _) = self else { return false }
         return [SQLITE_BUSY, SQLITE_LOCKED, SQLITE_CANTOPEN].contains(code & 0xff)
     }
 
-    /// What an SQLite result code means to the store's callers.
+    /// Makes the store's error from an SQLite result code.
     init(code: Int32, message: String) {
         self =
             switch code & 0xff {
@@ -198,7 +197,7 @@ extension StoreError {
             }
     }
 
-    /// Whether the disk is to blame: it is full, read-only or failing.
+    /// Whether the cause is the disk: it is full, read-only or failing.
     var isOfDisk: Bool {
         switch self {
         case .full, .unwritable: true
@@ -212,7 +211,7 @@ extension StoreError {
         [3, 4, 5, 6, 10, 18, 19].contains(code >> 8)
     }
 
-    /// Translates whatever came out of GRDB.
+    /// Translates any error of GRDB.
     init(_ error: any Error) {
         self =
             switch error {

@@ -16,15 +16,15 @@ enum Schema {
         return migrator
     }
 
-    /// Whether a store that is not empty is of a format that no step leads from.
+    /// Whether a store that is not empty has a format from which no step leads on.
     static func isEarlier(_ database: Database) throws -> Bool {
         let applied = try migrator.appliedIdentifiers(database)
         return !applied.contains(migrator.migrations[0]) && applied.allSatisfy { $0 < migrator.migrations[0] }
     }
 
-    // Sizes decide much of this: integers for every name, no column that can
-    // be reckoned from others, no index but those a look-up needs. Columns that
-    // are NULL nearly always cost a byte a row.
+    // Small rows matter most: integers instead of names, no column that can be
+    // computed from others, and only the indexes that a look-up needs. A column
+    // that is nearly always NULL costs a byte per row.
     private static let tables = """
         -- Single values: the secret, the commit sequence, the clock's high-water mark …
         CREATE TABLE _meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;

@@ -2,8 +2,8 @@ import Glibc
 
 /// Who may read a store's files.
 ///
-/// A group that is named reads them (0640). Without one, a store in a folder that others may enter is its owner's alone
-/// (0600); in any other folder that and the umask decide.
+/// A configured group may read them (0640). Without a group, a store in a folder that others may enter is readable only by its
+/// owner (0600); in any other folder, the folder and the umask decide.
 struct StoreAccess {
     private let path: String
     private let group: (name: String, id: gid_t)?
@@ -23,19 +23,19 @@ struct StoreAccess {
         self.group = (group, entry.gr_gid)
     }
 
-    /// Before SQLite makes files beside the database: it gives them the database's mode, but not its group.
+    /// Call it before SQLite creates files beside the database: it gives them the database's mode, but not its group.
     func narrow() {
         guard group != nil || isOpenFolder else { return }
         for file in files { chmod(file, 0o600) }
     }
 
-    /// Once all files are there.
+    /// Call it once all files exist.
     func widen() throws(StoreError) {
         guard let group else { return }
         for file in files {
             guard chown(file, uid_t.max, group.id) == 0, chmod(file, 0o640) == 0 else {
                 let code = errno
-                // One that is not there has nothing to be read.
+                // A file that does not exist needs no access.
                 if code == ENOENT { continue }
                 let reason =
                     code == EPERM
@@ -45,7 +45,7 @@ struct StoreAccess {
         }
     }
 
-    /// The database comes last: until then nobody who may not read the others can read it.
+    /// The database comes last: nobody can read it before the others are readable.
     private var files: [String] { ["-wal", "-shm", ""].map { path + $0 } }
 
     private var isOpenFolder: Bool {

@@ -15,7 +15,7 @@ struct StoreFile: Sendable {
     let publicNumbers: PublicNumbers
     let notices: [StoreNotice]
 
-    // A check of the whole file is worth its time only while that is short.
+    // A larger file is not checked as a whole: it would take too long.
     private static let checkLimit: Int64 = 64 << 20
 
     /// Opens the file, or creates it; a damaged one, or one of an earlier format, is set aside, and a new one created.
@@ -34,16 +34,16 @@ struct StoreFile: Sendable {
         }
     }
 
-    /// The file once others may read it, and the room for a full disk is held.
+    /// The file, once its access is set and the disk reserve is allocated.
     private static func ready(_ file: StoreFile, _ access: StoreAccess) throws(StoreError) -> StoreFile {
         try access.widen()
-        // Before anybody else takes it; whether it is there the writer sees.
+        // Before others use up the disk; if it fails, the writer finds out.
         _ = DiskReserve(budget: file.budget, file: file.lock.file).keep()
         file.lock.label()
         return file
     }
 
-    /// Opens the file; where the disk has no room for that, in what was held for it.
+    /// Opens the file; if the disk has no room for that, in the reserve.
     private static func openDespiteFullDisk(
         _ configuration: StoreConfiguration,
         lock: StoreLock,
@@ -65,9 +65,9 @@ struct StoreFile: Sendable {
         )
     }
 
-    /// The file that takes this one's place, in which damage was found only after it was opened.
+    /// Replaces this file by a new one, after damage was found in it.
     func replaced(because reason: String, _ configuration: StoreConfiguration) throws(StoreError) -> StoreFile {
-        // Whatever keeps it from being closed orderly: nothing of it is used any more.
+        // An error does not matter: the file is not used any more.
         try? pool.close()
         var configuration = configuration
         configuration.path = try StorePath.resolve(configuration.path)
@@ -101,7 +101,7 @@ struct StoreFile: Sendable {
             let wasLeft = access(path + "-wal", F_OK) == 0
             let check = { try checkIdentity(path, models: configuration.models) }
             let wasClosed = try wasLeft ? check() : PageChecksums.believingUnsealed(at: path, check)
-            // Then another program was the last to close it, and has copied the WAL into it.
+            // Then another program closed it last, and copied the WAL into it.
             if !wasClosed, !wasLeft { try PageChecksums.seal(path) }
             var settings = GRDB.Configuration()
             settings.label = "larder"
@@ -141,10 +141,10 @@ struct StoreFile: Sendable {
         }
     }
 
-    /// Has SQLite leave WAL and index where they are when it closes the file.
+    /// Lets SQLite keep WAL and index when it closes the file.
     ///
-    /// A start makes no files then, for which a full disk may have no room, and those who may only read can read the store
-    /// while nobody has it open.
+    /// So a start creates no files, for which a full disk may have no room; and a user without write access can read the
+    /// store while it is not open.
     private static func keepFiles(_ database: Database) {
         var isKept: Int32 = 1
         sqlite3_file_control(database.sqliteConnection, nil, SQLITE_FCNTL_PERSIST_WAL, &isKept)
@@ -158,7 +158,7 @@ struct StoreFile: Sendable {
         wall: Int64
     ) throws {
         try pool.writeWithoutTransaction { database in
-            // Whatever was left in the WAL makes room there first.
+            // Empties the WAL first, to make room in it.
             _ = try Query(database, "PRAGMA wal_checkpoint(RESTART)").first { $0.integer(0) }
             let tables = try Query(database, "SELECT count(*) FROM sqlite_schema").first { $0.integer(0) } ?? 0
             try checkContent(database, path: path, isNew: tables == 0, budget: budget)
@@ -180,10 +180,11 @@ struct StoreFile: Sendable {
         }
     }
 
-    /// Refuses a file that is another program's or a later Larder's, or whose objects are newer than the models, and leaves it as it is: to open it for writing is to
-    /// change it.
+    /// Refuses a file of another program or a later Larder, or with objects that are newer than the models.
     ///
-    /// - Returns: whether a daemon has closed it.
+    /// Opens the file only for reading, so that a refused file is not changed.
+    ///
+    /// - Returns: whether a daemon closed it in order.
     private static func checkIdentity(_ path: String, models: [String: Models]) throws -> Bool {
         var status = stat()
         guard stat(path, &status) == 0, status.st_size > 0 else { return true }
@@ -217,7 +218,7 @@ struct StoreFile: Sendable {
         }
     }
 
-    /// Refuses what SQLite would take for an empty database or only stumble over later.
+    /// Refuses a damaged header that SQLite would treat as an empty database, or notice only later.
     private static func checkHeader(_ path: String, _ descriptor: Int32) throws(StoreError) {
         var header = [UInt8](repeating: 0, count: 100)
         let count = pread(descriptor, &header, header.count, 0)
@@ -226,7 +227,7 @@ struct StoreFile: Sendable {
             throw .corrupt("it is no SQLite database")
         }
         var wal = stat()
-        // With a WAL the file may rightly be shorter than its header says: the rest is still in there.
+        // With a WAL, the file may be shorter than its header says: the rest is in the WAL.
         if stat(path + "-wal", &wal) == 0, wal.st_size > 0 { return }
         let pageSize = Int64(header[16]) << 8 | Int64(header[17])
         let pages = header[28..<32].reduce(Int64(0)) { $0 << 8 | Int64($1) }
@@ -242,7 +243,7 @@ struct StoreFile: Sendable {
         let wasClosed = try? Meta.closed.integer(in: database) == 1
         guard wasClosed != true, budget.fileBytes <= checkLimit else { return }
         let result = try Query(database, "PRAGMA quick_check(1)").first { $0.string(0) }
-        guard result == "ok" else { throw StoreError.corrupt(result ?? "no answer to quick_check") }
+        guard result == "ok" else { throw StoreError.corrupt(result ?? "quick_check gave no result") }
     }
 
     private static func numbers(in database: Database) throws -> WriterSession.Numbers {
@@ -251,19 +252,19 @@ struct StoreFile: Sendable {
         }
         return WriterSession.Numbers(
             document: DocumentID(rawValue: try last("id", "_documents")),
-            // Never given to another: the journal may still speak of one that is gone.
+            // Never given again: the journal may still contain an object that is gone.
             object: ObjectID(rawValue: max(try last("id", "_objects"), try Meta.object.integer(in: database) ?? 0)),
             version: try last("id", "_versions"),
             observation: try last("id", "_observations"),
             suspect: SuspectID(rawValue: try last("suspect", "_suspects")),
-            // Never given to another while there is anything of the first one's.
+            // Never given again while there is data of a forgotten principal.
             principal: PrincipalID(rawValue: max(try last("id", "_principals"), try last("principal", "_scopes"))),
             scope: ScopeID(rawValue: try last("id", "_scopes")),
             sequence: try Meta.sequence.integer(in: database) ?? 0
         )
     }
 
-    /// Moves a file that is of no use and what belongs to it out of the way; returns its new name.
+    /// Renames an unusable file with its WAL and index; returns its new name.
     private static func setAside(_ path: String, as state: String, at seconds: Int64) throws(StoreError) -> String {
         var time = time_t(seconds)
         var parts = tm()

@@ -1,18 +1,18 @@
 import Glibc
 
-/// The exclusive lock of one process on one store; its two halves are the store's name and its file.
+/// The exclusive lock of one process on one store: one lock on the store's name, one on its file.
 ///
-/// The name's is `flock` on a file beside the store that says who the owner is. It holds when the database is replaced
-/// while it is in use. The file's is a lock on the database itself, whichever name it goes by: SQLite would keep a WAL for
-/// each of them. The kernel lets go of both when the process ends, however it ends.
+/// The name's lock is `flock` on a file beside the store, which names the owner. It holds even if the database is replaced
+/// while it is in use. The file's lock is on the database itself, under whichever name: SQLite would keep a separate WAL for
+/// each name. The kernel releases both when the process ends.
 ///
-/// The file's lock is one of an open file description (OFD), on a byte that SQLite never locks. Unlike `flock` it is no lock
-/// on the whole file over NFS, where it would shut SQLite out; unlike a POSIX lock it survives that somebody in this process
-/// closes the file.
+/// The file's lock is an open file description (OFD) lock on a byte that SQLite never locks. Unlike `flock`, it does not lock
+/// the whole file over NFS, which would block SQLite. Unlike a POSIX lock, it is kept when this process closes the file
+/// elsewhere.
 final class StoreLock: Sendable {
     private let path: String
     private let name: Int32
-    /// The database file, open for as long as SQLite has it: to close it is to lose SQLite's own (POSIX) locks.
+    /// The database file, open for as long as SQLite has it: closing it would release SQLite's own (POSIX) locks.
     let file: Int32
 
     /// Locks a store, and makes its file if there is none.
@@ -36,11 +36,11 @@ final class StoreLock: Sendable {
             Glibc.close(name)
             throw error
         }
-        // The id is a courtesy to whoever finds the store locked; without it the lock still holds.
+        // The id is only for the error message of another process; without it, the lock still holds.
         write("\(getpid())\n")
     }
 
-    /// Locks the file that has come in the place of one that was moved away.
+    /// Locks the new file after the old one was moved away.
     func renewed() throws(StoreError) -> StoreLock {
         StoreLock(path: path, name: dup(name), file: try Self.lockedFile(path))
     }
@@ -50,7 +50,7 @@ final class StoreLock: Sendable {
     }
 
     private static func lockedFile(_ path: String) throws(StoreError) -> Int32 {
-        // What is no regular file is refused before; should it have changed since, nothing here waits for it.
+        // Other kinds of files were refused before; should it have changed since, this must not block.
         let flags = O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK
         let file = Glibc.open(path, flags, 0o640)
         guard file >= 0 else { throw .cannotOpen(path: path, reason: String(cString: strerror(errno))) }
@@ -60,16 +60,16 @@ final class StoreLock: Sendable {
             return file
         }
         let code = errno
-        // Stays open: this process might have the store open by another name, and would lose its locks.
+        // Stays open: this process may have the store open under another name, and would lose its locks.
         if code == EAGAIN || code == EACCES { throw .locked(path: path, pid: owner(of: file)) }
-        // Where the file system has no such locks, the name's has to do.
+        // The file system has no such locks: the name's lock has to suffice.
         return file
     }
 
-    /// Refuses a file with several hard links.
+    /// Refuses a file with several names (hard links).
     ///
-    /// SQLite finds the WAL by the file's name. Under another name it would miss the last commits, and a later start under
-    /// the first name would replay the old WAL over what was written since.
+    /// The last commits may be in a WAL, which is found by the file's name. Under another name they would be missing, and
+    /// would later overwrite what is written now.
     private static func refuseOtherNames(of file: Int32, at path: String) throws(StoreError) {
         var status = stat()
         guard fstat(file, &status) == 0, status.st_nlink > 1 else { return }
@@ -82,15 +82,15 @@ final class StoreLock: Sendable {
         )
     }
 
-    /// Says whose the file is to those who know it by another name.
+    /// Names the owner to processes that open the file under another name.
     ///
-    /// Best once SQLite has opened it for good: this lock does go when the file is closed.
+    /// Call it after SQLite has opened the file: this lock is released when the file is closed anywhere in the process.
     func label() {
         var lock = Self.range(F_WRLCK, at: Self.labelByte)
         _ = fcntl(file, F_SETLK, &lock)
     }
 
-    /// Says besides where the owner can be asked.
+    /// Adds the owner's admin address.
     func announce(admin: String) {
         write("\(getpid())\n\(admin)\n")
     }
@@ -115,7 +115,7 @@ final class StoreLock: Sendable {
         return (lines.first.flatMap { Int32($0) }, lines.count > 1 ? lines[1] : nil)
     }
 
-    /// Who has put the label on a file; the lock that excludes others does not say.
+    /// The process that labelled a file; the exclusive lock does not name its owner.
     private static func owner(of file: Int32) -> Int32? {
         var lock = range(F_WRLCK, at: labelByte)
         guard fcntl(file, F_GETLK, &lock) == 0, lock.l_type != F_UNLCK, lock.l_pid > 0 else { return nil }
@@ -129,7 +129,7 @@ final class StoreLock: Sendable {
         return lock
     }
 
-    /// Bytes that no database reaches; SQLite locks those around 2^30.
+    /// Offsets that no database reaches; SQLite locks those around 2^30.
     private static let (exclusionByte, labelByte): (off_t, off_t) = (1 << 48, 1 << 48 + 1)
     /// `F_OFD_SETLK` of Linux, which Swift's Glibc module hides.
     private static let setOFDLock: Int32 = 37

@@ -1,13 +1,13 @@
 import Glibc
 
-/// Where a store's file really is.
+/// Resolves the path of a store's file.
 ///
-/// SQLite keeps WAL and index beside the file that a symbolic link leads to. Lock, budget and whoever moves a damaged file
-/// out of the way must mean the same place.
+/// SQLite keeps WAL and index beside the target of a symbolic link. The lock, the budget, and the renaming of a damaged file
+/// must use the same place.
 enum StorePath {
-    /// The path with every symbolic link in it followed; the file itself need not exist.
+    /// The path with all symbolic links resolved; the file itself need not exist.
     ///
-    /// - Throws: a sentence about what is there instead of a file.
+    /// - Throws: an error that says what is there instead of a file.
     static func resolve(_ path: String) throws(StoreError) -> String {
         var path = path
         // As many as the kernel follows.
@@ -20,7 +20,7 @@ enum StorePath {
             let (folder, name) = split(path)
             guard let folder = real(folder) else { throw cannotOpen(path, errno) }
             path = folder == "/" ? "/\(name)" : "\(folder)/\(name)"
-            // A link that leads nowhere yet: the file is made where it leads.
+            // A link to a file that does not exist yet: the file is created there.
             guard let target = target(ofLink: path) else { return path }
             path = target.hasPrefix("/") ? target : split(path).folder + "/" + target
         }

@@ -1,7 +1,7 @@
 import GRDB
 import Mapping
 
-/// The views that people see: one for each declared model.
+/// The SQL views for users: one for each declared model.
 struct Views {
     private let definitions: [(name: String, sql: String)]
 
@@ -21,7 +21,7 @@ struct Views {
         }
     }
 
-    /// Makes the file's views these, if they are not already.
+    /// Replaces the file's views by these, if they differ.
     func install(in database: Database, hasher: KeyHasher) throws {
         let text = definitions.map(\.sql).joined(separator: ";\n")
         let digest = Int64(bitPattern: hasher.content(Array(text.utf8)))
@@ -46,7 +46,7 @@ struct Views {
             "x.text AS context",
         ]
         for column in columns {
-            // The row's identity is an integer wherever references to it are, so that the two can be joined.
+            // The row's identity is an integer if references to it are integers, so that the two can be joined.
             let expression =
                 column.source == .identity || column.role == .identity && identities == 1
                 ? "o.identity"
@@ -69,7 +69,7 @@ struct Views {
             """
     }
 
-    /// The condition for an object of a cluster to be of this concrete model; empty where nothing decides it.
+    /// The condition by which an object of a cluster belongs to this concrete model; empty if nothing decides it.
     private static func choice(of model: String, in models: Models) -> String {
         guard let (_, conditions) = models.choiceConditions(of: model), let own = conditions.last else { return "" }
         let payload = payload("o", "v")
@@ -78,7 +78,7 @@ struct Views {
         return ([wanted] + others.map { "NOT \($0)" }).map { "\n  AND \($0)" }.joined()
     }
 
-    /// The object's JSON; NULL where SQLite's parser does not take it, so that no row spoils a query.
+    /// The object's JSON; NULL if SQLite's parser does not accept it, so that no row fails a query.
     fileprivate static func payload(_ object: String, _ version: String) -> String {
         "CASE WHEN \(version).id IS NOT NULL THEN coalesce(\(object).merged, \(version).payload) END"
     }
@@ -96,7 +96,7 @@ private struct ViewExpression {
         case .one(let path, _): one(path)
         case .many(let path, _): many(path)
         case .keyed(let path, _): keyed(path)
-        // Stands in the row; only the object's own column asks for it.
+        // In the row itself; only the object's own column uses it.
         case .identity: "NULL"
         case .elements(let path, let inner): elements(path, inner)
         case .object(let parts):
@@ -136,7 +136,7 @@ private struct ViewExpression {
     }
 
     private func elements(_ path: String, _ inner: ViewColumn.Source) -> String {
-        // What is no object has no members, and json_extract takes nothing else.
+        // Only objects have members; json_extract fails for other values.
         let element = ViewExpression(
             payload: "(CASE e.type WHEN 'object' THEN e.value END)",
             scope: scope,
@@ -157,7 +157,7 @@ private struct ViewExpression {
             + "WHERE \(m).text = \(SQLText.literal(model)))"
     }
 
-    /// The identity in a reference literal or a bare text, as the object's row has it.
+    /// The identity in a reference literal or a plain text, as in the object's row.
     private func identity(in text: String) -> String {
         let name =
             "CASE WHEN substr(\(text), 1, 1) = char(1) "
@@ -171,7 +171,7 @@ private struct ViewExpression {
 private struct ConditionExpression {
     let payload: String
 
-    /// True, false, and never NULL.
+    /// The SQL of a condition; its value is never NULL.
     func text(_ condition: Condition) -> String {
         switch condition {
         case .has(let member): "(\(type(member)) IS NOT NULL)"
@@ -185,7 +185,7 @@ private struct ConditionExpression {
 
     private func equals(_ member: String, _ value: [UInt8]) -> String {
         let json = "json(\(SQLText.literal(String(decoding: value, as: UTF8.self))))"
-        // Through arrays both are values of one kind or not.
+        // Both sides as JSON values, so that types are compared too.
         return "(\(type(member)) IS json_type(\(json)) AND \(extract(member)) IS json_extract(\(json), '$'))"
     }
 

@@ -1,10 +1,10 @@
 import GRDB
 import Mapping
 
-/// What cleans and invalidations keep out: answers to requests sent before them.
+/// The cleans and invalidations that keep out responses to requests sent before them.
 ///
-/// In memory: the requests die with the process. Bounded: what is forgotten
-/// counts as if it had concerned everything.
+/// In memory: the requests die with the process. Bounded: a forgotten ban
+/// counts as one of everything.
 struct Bans {
     private struct Cleaned {
         let filter: CleanFilter
@@ -18,25 +18,25 @@ struct Bans {
 
     private struct Place {
         var time: Int64
-        /// The last write to it.
+        /// The last write to the path.
         var written: Write?
     }
 
-    /// A write to a path, and the objects that were known to be meant.
+    /// A write to a path, and the objects that it was known to concern.
     struct Write {
         let write: SettledWrite
         let named: Set<BoundObject>
-        /// Whether one of these is gone by it.
+        /// Whether it deleted one of these.
         let hasDeleted: Bool
     }
 
-    /// What becomes of an answer.
+    /// What is stored of a response.
     enum Verdict {
-        /// It is stored.
-        case kept
-        /// It is not, but it was handed over before the invalidation: its objects are taken in.
-        case told
-        /// Nothing of it counts.
+        /// Its document and its objects.
+        case stored
+        /// Only its objects: it was queued before the invalidation.
+        case observed
+        /// Nothing.
         case dropped
     }
 
@@ -47,7 +47,7 @@ struct Bans {
     private var places: [Int64: Place] = [:]
     private var patterns: [Pattern] = []
     private var cleans: [Cleaned] = []
-    /// Answers to requests sent until then are kept out whatever they are.
+    /// All responses to requests sent until then are kept out.
     private var everything: Int64 = .min
 
     mutating func invalidated(place: Int64, at time: Int64) {
@@ -58,10 +58,10 @@ struct Bans {
         places[place] = Place(time: time, written: places[place]?.written)
     }
 
-    /// Notes what was written to a path that is invalidated.
+    /// Adds the write to a path that it invalidated.
     mutating func written(_ written: Write, to place: Int64) { places[place]?.written = written }
 
-    /// The last write to the path of an answer that began before it.
+    /// The last write to a response's path, if the response's request was sent before it.
     func write(before document: ReceivedDocument, to place: Int64) -> Write? {
         places[place]?.written.flatMap { document.sent <= $0.write.time ? $0 : nil }
     }
@@ -72,7 +72,7 @@ struct Bans {
         patterns.append(Pattern(pattern: pattern, time: time))
     }
 
-    /// Of what happened until then it can no longer be told what it concerned.
+    /// Bans everything until a time, because it is no longer known what was written until then.
     mutating func forgotten(until time: Int64) { everything = max(everything, time) }
 
     mutating func cleaned(_ filter: CleanFilter, at time: Int64) {
@@ -80,7 +80,9 @@ struct Bans {
         cleans.append(Cleaned(filter: filter, time: time))
     }
 
-    /// What becomes of an answer whose request was sent before.
+    /// What is stored of a response.
+    ///
+    /// - Parameter handover: when it was queued.
     func verdict(
         on document: ReceivedDocument,
         handedOverAt handover: Int64,
@@ -89,11 +91,11 @@ struct Bans {
         objects: [Occurrence]
     ) -> Verdict {
         if document.sent <= everything || isCleaned(document, principal, objects) { return .dropped }
-        guard let time = invalidated(document, place) else { return .kept }
-        return handover <= time ? .told : .dropped
+        guard let time = invalidated(document, place) else { return .stored }
+        return handover <= time ? .observed : .dropped
     }
 
-    /// When what an answer's path had was last made worthless after it was asked for.
+    /// When a response's path was invalidated after its request was sent; nil: it was not.
     private func invalidated(_ document: ReceivedDocument, _ place: Int64) -> Int64? {
         if let time = places[place]?.time, document.sent <= time { return time }
         return patterns.first { ban in
@@ -111,7 +113,7 @@ struct Bans {
 }
 
 extension CleanFilter {
-    /// Whether a document arriving late belongs to what a clean at `time` meant.
+    /// Whether a clean at `time` would have removed a document that arrives late.
     fileprivate func concerns(
         _ document: ReceivedDocument,
         principal: String,
@@ -128,9 +130,8 @@ extension CleanFilter {
     }
 }
 
-/// What patterns make worthless.
 extension WriterSession {
-    /// Keeps out answers to requests sent before now, and says which documents there are by now.
+    /// Keeps out responses to requests sent before now; returns the newest document.
     func ban(_ patterns: [InvalidationPattern]) -> DocumentID {
         let now = clock.now()
         for pattern in patterns { bans.invalidated(pattern, at: now) }
@@ -142,7 +143,7 @@ extension WriterSession {
     }
 }
 
-/// Finds documents by patterns of their paths: a look at every document of the upstreams.
+/// Finds documents by patterns of their paths: reads the URL of every document of the upstreams.
 struct PatternSearch {
     let database: Database
 

@@ -2,27 +2,27 @@ import GRDB
 import GRDBSQLite
 import Glibc
 
-/// Keeps file and WAL within their bound: evicts, checkpoints, gives free pages back.
+/// Keeps file and WAL within their bound: evicts, checkpoints, returns free pages.
 struct FileKeeper {
     let core: StoreCore
-    // Whether the WAL holds anything since it was last emptied.
+    // Whether anything was written to the WAL since it was last emptied.
     var isWALUsed = true
-    // The newest principal when those of whom nothing is kept were last forgotten.
+    // The newest principal when principals without data were last forgotten.
     private var sweptPrincipal = PrincipalID.nobody
 
     init(core: StoreCore) {
         self.core = core
     }
 
-    /// How long the writer may sleep before the next look, in microseconds.
+    /// How long the writer may sleep before the next check, in microseconds.
     var patience: Int64 { isWALUsed ? 1_000_000 : 3_600_000_000 }
 
-    /// After a batch: evicts if the file has grown past its mark, and keeps the WAL short.
+    /// After a batch: evicts if the file is too large, and keeps the WAL short.
     mutating func committed(_ session: WriterSession) {
         isWALUsed = true
         sweep(session)
         if session.journal.isOverfull {
-            // Without room for it, the next batch tries again.
+            // If there is no room for it, the next batch tries again.
             _ = try? session.transaction { try session.dropChanges(downTo: session.journal.limit) }
         }
         if let used = try? FileBudget.used(in: session.database), used > high(session) {
@@ -32,13 +32,13 @@ struct FileKeeper {
         look(session)
     }
 
-    /// Forgets principals once so many new ones have come that they might matter.
+    /// Forgets principals without data after every `unusedPrincipals` new ones.
     private mutating func sweep(_ session: WriterSession) {
         let newest = session.numbers.principal
         guard newest.rawValue - sweptPrincipal.rawValue >= core.unusedPrincipals else { return }
-        // The latest may be at work: their answers are still to come.
+        // The latest may have requests under way.
         let last = PrincipalID(rawValue: newest.rawValue - core.unusedPrincipals / 4)
-        // Without room for it, the next batch tries again.
+        // If there is no room for it, the next batch tries again.
         guard (try? session.transaction { try session.forgetUnused(keepingPrincipalsAfter: last) }) != nil else {
             return
         }
@@ -47,44 +47,44 @@ struct FileKeeper {
         core.listener?.principalsForgotten()
     }
 
-    /// Before a batch that adds: nil when there is room for it, else why not.
+    /// Before a batch that adds data: nil if there is room for it, otherwise why not.
     ///
     /// - Parameter bytes: about how much it adds.
     mutating func makeRoom(_ session: WriterSession, for bytes: Int) -> String? {
-        // Once committed, it must be possible to copy it into the database.
+        // It must be possible to checkpoint the batch.
         if Int64(bytes) > core.budget.reserve / 4, session.disk.trouble == nil {
             if core.reserve.keep(for: Int64(bytes) * 2) != nil { look(session) }
         }
         guard !core.budget.isKept else { return nil }
         evict(session, down: low(session))
-        giveBack(session)
+        returnPages(session)
         _ = emptyWAL(session, patience: 250)
         guard !core.budget.isKept else { return nil }
         return "the file and its WAL are past their bound, and another process reads an old state of it"
     }
 
-    /// Nothing to do: a good time to empty the WAL, which costs the next writer its start.
+    /// With nothing to do: empties the WAL.
     mutating func idle(_ session: WriterSession) {
         if emptyWAL(session, patience: 0) { isWALUsed = session.disk.trouble != nil }
         look(session)
     }
 
     mutating func close(_ session: WriterSession) {
-        // What cannot be written now is only the mark of an orderly end: the next opening checks the file.
+        // If this fails, only the mark of an orderly end is missing: the next opening checks the file.
         _ = try? session.transaction { try Meta.closed.set(1, in: session.database) }
         _ = emptyWAL(session, patience: 100, erasing: true)
     }
 
-    /// Removes the least recently used until no more is used than this.
+    /// Removes the least recently used documents until no more than this many bytes are used.
     func evict(_ session: WriterSession, down target: Int64) {
         while let used = try? FileBudget.used(in: session.database), used > target {
             guard (try? evictSome(session)) == true || (try? halveJournal(session)) == true else { return }
             shortenWAL(session)
         }
-        if core.budget.fileBytes > core.budget.database { giveBack(session) }
+        if core.budget.fileBytes > core.budget.database { returnPages(session) }
     }
 
-    /// One slice, small enough for the WAL; false when there is nothing left to evict.
+    /// Removes one slice, small enough for the WAL; false if there is nothing left to evict.
     private func evictSome(_ session: WriterSession) throws -> Bool {
         var documents: [DocumentID] = []
         var last: Int64 = .max
@@ -100,7 +100,7 @@ struct FileKeeper {
         }
         let (orphans, outcome) = try session.transaction {
             for document in documents { try session.remove(document) }
-            // Written first: what these documents alone showed is among the orphans then.
+            // Flushed first: objects that only these documents showed are orphans after that.
             try session.flush()
             return try session.removeOrphans(until: last, limit: 1024)
         }
@@ -109,11 +109,11 @@ struct FileKeeper {
         return orphans > 0 || !documents.isEmpty
     }
 
-    /// Where nothing else is left to go; false when there is no journal either.
+    /// When nothing else is left to evict; false if there is no journal either.
     private func halveJournal(_ session: WriterSession) throws -> Bool {
         let half = session.journal.count / 2
         return try session.transaction {
-            // What one commit brought goes as a whole.
+            // The changes of one commit go together.
             if try session.dropChanges(downTo: half) { return true }
             return try session.dropChanges(downTo: 0)
         }.0
@@ -124,9 +124,9 @@ struct FileKeeper {
         _ = emptyWAL(session, patience: 100)
     }
 
-    /// Copies the WAL into the file, from where it begins anew; false if a reader still needs it.
+    /// Checkpoints the WAL, so that it restarts; false if a reader still needs it.
     ///
-    /// It is cut to nothing besides, but on a full disk: there it keeps the blocks it has, unless its bytes are to go.
+    /// Truncates it too, except on a full disk: there it keeps its blocks, unless its bytes must be erased.
     func emptyWAL(_ session: WriterSession, patience milliseconds: Int, erasing: Bool = false) -> Bool {
         let database = session.database
         defer { try? database.execute(sql: "PRAGMA busy_timeout = 2000") }
@@ -141,14 +141,14 @@ struct FileKeeper {
         }
     }
 
-    /// Gives free pages back to the file system.
-    func giveBack(_ session: WriterSession) {
+    /// Returns free pages to the file system.
+    func returnPages(_ session: WriterSession) {
         // In slices: each is a transaction that the WAL has to hold.
-        while (try? giveSomeBack(session)) == true {}
+        while (try? returnSomePages(session)) == true {}
     }
 
-    /// Gives some of them back; true while there are more.
-    func giveSomeBack(_ session: WriterSession) throws -> Bool {
+    /// Returns some of them; true while there are more.
+    func returnSomePages(_ session: WriterSession) throws -> Bool {
         func free() throws -> Int64 {
             try Query(session.database, "PRAGMA freelist_count").first { $0.integer(0) } ?? 0
         }
@@ -161,33 +161,33 @@ struct FileKeeper {
     }
 }
 
-/// What the writer knows of the disk below its files.
+/// The state of the disk, as the writer knows it.
 struct DiskState {
-    /// Why nothing can be written; nil while all is well.
+    /// Why nothing can be written; nil: the disk takes writes.
     var trouble: String?
-    /// The size that the database keeps to meanwhile.
+    /// The size that the database keeps meanwhile.
     var cap: Int64?
-    /// Whether the file was found moved, and that has been said.
+    /// Whether the file was moved, which has been reported.
     var isFileMoved = false
     var nextLook = ContinuousClock.now
 }
 
-/// While the disk takes no writes, for whatever reason, the store keeps the size it has.
+/// While the disk takes no writes, for whatever reason, the store keeps its size.
 ///
-/// Then the WAL can always be copied into the database, whose pages all have their place; what is new takes the place of what
-/// was not used for longest; and the WAL keeps the blocks it has. Operators hear of it when it begins and when it ends.
+/// So a checkpoint is always possible: all pages of the database are allocated. New data replaces the least recently used,
+/// and the WAL keeps its blocks. A notice reports when this begins and when it ends.
 extension FileKeeper {
-    /// After a batch that the disk or the bound has had no room for: makes some.
+    /// Makes room after a batch that did not fit on the disk or within the bound.
     ///
-    /// - Parameter bytes: about how much was to be added.
+    /// - Parameter bytes: about how much the batch would have added.
     mutating func failed(_ session: WriterSession, _ error: StoreError, adding bytes: Int = 0) {
         switch error {
         case .unwritable(let message):
-            // SQLite says only that it failed.
+            // SQLite's message only says that it failed.
             let code = session.database.sqliteConnection.map { sqlite3_system_errno($0) } ?? 0
             begin(code == 0 ? message : Self.message(code), session)
         case .full:
-            // It may be the store's own bound, which is nothing out of the ordinary.
+            // It may be the store's own bound, which is normal.
             if !core.reserve.hasMargin(for: Int64(bytes)), !isAtBound(session) { begin(Self.message(ENOSPC), session) }
         default: return
         }
@@ -200,7 +200,7 @@ extension FileKeeper {
         return .unwritable(trouble)
     }
 
-    /// Takes the reserve again, and sees whether the disk has become full or has room again.
+    /// Allocates the reserve again, and checks whether the disk has become full or has room again.
     mutating func look(_ session: WriterSession) {
         guard session.disk.trouble == nil else { return lookForRoom(session) }
         if let code = core.reserve.keep() { begin(Self.message(code), session) }
@@ -217,7 +217,7 @@ extension FileKeeper {
         guard session.disk.nextLook <= .now else { return }
         session.disk.nextLook = .now + Self.pause
         guard core.reserve.keep() == nil, core.reserve.hasMargin() else { return }
-        // A limit of the process or a failing disk shows in writing only.
+        // A limit of the process or a failing disk shows only in a write.
         guard (try? session.transaction {}) != nil else { return }
         try? core.budget.configure(session.database)
         try? core.budget.limit(session.database)
@@ -238,16 +238,16 @@ extension FileKeeper {
         session.disk.cap = size
     }
 
-    /// Whether it was the store's own bound that something did not fit into.
+    /// Whether the store's own bound is reached.
     private func isAtBound(_ session: WriterSession) -> Bool {
         guard let used = try? FileBudget.used(in: session.database) else { return false }
-        // Less is left than one of the usual batches takes with all that goes with it.
+        // Less is left than a usual batch may take.
         return core.budget.database - used < 8 * Int64(core.budget.batch)
     }
 
-    /// Above this many bytes in use, documents are evicted.
+    /// The number of bytes in use above which documents are evicted.
     func high(_ session: WriterSession) -> Int64 { (session.disk.cap ?? core.budget.database) / 100 * 92 }
-    /// Down to this many they are.
+    /// The number of bytes in use down to which they are evicted.
     func low(_ session: WriterSession) -> Int64 { (session.disk.cap ?? core.budget.database) / 100 * 85 }
 
     private static func message(_ code: Int32) -> String { String(cString: strerror(code)) }

@@ -1,13 +1,13 @@
 import GRDB
 
-/// Upstreams, contexts, models, scopes and collections by their small numbers, as the writer needs them.
+/// The ids of upstreams, contexts, models, scopes and collections, as the writer needs them.
 struct NameTable {
     struct Scope: Hashable {
         var upstream: String
         var principal: PrincipalID
         var context: String
 
-        /// Whether answers under a key, whatever else they vary by, are in it.
+        /// Whether responses under a key are in it, whatever else they vary by.
         func isOfKey(_ key: DocumentKey) -> Bool {
             upstream == key.upstream && principal == key.principal
                 && ObjectContext.key(of: context).utf8.elementsEqual(key.context.utf8)
@@ -19,7 +19,7 @@ struct NameTable {
         var model: String
     }
 
-    // Contexts are the clients' to choose; the cache is emptied rather than allowed to grow.
+    // Clients choose contexts freely: the cache is emptied before it grows too large.
     private static let limit = 8192
 
     private var names: [String: Int64] = [:]
@@ -32,10 +32,10 @@ struct NameTable {
         self = NameTable()
     }
 
-    /// The number of a scope, made if there is none.
+    /// The id of a scope, made if there is none.
     ///
-    /// - Parameter new: the number that a new one has: not the table's choice, which would give that of one that was
-    ///   forgotten, with the marks that memory has for it, to the next.
+    /// - Parameter new: the id of a new scope. SQLite would give it the id of a forgotten scope, for which memory may still
+    ///   have marks.
     mutating func scope(_ scope: Scope, orNew new: ScopeID, in database: Database) throws -> ScopeID {
         if let id = scopes[scope] { return id }
         if scopes.count > Self.limit || names.count > Self.limit || collectionsByID.count > Self.limit {
@@ -108,11 +108,11 @@ struct NameTable {
     }
 }
 
-/// The context that an answer's objects belong to: its key's, and what else the answer varies by.
+/// The context of a response's objects: that of its key, and what else the response varies by.
 ///
-/// Two answers under one key that the upstream selected by a field of the request show two representations of their
-/// objects, as two languages are (law 5). As one text: the key's context, an empty line, the rest. No context of a key has
-/// an empty line.
+/// Two responses under one key that the upstream selected by a request field show two representations of their objects, just
+/// like two languages (law 5). As one text: the key's context, an empty line, the rest. A key's context never contains an
+/// empty line.
 struct ObjectContext {
     private static let separator = "\n\n"
 
@@ -122,7 +122,7 @@ struct ObjectContext {
         text = selectedBy.isEmpty ? key : key + Self.separator + selectedBy
     }
 
-    /// Whether a context of the text `context` is one that answers under a key's `parameter` have.
+    /// The SQL condition that responses under a key with the context `parameter` have the context `context`.
     static func isOfKey(_ context: String, _ parameter: String) -> String {
         "(\(context) = \(parameter) OR substr(\(context), 1, length(\(parameter)) + 2) = \(parameter) || char(10, 10))"
     }

@@ -2,13 +2,13 @@ import Dispatch
 import Mapping
 import Synchronization
 
-/// A body taken apart before its transaction begins.
+/// A body that was decomposed before its transaction begins.
 struct PreparedBody: Sendable {
-    /// Nil: the body is kept as it is.
+    /// Nil: the body is stored as it is.
     var decomposed: DecomposedBody?
-    /// Whether the skeleton gives back the very bytes.
+    /// Whether the skeleton recomposes to exactly the same bytes.
     var isExact = false
-    /// Whether the body must not reach the disk.
+    /// Whether the body must not be stored.
     var isSecret = false
     /// Digest of each occurrence's payload.
     var contents: [UInt64] = []
@@ -26,7 +26,7 @@ struct PreparedBody: Sendable {
         switch models.normaliser.decompose(body, as: rule, in: surroundings) {
         case .opaque(let warning):
             warnings = warning.map { [$0] } ?? []
-            // What could not be read may hold what must not be stored.
+            // A body that could not be read may contain secrets.
             isSecret = models.models.haveSecrets && warnings.contains { Self.unread.contains($0.kind) }
         case .objects(let decomposed):
             warnings = decomposed.warnings
@@ -40,28 +40,28 @@ struct PreparedBody: Sendable {
             contents = decomposed.occurrences.map { hasher.content($0.payload) }
             self.decomposed = decomposed
         }
-        // What the mapped view finds is told of by whoever looks at that.
+        // The examiner reports these.
         if isExamined { warnings.removeAll(where: \.kind.isOfMappedView) }
     }
 
     private static let unread: Set<MappingWarning.Kind> = [.notJSON, .tooDeep, .reservedText, .tooManyObjects]
 
-    /// Whether the body contains objects that were not taken out of it, so that no change of them is ever seen in it.
+    /// Whether the body has too many objects to decompose it, so that it never shows their changes.
     var isUndivided: Bool { decomposed == nil && warnings.contains { $0.kind == .tooManyObjects } }
 
-    /// About how many bytes of memory it takes, besides the body itself, until it is committed.
+    /// About how many bytes of memory it needs until its commit, besides the body itself.
     var weight: Int {
         guard let decomposed else { return 0 }
-        // Measured: an occurrence with its name, its payload, its keys, and what the writer makes of it.
+        // Measured: an occurrence with its name, its payload, its keys, and its record in the writer.
         return decomposed.occurrences.count * 1024 + decomposed.skeleton.count
     }
 }
 
-/// Bounds what bodies that have been taken apart take in memory until they are committed.
+/// Bounds the memory of decomposed bodies until their commit.
 ///
-/// An object of ten bytes takes a kilobyte then, so that the bytes of bodies, which `QueueLimit` bounds, say little. Who takes
-/// bodies apart, one after the other on a queue of its own, waits here for the writer before it goes on to the next; so there
-/// is never more than the budget and one body.
+/// A decomposed object of ten bytes needs a kilobyte, so the bytes of bodies, which `QueueLimit` bounds, say little. The queue
+/// that decomposes bodies, one after the other, waits here for the writer before the next body. So there is never more than
+/// the budget and one body.
 final class PreparedBodyBudget: Sendable {
     private struct State {
         var used = 0
@@ -75,9 +75,9 @@ final class PreparedBodyBudget: Sendable {
         limit = bytes
     }
 
-    /// Takes room for what has just been taken apart; blocks until there is some.
+    /// Takes room for a body that was just decomposed; blocks until there is some.
     ///
-    /// One alone always fits. For one thread at a time.
+    /// A single body always fits. For one thread at a time.
     func enter(_ bytes: Int) {
         let semaphore = state.withLock { state -> DispatchSemaphore? in
             guard state.used > 0, state.used + bytes > limit else {
@@ -91,7 +91,7 @@ final class PreparedBodyBudget: Sendable {
         semaphore?.wait()
     }
 
-    /// Gives room back; any thread.
+    /// Returns room; any thread.
     func leave(_ bytes: Int) {
         state.withLock { state in
             state.used -= bytes

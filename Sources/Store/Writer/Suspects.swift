@@ -1,12 +1,13 @@
 import GRDB
 public import Mapping
 
-/// Marks of writes that are under way: what a crash would leave in doubt.
+/// Suspects: what a write under way may change, recorded in case of a crash.
 extension ObjectStore {
-    /// Marks URLs that a write is about to change; on disk before it returns.
+    /// Records URLs that a write is about to change; on disk before it returns.
     ///
-    /// If the process dies before it is settled, opening the store removes their documents, those that the patterns match,
-    /// and takes the objects, that of the path and those that these documents are about, for changed.
+    /// If the process dies before the suspect is settled, the next opening of the store removes the documents of these URLs
+    /// and those that the patterns match. It also marks the objects as changed: that of the path and those that these
+    /// documents represent.
     public func markSuspect(
         upstream: String,
         urls: [String],
@@ -18,13 +19,13 @@ extension ObjectStore {
         }
     }
 
-    /// Takes a mark off; durably.
+    /// Removes a suspect, durably.
     public func settle(_ suspect: SuspectID) async throws(StoreError) {
         try await core.write(.durable) { try $0.settle(suspect) }
     }
 }
 
-/// URLs that a write under way may change.
+/// The rows of suspects.
 extension WriterSession {
     func markSuspect(
         upstream: String,
@@ -69,8 +70,7 @@ extension WriterSession {
         try query("DELETE FROM _suspect_patterns WHERE suspect = ?").run(.id(suspect))
     }
 
-    /// Removes the documents of every suspect, and marks its objects: of a write whose answer never came, it counts that
-    /// it happened.
+    /// Removes the documents of every suspect, and marks its objects: a write without a response counts as one that happened.
     func settleAllSuspects() throws -> Int {
         let writes = try suspectWrites()
         guard !writes.isEmpty else { return 0 }
@@ -86,11 +86,11 @@ extension WriterSession {
         return outcome.removed.count
     }
 
-    /// The writes that were under way, each with one path, object or pattern: nothing more is to be known of them.
+    /// The writes that were under way, each with one path, object or pattern: nothing else is known of them.
     private func suspectWrites() throws -> [SettledWrite] {
         let now = clock.now()
         var writes: [SettledWrite] = []
-        // Of nobody: it may have changed things for everybody.
+        // Nobody's: it may have changed the objects of every principal.
         func write(_ upstream: String, path: String = "") -> SettledWrite {
             SettledWrite(upstream: upstream, principal: .nobody, context: "", path: path, time: now)
         }

@@ -3,13 +3,13 @@ import GRDB
 import Mapping
 import Synchronization
 
-/// Warnings: one row for each kind and subject, counted; so many rows at most.
+/// Warnings: one row for each kind and subject, with a count; the number of rows is bounded.
 extension WriterSession {
     static let warningLimit: Int64 = 1000
 
-    /// Counts what the mapping had to say of a body.
+    /// Records the mapping's warnings about a body.
     ///
-    /// - Parameter url: what was asked for.
+    /// - Parameter url: path and query of the response.
     func warn(_ warnings: [MappingWarning], about rule: BodyRule?, url: String, at time: Int64) throws {
         guard !warnings.isEmpty else { return }
         try warn(
@@ -55,12 +55,11 @@ extension WriterSession {
     }
 }
 
-/// Maps bodies for the sake of what does not fit in them, behind everything else, so that `larder warnings` lists what
-/// `larder map` tells of.
+/// Maps bodies in the background to find their warnings, so that `larder warnings` lists what `larder map` reports.
 ///
-/// Nothing waits for it. So many bytes a second are looked at: where more comes, not every body is.
+/// Nothing waits for it. It maps a limited number of bytes per second: if more come, it skips bodies.
 final class BodyExaminer: Sendable {
-    /// A body of an answer, and what is said of it.
+    /// The body of a response, with what its mapping needs.
     struct Subject: Sendable {
         var body: [UInt8]
         var rule: BodyRule
@@ -68,7 +67,7 @@ final class BodyExaminer: Sendable {
         var url: String
     }
 
-    /// Larger bodies are not looked at: mapping takes several times their size.
+    /// Larger bodies are skipped: mapping needs several times their size.
     private static let largest = 4 << 20
     private static let bytesPerSecond = 4 << 20
 
@@ -77,13 +76,13 @@ final class BodyExaminer: Sendable {
 
     init() { allowance = Mutex((Self.bytesPerSecond, .now())) }
 
-    /// Whether a body is looked at; who is told so hands it over.
+    /// Whether to examine a body of this size; if true, call `examine`.
     func admits(bytes: Int) -> Bool {
         guard bytes > 0, bytes <= Self.largest else { return false }
         return allowance.withLock { allowance in
             let now = DispatchTime.now()
             let passed = Int(min((now.uptimeNanoseconds &- allowance.time.uptimeNanoseconds) / 1_000_000, 1_000))
-            // A time too short to count is left to the next one.
+            // A time below a millisecond counts for the next call.
             if passed > 0 {
                 allowance.bytes = min(allowance.bytes + Self.bytesPerSecond / 1_000 * passed, Self.bytesPerSecond)
                 allowance.time = now
@@ -94,7 +93,7 @@ final class BodyExaminer: Sendable {
         }
     }
 
-    /// Looks at a body; `found` is called on a queue of its own, if there is anything to say.
+    /// Examines a body; calls `found` on the examiner's queue if there are warnings.
     func examine(_ subject: Subject, by mapper: DocumentMapper, found: @escaping @Sendable ([MappingWarning]) -> Void) {
         queue.async {
             let warnings = mapper.map(subject.body, as: subject.rule, in: subject.surroundings).warnings
@@ -102,14 +101,14 @@ final class BodyExaminer: Sendable {
         }
     }
 
-    /// Returns when what was handed over before has been looked at.
+    /// Returns when all bodies that were given before have been examined.
     func settled() async {
         await withCheckedContinuation { continuation in queue.async { continuation.resume() } }
     }
 }
 
 extension StoreCore {
-    /// Whether a body is looked at for what does not fit in it, which is then written down behind everything else.
+    /// Examines a body in the background, and records its warnings; false if it is skipped.
     func examine(_ subject: @autoclosure () -> BodyExaminer.Subject?, bytes: Int, upstream: String) -> Bool {
         guard let models = models[upstream], examiner.admits(bytes: bytes), let subject = subject() else {
             return false
@@ -121,39 +120,41 @@ extension StoreCore {
     }
 }
 
-/// Objects that one answer shows several times, and not alike.
+/// Objects that one response shows several times, with different values.
 extension WriterSession {
-    /// More pairs of places are counted, but not told of one by one.
+    /// Further pairs of places are counted, but not reported one by one.
     private static let disagreementLimit = 20
 
-    /// Says on which members versions that one answer shows of an object disagree, and where each of them stands.
+    /// Reports the members on which the versions of an object in one response disagree, and where each of them stands.
     ///
-    /// Called only for an object that the answer shows differently.
+    /// Called only for an object with different versions in the response.
     func warn(
         of versions: [Contribution],
         showing record: ObjectRecord,
         in decomposed: DecomposedBody,
         models: Models,
-        _ intake: inout Intake
+        _ observed: inout ObservedObjects
     ) throws {
         func place(of version: Int64, _ member: String) -> String {
             let pin = Pin(object: record.id, version: version)
-            return intake.pins.firstIndex(of: pin).flatMap(decomposed.pointer(toOccurrence:)).map { $0 + "/" + member }
+            return observed.pins.firstIndex(of: pin).flatMap(decomposed.pointer(toOccurrence:)).map {
+                $0 + "/" + member
+            }
                 ?? ""
         }
         let model = try names.collection(record.collection, in: database).model
         let found = ObjectState.disagreements(among: versions.map(\.payload), model: model, models: models)
         for (member, one, other) in found {
-            let known = intake.warnings.firstIndex {
+            let known = observed.warnings.firstIndex {
                 $0.kind == .disagreement && $0.model == model && $0.property == member
             }
             if let known {
-                intake.warnings[known].count += 1
+                observed.warnings[known].count += 1
                 continue
             }
-            guard intake.warnings.count < Self.disagreementLimit else { return }
+            guard observed.warnings.count < Self.disagreementLimit else { return }
             let (here, there) = (place(of: versions[one].version, member), place(of: versions[other].version, member))
-            intake.warnings.append(
+            observed.warnings.append(
                 MappingWarning(
                     .disagreement,
                     "\(model) \(record.identity.text) has two values of \(member) in one response, at \(here) and at \(there). That response shows each where it came; all others show what was known before.",

@@ -2,48 +2,47 @@ import Glibc
 import Mapping
 import Synchronization
 
-/// One piece of work for the writer.
+/// A job for the writer.
 struct Job: Sendable {
     enum Urgency: Sendable, Equatable {
-        /// Waits for company.
+        /// Waits for the batch delay.
         case batched
-        /// Somebody waits: committed at once, with whatever waits already.
+        /// Committed at once, together with all that is queued.
         case prompt
-        /// As `prompt`, ahead of what waits, and in a transaction without it.
+        /// Like `prompt`, but ahead of all that is queued, and in a transaction of its own.
         case express
-        /// As `express`, and on disk before anybody is told.
+        /// Like `express`, and on disk before it is reported as done.
         case durable
 
-        /// Whether it need not wait its turn.
+        /// Whether it goes ahead of queued jobs.
         var isExpress: Bool { self == .express || self == .durable }
     }
 
     let urgency: Urgency
-    /// Runs by itself, opening its own transactions.
+    /// Whether it opens its own transactions.
     var isAlone = false
     /// About how much it adds to the file.
     var bytes = 0
-    /// Whether it may be left undone when the store is closed and its time is over.
+    /// Whether it may be dropped when the store is closed and its time is over.
     var isDispensable = false
-    /// Does the work and returns what is to be called after the commit.
+    /// Does the work, and returns a function to call after the commit.
     ///
-    /// Run a second time if the batch that it was in had to be rolled back.
+    /// Runs a second time if its batch had to be rolled back.
     let work: @Sendable (WriterSession) throws -> @Sendable () -> Void
     let failed: @Sendable (StoreError) -> Void
 }
 
-/// Where any thread leaves work for the one thread that writes.
+/// The queue through which any thread gives jobs to the writer's thread.
 ///
-/// Guarded by a mutex of its own, held for a few instructions; the writer
-/// waits on a condition over the monotonic clock, which setting the time does
-/// not disturb.
+/// Guarded by a mutex that is held for a few instructions. The writer waits on a
+/// condition with the monotonic clock, which setting the time does not change.
 final class Mailbox<Element: Sendable>: @unchecked Sendable {
     // Both live as long as the mailbox, at addresses that do not move.
     private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
     private let condition = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
-    // All below is touched with the mutex held only: hence @unchecked.
+    // Everything below is accessed only with the mutex held: hence @unchecked.
     private var waiting: [Element] = []
-    /// What need not wait its turn.
+    /// What goes ahead of `waiting`.
     private var express: [Element] = []
     private var isUrgent = false
     private var isFinished = false
@@ -64,7 +63,7 @@ final class Mailbox<Element: Sendable>: @unchecked Sendable {
         mutex.deallocate()
     }
 
-    /// Adds one, ahead of all that is not express if it is; false when nothing is taken any more.
+    /// Adds an element, ahead of all that is not express if it is express itself; false once the mailbox is finished.
     func post(_ element: Element, urgent: Bool, express isExpress: Bool = false) -> Bool {
         pthread_mutex_lock(mutex)
         defer { pthread_mutex_unlock(mutex) }
@@ -75,7 +74,7 @@ final class Mailbox<Element: Sendable>: @unchecked Sendable {
         return true
     }
 
-    /// What express has come since, without waiting.
+    /// Takes the express elements, without waiting.
     func takeExpress() -> [Element] {
         pthread_mutex_lock(mutex)
         defer { pthread_mutex_unlock(mutex) }
@@ -83,7 +82,7 @@ final class Mailbox<Element: Sendable>: @unchecked Sendable {
         return express
     }
 
-    /// Takes nothing more; what is waiting is still handed out.
+    /// Accepts no more elements; those that wait are still handed out.
     func finish() {
         pthread_mutex_lock(mutex)
         isFinished = true
@@ -91,10 +90,10 @@ final class Mailbox<Element: Sendable>: @unchecked Sendable {
         pthread_mutex_unlock(mutex)
     }
 
-    /// What is waiting, once the first of it has waited `delay` or something urgent came.
+    /// Takes all elements, once the first has waited for `delay` microseconds or an urgent one came.
     ///
-    /// Empty when nothing came within `idle` microseconds; nil when the
-    /// mailbox is finished and empty.
+    /// Empty if nothing came within `idle` microseconds; nil once the mailbox is
+    /// finished and empty.
     func take(delay: Int64, idle: Int64) -> [Element]? {
         pthread_mutex_lock(mutex)
         defer { pthread_mutex_unlock(mutex) }
@@ -125,7 +124,7 @@ final class Mailbox<Element: Sendable>: @unchecked Sendable {
     }
 }
 
-/// Bounds what waits to be written, in number and bytes.
+/// Bounds the queued responses, in number and bytes.
 final class QueueLimit: Sendable {
     private struct State {
         var count = 0
@@ -144,7 +143,7 @@ final class QueueLimit: Sendable {
 
     var queued: Int { state.withLock(\.count) }
 
-    /// Takes room as soon as there is some, first come first served; calls back then, at once if there is room now.
+    /// Takes room as soon as there is some, in the order of the calls; then calls `admit`, at once if there is room now.
     func enter(bytes: Int, admit: @escaping @Sendable () -> Void) {
         let isAdmitted = state.withLock { state in
             guard state.waiters.isEmpty, hasRoom(for: bytes, in: state) else {
@@ -158,7 +157,7 @@ final class QueueLimit: Sendable {
         if isAdmitted { admit() }
     }
 
-    /// Gives room back.
+    /// Returns room.
     func leave(bytes: Int) {
         let admitted = state.withLock { state in
             state.count -= 1
@@ -175,22 +174,21 @@ final class QueueLimit: Sendable {
         for admit in admitted { admit() }
     }
 
-    // One alone always fits: a body larger than the bound must not wait for ever.
+    // A single body always fits: one larger than the bound must not wait forever.
     private func hasRoom(for bytes: Int, in state: State) -> Bool {
         state.count == 0 || (state.count < countLimit && state.bytes + bytes <= byteLimit)
     }
 }
 
-/// Answers that have been handed over and are still to be taken in.
+/// The responses that are queued to be stored.
 ///
-/// What a write has done is taken in ahead of them, unless one of them may be all that says which object the write was
-/// about.
+/// The effects of a write go ahead of them, unless one of them may be needed to know which object the write concerns.
 final class QueuedResponses: Sendable {
     private struct State {
         var count = 0
         /// How many of them show objects, by upstream.
         var upstreams: [String: Int] = [:]
-        /// How many of them are about one object, by the path that they answer.
+        /// How many of them represent a single object, by path.
         var places: [Int64: Int] = [:]
     }
 
@@ -217,10 +215,10 @@ final class QueuedResponses: Sendable {
         }
     }
 
-    /// Whether one of them may say what a path is about.
+    /// Whether one of them may show which object a path represents.
     func mayIdentify(_ place: Int64) -> Bool { state.withLock { $0.places[place] != nil } }
 
-    /// Whether one of them may say which object of an upstream has a key.
+    /// Whether one of them may show which object of an upstream has a key.
     func mayHaveKeys(of upstream: String) -> Bool { state.withLock { $0.upstreams[upstream] != nil } }
 
     private static func decrement(_ count: inout Int?) {

@@ -1,22 +1,21 @@
 import Foundation
 import GRDB
 
-/// The one who writes: a thread of its own, batches, the bound on the file.
+/// The only writer of the file: has a thread of its own, writes in batches, and keeps the file within its bound.
 ///
-/// A batch is whatever came in within the delay, in the order it came, as far as
-/// it can be done in `span`; what is express goes first, and by itself. It is one transaction, stored as a whole or not at
-/// all. Where it fails, each is tried again by itself, after an eviction if there was no room; where nothing can be written
-/// at all, because another process keeps the file locked, all fail.
+/// A batch is one transaction. It contains the jobs that came within the batch delay, in their order, as many as can be done
+/// in `span`; express jobs go first, in a transaction of their own. If a batch fails, each of its jobs is tried again alone,
+/// after an eviction if there was no room. If nothing can be written at all, because another process locks the file, all fail.
 final class Writer {
-    /// How long one transaction is worked on: for as long, what is urgent has to wait.
+    /// How long one transaction may take: urgent jobs wait so long.
     private static let span: Duration = .milliseconds(25)
 
     private let core: StoreCore
     private let session: WriterSession
     private var keeper: FileKeeper
-    /// What it has met; nothing more is done then.
+    /// The damage that it has met; then it does no more jobs.
     private var damage: FoundDamage?
-    /// Whether what is done now was begun before the file was emptied: met again, the damage is in the work.
+    /// Whether it works on jobs from before the file was emptied: if they meet damage again, they fail.
     private var isMended = false
 
     private init(core: StoreCore, session: WriterSession) {
@@ -41,25 +40,25 @@ final class Writer {
                 if let damage {
                     numbers = damage.session.numbers
                     journal = Journal(limit: core.changeLimit)
-                    // Not from within an access to the pool: it is given up for the empty file.
+                    // Outside of an access to the pool, which takes over the empty file.
                     damage.mend(core)
                 }
             } while damage != nil
             // The pool cannot be closed from within an access to it.
             core.endAllReading()
             try? core.pool.close()
-            // SQLite has cut the WAL to nothing; the next start must not depend on what the disk has left then.
+            // SQLite has truncated the WAL; the next start must not depend on free room on the disk.
             _ = core.reserve.keep()
             core.releaseLock()
             core.end.give()
         }
         thread.name = "larder-writer"
-        // Composition is recursive: the depth that the scanner allows has to fit.
+        // Composition is recursive: the stack has to suffice for the depth that the scanner allows.
         thread.stackSize = 16 << 20
         thread.start()
     }
 
-    /// Works until the mailbox is finished, or until it meets damage, which it returns with the jobs that were not done.
+    /// Works until the mailbox is finished, or until it meets damage, which it returns with the unfinished jobs.
     private func run() -> FoundDamage? {
         while damage == nil, let jobs = core.mailbox.take(delay: core.batchDelay, idle: keeper.patience) {
             if jobs.isEmpty {
@@ -72,9 +71,9 @@ final class Writer {
         return damage
     }
 
-    /// Does what was left undone when the damage was found.
+    /// Does the jobs that were unfinished when the damage was found.
     private func goOn(after damage: FoundDamage) {
-        // What these say is of the upstream, not of the file.
+        // These concern the upstream, not the file.
         session.bans = damage.session.bans
         session.recentMarks = damage.session.recentMarks
         session.lastWrites = damage.session.lastWrites
@@ -92,7 +91,7 @@ final class Writer {
                 commit(batch)
                 batch = []
                 bytes = 0
-                // A write upstream waits for these, and the queue may be long.
+                // Writes wait for these, and the queue may be long.
                 commit(core.mailbox.takeExpress())
             }
             if job.isAlone {
@@ -115,18 +114,18 @@ final class Writer {
             if core.isGivenUp { rest = withoutDispensable(rest)[...] }
             guard !rest.isEmpty else { return }
             rest = rest.dropFirst(commitFirst(of: rest))
-            // A write upstream waits for these, and what is left may take long.
+            // Writes wait for these, and the rest may take long.
             if !rest.isEmpty { commit(core.mailbox.takeExpress()) }
         }
     }
 
-    /// Commits as many of the jobs as can be done in `Self.span`, one at least.
+    /// Commits as many of the jobs as can be done in `Self.span`, at least one.
     ///
-    /// - Returns: how many of them need no more work.
+    /// - Returns: how many of them are finished, or have failed.
     private func commitFirst(of batch: ArraySlice<Job>) -> Int {
         var done = batch.count
-        // What a reader could not read, nobody writes anew: the page would stay damaged. The upstream can be asked, so the file
-        // may be emptied; while nothing comes in, as offline, what is whole goes on being served.
+        // A page that a reader found damaged would stay damaged. The upstream responds, so the file may be emptied; while
+        // nothing is stored, as offline, the intact part is still served.
         if !isMended, batch.contains(where: { $0.bytes > 0 }), let reason = core.foundDamage {
             fail(batch, .corrupt(reason))
             return done
@@ -142,10 +141,10 @@ final class Writer {
             done = try attempt(batch)
         } catch .full {
             keeper.failed(session, .full(""), adding: batch.reduce(0) { $0 + $1.bytes })
-            // One that is too large for the room there is must not take the others with it.
+            // A job that is too large must not fail the others.
             for job in batch { retry(job) }
         } catch .closed where core.isGivenUp {
-            // In the middle of one of those that may be left undone; none of the others fails with it.
+            // In the middle of a dispensable job; none of the others fails with it.
             let rest = withoutDispensable(batch)
             if rest.count < batch.count { commit(rest) } else { fail(batch, .closed) }
         } catch {
@@ -153,7 +152,7 @@ final class Writer {
             if batch.count == 1 || error.isOfTheFile || error.isDamage && !isMended {
                 fail(batch, error)
             } else {
-                // One that fails must not take those with it that were never tried.
+                // A job that fails must not fail those that were never tried.
                 for job in batch { retry(job) }
             }
         }
@@ -161,13 +160,13 @@ final class Writer {
         return done
     }
 
-    /// Tells those whose work may be left undone that it is; gives the others.
+    /// Fails the dispensable jobs; returns the others.
     private func withoutDispensable(_ batch: ArraySlice<Job>) -> [Job] {
         for job in batch where job.isDispensable { job.failed(.closed) }
         return batch.filter { !$0.isDispensable }
     }
 
-    /// Does jobs in one transaction, until the last or until the time is over; returns how many.
+    /// Does jobs in one transaction, until the last one or until the time is over; returns how many.
     @discardableResult
     private func attempt(_ batch: ArraySlice<Job>) throws(StoreError) -> Int {
         let isDurable = batch.contains { $0.urgency == .durable }
@@ -178,7 +177,7 @@ final class Writer {
                 for (index, job) in zip(batch.indices, batch) {
                     completions.append(try job.work(session))
                     let next = batch[(index + 1)...].first
-                    // Somebody waits for what is express, and what follows may be a list of any length.
+                    // Express jobs are waited for, and what follows may be a long list.
                     let isBorder = job.urgency.isExpress && next?.urgency.isExpress == false
                     if isBorder || ContinuousClock.now >= end { break }
                 }
@@ -233,18 +232,18 @@ final class Writer {
     }
 }
 
-/// Damage of the file that the writer has met, and cannot go round.
+/// Damage of the file that the writer has met.
 ///
-/// A reader of a damaged page finds nothing stored. The writer empties the file and goes on; the store fills again as
-/// responses come in. What memory holds of the file is forgotten, and no number is given twice.
+/// A reader of a damaged page finds nothing stored. The writer empties the file and goes on, and the store fills again with
+/// new responses. The state in memory is forgotten, and no number is given twice.
 struct FoundDamage {
     let reason: String
     /// The session that met it; its connection must not be used any more.
     let session: WriterSession
-    /// What was not done, in its order.
+    /// The unfinished jobs, in their order.
     var unfinished: [Job] = []
 
-    /// Empties the file; where that fails, as on a full disk, what waits fails with it when it is tried again.
+    /// Empties the file; if that fails, as on a full disk, the unfinished jobs fail when they are tried again.
     func mend(_ core: StoreCore) {
         do {
             try Self.empty(core, numbers: session.numbers)
@@ -255,9 +254,9 @@ struct FoundDamage {
         }
     }
 
-    /// Makes the file an empty store with the same secret, whose numbers and times go on; blocks.
+    /// Replaces the file's content by an empty store with the same secret, whose numbers and times continue; blocks.
     ///
-    /// Nobody else may write. Readers see the old state, or the new one.
+    /// There must be no other writer. Readers see the old state or the new one.
     private static func empty(_ core: StoreCore, numbers: WriterSession.Numbers) throws {
         var settings = Configuration()
         settings.prepareDatabase { try core.budget.configure($0) }
@@ -287,7 +286,7 @@ struct FoundDamage {
         }
     }
 
-    /// Has forgotten what memory holds of the file; on the writer's thread, before anything is written.
+    /// Forgets the state in memory; on the writer's thread, before anything is written.
     private func forget(_ core: StoreCore) {
         core.principals.forgetAll()
         core.recent.forgetAll(at: core.publicNumbers.current)

@@ -1,7 +1,7 @@
 import GRDB
 import Mapping
 
-/// The rows of documents: found, written, invalidated, removed.
+/// The rows of documents.
 extension WriterSession {
     func documents(
         of key: DocumentKey,
@@ -18,10 +18,10 @@ extension WriterSession {
             .map { ($0.id, $0.observation) }
     }
 
-    /// Deletes the oldest variants of a key, so that one more has a place.
+    /// Deletes the oldest variants of a key, so that one more is within the limit.
     func displaceVariants(of key: DocumentKey, under digest: Digest128) throws {
         let surplus = try documents(at: key, under: digest).dropFirst(ObjectStore.variantLimit - 1)
-        // Without a word to memory, which would forget the other variants with them.
+        // Without notice to the listener, which would forget the other variants too.
         for id in surplus { try delete(id) }
     }
 
@@ -41,13 +41,13 @@ extension WriterSession {
             .first(.integer(Int64(bitPattern: digest.low))) { _ in true } ?? false
     }
 
-    /// Writes the rows of an answer that has been taken in.
+    /// Writes the rows of a document whose objects have been observed.
     ///
-    /// - Parameter verified: the commit sequence at which it showed the newest; 0: it does not.
+    /// - Parameter verified: the commit sequence at which it shows the newest values; 0: it does not.
     func insert(
         _ document: ReceivedDocument,
         _ prepared: PreparedBody,
-        _ intake: Intake,
+        _ observed: ObservedObjects,
         digest: Digest128,
         place: Int64,
         scope: ScopeID,
@@ -74,23 +74,23 @@ extension WriterSession {
         let keyed = skeleton == nil ? [] : prepared.decomposed?.keyed ?? []
         try query("INSERT INTO _bodies VALUES (?, ?, ?, ?, ?)").run(
             .id(id),
-            .blob(Pins.encode(intake.pins)),
+            .blob(Pins.encode(observed.pins)),
             skeleton ?? .null,
             skeleton == nil ? .blob(document.body) : .null,
             keyed.isEmpty ? .null : .blob(StoredBody.encode(keyed))
         )
         try query("INSERT INTO _used VALUES (?, ?)").run(.id(id), .integer(seconds))
         if prepared.isUndivided { try noteUndivided(id, of: document.key.upstream) }
-        // Before the commit: a look-up must not miss a document that is there.
+        // Before the commit: a look-up must never miss a stored document.
         presence.insert([digest.low])
         outcome.inserted.append(digest)
         outcome.vanished.remove(digest)
         return id
     }
 
-    /// Deletes a document and what only it needed; tells nobody.
+    /// Deletes a document and what only it needed, without notice to the listener.
     ///
-    /// - Parameter isForgotten: whether not even its URL is to be remembered with what it told of objects.
+    /// - Parameter isForgotten: whether its URL is forgotten too, as the source of its observation.
     @discardableResult
     func delete(_ id: DocumentID, isForgotten: Bool = false) throws -> Digest128? {
         let found = try query("SELECT scope, url, observation FROM _documents WHERE id = ?")
@@ -116,18 +116,18 @@ extension WriterSession {
         return digest
     }
 
-    /// Deletes a document for good and lets the listener know.
+    /// Deletes a document and notifies the listener.
     func remove(_ id: DocumentID, isForgotten: Bool = false) throws {
         guard let digest = try delete(id, isForgotten: isForgotten) else { return }
         outcome.removed.append(digest)
     }
 
-    /// Deletes the documents under a key for good and lets the listener know.
+    /// Deletes the documents under a key and notifies the listener.
     func remove(at key: DocumentKey) throws {
         for id in try documents(at: key, under: hasher.digest(key)) { try remove(id) }
     }
 
-    /// Removes every document of a URL, and keeps out those already asked for.
+    /// Removes every document of a path, and keeps out responses to requests that were sent before.
     func invalidate(_ target: InvalidationTarget) throws {
         let place = hasher.place(upstream: target.upstream, url: target.path)
         bans.invalidated(place: place, at: clock.now())
@@ -138,7 +138,7 @@ extension WriterSession {
         for id in found { try remove(id) }
     }
 
-    /// Notes that documents showed the newest at a commit sequence.
+    /// Records that documents showed the newest values at a commit sequence.
     func verify(_ documents: [DocumentID], at sequence: Int64) throws {
         for id in documents {
             try query("UPDATE _documents SET verified = ?1 WHERE id = ?2 AND verified < ?1")
@@ -146,7 +146,7 @@ extension WriterSession {
         }
     }
 
-    /// Notes that documents were used.
+    /// Records that documents were used.
     func touch(_ documents: [DocumentID], at seconds: Int64) throws {
         for id in documents {
             try query("UPDATE _used SET at = ?1 WHERE document = ?2 AND at < ?1")
@@ -155,20 +155,20 @@ extension WriterSession {
     }
 }
 
-/// Documents whose objects were not taken out of them: a write may have changed any of these (law 10).
+/// Documents with too many objects to decompose them: a write may have changed any of these objects (law 10).
 extension WriterSession {
-    /// Whether such a document may show a state before a write: it was asked for before one was answered.
+    /// Whether such a document may show the state before a write: its request was sent before the write's response came.
     func isOutdatedUndivided(_ document: ReceivedDocument, _ prepared: PreparedBody) -> Bool {
         guard prepared.isUndivided else { return false }
         return document.upstreamWrittenAt != nil || document.start <= lastWrites[document.key.upstream] ?? .min
     }
 
-    /// Notes that nobody knows which objects a document contains.
+    /// Records that it is not known which objects a document contains.
     func noteUndivided(_ id: DocumentID, of upstream: String) throws {
         try query("INSERT INTO _undivided VALUES (?, ?)").run(.id(id), .string(upstream))
     }
 
-    /// Removes what may contain an object that a write has changed, of all principals, and keeps out what was asked for before.
+    /// Removes such documents of a write's upstream, for all principals, and keeps out responses to earlier requests.
     func invalidateUndivided(by write: SettledWrite) throws {
         lastWrites[write.upstream] = max(lastWrites[write.upstream] ?? .min, write.time)
         var found: [DocumentID] = []

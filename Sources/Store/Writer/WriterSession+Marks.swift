@@ -1,22 +1,22 @@
 import GRDB
 import Mapping
 
-/// Objects that a write may have changed without telling, and objects that are gone.
+/// Marks: objects that a write may have changed, and deleted objects.
 extension WriterSession {
-    /// Whose objects are marked.
+    /// Whose objects to mark.
     struct Ownership {
         let principal: PrincipalID
         let context: String
-        /// The scope's number; nil where nothing of it is stored.
+        /// The scope; nil if nothing of it is stored.
         let scope: ScopeID?
     }
 
-    /// Marks an object, if it is known, and remembers the mark for answers that are still to come.
+    /// Marks an object, if it is known, and remembers the mark for responses that are still to come.
     ///
     /// - Parameters:
-    ///   - own: what holds for the one who asked; nil: nothing.
-    ///   - others: what holds for everybody else; nil: nothing.
-    ///   - source: the request by which this is known.
+    ///   - own: the mark for the owner; nil: none.
+    ///   - others: the mark for everybody else; nil: none.
+    ///   - source: the request that caused it.
     func mark(
         _ object: BoundObject,
         of upstream: String,
@@ -52,9 +52,9 @@ extension WriterSession {
         if let forgotten { bans.forgotten(until: forgotten) }
     }
 
-    /// Marks one object, unless something newer is known of it.
+    /// Marks one object, unless a newer observation of it is known.
     ///
-    /// - Parameter isJournaled: whether those who follow all changes are told.
+    /// - Parameter isJournaled: whether the change is added to the journal.
     func apply(
         _ mark: ObjectMark,
         to record: ObjectRecord,
@@ -62,16 +62,16 @@ extension WriterSession {
         isJournaled: Bool = true
     ) throws {
         if let known = record.mark, known.time >= mark.time { return }
-        // What is older is kept for people who ask, if nothing is newer; documents do not use it.
+        // Older values are kept for admin queries, if nothing newer is known; documents do not use them.
         if record.base != nil, let models = try models(of: record) {
             var state = try state(of: record)
-            // How it was when it was deleted is not known: documents that go on showing it must not show how it was before.
+            // Its state when it was deleted is not known: documents that still show it must not show an earlier one.
             if mark.isTombstone, case .unobserved = record.mark, state.isOutdated(lag: models.lag) {
                 try forgetKnown(record)
                 state = try self.state(of: record)
             }
             if !state.isOutdated(by: mark, lag: models.lag) {
-                // It is there again; documents older than the deletion show another object of the same name.
+                // It exists again; documents older than the deletion show another object of the same name.
                 if mark.isTombstone {
                     return try apply(.unobserved(mark.time), to: record, by: source, isJournaled: false)
                 }
@@ -82,7 +82,7 @@ extension WriterSession {
         }
         let wasGone = record.mark?.isTombstone == true || (record.deletedSince ?? nil) != nil
         record.setMark(mark, by: source)
-        // Gone again is no news, though documents from in between may show it.
+        // A second deletion is not journaled, though documents from in between may show the object.
         let isGoneAgain = mark.isTombstone && wasGone
         markChanged(
             record,
@@ -92,7 +92,7 @@ extension WriterSession {
         )
     }
 
-    /// What is newer than the mark takes the place of what was known before it; after a tombstone it is a new object.
+    /// Replaces what was known before a mark by newer observations; after a tombstone, it is a new object.
     func supersede(
         _ mark: ObjectMark,
         of record: ObjectRecord,
@@ -117,10 +117,10 @@ extension WriterSession {
         )
     }
 
-    /// Forgets the marks of objects that a clean forgets altogether.
+    /// Forgets the marks of objects that a clean removes completely.
     func forgetMarks(matching filter: CleanFilter, base: String?) throws {
         guard filter.url == nil, filter.urlPrefix == nil, filter.olderThan == nil else { return }
-        // Of what is gone nobody knows any more which of a cluster's models it was.
+        // Which of a cluster's models a deleted object had is not known any more.
         guard base == nil || filter.identity != nil else { return }
         var scopes: Set<ScopeID> = []
         try query(
@@ -138,13 +138,13 @@ extension WriterSession {
         )
     }
 
-    /// The models of an object's upstream; nil: nothing is believed of it.
+    /// The models of an object's upstream; nil if it is not configured.
     private func models(of record: ObjectRecord) throws -> UpstreamModels? {
         let scope = try names.collection(record.collection, in: database).scope
         return models[try names.scope(scope, in: database).upstream]
     }
 
-    /// Whether what is known of an object is newer than its mark.
+    /// Whether an object has values that are newer than its mark.
     func isCounting(_ record: ObjectRecord) throws -> Bool {
         guard let mark = record.mark, record.base != nil, let lag = try models(of: record)?.lag else { return false }
         return try !state(of: record).isOutdated(by: mark, lag: lag)
@@ -192,7 +192,7 @@ extension WriterSession {
         return Ownership(principal: principal, context: context, scope: try self.scope(scope))
     }
 
-    /// Everybody's objects of a name that are known; costs a look at each scope that has objects of the model.
+    /// The known objects of a name, for every principal and context; reads each scope that has objects of the model.
     func records(of object: BoundObject, upstream: String) throws -> [(record: ObjectRecord, scope: ScopeID)] {
         var collections: [CollectionID: ScopeID] = [:]
         try query(
@@ -222,7 +222,7 @@ extension WriterSession {
         return found.sorted { $0.key < $1.key }.map(\.value)
     }
 
-    /// Whether an object has a key of this value today: the index also has those that it once had.
+    /// Whether an object has a key of this value today: the index also contains earlier values.
     private func isKnown(_ record: ObjectRecord, by key: String, model: String, upstream: String) throws -> Bool {
         guard let models = models[upstream] else { return false }
         let payload = try state(of: record).newestPayload(model: model, models: models.models) ?? []
@@ -232,11 +232,11 @@ extension WriterSession {
 
 /// Retrievals that found nothing.
 extension WriterSession {
-    /// Marks what a retrieval did not find: the object that its path names, or the one that the document under its key is
-    /// about.
+    /// Marks the object that a retrieval did not find: the one that its path names, or the one that the document under its key
+    /// represents.
     ///
-    /// It is deleted if the path names it by its identity. A path that names it by anything else, such as a login, may have
-    /// been given up by an object that was renamed: then nobody knows how the object is now.
+    /// If the path names the object by its identity, the object is deleted. If the path names it by a key, such as a login,
+    /// the object may only have been renamed: then its state is unknown.
     func note(_ absence: ObservedAbsence) throws {
         let key = absence.key
         guard let models = models[key.upstream]?.models, !models.declarations.isEmpty else { return }
@@ -246,7 +246,7 @@ extension WriterSession {
         }
         _ = nextSequence()
         if owner.scope == nil {
-            // Of the first answers of a scope some may be on their way; that none has arrived yet makes no difference to them.
+            // The first responses of this scope may be on their way: the mark must be there for them.
             owner = try newOwnership(upstream: key.upstream, principal: key.principal, context: key.context)
         }
         let path = String(key.url.beforeQuery)

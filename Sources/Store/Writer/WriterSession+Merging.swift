@@ -1,12 +1,12 @@
 import GRDB
 import Mapping
 
-/// What is known of objects: merged, no longer shown.
+/// Merges observations into what is known of objects, and pins and unpins versions.
 extension WriterSession {
     /// Adds what one response shows of an object to what is known of it (law 3).
     ///
-    /// - Parameter source: the request that was answered.
-    /// - Returns: which members known before have other values now, and what there is to say.
+    /// - Parameter source: the request of the response.
+    /// - Returns: the changes of members that were known before, and warnings.
     func merge(
         _ new: [Contribution],
         into record: ObjectRecord,
@@ -16,11 +16,11 @@ extension WriterSession {
         let model = try names.collection(record.collection, in: database).model
         var new = new
         if let mark = record.mark {
-            // A write that was under way then may have come after what the mark is for.
+            // A write that was under way at the time of the mark may have happened after it.
             let write = new.first { $0.observation.kind == .write && !$0.isEmbedded && $0.observation.end > mark.time }
             new = new.filter { $0.lo(lag: models.lag) > mark.time }
             if mark.isTombstone { new.removeAll { models.models.saysDeleted($0.payload, of: model) } }
-            // What is older says nothing about what there is now, nor does what says once more that it is gone.
+            // Older contributions and repeated deletions are ignored.
             guard !new.isEmpty else {
                 if let write { try apply(.unobserved(write.observation.end), to: record, by: source) }
                 return ([], [])
@@ -38,7 +38,7 @@ extension WriterSession {
         try keep(state, as: record, of: model, models: models)
         note(merge, of: record, doubtsBefore: doubtsBefore)
         if merge.hasDeletionChanged {
-            // What decides of it need not be a property that documents share.
+            // The member that decides it may not be a shared property.
             markChanged(record, wasKnown: wasKnown, as: state.deletedSince == nil ? .created : .deleted)
         } else if merge.isChanged {
             markChanged(record, wasKnown: wasKnown)
@@ -49,7 +49,7 @@ extension WriterSession {
         return (merge.changes, warnings)
     }
 
-    /// Takes the two most frequent cases without reading JSON: an object that is new, and one that is seen again as it was.
+    /// Handles the two most frequent cases without parsing JSON: a new object, and one that has not changed.
     private func isMergedUnparsed(
         _ new: [Contribution],
         into record: ObjectRecord,
@@ -88,7 +88,7 @@ extension WriterSession {
         return true
     }
 
-    /// Notes what is known of an object.
+    /// Stores the merged state in an object's record.
     func keep(_ state: ObjectState, as record: ObjectRecord, of model: String, models: UpstreamModels) throws {
         var state = state
         let newest = state.newestPayload(model: model, models: models.models)
@@ -106,7 +106,7 @@ extension WriterSession {
         record.isModified = true
     }
 
-    /// The version that a base has as its model is declared today: a new one, if it was stored under an earlier declaration.
+    /// The version of a base under today's declaration of its model: a new one if it was stored under an earlier declaration.
     private func upToDate(
         _ base: Contribution,
         of record: ObjectRecord,
@@ -126,12 +126,12 @@ extension WriterSession {
         )
     }
 
-    /// Gives the change of an object a number, and tells of it.
+    /// Numbers the change of an object, and publishes it with the commit.
     ///
     /// - Parameters:
     ///   - wasKnown: whether a response has shown the object before.
-    ///   - kind: what became of it, if that does not go by `wasKnown`.
-    ///   - isJournaled: whether those who follow all changes are told.
+    ///   - kind: the kind of change, if it does not follow from `wasKnown`.
+    ///   - isJournaled: whether the change is added to the journal.
     func markChanged(
         _ record: ObjectRecord,
         wasKnown: Bool,
@@ -142,12 +142,12 @@ extension WriterSession {
         record.isModified = true
         outcome.isChange = true
         if isJournaled { journal(kind ?? (wasKnown ? .changed : .created), record.id, at: record.changed) }
-        // Nobody in memory shows what nothing was known of. An earlier response of this very batch may show the rest, even
-        // before the file has it.
+        // No response in memory shows an object that was unknown. But an earlier response of this batch may show one that is
+        // not stored yet.
         if record.isStored || wasKnown { outcome.changed.append(record.id) }
     }
 
-    /// Makes a version the one that gives the settled values their shape.
+    /// Makes a version the base of the settled values.
     func rebase(_ record: ObjectRecord, on version: Int64, _ observation: Int64) throws {
         try use(observation, by: 1)
         try removeBase(of: record)
@@ -158,7 +158,7 @@ extension WriterSession {
         record.isModified = true
     }
 
-    /// Leaves an object without anything known of it; versions that documents pin stay.
+    /// Forgets all that is known of an object; versions that documents pin stay.
     func forgetKnown(_ record: ObjectRecord) throws {
         try removeBase(of: record)
         try setKnowledge(.whole(isEmbedded: false), of: record)
@@ -172,7 +172,7 @@ extension WriterSession {
         record.entries[0].observation = 0
     }
 
-    /// Notes when what is known was seen; each observation that is named has one use more.
+    /// Sets when the values were observed, and counts the uses of the observations.
     private func setKnowledge(_ knowledge: Knowledge, of record: ObjectRecord) throws {
         guard knowledge != record.knowledge else { return }
         for source in knowledge.sources.subtracting(record.knowledge.sources) { try use(source, by: 1) }
@@ -180,7 +180,7 @@ extension WriterSession {
         record.setKnowledge(knowledge)
     }
 
-    /// Takes a document's pins off their objects.
+    /// Removes a document's pins from their objects.
     func unpin(_ pins: [Pin]) throws {
         for pin in pins {
             guard let record = try record(pin.object) else { continue }
@@ -193,7 +193,7 @@ extension WriterSession {
         }
     }
 
-    /// Takes one pin off a version that has no entry in its object's state.
+    /// Removes a pin from a version that has no entry in its object's state.
     private func unpin(spilled version: Int64, of record: ObjectRecord) throws {
         guard
             let uses = try query("SELECT uses FROM _spilled WHERE version = ?").first(

@@ -1,9 +1,9 @@
 import GRDB
 import Mapping
 
-/// Objects: found, with what is known of them.
+/// Objects: looked up, with what is known of them.
 extension WriterSession {
-    /// The object of a name, made if there is none.
+    /// The object with a name, made if there is none.
     func record(collection: CollectionID, identity: Identity) throws -> ObjectRecord {
         if let known = try existingRecord(collection: collection, identity: identity) { return known }
         let record = ObjectRecord(id: numbers.object.increment(), collection: collection, identity: identity)
@@ -11,7 +11,7 @@ extension WriterSession {
         return record
     }
 
-    /// The object of a name; nil if there is none.
+    /// The object with a name; nil if there is none.
     func existingRecord(collection: CollectionID, identity: Identity) throws -> ObjectRecord? {
         if let id = recordIDs[RecordKey(collection: collection, identity: identity)] { return records[id] }
         let found = try query(
@@ -33,7 +33,7 @@ extension WriterSession {
         return found
     }
 
-    /// The object of an id; nil if it is gone.
+    /// The object with an id; nil if it is gone.
     func record(_ id: ObjectID) throws -> ObjectRecord? {
         if let known = records[id] { return known }
         let found = try query(
@@ -68,7 +68,7 @@ extension WriterSession {
         return payload
     }
 
-    /// The payload of a version as its model is declared today.
+    /// The payload of a version, migrated to today's version of its model.
     func known(_ version: Int64, of record: ObjectRecord) throws -> [UInt8] {
         let (scope, model) = try names.collection(record.collection, in: database)
         let upstream = try names.scope(scope, in: database).upstream
@@ -81,7 +81,7 @@ extension WriterSession {
         return models.migrate(found.payload, of: model, from: found.declared)
     }
 
-    /// What is known of an object, as its model is declared today.
+    /// What is known of an object, migrated to today's version of its model.
     func state(of record: ObjectRecord) throws -> ObjectState {
         var state = ObjectState(knowledge: record.knowledge, mark: record.mark)
         var accumulated = record.accumulated ?? []
@@ -130,7 +130,7 @@ extension WriterSession {
                 try query("INSERT INTO _spilled VALUES (?, ?)").run(.integer(entry.version), .integer(entry.uses))
             }
             if case .unobserved = record.mark, !record.isPinned, try isCounting(record) {
-                // No document is left that was observed before it.
+                // No document is left that was observed before the mark.
                 record.setMark(nil)
             }
             try writeRow(of: record)
@@ -144,7 +144,7 @@ extension WriterSession {
         }
     }
 
-    /// When an object was last observed, in seconds: what orphans are evicted by.
+    /// When an object was last observed, in seconds: the order in which orphans are evicted.
     private func lastSeen(_ record: ObjectRecord) throws -> Int64 {
         guard let base = record.base else { return 0 }
         let seen = try ([base.observation] + record.knowledge.sources).map { try observation($0).end }.max() ?? 0
@@ -197,7 +197,7 @@ extension WriterSession {
         try writeRules(of: record)
     }
 
-    /// What only models with rules of their own have.
+    /// Writes the columns that only models with rules of their own need.
     private func writeRules(of record: ObjectRecord) throws {
         if let accumulated = record.accumulated, !(accumulated.isEmpty && !record.isStored) {
             try query("UPDATE _objects SET accumulated = ?1 WHERE id = ?2 AND accumulated IS NOT ?1")
@@ -220,13 +220,13 @@ extension WriterSession {
             .each(.integer(time), .integer(Int64(limit))) { found.append($0.id(0)) }
         guard !found.isEmpty else { return 0 }
         for id in found { try forget(id) }
-        // Mapped views may show what no document does.
+        // Mapped views may show objects that no document shows.
         _ = nextSequence()
         outcome.changed += found
         return found.count
     }
 
-    /// Drops what is known of an object; versions that documents pin stay, the rest goes.
+    /// Forgets an object; versions that documents pin stay.
     func forget(_ id: ObjectID) throws {
         guard let record = try record(id) else {
             try query("DELETE FROM _orphans WHERE object = ?").run(.id(id))

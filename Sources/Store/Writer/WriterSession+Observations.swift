@@ -1,9 +1,9 @@
 import GRDB
 import Mapping
 
-/// Observations: one row for each answer, for as long as something names it.
+/// Observations: one row for each response, as long as something refers to it.
 extension WriterSession {
-    /// A new answer's observation, used by nothing yet.
+    /// The observation of a new response, not used yet.
     func newObservation(start: Int64, end: Int64, kind: Observation.Kind) -> Observation {
         numbers.observation += 1
         observations[numbers.observation] = ObservationRecord(
@@ -26,12 +26,12 @@ extension WriterSession {
         )
     }
 
-    /// Notes where an observation comes from, once no document tells it; written only if something still names it.
+    /// Records where an observation comes from, if no document has it; written only if something refers to it.
     func note(source: String, of id: Int64) throws {
         try observationRecord(id).source = source
     }
 
-    /// Counts something that names an observation, or does so no longer.
+    /// Counts a reference to an observation, or its removal.
     func use(_ id: Int64, by difference: Int64) throws {
         let record = try observationRecord(id)
         record.uses += difference

@@ -1,11 +1,11 @@
 import GRDB
 import Mapping
 
-/// Answers that have arrived.
+/// Responses that have arrived.
 extension WriterSession {
-    /// Stores an answer: document, versions and objects, all of it in this transaction.
+    /// Stores a response: document, versions and objects, all in this transaction.
     ///
-    /// - Parameter handover: when it was handed over to the store.
+    /// - Parameter handover: when it was given to the store.
     func receive(
         _ document: ReceivedDocument,
         handedOverAt handover: Int64,
@@ -22,7 +22,7 @@ extension WriterSession {
             sequence: numbers.sequence,
             warnings: prepared.warnings
         )
-        // Forgotten while it was on its way.
+        // The principal was forgotten meanwhile.
         guard let label else { return receipt }
         let verdict = bans.verdict(
             on: document,
@@ -31,7 +31,7 @@ extension WriterSession {
             principal: label,
             objects: occurrences
         )
-        if verdict != .kept, let written = bans.write(before: document, to: place) {
+        if verdict != .stored, let written = bans.write(before: document, to: place) {
             try mark(rootOf: prepared, writtenBy: written, of: key)
         }
         if verdict == .dropped || isOutdatedUndivided(document, prepared) { return receipt }
@@ -47,12 +47,12 @@ extension WriterSession {
         let digest = hasher.digest(key)
         let predecessors = try documents(of: key, under: digest, variant: document.variant)
         let isSuperseded =
-            try verdict == .told
+            try verdict == .observed
             || predecessors.contains {
                 try self.observation($0.observation).end > min(document.end, document.upstreamWrittenAt ?? .max)
             }
         let observation = newObservation(start: document.start, end: document.end, kind: document.kind)
-        let intake = try take(
+        let observed = try observe(
             prepared,
             from: MarkSource(method: "GET", path: String(key.url.beforeQuery)),
             scope: scope,
@@ -61,26 +61,26 @@ extension WriterSession {
             origin: Int64(bitPattern: digest.low),
             pinning: !isSuperseded && !prepared.isSecret
         )
-        receipt.objects = intake.objects
-        receipt.warnings += intake.warnings
-        // What this answer itself has changed has numbers by now.
+        receipt.objects = observed.objects
+        receipt.warnings += observed.warnings
+        // The changes by this response itself have sequences by now.
         receipt.sequence = numbers.sequence
         if isSuperseded || prepared.isSecret {
             try note(source: "GET \(key.url)", of: observation.sequence)
         }
         if isSuperseded { return receipt }
-        // Pinned first and unpinned then: a version that both show is never gone in between.
+        // Unpinned after the new document was pinned: a version in both is never deleted in between.
         for predecessor in predecessors { try delete(predecessor.id) }
         receipt.isDirty =
-            try !intake.areNewest && isDirty(prepared, observation, scope: scope, upstream: key.upstream)
+            try !observed.areNewest && isDirty(prepared, observation, scope: scope, upstream: key.upstream)
         receipt.isSecret = prepared.isSecret
-        // Memory alone keeps such an answer, and is not told that its predecessor went.
+        // Only memory keeps such a response, and hears nothing of the predecessor's removal.
         if prepared.isSecret { return receipt }
         if predecessors.isEmpty { try displaceVariants(of: key, under: digest) }
         receipt.document = try insert(
             document,
             prepared,
-            intake,
+            observed,
             digest: digest,
             place: place,
             scope: scope,
@@ -90,7 +90,7 @@ extension WriterSession {
         return receipt
     }
 
-    /// Whether something newer is known than a document just taken in shows.
+    /// Whether newer values are known than a document shows that is being stored.
     private func isDirty(
         _ prepared: PreparedBody,
         _ observation: Observation,
@@ -109,7 +109,7 @@ extension WriterSession {
         return composition != .unchanged || !doubts.isEmpty
     }
 
-    /// What is known of an object by its name; nil: nothing.
+    /// The state of the object with a name; nil if nothing is known.
     func state(of name: ObjectName, scope: ScopeID) throws -> ObjectState? {
         let collection = try names.collection(scope: scope, model: name.model, in: database)
         guard let record = try existingRecord(collection: collection, identity: Identity(name.identity)) else {
@@ -119,22 +119,22 @@ extension WriterSession {
     }
 }
 
-/// What one answer shows of objects, taken in.
+/// The objects in a response.
 extension WriterSession {
-    /// What one answer shows, as pins, with the objects merged.
-    struct Intake {
+    /// The objects in one response, after they were merged.
+    struct ObservedObjects {
         var pins: [Pin] = []
         var objects: [ObjectID] = []
-        /// Whether all there is to know of every object shown is what is shown here.
+        /// Whether the response shows all that is known of each of its objects.
         var areNewest = true
-        /// What there is to say of the objects.
+        /// Warnings about the objects.
         var warnings: [MappingWarning] = []
     }
 
-    /// Takes in the objects of one answer; pinned for a document, or only observed.
+    /// Merges the objects of one response into what is known, and pins them if the response becomes a document.
     ///
-    /// - Parameter source: the request that was answered.
-    func take(
+    /// - Parameter source: the request of the response.
+    func observe(
         _ prepared: PreparedBody,
         from source: MarkSource,
         scope: ScopeID,
@@ -142,17 +142,17 @@ extension WriterSession {
         observation: Observation,
         origin: Int64,
         pinning: Bool
-    ) throws -> Intake {
-        guard let decomposed = prepared.decomposed, let models = models[upstream] else { return Intake() }
-        var intake = Intake()
+    ) throws -> ObservedObjects {
+        guard let decomposed = prepared.decomposed, let models = models[upstream] else { return ObservedObjects() }
+        var observed = ObservedObjects()
         var shown: [ObjectRecord] = []
         var taken: Set<Int64> = []
-        // Neighbours are mostly of one model.
+        // Consecutive objects mostly have the same model.
         var (model, collection, declared) = ("", CollectionID.zero, 0)
         let mayBeMarked = recentMarks.mayConcern(observation, lag: models.lag)
         let areEmbedded = decomposed.areEmbedded(in: observation.kind)
         for (index, occurrence) in decomposed.occurrences.enumerated() {
-            // One list may take longer than there is time to close the store.
+            // A single list may take longer than the time to close the store.
             if observation.kind != .write, isGivenUp() { throw StoreError.closed }
             if occurrence.name.model != model {
                 model = occurrence.name.model
@@ -177,7 +177,7 @@ extension WriterSession {
                 record.entries[index].uses += 1
                 record.isModified = true
             }
-            intake.pins.append(Pin(object: record.id, version: version))
+            observed.pins.append(Pin(object: record.id, version: version))
             let contribution = Contribution(
                 observation: observation,
                 version: version,
@@ -191,14 +191,14 @@ extension WriterSession {
         var former: [(change: MemberChange, model: String)] = []
         for record in shown {
             if observation.kind != .write, isGivenUp() { throw StoreError.closed }
-            intake.objects.append(record.id)
+            observed.objects.append(record.id)
             let fresh = record.contributions
             record.contributions = []
             if fresh.count > 1 {
-                try warn(of: fresh, showing: record, in: decomposed, models: models.models, &intake)
+                try warn(of: fresh, showing: record, in: decomposed, models: models.models, &observed)
             }
             let (changes, warnings) = try merge(fresh, into: record, models: models, by: source)
-            intake.warnings += warnings
+            observed.warnings += warnings
             if !changes.isEmpty, models.models.deleteFormer {
                 let model = try names.collection(record.collection, in: database).model
                 former += changes.map { ($0, model) }
@@ -207,13 +207,13 @@ extension WriterSession {
         if !former.isEmpty {
             try deleteFormer(former, scope: scope, besides: decomposed.occurrences, models: models, by: source)
         }
-        intake.areNewest = intake.pins.allSatisfy { records[$0.object]?.isKnownOnly(as: $0.version) == true }
-        return intake
+        observed.areNewest = observed.pins.allSatisfy { records[$0.object]?.isKnownOnly(as: $0.version) == true }
+        return observed
     }
 
     /// The version of an object with a payload, stored if it is new.
     ///
-    /// What was stored under an earlier version of the model is another one, though its bytes be the same.
+    /// The same bytes under another version of the model are another version of the object.
     ///
     /// - Parameter digest: the payload's.
     func version(of record: ObjectRecord, _ digest: UInt64, payload: [UInt8], declared: Int) throws -> Int64 {
@@ -232,10 +232,10 @@ extension WriterSession {
         return numbers.version
     }
 
-    /// Notes by which keys an object can be found.
+    /// Records the keys of an object.
     ///
-    /// A read's path names what the answer shows, be it by an alias. A write's path named it before the write: where the
-    /// answer shows another value of that key, the object may have been renamed.
+    /// The path of a read names the object that its response shows, perhaps by an alias. The path of a write named the object
+    /// before the write: if the response shows another value of that key, the object may have been renamed.
     private func note(keysOf occurrence: Occurrence, for record: ObjectRecord, _ kind: Observation.Kind) throws {
         for key in occurrence.keys {
             try query("INSERT OR IGNORE INTO _keys VALUES (?, ?, NULL)")
@@ -255,12 +255,12 @@ extension WriterSession {
     }
 }
 
-/// Objects that a relation named and names no more, where the config has these deleted (`former: delete`).
+/// Objects that were removed from a relation, if the config counts these as deleted (`former: delete`).
 extension WriterSession {
-    /// Makes tombstones of what an answer's changes take out of such relations, as of that answer.
+    /// Makes tombstones for the objects that a response removed from such relations.
     ///
-    /// What the answer itself shows, be it elsewhere, is there; and of what an answer that overlapped with this one shows
-    /// nobody knows (law 3).
+    /// Not for objects that the response itself shows elsewhere, nor for those in an overlapping response: these cannot be
+    /// ordered (law 3).
     func deleteFormer(
         _ changes: [(change: MemberChange, model: String)],
         scope: ScopeID,
@@ -286,7 +286,7 @@ extension WriterSession {
 
 /// Documents renewed by a 304.
 extension WriterSession {
-    /// Renews a document by a 304, if it shows the newest of everything.
+    /// Renews a document by a 304, if it shows the newest values of all its objects.
     func refresh(
         _ id: DocumentID,
         head: [UInt8],
@@ -323,14 +323,14 @@ extension WriterSession {
         return .renewed
     }
 
-    /// Sees the versions of a clean document again, at its renewed observation.
+    /// Confirms the versions in a clean document at its renewed observation.
     private func confirm(
         _ stored: StoredBody,
         observation: Observation,
         models: UpstreamModels,
         by source: MarkSource
     ) throws {
-        // Costs a look at all payloads, which most documents need not have.
+        // Reads all payloads, which most documents do not need.
         var areEmbedded: [Bool]?
         var seen: [ObjectID: [(version: Int64, pin: Int)]] = [:]
         var taken: Set<Int64> = []
@@ -339,7 +339,7 @@ extension WriterSession {
         }
         for (id, versions) in seen {
             guard let record = try record(id) else { continue }
-            // The renewed row says it already.
+            // The renewed observation row suffices.
             if let base = record.base, base.observation == observation.sequence, versions.count == 1,
                 base.version == versions[0].version, case .whole = record.knowledge
             {
@@ -366,10 +366,14 @@ extension WriterSession {
         upstream: String,
         since verified: Int64
     ) throws -> Bool {
-        // What the batch has changed so far is in memory only.
+        // The changes of this batch are only in memory so far.
         if !records.isEmpty { try flush() }
-        let suspects = try StoredBody.changedObjects(among: Set(stored.pins.map(\.object)), since: verified, in: database)
-        guard !suspects.isEmpty else { return false }
+        let changedObjects = try StoredBody.changedObjects(
+            among: Set(stored.pins.map(\.object)),
+            since: verified,
+            in: database
+        )
+        guard !changedObjects.isEmpty else { return false }
         guard let skeleton = stored.skeleton, let models = models[upstream] else { return true }
         var doubts: Set<Int64> = []
         let composition = try models.composer.compose(
@@ -377,7 +381,7 @@ extension WriterSession {
             pins: try stored.payloads(in: database),
             keyed: stored.keyed,
             observation: observation,
-            mayHaveChanged: { pin, _ in suspects.contains(stored.pins[pin].object) },
+            mayHaveChanged: { pin, _ in changedObjects.contains(stored.pins[pin].object) },
             doubts: &doubts,
             state: { try state(of: $0, scope: scope) }
         )

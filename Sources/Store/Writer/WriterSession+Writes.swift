@@ -1,14 +1,14 @@
 import GRDB
 import Mapping
 
-/// Writes that have been answered, or never will be (law 10).
+/// Writes whose responses have come, or never will (law 10).
 extension WriterSession {
-    /// Takes in what a write's answer tells, marks what it does not tell, and removes what it makes worthless but for what
-    /// its patterns match.
+    /// Stores what a write's response shows, marks what it may have changed besides, and removes the documents that it
+    /// invalidates, except those that its patterns match.
     ///
     /// - Parameters:
-    ///   - prepared: of what its answer tells; nil where it tells nothing.
-    ///   - isObservationSkipped: whether there is no room for that: then what it shows counts as changed without telling.
+    ///   - prepared: the body of its response; nil if it has no observation.
+    ///   - isObservationSkipped: whether there is no room for the observation: then its objects are only marked.
     func settle(
         _ write: SettledWrite,
         _ prepared: PreparedBody?,
@@ -18,11 +18,11 @@ extension WriterSession {
         let owner = try ownership(upstream: write.upstream, principal: write.principal, context: write.context)
         let subjects = try subjects(of: write, by: owner, prepared, isObservationSkipped: isObservationSkipped)
         var settlement = WriteSettlement()
-        // Of one who has been forgotten nothing is kept, and none of what is in the file is theirs.
+        // Nothing is stored for a forgotten principal, and nothing in the file belongs to it.
         let isKnown = try principalLabel(write.principal) != nil
         let observation = isObservationSkipped || !isKnown ? nil : write.observation
-        if let observation, let prepared { settlement.warnings = try observe(observation, prepared) }
-        // The observation may be the first of its scope; and what is deleted is remembered for answers on their way to it.
+        if let observation, let prepared { settlement.warnings = try observeWrite(observation, prepared) }
+        // The observation may be the first of its scope; and a deletion is remembered for responses that are on their way.
         var known = owner
         if isKnown, owner.scope == nil, observation != nil || subjects.contains(where: { $0.own?.isTombstone == true })
         {
@@ -50,16 +50,16 @@ extension WriterSession {
         return settlement
     }
 
-    /// Takes in an answer that is no document.
+    /// Stores the objects of a write's response, which is no document.
     ///
-    /// - Returns: what there is to say of it.
-    private func observe(_ observed: ReceivedObservation, _ prepared: PreparedBody) throws -> [MappingWarning] {
+    /// - Returns: warnings.
+    private func observeWrite(_ observed: ReceivedObservation, _ prepared: PreparedBody) throws -> [MappingWarning] {
         let scope = try self.scope(
             .init(upstream: observed.upstream, principal: observed.principal, context: observed.context)
         )
         let observation = newObservation(start: observed.start, end: observed.end, kind: observed.kind)
         try note(source: "\(observed.method) \(observed.url)", of: observation.sequence)
-        let intake = try take(
+        let objects = try observe(
             prepared,
             from: MarkSource(method: observed.method, path: String(observed.url.beforeQuery)),
             scope: scope,
@@ -77,10 +77,10 @@ extension WriterSession {
             ),
             pinning: false
         )
-        return prepared.warnings + intake.warnings
+        return prepared.warnings + objects.warnings
     }
 
-    /// The path below a collection that an object created there most likely has: it may be known as one of nothing.
+    /// The likely path of an object that was created in a collection: a 404 may be stored for it.
     private func path(ofCreated subjects: [Subject], by write: SettledWrite) -> String? {
         guard write.isCreation, subjects.count == 1, subjects[0].isShown,
             let identity = subjects[0].object.identity,
@@ -89,7 +89,7 @@ extension WriterSession {
         return "\(write.path)\(write.path.hasSuffix("/") ? "" : "/")\(identity)"
     }
 
-    /// Whether a write deleted objects whose models say how that shows in documents, without asking for them again.
+    /// Whether a write only deleted objects whose models say how a deletion shows in documents, without a fetch.
     private func isDeletionShown(by subjects: [Subject], _ write: SettledWrite) -> Bool {
         guard write.effect == .deleted, let models = models[write.upstream]?.models else { return false }
         let deleted = subjects.filter { $0.own?.isTombstone == true }
@@ -97,23 +97,22 @@ extension WriterSession {
     }
 }
 
-/// Which objects a write speaks of.
+/// The objects that a write concerns.
 extension WriterSession {
-    /// What a write speaks of, and what is known of it for the one who wrote.
+    /// An object that a write concerns, and its mark for the principal who wrote.
     struct Subject {
         var object: BoundObject
-        /// What holds besides what the answer tells; nil: nothing.
+        /// The mark, besides what the response shows; nil: none.
         var own: ObjectMark?
-        /// Whether the answer tells of it.
+        /// Whether the response shows the object.
         var isShown = false
     }
 
-    /// Each object once, those that are gone first: of two marks of one time, set by two names of one object, the first
-    /// holds.
+    /// Each object once, deleted ones first: if one object has two marks of the same time by two names, the first holds.
     ///
     /// - Parameters:
     ///   - owner: who wrote.
-    ///   - isObservationSkipped: whether what the answer tells is not taken in.
+    ///   - isObservationSkipped: whether the response's observation is not stored.
     func subjects(
         of write: SettledWrite,
         by owner: Ownership,
@@ -129,12 +128,12 @@ extension WriterSession {
         func add(_ new: [Subject]) { subjects += new.filter { known.insert($0.object).inserted } }
         func add(_ objects: [BoundObject], _ mark: ObjectMark) { add(objects.map { Subject(object: $0, own: mark) }) }
         if write.effect != .changed {
-            // What the answer shows alone may be what something was taken away from, unless the path names it.
+            // The only object in the response may be a parent of the deleted one, unless the path names it.
             let only = shown.count == 1 ? shown.map(\.object).filter { isNamed($0, by: write.path, prepared) } : []
             let candidates = [write.bound.map { [$0] } ?? [], own, only]
             let gone = candidates.first { !$0.isEmpty } ?? []
-            for object in gone + (try own.filter { try isMeant($0, byKeysOf: gone, of: write.upstream, owner) }) {
-                // That nothing was found under a key does not say that the object is deleted: it may have been renamed.
+            for object in gone + (try own.filter { try isNamed($0, byKeysOf: gone, of: write.upstream, owner) }) {
+                // If nothing is found under a key, the object may not be deleted but renamed.
                 let isIdentified = write.bound?.identity != nil || isNamed(object, by: write.path, nil)
                 let isDeleted = write.effect == .deleted || isIdentified
                 add([object], isDeleted ? .tombstone(write.time) : .unobserved(write.time))
@@ -142,7 +141,7 @@ extension WriterSession {
         }
         add(shown)
         if write.effect != .absent {
-            // What the path names by a key and the answer shows by its identity is one object.
+            // The path may name an object by a key, and the response show the same object by its identity.
             let named = write.bound.flatMap { bound in
                 bound.identity == nil && shown.contains { $0.object.model == bound.model } ? nil : bound
             }
@@ -151,8 +150,8 @@ extension WriterSession {
         return subjects
     }
 
-    /// Whether an object is one that others of these mean by a key.
-    private func isMeant(
+    /// Whether one of the others names an object by a key.
+    private func isNamed(
         _ object: BoundObject,
         byKeysOf others: [BoundObject],
         of upstream: String,
@@ -166,7 +165,7 @@ extension WriterSession {
         }
     }
 
-    /// Whether a path ends with an object's identity, or a key that an answer shows of it.
+    /// Whether a path ends with an object's identity, or with a key that the response shows.
     func isNamed(_ object: BoundObject, by path: String, _ prepared: PreparedBody?) -> Bool {
         guard let last = path.split(separator: "/").last, let pattern = try? RoutePattern(String(last)),
             case .literal(let text)? = pattern.components.first
@@ -178,7 +177,7 @@ extension WriterSession {
         } ?? false
     }
 
-    /// The outermost objects of a write's answer.
+    /// The outermost objects in a write's response.
     private func shown(
         by prepared: PreparedBody?,
         of write: SettledWrite,
@@ -191,16 +190,16 @@ extension WriterSession {
         return Reference.names(in: decomposed.skeleton).filter { known.insert($0).inserted }.map { name in
             let object = BoundObject(model: name.model, identity: name.identity)
             let payloads = payloads[name] ?? []
-            guard !isObservationSkipped, let told = write.observation,
+            guard !isObservationSkipped, let observation = write.observation,
                 payloads.contains(where: { models.tells($0, of: name.model) })
             else { return Subject(object: object, own: .unobserved(write.time)) }
             guard models.contradict(payloads, of: name.model) else { return Subject(object: object, isShown: true) }
-            // What it contradicts itself on has changed without telling; the rest counts as newer than the mark.
-            return Subject(object: object, own: .unobserved(told.end - 1), isShown: true)
+            // Members with two values may have changed; all others count as newer than the mark.
+            return Subject(object: object, own: .unobserved(observation.end - 1), isShown: true)
         }
     }
 
-    /// What the documents of a path are about: each one's only object, if it is not a list's.
+    /// The objects that the documents of a path represent, except for lists.
     func roots(
         upstream: String,
         path: String
@@ -222,13 +221,14 @@ extension WriterSession {
     }
 }
 
-/// Writes that are taken in ahead of answers that were handed over before.
+/// Writes that go ahead of queued responses.
 ///
-/// What is known is ordered by the times of the answers and not by their arrival, and marks and bans hold for what comes
-/// later: so nothing is lost by it. One thing only is learned by taking answers in: which object a path or a key means.
+/// Observations are ordered by the times of their responses, not by their arrival, and marks and bans hold for later
+/// responses: so the order does not matter. There is one exception: a queued response may show which object a path or a key
+/// names.
 extension WriterSession {
-    /// Whether a write may be taken in now: no queued answer could still reveal which object it means.
-    func mayGoAhead(_ write: SettledWrite, _ prepared: PreparedBody?, ahead of: QueuedResponses) throws -> Bool {
+    /// Whether a write may go ahead: no queued response could show which object it concerns.
+    func mayGoAhead(_ write: SettledWrite, _ prepared: PreparedBody?, of queued: QueuedResponses) throws -> Bool {
         guard let models = models[write.upstream]?.models, !models.declarations.isEmpty else { return true }
         if write.bound?.identity != nil { return true }
         if prepared?.decomposed.map({ !Reference.names(in: $0.skeleton).isEmpty }) ?? false { return true }
@@ -238,17 +238,17 @@ extension WriterSession {
         if isOwn { return true }
         let owner = try ownership(upstream: write.upstream, principal: write.principal, context: write.context)
         let place = hasher.place(upstream: write.upstream, url: write.path)
-        return try mayGoAhead(write.bound, of: write.upstream, at: place, owner, ahead: of)
+        return try mayGoAhead(write.bound, of: write.upstream, at: place, owner, of: queued)
     }
 
     /// The same for a retrieval that found nothing.
-    func mayGoAhead(_ absence: ObservedAbsence, ahead of: QueuedResponses) throws -> Bool {
+    func mayGoAhead(_ absence: ObservedAbsence, of queued: QueuedResponses) throws -> Bool {
         let key = absence.key
         if absence.named?.identity != nil { return true }
         let owner = try ownership(upstream: key.upstream, principal: key.principal, context: key.context)
         if absence.named == nil, try root(at: key, owner) != nil { return true }
         let place = hasher.place(upstream: key.upstream, url: key.url)
-        return try mayGoAhead(absence.named, of: key.upstream, at: place, owner, ahead: of)
+        return try mayGoAhead(absence.named, of: key.upstream, at: place, owner, of: queued)
     }
 
     private func mayGoAhead(
@@ -256,16 +256,16 @@ extension WriterSession {
         of upstream: String,
         at place: Int64,
         _ owner: Ownership,
-        ahead of: QueuedResponses
+        of queued: QueuedResponses
     ) throws -> Bool {
-        guard let bound else { return !of.mayIdentify(place) }
-        guard of.mayHaveKeys(of: upstream) else { return true }
+        guard let bound else { return !queued.mayIdentify(place) }
+        guard queued.mayHaveKeys(of: upstream) else { return true }
         return try records(of: bound, upstream: upstream).contains { $0.scope == owner.scope }
     }
 
-    // MARK: Answers that come behind a write to their path
+    // MARK: Responses that come after a write to their path
 
-    /// Remembers a write for answers of its path that are on their way.
+    /// Remembers a write for responses to its path that are on their way.
     func note(_ write: SettledWrite, to subjects: [Subject]) {
         guard !write.path.isEmpty, models[write.upstream]?.models.declarations.isEmpty == false else { return }
         var rest = write
@@ -278,8 +278,8 @@ extension WriterSession {
         bans.written(written, to: hasher.place(upstream: write.upstream, url: write.path))
     }
 
-    /// Marks the object that an answer shows which is kept out because its path was written to: if nobody knew then that
-    /// this object was meant.
+    /// Marks the object in a response that is kept out because its path was written to, if the write was not known to concern
+    /// this object.
     func mark(rootOf prepared: PreparedBody, writtenBy written: Bans.Write, of key: DocumentKey) throws {
         guard let name = prepared.decomposed.flatMap({ Reference.root(of: $0.skeleton) }) else { return }
         let object = BoundObject(model: name.model, identity: name.identity)

@@ -1,15 +1,15 @@
 import GRDB
 import Mapping
 
-/// What the writer's thread works with: the writing connection, the numbers it gives out, and the batch under way.
+/// The state of the writer: the writing connection, the ids and sequences given out, and the batch under way.
 ///
-/// Lives on the writer's thread only. Objects and observations are read once
-/// per batch, changed in memory, and written by `flush`, so that an object
-/// shown a hundred times in a batch is one row written.
+/// Used only on the writer's thread. Objects and observations are read once
+/// per batch, changed in memory, and written by `flush`: an object that is
+/// shown a hundred times in a batch is written once.
 final class WriterSession {
-    /// The numbers given out last.
+    /// The last ids and numbers given out.
     ///
-    /// Never given twice while the store is open, whatever was deleted.
+    /// None is given twice while the store is open, even if rows were deleted.
     struct Numbers: Sendable {
         var document: DocumentID
         var object: ObjectID
@@ -21,15 +21,15 @@ final class WriterSession {
         var sequence: Int64
     }
 
-    /// What the world is told after a commit.
+    /// What is published after a commit.
     struct Outcome {
         var changed: [ObjectID] = []
         var removed: [Digest128] = []
-        /// Keys of documents that went and were not replaced, whether or not anybody is told.
+        /// Keys of documents that went and were not replaced, also without notice to the listener.
         var vanished: Set<Digest128> = []
-        /// Keys of documents that came.
+        /// Keys of new documents.
         var inserted: [Digest128] = []
-        /// Whether anything at all is known otherwise than before, objects that are new included.
+        /// Whether any object is new or has changed.
         var isChange = false
         /// Whether the journal has grown.
         var isJournaled = false
@@ -40,7 +40,7 @@ final class WriterSession {
         var end: Int64
         var kind: Observation.Kind
         var uses: Int64
-        /// Method and URL, where no document tells them; nil: what is there stays.
+        /// Method and URL, if no document has them; nil: the stored value stays.
         var source: String?
         let isStored: Bool
         var isModified: Bool
@@ -64,34 +64,34 @@ final class WriterSession {
     let hasher: KeyHasher
     let clock: StoreClock
     let presence: KeyPresence
-    /// Whether what may be left undone is to be: the store is being closed.
+    /// Whether dispensable jobs are dropped, because the store is being closed.
     var isGivenUp: @Sendable () -> Bool = { false }
     var models: [String: UpstreamModels]
     var numbers: Numbers
     var bans = Bans()
     var recentMarks = RecentMarks()
-    /// When a write to each upstream was answered last.
+    /// When the last response to a write came from each upstream.
     var lastWrites: [String: Int64] = [:]
     var journal: Journal
     var names: NameTable
-    /// Which doubts have come and gone.
+    /// Which doubts began and ended lately.
     var doubts = DoubtHistory()
-    /// Whether the disk takes what is written.
+    /// Whether the disk takes writes.
     var disk = DiskState()
-    /// How many rows `_told` has, about; nil: not counted yet.
+    /// About how many rows `_told` has; nil: not counted yet.
     var sentCount: Int64?
     private var queries = QueryCache()
-    /// What the file says of the wall clock's lead.
+    /// The wall clock's lead as stored.
     private var wallLead: Int64?
 
     // The batch.
     var outcome = Outcome()
     var records: [ObjectID: ObjectRecord] = [:]
     var recordIDs: [RecordKey: ObjectID] = [:]
-    /// In the order they were met: new ones are in the order of their ids, which is how the file likes them.
+    /// In the order of their first use, so that new ones are inserted in the order of their ids.
     var recordOrder: [ObjectRecord] = []
     var observations: [Int64: ObservationRecord] = [:]
-    /// Set when objects were removed: the highest number among those there are need not be the highest ever given.
+    /// Set when objects were removed: the highest stored id may not be the highest ever given.
     var hasRemovedObjects = false
 
     /// A session on the writing connection of a store.
@@ -107,12 +107,12 @@ final class WriterSession {
         wallLead = core.clock.wallLead
     }
 
-    /// A statement of the writing connection, prepared once; its text has to be a literal.
+    /// A statement of the writing connection, prepared once; its text must be a literal.
     func query(_ sql: StaticString) throws -> Query {
         try queries.query(sql, in: database)
     }
 
-    /// The number of a scope, made if there is none.
+    /// The id of a scope, made if there is none.
     func scope(_ scope: NameTable.Scope) throws -> ScopeID {
         var new = numbers.scope
         let id = try names.scope(scope, orNew: new.increment(), in: database)
@@ -126,14 +126,14 @@ final class WriterSession {
         return numbers.sequence
     }
 
-    /// The time in seconds, as `_used` and `_orphans` have it.
+    /// The time in seconds, as in `_used` and `_orphans`.
     var seconds: Int64 { clock.now() / 1_000_000 }
 
-    /// Runs a transaction: the work, what it left in memory, the commit; on an error nothing of it remains.
+    /// Runs a transaction: the work, a flush, and the commit; on an error nothing of it remains.
     func transaction<Value>(durable: Bool = false, _ work: () throws -> Value) throws -> (Value, Outcome) {
         if durable { try database.execute(sql: "PRAGMA synchronous = FULL") }
         defer {
-            // Cannot fail once it has succeeded, and a batch too durable does no harm.
+            // Cannot fail once it has succeeded; and a batch that is too durable does no harm.
             if durable { try? database.execute(sql: "PRAGMA synchronous = NORMAL") }
             outcome = Outcome()
         }
@@ -170,7 +170,7 @@ final class WriterSession {
         observations.removeAll(keepingCapacity: true)
     }
 
-    /// Notes by how much the wall clock is ahead of the store's, where somebody has set it.
+    /// Records how far the wall clock is ahead of the store's, after the wall clock was set.
     private func flushWallLead() throws {
         let lead = clock.wallLead
         if let wallLead, abs(lead &- wallLead) < 1_000_000 { return }
@@ -178,12 +178,12 @@ final class WriterSession {
         wallLead = lead
     }
 
-    /// Takes keys that no document has any more out of memory; where the file cannot be read they stay, which costs a look.
+    /// Removes keys without documents from memory; if the file cannot be read they stay, which only costs a look at the disk.
     func forgetAbsent(_ keys: some Sequence<Digest128>) {
         for key in keys where (try? hasDocuments(under: key)) == false { presence.remove([key.low]) }
     }
 
-    /// Forgets a batch that was rolled back; names it introduced are gone with it.
+    /// Forgets a batch that was rolled back, with the names that it introduced.
     private func discard() {
         forgetAbsent(outcome.inserted)
         records.removeAll()
