@@ -124,9 +124,9 @@ extension ObjectStore {
         isAwaited: Bool = false,
         done: @escaping @Sendable (Result<Receipt, StoreError>) -> Void
     ) {
-        let handover = countAsQueued(document)
+        let arrival = countAsQueued(document)
         core.queueLimit.enter(bytes: document.body.count) { [self] in
-            ingest(document, handover, isAwaited ? .prompt : .batched, done: done)
+            ingest(document, arrival, isAwaited ? .prompt : .batched, done: done)
         }
     }
 
@@ -139,7 +139,7 @@ extension ObjectStore {
 
     private func ingest(
         _ document: ReceivedDocument,
-        _ handover: (time: Int64, place: Int64),
+        _ arrival: (time: Int64, place: Int64),
         _ urgency: Job.Urgency = .batched,
         done: @escaping @Sendable (Result<Receipt, StoreError>) -> Void
     ) {
@@ -151,7 +151,7 @@ extension ObjectStore {
                 // `close` counts what was given up as still queued.
                 if case .failure(.closed) = result {
                 } else {
-                    core.queuedResponses.leave(document, place: handover.place)
+                    core.queuedResponses.leave(document, place: arrival.place)
                 }
                 // Before the queue shrinks: an empty queue means that every `done` has run.
                 done(result)
@@ -185,7 +185,7 @@ extension ObjectStore {
                 bytes: document.body.count + document.head.count + document.policy.count,
                 isDispensable: true,
                 { session in
-                    let receipt = try session.receive(document, handedOverAt: handover.time, prepared)
+                    let receipt = try session.receive(document, queuedAt: arrival.time, prepared)
                     try session.warn(
                         receipt.warnings,
                         about: document.rule,

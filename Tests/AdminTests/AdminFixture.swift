@@ -84,7 +84,7 @@ final class AdminFixture: AdminContext {
         let now = store.clock.now()
         return try await store.receive(
             ReceivedDocument(
-                key: DocumentKey(upstream: upstream, principal: PrincipalID.anonymous, context: "", url: url),
+                key: DocumentKey(upstream: upstream, principal: .anonymous, context: "", url: url),
                 body: Array(body.utf8),
                 start: now,
                 end: store.clock.now(),

@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 struct BoundsTests {
-    /// Remembers what a listener is told.
+    /// Remembers the notices of a listener.
     final class Listener: ChangeListener {
         let changed = Mutex<[ObjectID]>([])
         let removed = Mutex<[Digest128]>([])
@@ -62,8 +62,8 @@ struct BoundsTests {
 
     @Test func `a document too large for the store fails alone, and the store goes on`() async throws {
         let bench = try Bench(maximumFileBytes: 4 << 20)
-        let huge = bench.answer("/huge", String(repeating: "z", count: 6 << 20))
-        let small = bench.answer("/small", "1")
+        let huge = bench.response("/huge", String(repeating: "z", count: 6 << 20))
+        let small = bench.response("/small", "1")
         let first = Task { try await bench.store.receive(huge) }
         let second = Task { try await bench.store.receive(small) }
         await #expect(throws: StoreError.self) { try await first.value }
@@ -81,15 +81,15 @@ struct BoundsTests {
         let bench = try Bench { $0.queueLimit = 4 }
         try await withThrowingTaskGroup(of: Void.self) { group in
             for number in 0..<100 {
-                let answer = bench.answer("/w/\(number)", "1")
+                let response = bench.response("/w/\(number)", "1")
                 group.addTask {
-                    let receipt = try await bench.store.receive(answer)
+                    let receipt = try await bench.store.receive(response)
                     #expect(receipt.document != nil)
                 }
             }
             try await group.waitForAll()
         }
-        // The last room is given back after the last caller has been told.
+        // The last room is returned after the last completion.
         await bench.store.flush()
         #expect(bench.store.statistics.queued == 0)
         await bench.store.close()

@@ -124,13 +124,13 @@ struct CleanTests {
 
     @Test func `what was asked for before a clean is not stored after it`() async throws {
         let bench = try Bench()
-        let early = bench.answer("/issues/1", #"{"id":1,"title":"early"}"#, issue)
-        let other = bench.answer("/text", "text")
+        let early = bench.response("/issues/1", #"{"id":1,"title":"early"}"#, issue)
+        let other = bench.response("/text", "text")
         _ = try await bench.store.clean(CleanFilter(model: "Issue"))
         #expect(try await bench.store.receive(early).document == nil)
         #expect(try await bench.store.receive(other).document != nil)
         #expect(try await bench.store.count().objects == 0)
-        let late = bench.answer("/issues/1", #"{"id":1,"title":"late"}"#, issue)
+        let late = bench.response("/issues/1", #"{"id":1,"title":"late"}"#, issue)
         #expect(try await bench.store.receive(late).document != nil)
         await bench.store.close()
     }
@@ -207,7 +207,7 @@ struct CleanTests {
         #expect(sqlite(bench.folder.file(), "PRAGMA integrity_check") == "ok")
     }
 
-    @Test func `not even the URL of what was cleaned is kept with what it told of others`() async throws {
+    @Test func `not even the URL of a cleaned document is kept as the source of other objects`() async throws {
         let bench = try Bench()
         try await bench.receive("/users/3", #"{"id":3,"login":"u","bio":"x"}"#, user)
         try await bench.receive("/issues/1", #"{"id":1,"title":"t","user":{"id":3,"login":"u","bio":"x"}}"#, issue)

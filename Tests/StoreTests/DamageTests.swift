@@ -46,7 +46,7 @@ import Testing
     }
 
     @Test(arguments: 0..<30 as Range<UInt64>)
-    func `bytes that changed on the disk are served to nobody, and what comes afterwards is stored`(seed: UInt64)
+    func `bytes that changed on the disk are never served, and later responses are stored`(seed: UInt64)
         async throws
     {
         let folder = TemporaryFolder()
@@ -76,7 +76,7 @@ import Testing
         #expect(try await check(bench, seed) == Self.all.count, "seed \(seed)")
     }
 
-    @Test func `a store whose every page but the first is damaged takes in what comes`() async throws {
+    @Test func `a store with every page but the first damaged stores new responses`() async throws {
         let folder = TemporaryFolder()
         var bench = try Bench(folder: folder)
         try await fill(bench)

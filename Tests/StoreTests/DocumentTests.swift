@@ -22,7 +22,7 @@ struct DocumentTests {
         await bench.store.close()
     }
 
-    @Test func `a list shows what a later detail tells`() async throws {
+    @Test func `a list shows the values of a later detail`() async throws {
         let bench = try Bench()
         let list = #"[{"id":1,"title":"old","score":3,"user":{"id":7,"login":"x"}},{"id":2,"title":"other"}]"#
         try await bench.receive("/issues", list, issues)

@@ -4,10 +4,10 @@ import Store
 import TestSupport
 import Testing
 
-/// Whatever is evicted, removed, restarted or shrunk: what a document shows is the newest that was told, or it is gone.
+/// Whatever is evicted, removed, restarted or shrunk: a document shows the newest observed values, or it is gone.
 @Suite struct EvictionModelTests {
-    /// What a store was told, kept plainly.
-    struct Told {
+    /// What a store has observed, in a simple form.
+    struct Observed {
         struct Document {
             var body: String
             /// Issues shown, in order; each with its literal of what belongs to the document.
@@ -39,17 +39,17 @@ import Testing
     }
 
     @Test(arguments: [1, 2, 3, 4] as [UInt64])
-    func `documents show the newest that was told, or are gone`(seed: UInt64) async throws {
+    func `documents show the newest observed values, or are gone`(seed: UInt64) async throws {
         var random = SeededGenerator(seed: seed)
         let filler = String(repeating: "y", count: 12_000)
         var bench = try Bench(maximumFileBytes: 4 << 20)
         let mine = try await bench.store.principal([UInt8](repeating: 1, count: 32))
         let scopes = [
-            Scope(name: "all", principal: PrincipalID.anonymous, context: ""),
-            Scope(name: "de", principal: PrincipalID.anonymous, context: "de"),
+            Scope(name: "all", principal: .anonymous, context: ""),
+            Scope(name: "de", principal: .anonymous, context: "de"),
             Scope(name: "mine", principal: mine, context: ""),
         ]
-        var told = Told()
+        var observed = Observed()
         var (found, composed) = (0, 0)
         for step in 0..<500 {
             let scope = scopes.randomElement(using: &random)!
@@ -60,23 +60,23 @@ import Testing
                 let shown = (0..<12).shuffled(using: &random).prefix(count)
                 let url =
                     isList ? "/lists/\(Int.random(in: 0..<40, using: &random))" : "/issues/\(shown[0])/\(step % 10)"
-                var document = Told.Document(
+                var document = Observed.Document(
                     body: "",
                     issues: shown.map { ($0, Int.random(in: 0..<9, using: &random)) },
                     isList: isList
                 )
                 for issue in shown {
-                    if Bool.random(using: &random) || told.titles[scope.name]?[issue] == nil {
-                        told.titles[scope.name, default: [:]][issue] = "t\(step)"
+                    if Bool.random(using: &random) || observed.titles[scope.name]?[issue] == nil {
+                        observed.titles[scope.name, default: [:]][issue] = "t\(step)"
                     }
-                    if told.logins[scope.name]?[issue % 3] == nil || Int.random(in: 0..<4, using: &random) == 0 {
-                        told.logins[scope.name, default: [:]][issue % 3] = "l\(step)"
+                    if observed.logins[scope.name]?[issue % 3] == nil || Int.random(in: 0..<4, using: &random) == 0 {
+                        observed.logins[scope.name, default: [:]][issue % 3] = "l\(step)"
                     }
                 }
-                document.body = Told.body(
+                document.body = Observed.body(
                     document,
-                    titles: told.titles[scope.name]!,
-                    logins: told.logins[scope.name]!,
+                    titles: observed.titles[scope.name]!,
+                    logins: observed.logins[scope.name]!,
                     filler: filler
                 )
                 // Far enough apart that no list lags.
@@ -89,14 +89,14 @@ import Testing
                     context: scope.context,
                     kind: .detail
                 )
-                told.documents[scope.name, default: [:]][url] = document
+                observed.documents[scope.name, default: [:]][url] = document
             case 60..<65:
-                guard let url = told.documents[scope.name]?.keys.randomElement(using: &random) else { continue }
+                guard let url = observed.documents[scope.name]?.keys.randomElement(using: &random) else { continue }
                 let key = bench.key(url, principal: scope.principal, context: scope.context)
                 bench.store.remove(at: key)
                 await bench.store.flush()
                 #expect(try await bench.store.documents(at: key).isEmpty)
-                told.documents[scope.name]?[url] = nil
+                observed.documents[scope.name]?[url] = nil
             case 65..<68:
                 // Shut and opened again, with less room or more.
                 await bench.store.close()
@@ -107,21 +107,21 @@ import Testing
                     maximumFileBytes: limits.randomElement(using: &random)!
                 )
             default:
-                let urls = (told.documents[scope.name] ?? [:]).keys.sorted()
-                guard let url = urls.randomElement(using: &random), let document = told.documents[scope.name]?[url]
+                let urls = (observed.documents[scope.name] ?? [:]).keys.sorted()
+                guard let url = urls.randomElement(using: &random), let document = observed.documents[scope.name]?[url]
                 else {
                     continue
                 }
                 let key = bench.key(url, principal: scope.principal, context: scope.context)
                 guard let stored = try await bench.store.documents(at: key).first else {
-                    told.documents[scope.name]?[url] = nil
+                    observed.documents[scope.name]?[url] = nil
                     continue
                 }
                 found += 1
-                let newest = Told.body(
+                let newest = Observed.body(
                     document,
-                    titles: told.titles[scope.name]!,
-                    logins: told.logins[scope.name]!,
+                    titles: observed.titles[scope.name]!,
+                    logins: observed.logins[scope.name]!,
                     filler: filler
                 )
                 let shown = String(decoding: stored.body, as: UTF8.self)

@@ -4,17 +4,17 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// Writes do not wait for the answers that are still to be taken in.
+/// Writes do not wait for queued responses.
 @Suite(.scripts) struct ExpressTests {
     private static let title = String(repeating: "t", count: 20)
     private static let pages = 60
 
-    /// Hands over dozens of lists of as many issues; the count of those that have been taken in.
+    /// Queues dozens of lists of as many issues; returns the count of those that have been stored.
     ///
-    /// The writer is kept from them for a moment, in which what overtakes them is handed over.
+    /// Keeps the writer busy for a moment, in which the test queues what goes ahead of them.
     private func flood(_ bench: Bench) async -> Counter {
         let (counter, hasBegun) = (Counter(), Gate())
-        bench.store.receive(bench.answer("/first", "[]", issues)) { _ in
+        bench.store.receive(bench.response("/first", "[]", issues)) { _ in
             hasBegun.open()
             pause(.milliseconds(300))
         }
@@ -23,7 +23,7 @@ import Testing
             let list = (0..<60).map {
                 #"{"id":\#($0),"title":"\#(page) \#(Self.title)","user":{"id":7,"login":"ada"}}"#
             }
-            let document = bench.answer("/issues?page=\(page)", "[\(list.joined(separator: ","))]", issues)
+            let document = bench.response("/issues?page=\(page)", "[\(list.joined(separator: ","))]", issues)
             bench.store.receive(document) { _ in counter.add() }
         }
         return counter
@@ -37,7 +37,7 @@ import Testing
 
     private func bench() throws -> Bench { try Bench { $0.queueLimit = 10_000 } }
 
-    /// A write to a path, answered a moment from now.
+    /// A write to a path, with a response a moment from now.
     private func write(_ bench: Bench, _ path: String, bound: BoundObject? = nil, telling body: String? = nil)
         -> SettledWrite
     {
@@ -45,7 +45,7 @@ import Testing
         let end = bench.store.clock.now()
         var write = SettledWrite(
             upstream: "github",
-            principal: PrincipalID.anonymous,
+            principal: .anonymous,
             context: "",
             path: path,
             time: end,
@@ -55,7 +55,7 @@ import Testing
         write.observation = body.map {
             ReceivedObservation(
                 upstream: "github",
-                principal: PrincipalID.anonymous,
+                principal: .anonymous,
                 context: "",
                 body: Array($0.utf8),
                 start: end - 1000,
@@ -71,11 +71,11 @@ import Testing
         return true
     }
 
-    @Test func `an invalidation that overtakes what is being taken in holds for it too`() async throws {
+    @Test func `an invalidation that goes ahead of queued responses holds for them too`() async throws {
         let bench = try bench()
         let flood = await flood(bench)
         let suspect = try await bench.store.markSuspect(upstream: "github", urls: ["/issues"])
-        // What was handed over before an invalidation is not there after it, whichever was taken in first.
+        // What was queued before an invalidation is not stored after it, in whichever order they were done.
         try await bench.store.invalidate([InvalidationTarget(upstream: "github", path: "/issues")], settle: suspect)
         #expect(flood.value < Self.pages)
         await bench.store.flush()
@@ -84,7 +84,7 @@ import Testing
         await bench.store.close()
     }
 
-    @Test func `what a write tells is known before the lists from before it are taken in, and they show it then`()
+    @Test func `what a write shows is known before earlier lists are stored, and they show it then`()
         async throws
     {
         let bench = try bench()
@@ -101,14 +101,14 @@ import Testing
         for page in [0, Self.pages / 2, Self.pages - 1] {
             let body = try #require(try await bench.body("/issues?page=\(page)"))
             #expect(body.contains(#"{"id":7,"title":"new","user":{"id":7,"login":"bela"}}"#))
-            // Of lists the latest tells.
+            // Among lists the latest counts.
             #expect(body.contains(#"{"id":8,"title":"\#(Self.pages - 1) "#))
             #expect(!body.contains("ada"))
         }
         await bench.store.close()
     }
 
-    @Test func `a write that tells nothing makes stale what is taken in behind it`() async throws {
+    @Test func `a write without a body makes earlier responses stale that are stored after it`() async throws {
         let bench = try bench()
         let flood = await flood(bench)
         let change = write(bench, "/issues/7", bound: BoundObject(model: "Issue", identity: "7"))
@@ -120,13 +120,13 @@ import Testing
         await bench.store.close()
     }
 
-    @Test func `where only an answer that waits may say which object was written to, it is waited for`() async throws {
+    @Test func `a write waits for a queued response that may show which object was written to`() async throws {
         let bench = try bench()
-        // Nobody has seen the user's key yet, but an object of that number is shown already.
+        // The user's key was never observed, but an object of that number is shown already.
         try await bench.receive("/early", #"[{"id":1001,"title":"a","user":{"id":7}}]"#, issues)
         try await bench.receive("/other", #"[{"id":1000,"title":"a","user":{"id":9}}]"#, issues)
         let flood = await flood(bench)
-        bench.store.receive(bench.answer("/users/9", #"{"id":9,"login":"bela"}"#, user)) { _ in flood.add() }
+        bench.store.receive(bench.response("/users/9", #"{"id":9,"login":"bela"}"#, user)) { _ in flood.add() }
         try await bench.store.settle(write(bench, "/users/bela", bound: BoundObject(model: "User", keys: ["bela"])))
         #expect(flood.value == Self.pages + 1)
         #expect(try await isOutdated(bench, "/other"))
@@ -134,19 +134,19 @@ import Testing
         await bench.store.close()
     }
 
-    @Test func `the answer of the path itself says what a path was about, also if it comes behind the write`()
+    @Test func `the response of the path itself shows which object it names, also if it is stored after the write`()
         async throws
     {
         let bench = try bench()
         try await bench.receive("/early", #"[{"id":1001,"title":"a","user":{"id":7}}]"#, issues)
         try await bench.receive("/others", #"[{"id":2,"title":"b","user":{"id":8}}]"#, issues)
-        bench.store.receive(bench.answer("/me", #"{"id":7,"login":"ada"}"#, user)) { _ in }
+        bench.store.receive(bench.response("/me", #"{"id":7,"login":"ada"}"#, user)) { _ in }
         // It waits for that one.
         try await bench.store.settle(write(bench, "/me"))
         #expect(try await isOutdated(bench, "/early"))
         #expect(try await bench.document("/me") == nil)
         // One that is still on its way cannot be waited for.
-        let slow = bench.answer("/you", #"{"id":8,"login":"bela"}"#, user)
+        let slow = bench.response("/you", #"{"id":8,"login":"bela"}"#, user)
         try await bench.store.settle(write(bench, "/you"))
         #expect(try await bench.document("/others")?.form == .asReceived)
         #expect(try await bench.store.receive(slow).document == nil)
@@ -154,7 +154,7 @@ import Testing
         await bench.store.close()
     }
 
-    @Test func `what was handed over before a write to its path still tells of its objects`() async throws {
+    @Test func `a response that was queued before a write to its path is still observed`() async throws {
         let bench = try bench()
         try await bench.receive("/early", #"[{"id":8,"title":"old"}]"#, issues)
         // Longer ago than a list may lag.
@@ -168,7 +168,7 @@ import Testing
         await bench.store.close()
     }
 
-    @Test func `an object found missing leaves lists that were handed over before`() async throws {
+    @Test func `an object that is not found leaves lists that were queued before`() async throws {
         let bench = try bench()
         let flood = await flood(bench)
         bench.time.advance(1_000_000)
@@ -185,7 +185,7 @@ import Testing
         await bench.store.close()
     }
 
-    @Test func `what disagrees in a write's answer is told of`() async throws {
+    @Test func `disagreements in a write's response are warned of`() async throws {
         let bench = try bench()
         let body =
             #"{"id":7,"title":"new","user":{"id":1,"login":"ada"},"labels":[{"id":2,"name":"x"},{"id":2,"name":"y"}]}"#

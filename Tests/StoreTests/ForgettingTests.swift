@@ -17,7 +17,7 @@ struct ForgettingTests {
         #expect(ids.count == 200)
         await bench.store.flush()
         #expect(Int(sqlite(bench.folder.file(), "SELECT count(*) FROM _principals")) ?? .max <= 60)
-        // Whoever comes again is somebody new, and sees nothing of another's.
+        // A principal that comes again is a new one, and sees nothing of another's.
         #expect(!ids.contains(try await bench.store.principal(digest(2))))
         #expect(try await bench.store.principal(digest(1)) == owner)
         let key = bench.key("/mine", principal: owner, context: "accept=a")
@@ -30,7 +30,7 @@ struct ForgettingTests {
         let bench = try Bench(folder: folder) { $0.unusedPrincipals = 4 }
         var forgotten: PrincipalID = .nobody
         for number in 1...20 { forgotten = max(forgotten, try await bench.store.principal(digest(number))) }
-        // An answer that arrives when its principal may have been forgotten already.
+        // A response that arrives when its principal may have been forgotten already.
         try await bench.receive("/late", "late", principal: forgotten)
         await bench.store.close()
         _ = alter(folder.file(), "DELETE FROM _principals WHERE id = \(forgotten)")
@@ -43,7 +43,7 @@ struct ForgettingTests {
         await again.store.close()
     }
 
-    @Test func `of a principal that was forgotten while its answer was on the way nothing is kept`() async throws {
+    @Test func `nothing is stored for a principal that was forgotten while its response was on the way`() async throws {
         let bench = try Bench { $0.unusedPrincipals = 4 }
         let forgotten = try await bench.store.principal(digest(1))
         try await bench.receive("/issues", #"[{"id":1,"title":"a"}]"#, issues)
@@ -52,7 +52,7 @@ struct ForgettingTests {
         #expect(sqlite(bench.folder.file(), "SELECT count(*) FROM _principals WHERE id = \(forgotten)") == "0")
         let receipt = try await bench.receive("/mine", #"[{"id":2,"title":"b"}]"#, issues, principal: forgotten)
         #expect(receipt.document == nil && !receipt.isSecret)
-        // Others are told of what it has written all the same.
+        // Its writes still have an effect for others.
         bench.time.advance(1_000_000)
         let now = bench.store.clock.now()
         var write = SettledWrite(
@@ -85,7 +85,7 @@ struct ForgettingTests {
         await bench.store.close()
     }
 
-    @Test func `nobody inherits what was deleted for one of whom nothing is kept`() async throws {
+    @Test func `no principal inherits what was deleted for one without data`() async throws {
         let bench = try Bench { $0.unusedPrincipals = 4 }
         let one = try await bench.store.principal(digest(1))
         let list = #"[{"id":1,"title":"a"}]"#

@@ -4,7 +4,7 @@ import Store
 import TestSupport
 import Testing
 
-/// An upstream that answers each request with something else makes the store no larger.
+/// An upstream whose responses differ for each request does not make the store larger.
 @Suite struct GrowthTests {
     private func count(_ table: String, _ bench: Bench) -> Int {
         Int(sqlite(bench.folder.file(), "SELECT count(*) FROM \(table)")) ?? -1
@@ -33,7 +33,7 @@ import Testing
         await bench.store.close()
     }
 
-    @Test func `one object in thousands of shapes within one answer, and in as many documents`() async throws {
+    @Test func `one object in thousands of shapes in one response, and in as many documents`() async throws {
         let bench = try Bench()
         let body = "[" + (0..<4_000).map { #"{"id":1,"x\#($0)":0,"title":"a"}"# }.joined(separator: ",") + "]"
         try await bench.receive("/shapes", body, issues)
@@ -53,7 +53,7 @@ import Testing
         await bench.store.close()
     }
 
-    @Test func `an object shown in thousands of versions costs each answer no more than one shown in a few`()
+    @Test func `an object with thousands of versions costs each response no more than one with a few`()
         async throws
     {
         let bench = try Bench { $0.queueLimit = 4096 }
@@ -63,13 +63,13 @@ import Testing
             try await withThrowingTaskGroup(of: Void.self) { group in
                 for document in start / step * 25..<(start / step + 1) * 25 {
                     let versions = (0..<20).map { #"{"id":1,"title":"a","at":\#(document * 20 + $0)}"# }
-                    let answer = bench.answer("/pages/\(document)", "[\(versions.joined(separator: ","))]", issues)
-                    group.addTask { _ = try await bench.store.receive(answer) }
+                    let response = bench.response("/pages/\(document)", "[\(versions.joined(separator: ","))]", issues)
+                    group.addTask { _ = try await bench.store.receive(response) }
                 }
                 try await group.waitForAll()
             }
         }
-        // All of them are pinned; the state, which is read and written with each answer, has a bound.
+        // All of them are pinned; the state, which is read and written with each response, has a bound.
         #expect(self.count("_versions", bench) == count)
         #expect(Int(sqlite(bench.folder.file(), "SELECT max(length(state)) FROM _objects")) ?? .max < 4000)
         bench.time.advance(60_000_000)
@@ -80,7 +80,7 @@ import Testing
         }
         // And they go with the documents that show them.
         for document in 0..<1000 {
-            bench.store.receive(bench.answer("/pages/\(document)", "[]", issues)) { _ in }
+            bench.store.receive(bench.response("/pages/\(document)", "[]", issues)) { _ in }
         }
         await bench.store.flush()
         try await bench.store.invalidate([InvalidationTarget(upstream: "github", path: "/none")])
@@ -89,7 +89,7 @@ import Testing
         await bench.store.close()
     }
 
-    @Test func `a document of very many objects is taken in, found dirty, and composed`() async throws {
+    @Test func `a document of very many objects is stored, found dirty, and composed`() async throws {
         let bench = try Bench()
         let count = 4_000
         let body = { (name: String) in
@@ -98,10 +98,10 @@ import Testing
                     separator: ","
                 ) + "]"
         }
-        let slow = bench.answer("/late", body("older"), issues)
+        let slow = bench.response("/late", body("older"), issues)
         bench.time.advance(60_000_000)
         try await bench.receive("/all", body("old"), issues)
-        // Older than what is known: it is looked at while it is taken in.
+        // Older than what is known: it is compared while it is stored.
         #expect(try await bench.store.receive(slow).isDirty)
         bench.time.advance(60_000_000)
         try await bench.receive("/issues/\(count - 1)", #"{"id":\#(count - 1),"title":"new"}"#, issue)

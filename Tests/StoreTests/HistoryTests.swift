@@ -35,13 +35,13 @@ struct HistoryTests {
         var description: String { changes ? "\(timing) with a change" : "\(timing)" }
     }
 
-    /// One object, and what is known of it to whoever asked.
+    /// One object, and what readers have seen of it.
     private final class History: @unchecked Sendable {  // One task at a time uses it.
         let id: Int
         let events: [Event]
-        /// Its states: since when each is there; nil while it is deleted.
+        /// Its states and their beginnings; nil while it is deleted.
         var truth: [(since: Int64, state: Int?)] = [(.min, 0)]
-        /// The newest that was served from the store, or made known by a write or a deletion of one's own.
+        /// The newest state that was served from the store, or is known by a write or a deletion.
         var seen = 0
         var failure: String?
 
@@ -78,6 +78,14 @@ struct HistoryTests {
             }
         }
 
+        /// Lets some time pass, then a second: the interval of the next step.
+        func nextInterval(after pause: Int64) -> (start: Int64, end: Int64) {
+            bench.time.advance(pause)
+            let start = bench.store.clock.now()
+            bench.time.advance(1_000_000)
+            return (start, bench.store.clock.now())
+        }
+
         func user(_ id: Int, _ state: Int, isStub: Bool = false) -> String {
             let at = isStamped && !isStub ? #","at":"2026-01-01T00:00:\#(state < 10 ? "0" : "")\#(state)Z""# : ""
             return #"{"id":\#(id),"name":"v\#(state)"\#(at)}"#
@@ -97,7 +105,7 @@ struct HistoryTests {
     ) async throws {
         let (bench, id) = (setup.bench, history.id)
         let urls = urls(id)
-        // What others do to it, they do after the request has left and before the response is made.
+        // Others change it after the request has left and before the response is made.
         if moment.changes, event.kind != .write { history.change(at: start + (end - start) / 2) }
         func received(_ url: String, _ body: String, _ rule: BodyRule, _ kind: Observation.Kind) -> ReceivedDocument {
             ReceivedDocument(
@@ -121,7 +129,7 @@ struct HistoryTests {
                 _ = try await bench.store.receive(received(urls[2], body, issue, .detail))
             }
         case .renewal:
-            // A 304 says that what the document was received with is still true.
+            // A 304 says that the document as received is still true.
             guard let document = try await bench.document(urls[1]), document.form == .asReceived,
                 let state = history.state(at: event.isOld ? start : end), shown(document) == state
             else { return }
@@ -131,7 +139,7 @@ struct HistoryTests {
             let state = history.last
             var write = SettledWrite(
                 upstream: "github",
-                principal: PrincipalID.anonymous,
+                principal: .anonymous,
                 context: "",
                 path: urls[1],
                 time: end,
@@ -139,7 +147,7 @@ struct HistoryTests {
             )
             write.observation = ReceivedObservation(
                 upstream: "github",
-                principal: PrincipalID.anonymous,
+                principal: .anonymous,
                 context: "",
                 body: Array(setup.user(id, state).utf8),
                 start: start,
@@ -154,7 +162,7 @@ struct HistoryTests {
             let bound = BoundObject(model: "User", identity: "\(id)")
             try await bench.store.note(ObservedAbsence(key: bench.key(urls[1]), bound: bound, start: start))
             history.seen = max(history.seen, history.last + 1)
-            // It is made anew afterwards.
+            // It is created again afterwards.
             history.change(at: end)
         }
     }
@@ -163,7 +171,7 @@ struct HistoryTests {
         String(decoding: document.body, as: UTF8.self).firstMatch(of: /"v([0-9]+)"/).flatMap { Int($0.1) }
     }
 
-    /// Looks at all that could be served now.
+    /// Checks all documents that could be served now.
     private static func check(_ history: History, in setup: Setup, after events: ArraySlice<Event>) async throws {
         for url in urls(history.id) {
             guard let document = try await setup.bench.document(url) else { continue }
@@ -179,28 +187,23 @@ struct HistoryTests {
         }
     }
 
-    /// Runs all histories with these times; gives what was not as it must be.
+    /// Runs all histories with these times; returns the failures.
     private static func failures(_ moments: [Moment], _ all: [[Event]], isStamped: Bool) async throws -> [String] {
         let setup = try Setup(isStamped: isStamped)
         let histories = all.enumerated().map { History($0.offset + 1, $0.element) }
         var last = setup.bench.store.clock.now()
         for (index, moment) in moments.enumerated() {
-            setup.bench.time.advance(moment.timing == .afterLag ? 2 * lag : 1_000_000)
-            let start = moment.timing == .overlapping ? last : setup.bench.store.clock.now()
-            setup.bench.time.advance(1_000_000)
-            let end = setup.bench.store.clock.now()
+            let next = setup.nextInterval(after: moment.timing == .afterLag ? 2 * lag : 1_000_000)
+            let start = moment.timing == .overlapping ? last : next.start
             last = start + 500_000
             try await inParallel(histories) { history in
-                try await step(history, history.events[index], moment, from: start, to: end, in: setup)
+                try await step(history, history.events[index], moment, from: start, to: next.end, in: setup)
                 try await check(history, in: setup, after: history.events[...index])
             }
         }
-        // Once all is told, by reads that nothing overlaps, the truth is settled.
+        // After reads of everything that overlap with nothing, the truth is settled.
         for _ in 0..<2 {
-            setup.bench.time.advance(2 * lag)
-            let start = setup.bench.store.clock.now()
-            setup.bench.time.advance(1_000_000)
-            let end = setup.bench.store.clock.now()
+            let (start, end) = setup.nextInterval(after: 2 * lag)
             try await inParallel(histories) { history in
                 let calm = Moment(timing: .afterLag, changes: false)
                 for kind in [Kind.list, .detail, .stub] {
@@ -244,7 +247,7 @@ struct HistoryTests {
         (kind == .write || kind == .absence ? [false] : [false, true]).map { Event(kind: kind, isOld: $0) }
     }
 
-    /// All times of so many steps; when the first one takes place makes no difference.
+    /// All times of so many steps; the time of the first one makes no difference.
     private static func times(_ count: Int) -> [[Moment]] {
         sequences(of: moments, count).filter { $0[0].timing == .soon }
     }

@@ -8,7 +8,7 @@ struct ObjectTests {
 
     @Test func `a slow older read changes nothing`() async throws {
         let bench = try Bench()
-        let slow = bench.answer("/issues/1", #"{"id":1,"title":"stale"}"#, issue)
+        let slow = bench.response("/issues/1", #"{"id":1,"title":"stale"}"#, issue)
         // Sooner than that, lists count as lagging.
         bench.time.advance(60_000_000)
         try await bench.receive("/issues", list, issues)
@@ -21,9 +21,9 @@ struct ObjectTests {
         await bench.store.close()
     }
 
-    @Test func `an older answer does not replace a newer one`() async throws {
+    @Test func `an older response does not replace a newer one`() async throws {
         let bench = try Bench()
-        let slow = bench.answer("/text", "old")
+        let slow = bench.response("/text", "old")
         try await bench.receive("/text", "new")
         #expect(try await bench.store.receive(slow).document == nil)
         #expect(try await bench.body("/text") == "new")
@@ -34,9 +34,9 @@ struct ObjectTests {
     @Test func `variants stand side by side, equal ones replace`() async throws {
         let bench = try Bench()
         for (variant, body) in [(1, "one"), (2, "two"), (1, "ONE")] as [(UInt8, String)] {
-            var answer = bench.answer("/text", body)
-            answer.variant = [variant]
-            _ = try await bench.store.receive(answer)
+            var response = bench.response("/text", body)
+            response.variant = [variant]
+            _ = try await bench.store.receive(response)
         }
         let documents = try await bench.store.documents(at: bench.key("/text"))
         #expect(Set(documents.map { String(decoding: $0.body, as: UTF8.self) }) == ["ONE", "two"])
@@ -59,9 +59,9 @@ struct ObjectTests {
         await bench.store.close()
     }
 
-    @Test func `an answer asked for before an invalidation is not stored`() async throws {
+    @Test func `a response that was requested before an invalidation is not stored`() async throws {
         let bench = try Bench()
-        let early = bench.answer("/issues/1", #"{"id":1,"title":"early"}"#, issue)
+        let early = bench.response("/issues/1", #"{"id":1,"title":"early"}"#, issue)
         try await bench.store.invalidate([InvalidationTarget(upstream: "github", path: "/issues/1")])
         #expect(try await bench.store.receive(early).document == nil)
         #expect(try await bench.store.count().objects == 0)
@@ -70,7 +70,7 @@ struct ObjectTests {
         await bench.store.close()
     }
 
-    @Test func `a write's answer shows in what was read before, lists lag behind it`() async throws {
+    @Test func `a write's response shows in documents read before, and lists lag behind it`() async throws {
         let bench = try Bench { $0.lag = Lag(lists: 30_000_000) }
         try await bench.receive("/issues", list, issues)
         bench.time.advance(1000)
@@ -78,7 +78,7 @@ struct ObjectTests {
         try await bench.settle(
             ReceivedObservation(
                 upstream: "github",
-                principal: PrincipalID.anonymous,
+                principal: .anonymous,
                 context: "",
                 body: Array(#"{"id":1,"title":"written"}"#.utf8),
                 start: now,
@@ -102,7 +102,7 @@ struct ObjectTests {
         let bench = try Bench()
         let receipt = try await bench.receive("/issues", list, issues)
         let id = try #require(receipt.document)
-        let slow = bench.answer("/issues/1", #"{"id":1,"title":"older than the 304"}"#, issue)
+        let slow = bench.response("/issues/1", #"{"id":1,"title":"older than the 304"}"#, issue)
         bench.time.advance(60_000_000)
         let start = bench.store.clock.now()
         let outcome = try await bench.store.refresh(id, head: [1], policy: [2], observedFrom: start, observedTo: start)
@@ -155,23 +155,23 @@ struct ObjectTests {
             #expect(try await bench.body(url) == body)
         }
         let bytes: [UInt8] = [0, 255, 254, 1, 0]
-        var answer = bench.answer("/bytes", "")
-        answer.body = bytes
-        _ = try await bench.store.receive(answer)
+        var response = bench.response("/bytes", "")
+        response.body = bytes
+        _ = try await bench.store.receive(response)
         #expect(try await bench.document("/bytes")?.body == bytes)
         #expect(try await bench.store.warnings().rows.contains { $0.kind == "not-json" && $0.count == 2 })
         await bench.store.close()
     }
 
-    @Test func `readers see whole answers while a writer is busy`() async throws {
+    @Test func `readers see whole responses while a writer is busy`() async throws {
         let bench = try Bench()
         try await bench.receive("/issues", #"[{"id":1,"title":"0"},{"id":2,"title":"0"}]"#, issues)
         try await withThrowingTaskGroup(of: Void.self) { group in
-            let answers = (1..<150).map { number in
-                bench.answer("/issues", #"[{"id":1,"title":"\#(number)"},{"id":2,"title":"\#(number)"}]"#, issues)
+            let responses = (1..<150).map { number in
+                bench.response("/issues", #"[{"id":1,"title":"\#(number)"},{"id":2,"title":"\#(number)"}]"#, issues)
             }
             group.addTask {
-                for answer in answers { _ = try await bench.store.receive(answer) }
+                for response in responses { _ = try await bench.store.receive(response) }
             }
             for _ in 0..<4 {
                 group.addTask {
@@ -211,15 +211,15 @@ struct ObjectTests {
         await bench.store.close()
     }
 
-    @Test func `of two answers in one batch the earlier learns that the later knows better`() async throws {
+    @Test func `of two responses in one batch the earlier one is dirty because of the later one`() async throws {
         let bench = try Bench { $0.batchDelay = .milliseconds(50) }
-        let list = bench.answer("/users", #"[{"id":1,"login":"ada"}]"#, BodyRule(model: "User", isList: true))
-        let detail = bench.answer("/users/1", #"{"id":1,"login":"ada l."}"#, BodyRule(model: "User", isList: false))
+        let list = bench.response("/users", #"[{"id":1,"login":"ada"}]"#, BodyRule(model: "User", isList: true))
+        let detail = bench.response("/users/1", #"{"id":1,"login":"ada l."}"#, BodyRule(model: "User", isList: false))
         async let first = bench.store.receive(list)
         async let second = bench.store.receive(detail)
         let (earlier, later) = try await (first, second)
         let isKnown = bench.store.mayHaveChanged(earlier.objects, since: earlier.sequence)
-        // Whichever was taken in first shows the old name.
+        // The one that was stored first shows the old name.
         #expect(earlier.isDirty || isKnown || later.sequence < earlier.sequence)
         #expect(
             try await bench.document("/users").map { String(decoding: $0.body, as: UTF8.self) }

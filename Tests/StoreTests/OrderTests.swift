@@ -12,7 +12,7 @@ import Testing
         try await bench.settle(
             ReceivedObservation(
                 upstream: "github",
-                principal: PrincipalID.anonymous,
+                principal: .anonymous,
                 context: "",
                 body: Array(body.utf8),
                 start: start,
@@ -45,7 +45,7 @@ import Testing
     {
         let bench = try Bench()
         try await bench.receive("/issues/1", #"{"id":1,"title":"old"}"#, issue)
-        var slow = bench.answer("/repos/issues/1", #"{"id":1,"title":"old"}"#, issue)
+        var slow = bench.response("/repos/issues/1", #"{"id":1,"title":"old"}"#, issue)
         try await write(bench, #"{"id":1,"title":"new"}"#)
         try await bench.receive("/issues/1", #"{"id":1,"title":"new"}"#, issue)
         // It was on its way all the while, and overlapped with the read that repeats the write.
@@ -57,10 +57,10 @@ import Testing
         await bench.store.close()
     }
 
-    @Test func `an answer out of a cache is as old as its Age says`() async throws {
+    @Test func `a response from a cache is as old as its Age says`() async throws {
         let bench = try Bench()
         try await bench.receive("/issues/1", #"{"id":1,"title":"new"}"#, issue)
-        var aged = bench.answer("/repos/issues/1", #"{"id":1,"title":"old"}"#, issue)
+        var aged = bench.response("/repos/issues/1", #"{"id":1,"title":"old"}"#, issue)
         aged.start -= 60_000_000
         #expect(try await bench.store.receive(aged).isDirty)
         #expect(try await bench.body("/repos/issues/1") == #"{"id":1,"title":"new"}"#)
@@ -90,13 +90,13 @@ import Testing
 
     /// Two responses that are under way at the same time.
     private func overlap(_ bench: Bench, _ one: String, _ other: String) async throws {
-        let answers = [one, other].enumerated().map { index, title in
-            bench.answer("/\(index)/1", #"{"id":1,"title":"\#(title)"}"#, issue)
+        let responses = [one, other].enumerated().map { index, title in
+            bench.response("/\(index)/1", #"{"id":1,"title":"\#(title)"}"#, issue)
         }
-        for var answer in answers {
-            answer.start = answers[0].start
-            answer.end = answers[1].end
-            _ = try await bench.store.receive(answer)
+        for var response in responses {
+            response.start = responses[0].start
+            response.end = responses[1].end
+            _ = try await bench.store.receive(response)
         }
     }
 

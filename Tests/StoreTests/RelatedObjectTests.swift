@@ -43,7 +43,7 @@ struct RelatedObjectTests: WriteMarkFixtures {
         await bench.store.close()
     }
 
-    @Test func `after a write that tells nothing it is not known, until it was seen again`() async throws {
+    @Test func `after a write without a body it is unknown until it is observed again`() async throws {
         let bench = try bench()
         try await bench.receive("/issues/1", #"{"id":1,"title":"a","number":5}"#, issue)
         try await bench.store.settle(write(bench, "/issues/1", bound: first))
@@ -64,8 +64,8 @@ struct RelatedObjectTests: WriteMarkFixtures {
     @Test func `an object that responses disagree on is not known`() async throws {
         let bench = try bench()
         // Both were asked for before either came.
-        var one = bench.answer("/issues/1", #"{"id":1,"title":"a"}"#, issue)
-        var other = bench.answer("/search", #"{"id":1,"title":"b"}"#, issue)
+        var one = bench.response("/issues/1", #"{"id":1,"title":"a"}"#, issue)
+        var other = bench.response("/search", #"{"id":1,"title":"b"}"#, issue)
         other.start = one.start
         one.end = other.end
         _ = try await bench.store.receive(one)
@@ -75,7 +75,7 @@ struct RelatedObjectTests: WriteMarkFixtures {
         await bench.store.close()
     }
 
-    @Test func `whoever shows an object is told when the store forgets it`() async throws {
+    @Test func `a related object that the store forgets counts as changed`() async throws {
         let bench = try Bench(maximumFileBytes: 4 << 20)
         try await bench.receive("/issues/1", #"{"id":1,"title":"a"}"#, issue)
         let found = try await bench.store.known([Self.one], beside: bench.key("/other"), selectedBy: "")

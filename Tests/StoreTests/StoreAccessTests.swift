@@ -38,7 +38,7 @@ struct StoreAccessTests {
         } catch {
             #expect(error.label == "locked", "\(error)")
         }
-        // Whoever was refused has cost the first one neither its files nor its locks.
+        // The refused opening has cost the first one neither its files nor its locks.
         #expect(!other.names.contains { $0.hasSuffix("-wal") || $0.hasSuffix("-shm") })
         try await bench.receive("/y", "2")
         #expect(try await bench.body("/y") == "2")

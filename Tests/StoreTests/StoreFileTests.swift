@@ -9,7 +9,7 @@ struct StoreFileTests {
         StoreConfiguration(path: folder.file(), models: try exampleModels())
     }
 
-    @Test func `a second opening is told whose the store is`() async throws {
+    @Test func `a second opening names the owner of the store`() async throws {
         let bench = try Bench()
         let configuration = try configuration(bench.folder)
         #expect(throws: StoreError.locked(path: bench.folder.file(), pid: getpid())) {
@@ -66,7 +66,7 @@ struct StoreFileTests {
             let copy = TemporaryFolder()
             // While the WAL is not reset, it holds all that the database lacks: a copy is what a crash would leave.
             let reader = try #require(ForeignReader(bench.folder.file()))
-            // By another process: whoever closes a file loses all locks that its own process has on it.
+            // By another process: a process that closes a file loses all its locks on it.
             for suffix in ["", "-wal"] {
                 try ChildProcess.run("cp", [bench.folder.file() + suffix, copy.file() + suffix])
             }
@@ -161,17 +161,17 @@ struct StoreFileTests {
         }
     }
 
-    @Test func `what a store was given is stored though nobody keeps the store`() async throws {
+    @Test func `a store that is released still stores what it was given`() async throws {
         let folder = TemporaryFolder()
-        let answers = AsyncStream<Result<Receipt, StoreError>>.makeStream()
+        let responses = AsyncStream<Result<Receipt, StoreError>>.makeStream()
         do {
             let bench = try Bench(folder: folder)
             for number in 0..<100 {
-                let answer = bench.answer("/issues/\(number)", #"{"id":\#(number)}"#, issue)
-                bench.store.receive(answer) { answers.continuation.yield($0) }
+                let response = bench.response("/issues/\(number)", #"{"id":\#(number)}"#, issue)
+                bench.store.receive(response) { responses.continuation.yield($0) }
             }
         }
-        var results = answers.stream.prefix(100).makeAsyncIterator()
+        var results = responses.stream.prefix(100).makeAsyncIterator()
         while let result = await results.next() {
             #expect(throws: Never.self) { try result.get() }
         }

@@ -12,7 +12,7 @@ extension RowID where Self: ExpressibleByIntegerLiteral {
 extension PrincipalID: ExpressibleByIntegerLiteral {}
 extension ObjectID: ExpressibleByIntegerLiteral {}
 
-/// A clock that stands until it is told to move.
+/// A clock that stands still until a test moves it.
 final class ManualTime: Sendable {
     private let time: Mutex<Int64>
 
@@ -32,7 +32,7 @@ final class ManualTime: Sendable {
 
 /// The models most tests work with: issues that show users and labels.
 ///
-/// - Parameter policy: what becomes of answers that show one that is deleted.
+/// - Parameter policy: what happens to responses that show a deleted object.
 func exampleModels(onDelete policy: DeletionPolicy = .stale) throws -> [String: Models] {
     let user = ModelDeclaration(
         name: "User",
@@ -97,8 +97,8 @@ struct Bench {
         DocumentKey(upstream: "github", principal: principal, context: context, url: url)
     }
 
-    /// An answer whose request is sent a second from now and complete after a tenth of one.
-    func answer(
+    /// A response whose request is sent a second from now, and which is complete a tenth of a second later.
+    func response(
         _ url: String,
         _ body: String,
         _ rule: BodyRule? = nil,
@@ -131,11 +131,11 @@ struct Bench {
         kind: Observation.Kind? = nil
     ) async throws -> Receipt {
         try await store.receive(
-            answer(url, body, rule, principal: principal, context: context, kind: kind)
+            response(url, body, rule, principal: principal, context: context, kind: kind)
         )
     }
 
-    /// Takes in what a write's answer tells.
+    /// Stores what a write's response shows.
     func settle(_ observation: ReceivedObservation) async throws {
         try await store.settle(
             SettledWrite(
@@ -189,18 +189,18 @@ final class ForeignReader {
 
     /// Returns once the transaction has begun; nil when it cannot.
     init?(_ path: String, mayWrite: Bool = false) {
-        let (orders, answers) = (folder.file("orders"), folder.file("answers"))
-        // Line by line: into a file, sqlite3 would keep its answer to itself.
+        let (orders, results) = (folder.file("orders"), folder.file("results"))
+        // Line by line: sqlite3 would buffer its output into a file.
         let script = #"exec stdbuf -oL sqlite3 "$0" < "$1" > "$2""#
         guard mkfifo(orders, 0o600) == 0,
-            let process = try? ChildProcess("/bin/sh", ["-c", script, path, orders, answers])
+            let process = try? ChildProcess("/bin/sh", ["-c", script, path, orders, results])
         else { return nil }
         self.process = process
         // Waits for the other side.
         input = open(orders, O_WRONLY | O_CLOEXEC)
         let order = Array("BEGIN \(mayWrite ? "IMMEDIATE" : "DEFERRED"); SELECT count(*) FROM _meta;\n".utf8)
         guard write(input, order, order.count) == order.count else { return nil }
-        for _ in 0..<6000 where (try? String(contentsOfFile: answers, encoding: .utf8))?.isEmpty ?? true {
+        for _ in 0..<6000 where (try? String(contentsOfFile: results, encoding: .utf8))?.isEmpty ?? true {
             usleep(10_000)
         }
     }

@@ -40,10 +40,10 @@ struct TombstoneTests: WriteMarkFixtures {
 
     @Test func `a list that began before the deletion shows no more of it`() async throws {
         let bench = try Bench(onDelete: .remove) { $0.lag = Lag(lists: 30_000_000) }
-        var slow = bench.answer("/issues", Self.list, issues)
+        var slow = bench.response("/issues", Self.list, issues)
         let deletion = try write(bench, "/issues/1", effect: .deleted, bound: first)
         try await bench.store.settle(deletion)
-        // As it is taken in when a write has overtaken it.
+        // As it is stored after a write that came later.
         slow.end = deletion.time
         #expect(try await bench.store.receive(slow).isDirty)
         #expect(try await bench.body("/issues") == #"[{"id":2,"title":"b"}]"#)
@@ -60,7 +60,7 @@ struct TombstoneTests: WriteMarkFixtures {
         let bench = try bench(.keep)
         try await bench.receive("/issues", #"[{"id":1,"title":"a","number":5}]"#, issues)
         try await bench.store.settle(write(bench, "/issues/1", effect: .deleted, bound: first))
-        try await bench.store.settle(write(bench, "/issues", answer: #"{"id":1,"title":"other"}"#))
+        try await bench.store.settle(write(bench, "/issues", response: #"{"id":1,"title":"other"}"#))
         // Nothing of the new one moves into what showed the old one, nor the other way round.
         #expect(try await isOutdated(bench, "/issues"))
         #expect(try await bench.body("/issues") == #"[{"id":1,"title":"a","number":5}]"#)
@@ -73,12 +73,12 @@ struct TombstoneTests: WriteMarkFixtures {
 
     @Test func `an object made anew is not the one that lists from before its deletion show`() async throws {
         let bench = try bench(.remove)
-        let slow = bench.answer("/search", Self.list, issues)
+        let slow = bench.response("/search", Self.list, issues)
         bench.time.advance(1_000_000)
         try await bench.store.note(
             ObservedAbsence(key: bench.key("/issues/1"), bound: first, start: bench.store.clock.now())
         )
-        try await bench.store.settle(write(bench, "/issues", answer: #"{"id":1,"title":"new"}"#))
+        try await bench.store.settle(write(bench, "/issues", response: #"{"id":1,"title":"new"}"#))
         #expect(try await bench.store.receive(slow).isDirty)
         #expect(try await isOutdated(bench, "/search"))
         await bench.store.close()
@@ -87,7 +87,7 @@ struct TombstoneTests: WriteMarkFixtures {
     @Test func `what a POST creates below its path is known there as absent no longer`() async throws {
         let bench = try bench()
         try await bench.receive("/issues/1", "not found")
-        var creation = try write(bench, "/issues", answer: #"{"id":1,"title":"new"}"#)
+        var creation = try write(bench, "/issues", response: #"{"id":1,"title":"new"}"#)
         creation.isCreation = true
         #expect(try await bench.store.settle(creation).removed == ["/issues/1"])
         #expect(try await bench.body("/issues/1") == nil)
@@ -147,20 +147,20 @@ struct TombstoneTests: WriteMarkFixtures {
         let gone = #"{"id":1,"title":"a","deleted_at":"2020-01-01"}"#
         try await bench.receive("/issues/1", gone, issue)
         #expect(try await bench.body("/issues") == #"[{"id":2,"title":"b"}]"#)
-        // The answer that says so stays as it came.
+        // The response that says so stays as received.
         #expect(try await bench.body("/issues/1") == gone)
         #expect(try await form(bench, "/issues/1") == .asReceived)
         await bench.store.close()
     }
 
-    @Test func `an object that was not found is remembered for a list on its way, though nobody has seen it`()
+    @Test func `an object that was not found is remembered for a list on its way, even if it was never observed`()
         async throws
     {
         let bench = try bench(.remove)
         let other = try await bench.store.principal([UInt8](repeating: 1, count: 32))
-        // The first answers of a scope.
-        let slow = bench.answer("/issues", Self.list, issues)
-        let before = bench.answer("/search", Self.list, issues)
+        // The first responses of a scope.
+        let slow = bench.response("/issues", Self.list, issues)
+        let before = bench.response("/search", Self.list, issues)
         bench.time.advance(1_000_000)
         let now = bench.store.clock.now()
         try await bench.store.note(ObservedAbsence(key: bench.key("/issues/1"), bound: first, start: now))
@@ -183,7 +183,7 @@ struct TombstoneTests: WriteMarkFixtures {
         try await bench.store.note(
             ObservedAbsence(key: bench.key("/issues/1"), bound: first, start: bench.store.clock.now())
         )
-        try await bench.store.settle(write(bench, "/issues", answer: #"{"id":1,"title":"new"}"#))
+        try await bench.store.settle(write(bench, "/issues", response: #"{"id":1,"title":"new"}"#))
         _ = try await bench.store.clean(CleanFilter(model: "Issue", identity: "1"))
         bench.time.advance(1_000_000)
         // Not long enough after the deletion for a list to count against it.

@@ -12,7 +12,7 @@ import Testing
     private func bench() throws -> Bench { try Bench { $0.objectLimit = 10 } }
 
     private func write(to path: String, at time: Int64) -> SettledWrite {
-        SettledWrite(upstream: "github", principal: PrincipalID.anonymous, context: "", path: path, time: time)
+        SettledWrite(upstream: "github", principal: .anonymous, context: "", path: path, time: time)
     }
 
     @Test func `up to the limit objects are taken out, above it the response is stored as it came`() async throws {
@@ -28,7 +28,7 @@ import Testing
 
     @Test func `any write to its upstream removes it, and what was asked for before is not stored`() async throws {
         let bench = try bench()
-        let late = bench.answer("/issues?late", Self.list(11), issues)
+        let late = bench.response("/issues?late", Self.list(11), issues)
         try await bench.receive("/issues?more", Self.list(11), issues)
         try await bench.receive("/issues?few", Self.list(3), issues)
         bench.time.advance(1_000_000)

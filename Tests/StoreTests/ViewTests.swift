@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 struct ViewTests {
-    @Test func `a view per model answers while the store is open`() async throws {
+    @Test func `a view per model can be queried while the store is open`() async throws {
         let bench = try Bench()
         try await bench.receive(
             "/issues",

@@ -77,7 +77,7 @@ struct WhyTests {
         try await bench.settle(
             ReceivedObservation(
                 upstream: "github",
-                principal: PrincipalID.anonymous,
+                principal: .anonymous,
                 context: "",
                 body: Array(#"{"id":1,"login":"bela"}"#.utf8),
                 start: now,
@@ -98,8 +98,8 @@ struct WhyTests {
 
     @Test func `what overlapped and disagrees is in doubt, with both values`() async throws {
         let bench = try Bench()
-        var one = bench.answer("/users/1", #"{"id":1,"login":"a"}"#, user)
-        var two = bench.answer("/users", #"[{"id":1,"login":"b"}]"#, users)
+        var one = bench.response("/users/1", #"{"id":1,"login":"a"}"#, user)
+        var two = bench.response("/users", #"[{"id":1,"login":"b"}]"#, users)
         (one.start, two.start) = (one.end - 50, one.end - 40)
         two.kind = .detail
         one.end = two.end
@@ -130,7 +130,7 @@ struct WhyTests {
         await bench.store.close()
     }
 
-    @Test func `documents that show an object are told with what they show, the newest first`() async throws {
+    @Test func `documents that show an object are listed with what they show, the newest first`() async throws {
         let bench = try Bench()
         let labels = #""labels":[{"id":5,"name":"bug"}]"#
         try await bench.receive("/issues", #"[{"id":1,"title":"t","user":{"id":1,"login":"old","x":1}}]"#, issues)

@@ -22,7 +22,7 @@ extension WriteMarkFixtures {
         _ path: String,
         effect: SettledWrite.Effect = .changed,
         bound: BoundObject? = nil,
-        answer: String? = nil,
+        response: String? = nil,
         principal: PrincipalID = .anonymous,
         context: String = "",
         patterns: [String] = []
@@ -41,12 +41,12 @@ extension WriteMarkFixtures {
                 InvalidationPattern(upstream: "github", base: "/v1", pattern: try RoutePattern($0))
             }
         )
-        write.observation = answer.map { answer in
+        write.observation = response.map { response in
             ReceivedObservation(
                 upstream: "github",
                 principal: principal,
                 context: context,
-                body: Array(answer.utf8),
+                body: Array(response.utf8),
                 start: now - 1000,
                 end: now,
                 rule: issue

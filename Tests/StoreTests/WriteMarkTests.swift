@@ -5,7 +5,7 @@ import Testing
 
 /// What writes leave behind in the store, for what is older than they are.
 struct WriteMarkTests: WriteMarkFixtures {
-    @Test func `documents from before a write that tells nothing are stale, later ones are not`() async throws {
+    @Test func `documents from before a write without a body are stale, later ones are not`() async throws {
         let bench = try bench()
         try await bench.receive("/issues", Self.list, issues)
         try await bench.store.settle(write(bench, "/issues/1", bound: first))
@@ -22,11 +22,11 @@ struct WriteMarkTests: WriteMarkFixtures {
         await again.store.close()
     }
 
-    @Test func `a list that began before a write that tells nothing is stale when it comes, and not renewed by a 304`()
+    @Test func `a list requested before a write without a body is stale when it comes, and not renewed by a 304`()
         async throws
     {
         let bench = try bench()
-        let slow = bench.answer("/search", Self.list, issues)
+        let slow = bench.response("/search", Self.list, issues)
         let id = try #require(try await bench.receive("/issues", Self.list, issues).document)
         try await bench.store.settle(write(bench, "/issues/1", bound: first))
         #expect(try await bench.store.receive(slow).isDirty)
@@ -39,41 +39,41 @@ struct WriteMarkTests: WriteMarkFixtures {
         await bench.store.close()
     }
 
-    @Test func `an object that nobody had seen is remembered for answers on their way`() async throws {
+    @Test func `a write to an object that was never observed is remembered for responses on their way`() async throws {
         let bench = try bench()
         let other = try await bench.store.principal([UInt8](repeating: 1, count: 32))
-        let mine = bench.answer("/issues", Self.list, issues)
-        let theirs = bench.answer("/issues", Self.list, issues, principal: other)
+        let mine = bench.response("/issues", Self.list, issues)
+        let theirs = bench.response("/issues", Self.list, issues, principal: other)
         try await bench.store.settle(write(bench, "/issues/1", bound: first))
         #expect(try await bench.store.receive(mine).isDirty)
         #expect(try await bench.store.receive(theirs).isDirty)
         await bench.store.close()
     }
 
-    @Test func `of two writes to an object that nobody had seen the earlier counts for what is older than both`()
+    @Test func `of two writes to an object that was never observed the earlier one counts for what is older than both`()
         async throws
     {
         let bench = try bench()
-        let slow = bench.answer("/issues", Self.list, issues)
+        let slow = bench.response("/issues", Self.list, issues)
         try await bench.store.settle(write(bench, "/issues/1", bound: first))
-        // Told to the one who wrote, and to nobody else.
-        try await bench.store.settle(write(bench, "/issues/1", bound: first, answer: #"{"id":1,"title":"a"}"#))
+        // Shown only to the principal who wrote.
+        try await bench.store.settle(write(bench, "/issues/1", bound: first, response: #"{"id":1,"title":"a"}"#))
         #expect(try await bench.store.receive(slow).isDirty)
         #expect(try await isOutdated(bench, "/issues"))
         await bench.store.close()
     }
 
-    @Test func `a clean forgets what others wrote, of all whom it is meant for`() async throws {
+    @Test func `a clean forgets the writes of others, for all principals that it selects`() async throws {
         let bench = try bench()
         let other = try await bench.store.principal([UInt8](repeating: 1, count: 32))
         let before = bench.store.clock.now()
-        // As an answer from a cache on the way, made before the write.
+        // Like a response from a cache on the way, made before the write.
         func isStale() async throws -> Bool {
-            var answer = bench.answer("/issues", Self.list, issues)
-            (answer.start, answer.end) = (before, before + 1)
-            return try await bench.store.receive(answer).isDirty
+            var response = bench.response("/issues", Self.list, issues)
+            (response.start, response.end) = (before, before + 1)
+            return try await bench.store.receive(response).isDirty
         }
-        try await bench.store.settle(write(bench, "/issues/1", bound: first, answer: "{}", principal: other))
+        try await bench.store.settle(write(bench, "/issues/1", bound: first, response: "{}", principal: other))
         #expect(try await isStale())
         for filter in [
             CleanFilter(model: "User"), CleanFilter(model: "Issue", identity: "2"), CleanFilter(upstream: "gitlab"),
@@ -87,10 +87,10 @@ struct WriteMarkTests: WriteMarkFixtures {
         await bench.store.close()
     }
 
-    @Test func `after a write that tells nothing, lag protects nothing of what was told before`() async throws {
+    @Test func `after a write without a body, lag protects no value that was observed before`() async throws {
         let bench = try bench()
         try await bench.receive("/issues", Self.list, issues)
-        try await bench.store.settle(write(bench, "/issues/1", bound: first, answer: #"{"id":1,"title":"first"}"#))
+        try await bench.store.settle(write(bench, "/issues/1", bound: first, response: #"{"id":1,"title":"first"}"#))
         #expect(try await bench.body("/issues") == Self.list.replacing(#""a""#, with: #""first""#))
         try await bench.store.settle(write(bench, "/issues/1", bound: first))
         let second = Self.list.replacing(#""a""#, with: #""second""#)
@@ -99,21 +99,21 @@ struct WriteMarkTests: WriteMarkFixtures {
         await bench.store.close()
     }
 
-    @Test func `an answer that shows nothing but the identity tells nothing`() async throws {
+    @Test func `a response that shows only the identity counts as a write without a body`() async throws {
         let bench = try bench()
         try await bench.receive("/issues", Self.list, issues)
-        try await bench.store.settle(write(bench, "/issues/1", bound: first, answer: #"{"id":1}"#))
+        try await bench.store.settle(write(bench, "/issues/1", bound: first, response: #"{"id":1}"#))
         #expect(try await isOutdated(bench, "/issues"))
         await bench.store.close()
     }
 
-    @Test func `what a write tells one context, it makes stale in all others and for all others`() async throws {
+    @Test func `what a write shows in one context becomes stale in all others and for all others`() async throws {
         let bench = try bench()
         let other = try await bench.store.principal([UInt8](repeating: 1, count: 32))
         try await bench.receive("/issues", Self.list, issues)
         try await bench.receive("/issues", Self.list, issues, context: "de")
         try await bench.receive("/issues", Self.list, issues, principal: other)
-        try await bench.store.settle(write(bench, "/issues/1", bound: first, answer: #"{"id":1,"title":"new"}"#))
+        try await bench.store.settle(write(bench, "/issues/1", bound: first, response: #"{"id":1,"title":"new"}"#))
         #expect(try await form(bench, "/issues") == .composed)
         #expect(try await isOutdated(bench, "/issues", context: "de"))
         #expect(try await isOutdated(bench, "/issues", principal: other))
@@ -133,14 +133,14 @@ struct WriteMarkTests: WriteMarkFixtures {
         await bench.store.close()
     }
 
-    @Test func `a key that the answer's object is bound by speaks of that object`() async throws {
+    @Test func `a key by which the path names the response's object names that object`() async throws {
         let bench = try bench()
         try await bench.receive("/users/ada", #"{"id":7,"login":"ada"}"#, user)
         var change = try write(
             bench,
             "/users/ada",
             bound: BoundObject(model: "User", keys: ["ada"]),
-            answer: #"{"id":7,"login":"bela"}"#
+            response: #"{"id":7,"login":"bela"}"#
         )
         change.observation?.rule = user
         try await bench.store.settle(change)
@@ -148,12 +148,12 @@ struct WriteMarkTests: WriteMarkFixtures {
         await bench.store.close()
     }
 
-    @Test func `a write whose answer has no room counts as one that told nothing`() async throws {
+    @Test func `a write whose response has no room counts as one without a body`() async throws {
         let bench = try Bench(maximumFileBytes: 4 << 20)
         try await bench.receive("/issues", Self.list, issues)
         let huge = #"{"id":2,"title":"\#(String(repeating: "x", count: 6 << 20))"}"#
-        // Nothing but that answer says which object it is.
-        try await bench.store.settle(write(bench, "/issues/find", answer: huge))
+        // Only that response shows which object it is.
+        try await bench.store.settle(write(bench, "/issues/find", response: huge))
         #expect(try await isOutdated(bench, "/issues"))
         #expect(try await bench.body("/issues") == Self.list)
         await bench.store.close()
@@ -169,7 +169,7 @@ struct WriteMarkTests: WriteMarkFixtures {
         try await bench.receive("/v1/repos/a/issues/1", "{}", context: "de")
         try await bench.receive("/v1/repos/b/issues/1", "{}")
         try await bench.receive("/repos/a/issues/1", "{}")
-        let slow = bench.answer("/v1/repos/a/issues/2", "{}")
+        let slow = bench.response("/v1/repos/a/issues/2", "{}")
         try await bench.store.settle(write(bench, "/v1/repos/a/issues", patterns: ["repos/a/issues/*"]))
         #expect(try await bench.store.count().documents == 2)
         #expect(try await bench.store.receive(slow).document == nil)
@@ -178,7 +178,7 @@ struct WriteMarkTests: WriteMarkFixtures {
         await bench.store.close()
     }
 
-    @Test func `a write that was under way at the end counts as one that told nothing`() async throws {
+    @Test func `a write that was under way at the end counts as one without a body`() async throws {
         let bench = try bench()
         try await bench.receive("/issues", Self.list, issues)
         try await bench.receive("/search", #"[{"id":2,"title":"b"}]"#, issues)

@@ -3,7 +3,7 @@ import Store
 import TestSupport
 import Testing
 
-/// Which objects a write speaks of, and what holds for them besides what its answer tells.
+/// Which objects a write concerns, and their marks besides what its response shows.
 struct WriteSubjectTests {
     private func bench() throws -> Bench { try Bench(onDelete: .remove) }
 
@@ -12,14 +12,14 @@ struct WriteSubjectTests {
         _ bench: Bench,
         user login: String,
         effect: SettledWrite.Effect = .changed,
-        answer: String? = nil
+        response: String? = nil
     ) -> SettledWrite {
         var write = write(
             bench,
             "/users/\(login)",
             BoundObject(model: "User", keys: [login]),
             effect: effect,
-            answer: answer
+            response: response
         )
         write.observation?.rule = user
         write.observation?.surroundings = MappingContext(bound: ["login": login])
@@ -31,25 +31,25 @@ struct WriteSubjectTests {
         _ path: String,
         _ bound: BoundObject,
         effect: SettledWrite.Effect = .changed,
-        answer: String? = nil
+        response: String? = nil
     ) -> SettledWrite {
         bench.time.advance(1_000_000)
         let now = bench.store.clock.now()
         var write = SettledWrite(
             upstream: "github",
-            principal: PrincipalID.anonymous,
+            principal: .anonymous,
             context: "",
             path: path,
             time: now,
             effect: effect,
             bound: bound
         )
-        write.observation = answer.map { answer in
+        write.observation = response.map { response in
             ReceivedObservation(
                 upstream: "github",
-                principal: PrincipalID.anonymous,
+                principal: .anonymous,
                 context: "",
-                body: Array(answer.utf8),
+                body: Array(response.utf8),
                 start: now - 1000,
                 end: now,
                 rule: issue
@@ -70,7 +70,7 @@ struct WriteSubjectTests {
     {
         let bench = try bench()
         try await bench.receive("/team", #"[{"id":41,"login":"jan"}]"#, users)
-        try await bench.store.settle(write(bench, user: "jan", answer: #"{"id":41,"login":"kim"}"#))
+        try await bench.store.settle(write(bench, user: "jan", response: #"{"id":41,"login":"kim"}"#))
         bench.time.advance(1_000_000)
         try await bench.store.note(
             ObservedAbsence(
@@ -86,24 +86,24 @@ struct WriteSubjectTests {
         await bench.store.close()
     }
 
-    @Test func `a key that only a path gave is no longer the object's once a write's answer shows another`()
+    @Test func `a key that only a path gave is no longer the object's once a write's response shows another`()
         async throws
     {
         let bench = try bench()
-        var detail = bench.answer("/users/jan", #"{"id":41,"admin":true}"#, user)
+        var detail = bench.response("/users/jan", #"{"id":41,"admin":true}"#, user)
         detail.surroundings = MappingContext(bound: ["login": "jan"])
         _ = try await bench.store.receive(detail)
         try await bench.receive("/team", #"[{"id":41,"admin":true}]"#, users)
-        try await bench.store.settle(write(bench, user: "jan", answer: #"{"id":41,"login":"kim","admin":true}"#))
+        try await bench.store.settle(write(bench, user: "jan", response: #"{"id":41,"login":"kim","admin":true}"#))
         try await bench.store.settle(write(bench, user: "jan", effect: .absent))
         #expect(try await bench.body("/team") == #"[{"id":41,"admin":true}]"#)
         await bench.store.close()
     }
 
-    @Test func `a key that a write's path gives is the object's where the answer shows none`() async throws {
+    @Test func `a key from a write's path is the object's if the response shows none`() async throws {
         let bench = try bench()
         try await bench.receive("/team", #"[{"id":41,"admin":true}]"#, users)
-        try await bench.store.settle(write(bench, user: "jan", answer: #"{"id":41,"admin":false}"#))
+        try await bench.store.settle(write(bench, user: "jan", response: #"{"id":41,"admin":false}"#))
         try await bench.store.settle(write(bench, user: "jan", effect: .deleted))
         #expect(try await bench.body("/team") == "[]")
         await bench.store.close()
@@ -147,12 +147,12 @@ struct WriteSubjectTests {
             #"{"id":1,"title":"new","number":2,"user":{"id":7,"labels":[]},"title":"new"}"#,
         ]
     )
-    func `a member that a write's answer shows twice is asked for`(answer: String) async throws {
+    func `a member that a write's response shows twice is fetched again`(response: String) async throws {
         let bench = try bench()
-        let slow = bench.answer("/slow", #"[{"id":1,"title":"old"}]"#, issues)
+        let slow = bench.response("/slow", #"[{"id":1,"title":"old"}]"#, issues)
         try await bench.receive("/issues", #"[{"id":1,"title":"old"}]"#, issues)
         try await bench.store.settle(
-            write(bench, "/issues/1", BoundObject(model: "Issue", identity: "1"), answer: answer)
+            write(bench, "/issues/1", BoundObject(model: "Issue", identity: "1"), response: response)
         )
         #expect(try await isOutdated(bench, "/issues"))
         #expect(try await bench.store.receive(slow).isDirty)
@@ -164,7 +164,7 @@ struct WriteSubjectTests {
         await bench.store.close()
     }
 
-    @Test func `a member on which places of a write's answer disagree is asked for, and what else it tells is known`()
+    @Test func `a member on which places of a write's response disagree is fetched again, and all others are known`()
         async throws
     {
         let models = try Models([
@@ -179,14 +179,14 @@ struct WriteSubjectTests {
             )
         ])
         let bench = try Bench { $0.models = ["github": models] }
-        // As the answer shows it in one of the places, so that nothing else tells them apart.
+        // As the response shows it in one of the places, so that nothing else distinguishes them.
         try await bench.receive("/issues", #"[{"id":1,"title":"other"}]"#, issues)
         try await bench.store.settle(
             write(
                 bench,
                 "/issues/1",
                 BoundObject(model: "Issue", identity: "1"),
-                answer: #"{"id":1,"title":"new","number":2,"parent":{"id":1,"title":"other"}}"#
+                response: #"{"id":1,"title":"new","number":2,"parent":{"id":1,"title":"other"}}"#
             )
         )
         #expect(try await isOutdated(bench, "/issues"))
@@ -195,14 +195,15 @@ struct WriteSubjectTests {
         await bench.store.close()
     }
 
-    @Test func `what a POST creates is known as absent no longer, though its answer contradicts itself`() async throws {
+    @Test func `what a POST creates no longer counts as absent, even if its response contradicts itself`() async throws
+    {
         let bench = try bench()
         try await bench.receive("/issues/1", "not found")
         var creation = write(
             bench,
             "/issues",
             BoundObject(model: "Issue", identity: "1"),
-            answer: #"{"id":1,"title":"a","title":"b"}"#
+            response: #"{"id":1,"title":"a","title":"b"}"#
         )
         (creation.bound, creation.isCreation) = (nil, true)
         #expect(try await bench.store.settle(creation).removed == ["/issues/1"])

@@ -12,13 +12,13 @@ import Testing
         let foreigner = try #require(ForeignReader(bench.folder.file(), mayWrite: true))
         let results = Mutex<[Result<Receipt, StoreError>]>([])
         for number in 0..<3 {
-            bench.store.receive(bench.answer("/\(number)", "1")) { result in results.withLock { $0.append(result) } }
+            bench.store.receive(bench.response("/\(number)", "1")) { result in results.withLock { $0.append(result) } }
         }
         await bench.store.close(within: .milliseconds(100))
-        // Everybody has been told.
+        // All completions have been called.
         #expect(results.withLock { $0.allSatisfy { (try? $0.get()) == nil } })
         foreigner.end()
-        // What the store could not take in is all that is missing.
+        // Only what the store could not store is missing.
         let again = try Bench(folder: bench.folder, time: bench.time)
         try await again.receive("/0", "1")
         #expect(try await again.body("/0") == "1")
@@ -31,7 +31,7 @@ import Testing
         #expect(sqlite(bench.folder.file(), "DELETE FROM _observations") == "")
         let results = Mutex<[String: Bool]>([:])
         for url in ["/before", "/broken", "/after"] {
-            bench.store.receive(bench.answer(url, "2")) { result in
+            bench.store.receive(bench.response(url, "2")) { result in
                 results.withLock { $0[url] = (try? result.get().document) != nil }
             }
         }
@@ -42,7 +42,7 @@ import Testing
         await bench.store.close()
     }
 
-    @Test func `a key is forgotten with its document, whether or not anybody is told`() async throws {
+    @Test func `a key is forgotten with its document, with or without notice to the listener`() async throws {
         let bench = try Bench()
         let key = bench.store.hasher.digest(bench.key("/x"))
         #expect(eventually { !bench.store.mayHave(key) })

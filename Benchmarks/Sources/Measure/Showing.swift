@@ -83,7 +83,7 @@ enum Showing {
     {
         let now = store.clock.now()
         return ReceivedDocument(
-            key: DocumentKey(upstream: "github", principal: PrincipalID.anonymous, context: "", url: url),
+            key: DocumentKey(upstream: "github", principal: .anonymous, context: "", url: url),
             head: Array("Content-Type: application/json\r\n".utf8),
             body: Array(body.utf8),
             start: now,
@@ -104,7 +104,7 @@ enum Showing {
                 while !isStopped.load(ordering: .relaxed) {
                     let key = DocumentKey(
                         upstream: "github",
-                        principal: PrincipalID.anonymous,
+                        principal: .anonymous,
                         context: "",
                         url: "/issues/\(random.below(count))"
                     )

@@ -85,7 +85,7 @@ struct Cleaner {
             for document in documents where try selection.isSelected(document) {
                 guard let objects = try Self.erase(document, matching: selection, in: session) else { continue }
                 count += 1
-                touched.formUnion(objects.meant)
+                touched.formUnion(objects.selected)
                 unshown.formUnion(objects.unshown)
             }
             return (count, touched, unshown.count)
@@ -95,9 +95,9 @@ struct Cleaner {
     private mutating func remove(orphans: [ObjectID], askedAt time: Int64) async throws(StoreError) {
         try await remove(orphans.count) { [core, filter] session in
             let selection = try CleanSelection(filter, in: session.database, now: time, of: core)
-            let meant = try orphans.filter { try selection.isOrphan($0, knownBefore: time) }
-            for id in meant { try session.forget(id) }
-            return (0, Set(meant), 0)
+            let selected = try orphans.filter { try selection.isOrphan($0, knownBefore: time) }
+            for id in selected { try session.forget(id) }
+            return (0, Set(selected), 0)
         }
     }
 
@@ -139,15 +139,15 @@ struct Cleaner {
         _ document: DocumentID,
         matching selection: CleanSelection,
         in session: WriterSession
-    ) throws -> (meant: Set<ObjectID>, unshown: Set<ObjectID>)? {
+    ) throws -> (selected: Set<ObjectID>, unshown: Set<ObjectID>)? {
         let observation = try Query(session.database, "SELECT observation FROM _documents WHERE id = ?")
             .first(.id(document)) { $0.integer(0) }
         guard let observation else { return nil }
         let objects = Set(try StoredBody.pins(of: document, in: session.database).map(\.object))
-        let meant = try objects.filter(selection.selects)
+        let selected = try objects.filter(selection.selects)
         try session.remove(document, isForgotten: true)
-        let unshown = try objects.subtracting(meant).filter { try session.record($0)?.isPinned == false }
-        for id in meant {
+        let unshown = try objects.subtracting(selected).filter { try session.record($0)?.isPinned == false }
+        for id in selected {
             guard let record = try session.record(id) else { continue }
             guard record.isPinned else {
                 try session.forget(id)
@@ -162,7 +162,7 @@ struct Cleaner {
             try session.forgetKnown(record)
             try session.apply(.unobserved(known.end), to: record)
         }
-        return (meant, unshown)
+        return (selected, unshown)
     }
 
     // MARK: Bytes

@@ -130,7 +130,7 @@ enum Schema {
         CREATE TABLE _orphans (object INTEGER PRIMARY KEY, since INTEGER NOT NULL);
 
         -- low: lower half of the key's digest. place: digest of upstream and
-        -- URL, whoever asked. verified: commit sequence at which the document
+        -- URL, for every principal. verified: commit sequence at which the document
         -- was last known to show the newest; 0: not when it came.
         CREATE TABLE _documents (
             id INTEGER PRIMARY KEY,
@@ -162,7 +162,7 @@ enum Schema {
         );
 
         -- Documents whose objects were not taken out of them, because there are too
-        -- many. Nobody knows which they contain: whatever is written to their
+        -- many. It is not known which they contain: every write to their
         -- upstream removes them.
         CREATE TABLE _undivided (document INTEGER PRIMARY KEY, upstream TEXT NOT NULL);
 
@@ -225,7 +225,7 @@ enum Schema {
         );
 
         -- What readers of live responses were sent last, so that they can go on after a break, also of the daemon.
-        -- Rows exist only for documents that somebody followed, and are bounded in number.
+        -- Rows exist only for documents that were followed, and are bounded in number.
         -- subject: digest of a document in one view. sequence: commit sequence at which
         -- it was sent, the number that its readers were given. content: digest of what
         -- was sent; NULL: it cannot be recognised again.

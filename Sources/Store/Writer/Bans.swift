@@ -82,17 +82,17 @@ struct Bans {
 
     /// What is stored of a response.
     ///
-    /// - Parameter handover: when it was queued.
+    /// - Parameter arrival: when it was queued.
     func verdict(
         on document: ReceivedDocument,
-        handedOverAt handover: Int64,
+        queuedAt arrival: Int64,
         place: Int64,
         principal: String,
         objects: [Occurrence]
     ) -> Verdict {
         if document.sent <= everything || isCleaned(document, principal, objects) { return .dropped }
         guard let time = invalidated(document, place) else { return .stored }
-        return handover <= time ? .observed : .dropped
+        return arrival <= time ? .observed : .dropped
     }
 
     /// When a response's path was invalidated after its request was sent; nil: it was not.

@@ -5,10 +5,10 @@ import Mapping
 extension WriterSession {
     /// Stores a response: document, versions and objects, all in this transaction.
     ///
-    /// - Parameter handover: when it was given to the store.
+    /// - Parameter arrival: when it was given to the store.
     func receive(
         _ document: ReceivedDocument,
-        handedOverAt handover: Int64,
+        queuedAt arrival: Int64,
         _ prepared: PreparedBody
     ) throws -> Receipt {
         let key = document.key
@@ -26,7 +26,7 @@ extension WriterSession {
         guard let label else { return receipt }
         let verdict = bans.verdict(
             on: document,
-            handedOverAt: handover,
+            queuedAt: arrival,
             place: place,
             principal: label,
             objects: occurrences

@@ -4,7 +4,7 @@ import Store
 import TestSupport
 import Testing
 
-/// The cases that speak of what models make of the file, by their numbers: versions, clusters and columns.
+/// The cases about models in the file, by their numbers: versions, clusters and columns.
 struct MappingModelStoreTests: MappingStoreFixtures {
     private func version(_ version: Int) -> ModelDeclaration {
         thingModel { model in
@@ -16,7 +16,7 @@ struct MappingModelStoreTests: MappingStoreFixtures {
     }
 
     @Test
-    func `MT-54 MT-56 MT-57: objects of an earlier version are read as of the newer one, answers keep their bytes`()
+    func `MT-54 MT-56 MT-57: objects of an earlier version are read as of the newer one, responses keep their bytes`()
         async throws
     {
         let old = try bench([version(0)])

@@ -3,7 +3,7 @@ import Store
 import TestSupport
 import Testing
 
-/// The cases that speak of what becomes of objects that others name no more, by their numbers.
+/// The cases about objects that others no longer name, by their numbers.
 struct MappingRelationStoreTests: MappingStoreFixtures {
     private func house(_ change: (inout PropertyDeclaration) -> Void = { _ in }) -> ModelDeclaration {
         var cats = property("cats", .many("Thing"))
@@ -41,7 +41,8 @@ struct MappingRelationStoreTests: MappingStoreFixtures {
         }
     }
 
-    @Test func `RK-17: to one object and by name the former object is deleted as well, but none that the answer shows`()
+    @Test
+    func `RK-17: to one object and by name the former object is deleted as well, but none that the response shows`()
         async throws
     {
         let one = property("best", .one("Thing")), keyed = property("byName", .keyed("Thing"))
@@ -68,8 +69,8 @@ struct MappingRelationStoreTests: MappingStoreFixtures {
         let mine = try await bench.store.principal([UInt8](repeating: 9, count: 32))
         try await bench.receive("/1", #"{"id":1,"cats":[{"id":1},{"id":2}]}"#, aHouse)
         try await bench.receive("/1", #"{"id":1,"cats":[{"id":1},{"id":2}]}"#, aHouse, principal: mine)
-        var overlapping = bench.answer("/1", #"{"id":1,"cats":[]}"#, aHouse)
-        let seen = bench.answer("/things/2", #"{"id":2,"name":"Zach"}"#, thing)
+        var overlapping = bench.response("/1", #"{"id":1,"cats":[]}"#, aHouse)
+        let seen = bench.response("/things/2", #"{"id":2,"name":"Zach"}"#, thing)
         overlapping.end = seen.end
         _ = try await bench.store.receive(seen)
         _ = try await bench.store.receive(overlapping)

@@ -47,7 +47,7 @@ extension Bench {
         _ rule: BodyRule,
         in surroundings: MappingContext
     ) async throws -> Receipt {
-        var document = answer(url, body, rule)
+        var document = response(url, body, rule)
         document.surroundings = surroundings
         return try await store.receive(document)
     }

@@ -4,7 +4,7 @@ import Store
 import TestSupport
 import Testing
 
-/// The cases that speak of what is stored, counted, found and kept, by their numbers.
+/// The cases about what is stored, counted, found and kept, by their numbers.
 struct MappingStoreTests: MappingStoreFixtures {
     @Test func `FJ-35 FJ-36: posts and their users are counted, gone after a clean, and there again when loaded again`()
         async throws
@@ -50,7 +50,7 @@ struct MappingStoreTests: MappingStoreFixtures {
         try await bench.receive("/things/Octo", #"{"id":7,"slug":"s","login":"octo"}"#, thing, in: bound)
         for key in ["octo", "Octo", "s"] { #expect(try await bench.json("Thing", key: key).count == 1) }
         #expect(try await bench.json("Thing", key: "other").isEmpty)
-        // Renamed: the old name is nobody's, what a path said stays.
+        // Renamed: the old name belongs to no object, what a path said stays.
         try await bench.receive("/things", #"[{"id":7,"slug":"s","login":"cat"}]"#, things)
         bench.time.advance(60_000_000)
         try await bench.receive("/things/7", #"{"id":7,"slug":"s","login":"cat"}"#, thing)
@@ -105,7 +105,7 @@ struct MappingStoreTests: MappingStoreFixtures {
         try await first.receive("/b", #"{"id":1,"name":"b","age":3,"tags":["y","x"]}"#, thing)
         await first.store.close()
         let second = try bench(models, folder: first.folder, time: first.time)
-        // The same answer again counts once.
+        // The same response again counts once.
         try await second.receive("/b", #"{"id":1,"name":"b","age":4,"tags":["z"]}"#, thing)
         #expect(sqlite(first.folder.file(), "SELECT name, age, tags FROM Thing") == #"a|9|["x","y","z"]"#)
         #expect(try await second.json("Thing", "1") == [#"{"id":1,"name":"a","age":9,"tags":["x","y","z"]}"#])
@@ -113,7 +113,7 @@ struct MappingStoreTests: MappingStoreFixtures {
         await second.store.close()
     }
 
-    @Test func `MT-52: an answer that shows a secret never reaches the file`() async throws {
+    @Test func `MT-52: a response that shows a secret never reaches the file`() async throws {
         let bench = try bench([thingModel { $0.secret = ["token"] }])
         try await bench.receive("/a", #"{"id":1,"name":"before"}"#, thing)
         let receipt = try await bench.receive("/a", #"{"id":1,"token":"sEcReT-5","name":"n"}"#, thing)
@@ -142,7 +142,7 @@ struct MappingStoreTests: MappingStoreFixtures {
         #expect(try await bench.store.count().models == ["Thing": 1])
         #expect(try await bench.json("Thing").count == 1)
         #expect(sqlite(bench.folder.file(), "SELECT id FROM Thing") == "1")
-        // The answers that showed it are as they were.
+        // The responses that showed it are as they were.
         #expect(try await bench.body("/a") == #"[{"id":1,"name":"a"},{"id":2,"name":"b"}]"#)
         await bench.store.close()
     }

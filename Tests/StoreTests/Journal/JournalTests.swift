@@ -26,7 +26,7 @@ struct JournalTests {
         await bench.store.close()
     }
 
-    @Test func `pages of any size tell everything once`() async throws {
+    @Test func `pages of any size contain every change once`() async throws {
         let bench = try Bench()
         for round in 0..<20 {
             let objects = (0..<round).map { #"{"id":\#($0 * 7 % 11),"login":"u\#(round)"}"# }
@@ -97,7 +97,7 @@ struct JournalTests {
         await bench.store.close()
     }
 
-    @Test func `what is found to be gone again and again is told once`() async throws {
+    @Test func `an object that is found deleted again and again is journaled once`() async throws {
         let bench = try Bench()
         try await bench.receive("/users/1", ada, user)
         for _ in 1...3 {
@@ -110,7 +110,7 @@ struct JournalTests {
         await bench.store.close()
     }
 
-    @Test func `whoever marks an object has it told and numbered`() async throws {
+    @Test func `a mark on an object is journaled and numbered`() async throws {
         let bench = try Bench()
         let receipt = try await bench.receive("/users/1", ada, user)
         try await bench.store.core.write(.prompt) { session in
@@ -235,7 +235,7 @@ struct JournalTests {
 }
 
 extension Bench {
-    /// All that the journal tells, as `created User 1`.
+    /// All entries of the journal, such as `created User 1`.
     func changes() async throws -> [String] {
         try await store.changes(after: 0, limit: 100_000)?.changes.map { "\($0.kind.name) \($0.model) \($0.identity)" }
             ?? []

@@ -35,7 +35,7 @@ import Testing
         tier.responses(at: note.digest)?.contains { $0 === note } ?? false
     }
 
-    @Test func `an answer is found under its digest until it is removed`() {
+    @Test func `a response is found under its digest until it is removed`() {
         let note = Note("/a")
         tier.insert(note, at: note.digest)
         #expect(holds(note))
@@ -45,7 +45,7 @@ import Testing
         #expect(tier.statistics.bytes == 0)
     }
 
-    @Test func `an answer takes the place of the one with its variant and leaves the others`() {
+    @Test func `a response replaces the one with its variant and leaves the others`() {
         let (first, other, second) = (Note("/a", variant: [1]), Note("/a", variant: [2]), Note("/a", variant: [1]))
         for note in [first, other, second] { tier.insert(note, at: note.digest) }
         #expect(!holds(first))
@@ -84,7 +84,7 @@ import Testing
         #expect(holds(used))
     }
 
-    @Test func `an answer larger than an eighth of the tier is not taken, and takes its predecessor along`() {
+    @Test func `a response larger than an eighth of the tier is not inserted, and its predecessor is removed`() {
         let (small, huge) = (Note("/a"), Note("/a", bytes: 5_000))
         tier.insert(small, at: small.digest)
         tier.insert(huge, at: huge.digest)
@@ -109,7 +109,7 @@ import Testing
         #expect(kept.allSatisfy { holds($0) })
     }
 
-    @Test func `a changed object flips all answers that show it, and only those`() {
+    @Test func `a changed object makes all responses dirty that show it, and only those`() {
         let tier = MemoryTier<Note>(capacity: 100_000)
         let notes = (0..<100).map { Note("/\($0)") }
         for (index, note) in notes.enumerated() {
@@ -122,7 +122,7 @@ import Testing
         #expect(notes.allSatisfy { $0.isDirty })
     }
 
-    @Test func `answers that left the tier do not pile up in the lists of an object`() {
+    @Test func `responses that left the tier do not pile up in the lists of an object`() {
         for index in 0..<100_000 {
             let note = Note("/\(index)", bytes: 1_000)
             tier.insert(note, at: note.digest)
@@ -131,7 +131,7 @@ import Testing
         #expect(tier.responsesByObject.registrationCount < 100)
     }
 
-    @Test func `an answer that has left is registered nowhere`() {
+    @Test func `a response that has left is registered nowhere`() {
         let note = Note("/a")
         tier.insert(note, at: note.digest)
         tier.remove(note.digest)
@@ -139,7 +139,7 @@ import Testing
         #expect(tier.responsesByObject.registrationCount == 0)
     }
 
-    @Test func `flipped answers, replaced and registered again, are counted once`() {
+    @Test func `dirty responses, replaced and registered again, are counted once`() {
         for round in 0..<10 {
             let note = Note("/a")
             tier.insert(note, at: note.digest)
@@ -162,7 +162,7 @@ import Testing
         #expect(tier.takeUsed().isEmpty)
     }
 
-    @Test func `threads that insert, look up, flip and remove at once leave the accounts right`() async {
+    @Test func `threads that insert, look up, change and remove at once leave the counters right`() async {
         let tier = tier
         await withTaskGroup { group in
             for worker in 0..<4 {

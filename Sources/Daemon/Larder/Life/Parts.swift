@@ -142,7 +142,7 @@ extension Parts: AdminContext {
         figures.objects = count.objects
         figures.documents = count.documents
         figures.bytes = Int(count.bytes)
-        figures.memoryEntries = memory.answers
+        figures.memoryEntries = memory.responses
         figures.memoryBytes = memory.bytes
         figures.damaged = UInt64(statistics.damaged)
         figures.evictions = UInt64(statistics.evicted) + UInt64(memory.evictions)

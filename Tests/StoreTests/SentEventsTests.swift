@@ -3,12 +3,12 @@ import Store
 import TestSupport
 import Testing
 
-/// What readers of live answers were told.
-struct ToldTests {
+/// What readers of live responses were sent.
+struct SentEventsTests {
     private static let subject = Digest128(low: 1, high: 2)
     private static let (one, other) = (Digest128(low: 3, high: 4), Digest128(low: 5, high: 6))
 
-    @Test func `the same content has the same number, also after a restart, until something else is told`() async throws
+    @Test func `the same content has the same number, also after a restart, until something else is sent`() async throws
     {
         let folder = TemporaryFolder()
         var bench = try Bench(folder: folder)
@@ -34,7 +34,7 @@ struct ToldTests {
         await bench.store.close()
     }
 
-    @Test func `a cleaning forgets what was told`() async throws {
+    @Test func `a clean forgets what was sent`() async throws {
         let bench = try Bench()
         let first = try await bench.store.recordSent(Self.subject, content: Self.one)
         _ = try await bench.store.clean(CleanFilter())
