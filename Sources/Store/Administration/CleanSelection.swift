@@ -201,7 +201,9 @@ struct CleanSelection {
     }
 }
 
-/// A concrete model of a cluster. Its objects are stored under the cluster's base, and recognised by their members.
+/// A concrete model of a cluster.
+///
+/// Its objects are stored under the cluster's base, and recognised by their members.
 private struct ConcreteModel {
     let model: String
     let base: String

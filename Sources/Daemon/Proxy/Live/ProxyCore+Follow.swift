@@ -122,7 +122,9 @@ extension ProxyCore {
                 guard !document.isOver else { return nil }
             }
             let shown = Array(
-                Set(objects + cache.memory.responsesByObject.objects(of: found.residence) + found.answer.objects + known)
+                Set(
+                    objects + cache.memory.responsesByObject.objects(of: found.residence) + found.answer.objects + known
+                )
             )
             // What was read before its objects were watched may have changed meanwhile.
             if liveDocuments.watches(shown, for: document) {
