@@ -59,7 +59,7 @@ import Testing
         try larder.restart()
         #expect(try eventually { try larder.count()["objects"] as? Int == 0 })
         #expect(eventually { !Self.isOnDisk(larder) })
-        #expect(larder.log.contains("are declared secret since"))
+        #expect(larder.log.contains("are now declared secret"))
         _ = try larder.get("/things/1")
         #expect(try larder.waitForObjects(2, of: "Thing"))
         // Once is enough: what is known without it stays.
