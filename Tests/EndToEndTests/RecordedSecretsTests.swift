@@ -33,7 +33,7 @@ import Testing
             upstreams:
               api:
                 url: \(origin.url)
-                credential: { header: X-Own-Key, from: "\(file)" }
+                credential: { header: X-Own-Key, from: "\(file)", writes: true }
                 principal: [auto, +X-Internal]
             models: { Thing: { identity: id, secret: [pin] } }
             routes: [{ path: "**", model: Thing }]

@@ -5,7 +5,9 @@ package import HTTPSemantics
 /// Called on the thread that gives the response, in its order.
 package protocol ReplyObserver: AnyObject, Sendable {
     /// The response begins.
-    func began(status: Int, fields: Fields)
+    ///
+    /// - Parameter length: of its body, where that is known.
+    func began(status: Int, fields: Fields, length: Int?)
     /// The next bytes of its body.
     func wrote(_ bytes: [UInt8])
     /// It is complete.
@@ -18,7 +20,9 @@ extension ReplyChannel.Operation {
     func report(to observer: any ReplyObserver) {
         switch self {
         case .informational: break
-        case .start(let status, _, let fields, _): observer.began(status: status, fields: fields)
+        case .start(let status, _, let fields, let framing):
+            let length: Int? = if case .length(let length) = framing { length } else { nil }
+            observer.began(status: status, fields: fields, length: length)
         case .write(let bytes): observer.wrote(bytes)
         case .finish: observer.finished()
         case .abort, .drop: observer.aborted()

@@ -3,7 +3,7 @@ package import HTTPServer
 package import Mapping
 package import Settings
 package import Store
-import Upstream
+package import Upstream
 
 /// What each room of the daemon gets of the settings.
 extension Configuration {
@@ -21,7 +21,7 @@ extension Configuration {
         return limits
     }
 
-    func options(for upstream: Configuration.Upstream) -> UpstreamOptions {
+    package func options(for upstream: Configuration.Upstream) -> UpstreamOptions {
         var options = UpstreamOptions()
         options.timeouts.connect = timeouts.connect
         options.timeouts.firstByte = timeouts.firstByte

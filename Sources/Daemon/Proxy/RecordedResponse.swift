@@ -278,3 +278,10 @@ extension ResponseCache {
         return true
     }
 }
+
+extension ProxiedUpstream {
+    /// Stands for whose data a recorded request asks for, where its credentials are still in it; nil for anonymous.
+    package func credentials(target: String, fields: Fields) -> [UInt8]? {
+        principal.canonical(target: Array(target.utf8), fields: fields)
+    }
+}

@@ -121,8 +121,11 @@ private final class ExchangeWatch: ReplyObserver {
         return body.isComplete ? body.copy : nil
     }
 
-    func began(status: Int, fields: Fields) {
-        response.withLock { ($0.status, $0.fields) = (status, fields) }
+    func began(status: Int, fields: Fields, length: Int?) {
+        var fields = fields
+        // Of a HEAD response the length is all that is known of the body.
+        if request.method == "HEAD", let length { fields.set("Content-Length", String(length)) }
+        response.withLock { [fields] in ($0.status, $0.fields) = (status, fields) }
     }
 
     func wrote(_ bytes: [UInt8]) {

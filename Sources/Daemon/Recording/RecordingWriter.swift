@@ -102,6 +102,24 @@ package final class RecordingWriter {
         return name
     }
 
+    /// Writes a body of an exchange that is there already; gives its name.
+    func writeBody(_ body: [UInt8], _ fields: Fields) throws(RecordingError) -> String? {
+        let name = String(number + 1)
+        var written: [String] = []
+        let path = try write(body, String(repeating: "0", count: max(0, 6 - name.count)) + name, fields, &written)
+        if path != nil { number += 1 }
+        return path
+    }
+
+    /// Puts other lines in the place of all; a crash leaves the old ones or the new ones.
+    func replace(_ exchanges: [RecordedExchange]) throws(RecordingError) {
+        let draft = folder.exchanges + ".new"
+        try folder.write(exchanges.flatMap { $0.line + [0x0A] }, to: draft)
+        guard rename(draft, folder.exchanges) == 0 else {
+            throw RecordingError(folder.exchanges, RecordingFolder.reason(errno))
+        }
+    }
+
     /// Has all that was written survive a power loss; blocks.
     package func flush() {
         fsync(lines)

@@ -1,0 +1,128 @@
+import ArgumentParser
+import Foundation
+import HTTPSemantics
+import Recording
+import Settings
+
+/// `larder import`: a recording made of another tool's.
+struct Import: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Make a recording of a HAR, a VCR cassette or WireMock's mappings.",
+        discussion: """
+            The file is recognised by what is in it:
+
+              larder import session.har fixtures
+              larder import cassettes/users.yaml fixtures
+              larder import wiremock/ fixtures --origin https://api.example.com
+
+            Secrets are replaced as in a recording of Larder's own. What the recording cannot hold is listed.
+            """
+    )
+
+    @Argument(help: ArgumentHelp("The file, or WireMock's folder.", valueName: "file"))
+    var file: String
+
+    @Argument(help: ArgumentHelp("The folder to make.", valueName: "folder"))
+    var folder: String
+
+    @Option(
+        help: ArgumentHelp(
+            "The API to import, where the file has several or none, and the path under which programs will find it.",
+            valueName: "url[=prefix]"
+        )
+    )
+    var origin: [String] = []
+
+    @Flag(help: "For programs: what was imported and what was left out, as a JSON object.")
+    var json = false
+
+    func validate() throws {
+        try GivenText.check(["the file": file, "the folder": folder])
+        for text in origin {
+            do {
+                _ = try RecordingImport.Origin(text)
+            } catch {
+                throw ValidationError("--origin: \(error.description)")
+            }
+        }
+    }
+
+    func run() throws {
+        let target = RecordingFolder(folder)
+        let result = try orComplain {
+            try RecordingImport(
+                try ForeignRecording.read(file),
+                file,
+                origins: try origin.map { try RecordingImport.Origin($0) },
+                into: target
+            )
+        }
+        guard !json else {
+            let losses: [JSONText] = result.losses.map {
+                .object([("what", .string($0.text)), ("count", .integer($0.count))])
+            }
+            let suspects = result.suspects.sorted { $0.key < $1.key }
+            return Terminal.out(
+                JSONText.object([
+                    ("folder", .string(target.path)), ("exchanges", .integer(result.count)),
+                    ("left_out", .array(losses)),
+                    ("look_secret", .object(suspects.map { (name: $0.key, value: .integer($0.value)) })),
+                ]).text
+            )
+        }
+        var summary = RecordingSummary()
+        (summary.count, summary.suspects) = (result.count, result.suspects)
+        for sentence in summary.sentences(folder: target.path) { Terminal.out(sentence) }
+        for loss in result.losses { Terminal.out("left out: \(loss.text) (\(loss.count))") }
+    }
+}
+
+/// `larder export`: a recording in the format of another tool.
+struct Export: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Write a recording as a HAR or as a VCR cassette.",
+        discussion: """
+            The ending of the file's name says which: .har for HAR 1.2, .yaml for a cassette of VCR.
+
+              larder export fixtures session.har
+              larder export fixtures cassettes/users.yaml
+            """
+    )
+
+    @Argument(help: ArgumentHelp("The folder with the recording.", valueName: "folder"))
+    var folder: String
+
+    @Argument(help: ArgumentHelp("The file to write.", valueName: "file"))
+    var file: String
+
+    @Flag(help: "For programs: what was written and what was left out, as a JSON object.")
+    var json = false
+
+    func validate() throws { try GivenText.check(["the folder": folder, "the file": file]) }
+
+    func run() throws {
+        let recording = try orComplain { try Recording(RecordingFolder(folder)) }
+        let settings = try recording.settings(nil, ConfigOverrides(), environment: [:])
+        let origins = Dictionary(settings.upstreams.map { ($0.name, $0.url.origin) }) { first, _ in first }
+        let (bytes, losses) = try orComplain { try RecordingExport.write(recording, to: file, origins: origins) }
+        guard FileManager.default.createFile(
+            atPath: file,
+            contents: Data(bytes),
+            attributes: [.posixPermissions: 0o600]
+        ) else {
+            Terminal.complain("larder: \(file) cannot be written")
+            throw ExitCode.failed
+        }
+        let count = recording.exchanges.count
+        guard !json else {
+            return Terminal.out(
+                JSONText.object([
+                    ("file", .string(file)), ("exchanges", .integer(count)),
+                    ("left_out", .array(losses.map { .string($0) })),
+                ]).text
+            )
+        }
+        Terminal.out("wrote \(count) exchange\(count == 1 ? "" : "s") to \(file)")
+        for loss in losses { Terminal.out("left out: \(loss)") }
+    }
+}

@@ -1,0 +1,138 @@
+import Foundation
+import HTTPSemantics
+
+/// HAR 1.2, as browsers and proxies write it.
+enum HARFile {
+    static func read(_ object: [String: Any], _ path: String) throws(RecordingError) -> ForeignRecording {
+        guard let log = object["log"] as? [String: Any], let entries = log["entries"] as? [[String: Any]] else {
+            throw RecordingError(path, "the HAR has no log.entries")
+        }
+        var recording = ForeignRecording()
+        for (index, entry) in entries.enumerated() {
+            guard let request = entry["request"] as? [String: Any], let url = request["url"] as? String,
+                let method = request["method"] as? String, let response = entry["response"] as? [String: Any],
+                let status = response["status"] as? Int
+            else {
+                throw RecordingError(path, "entry \(index + 1) lacks a request's url or method, or a response's status")
+            }
+            guard (200...599).contains(status), url.hasPrefix("http") else {
+                recording.lose(status == 0 ? "requests without a response" : "responses that are not final, or not HTTP")
+                continue
+            }
+            let content = response["content"] as? [String: Any] ?? [:]
+            var fields = ForeignFields.response(lines(response["headers"]), isHead: method == "HEAD")
+            // Bodies are decoded in a HAR.
+            fields.remove("content-encoding")
+            var body = Array((content["text"] as? String ?? "").utf8)
+            if content["encoding"] as? String == "base64" {
+                body = (Data(base64Encoded: content["text"] as? String ?? "", options: .ignoreUnknownCharacters)).map(Array.init) ?? []
+            }
+            if body.isEmpty, content["size"] as? Int ?? 0 > 0, method != "HEAD" {
+                recording.lose("responses whose body the file does not have")
+                continue
+            }
+            if content["encoding"] == nil, let type = fields.text("content-type"), type.lowercased().contains("charset="),
+                !type.lowercased().contains("utf-8"), body.contains(where: { $0 >= 0x80 })
+            {
+                recording.lose("the bytes of bodies in other charsets than UTF-8: they are UTF-8 now")
+            }
+            let posted = request["postData"] as? [String: Any]
+            if let entries = posted?["params"] as? [[String: Any]], !entries.isEmpty, posted?["text"] as? String == nil {
+                recording.lose("bodies of requests that are given as parameters")
+            }
+            recording.exchanges.append(
+                ForeignRecording.Exchange(
+                    method: method,
+                    url: url,
+                    requestFields: ForeignFields.request(lines(request["headers"])),
+                    requestBody: Array((posted?["text"] as? String ?? "").utf8),
+                    status: status,
+                    responseFields: fields,
+                    responseBody: body,
+                    time: (entry["startedDateTime"] as? String).flatMap(time)
+                )
+            )
+        }
+        if log["pages"] != nil { recording.lose("the pages of the HAR") }
+        return recording
+    }
+
+    private static func lines(_ value: Any?) -> [(String, String)] {
+        var lines: [(String, String)] = []
+        for header in value as? [[String: Any]] ?? [] {
+            guard let name = header["name"] as? String, let value = header["value"] as? String else { continue }
+            // Browsers put lines of one name into one value, divided by line feeds.
+            for line in value.split(separator: "\n", omittingEmptySubsequences: false) { lines.append((name, String(line))) }
+        }
+        return lines
+    }
+
+    private static func time(_ text: String) -> Double? {
+        (try? Date(text, strategy: .iso8601.year().month().day().time(includingFractionalSeconds: true).timeZone(separator: .omitted)))?
+            .timeIntervalSince1970 ?? (try? Date(text, strategy: .iso8601))?.timeIntervalSince1970
+            ?? RecordingTime.seconds(text).map(Double.init)
+    }
+
+    // MARK: Writing
+
+    /// The file for a recording, and what it cannot hold.
+    static func write(_ recording: Recording, origins: [String: String]) throws(RecordingError) -> [UInt8] {
+        var entries: [JSONText] = []
+        for exchange in recording.exchanges {
+            let url = (origins[exchange.upstream] ?? "") + exchange.request.target
+            let (sent, received) = (exchange.request.fields ?? [], exchange.response.fields)
+            let (asked, body) = (
+                try recording.folder.body(exchange.request.body), try recording.folder.body(exchange.response.body)
+            )
+            var request = message(sent) + [
+                ("method", .string(exchange.request.method)), ("url", .string(url)), ("queryString", .array(query(url))),
+            ]
+            if !asked.isEmpty {
+                let type = Fields(recorded: sent).text("content-type") ?? ""
+                let text = String(decoding: asked, as: UTF8.self)
+                request.append(("postData", .object([("mimeType", .string(type)), ("text", .string(text))])))
+            }
+            var content: [(name: String, value: JSONText)] = [
+                ("size", .integer(body.count)),
+                ("mimeType", .string(Fields(recorded: received).text("content-type") ?? "")),
+            ]
+            if let text = String(validating: body, as: UTF8.self), !body.starts(with: [0xEF, 0xBB, 0xBF]) {
+                content.append(("text", .string(text)))
+            } else {
+                content += [("text", .string(Data(body).base64EncodedString())), ("encoding", "base64")]
+            }
+            let response =
+                message(received) + [
+                    ("status", .integer(exchange.response.status)),
+                    ("statusText", .string(statusPhrase(exchange.response.status))), ("content", .object(content)),
+                    ("redirectURL", .string(Fields(recorded: received).text("location") ?? "")),
+                ]
+            entries.append(
+                .object([
+                    ("startedDateTime", .string(exchange.time ?? "1970-01-01T00:00:00.000Z")), ("time", 0),
+                    ("request", .object(request)), ("response", .object(response)), ("cache", .object([])),
+                    ("timings", .object([("send", 0), ("wait", 0), ("receive", 0)])),
+                ])
+            )
+        }
+        let creator: JSONText = .object([("name", "larder"), ("version", "1")])
+        let log: JSONText = .object([("version", "1.2"), ("creator", creator), ("entries", .array(entries))])
+        return Array((JSONText.object([("log", log)]).prettyText + "\n").utf8)
+    }
+
+    private static func message(_ lines: [String]) -> [(name: String, value: JSONText)] {
+        let fields: [JSONText] = Fields(recorded: lines).lines.map { line in
+            .object([("name", .string(String(decoding: line.name, as: UTF8.self))), ("value", .string(line.text))])
+        }
+        return [
+            ("httpVersion", "HTTP/1.1"), ("headers", .array(fields)), ("cookies", []), ("headersSize", .integer(-1)),
+            ("bodySize", .integer(-1)),
+        ]
+    }
+
+    private static func query(_ url: String) -> [JSONText] {
+        (URLComponents(string: url)?.queryItems ?? []).map {
+            .object([("name", .string($0.name)), ("value", .string($0.value ?? ""))])
+        }
+    }
+}

@@ -1,0 +1,122 @@
+import Foundation
+package import HTTPSemantics
+package import Proxy
+import Settings
+
+/// What has changed between a recording and other responses to the same requests.
+package struct RecordingComparison: Sendable {
+    /// One request whose response has changed.
+    package struct Finding: Sendable {
+        package var request: String
+        package var drifts: [Drift]
+    }
+
+    package var findings: [Finding] = []
+    /// Requests that were not compared, each with why.
+    package var skipped: [(request: String, reason: String)] = []
+    /// How many were.
+    package var compared = 0
+    /// The new responses, by the number of the exchange whose place they take.
+    package var updates: [Int: Update] = [:]
+
+    package struct Update: Sendable {
+        package var status: Int
+        package var fields: Fields
+        package var body: [UInt8]
+
+        package init(status: Int, fields: Fields, body: [UInt8]) {
+            (self.status, self.fields, self.body) = (status, fields, body)
+        }
+    }
+
+    package init() {}
+
+    package var isBreaking: Bool { findings.contains { $0.drifts.contains { $0.severity == .breaking } } }
+
+    /// Notes the new response to a recorded request.
+    package mutating func compare(_ number: Int, of recording: Recording, with new: Update) throws(RecordingError) {
+        let exchange = recording.exchanges[number]
+        let old = Fields(recorded: exchange.response.fields)
+        let drifts = Drift.between(
+            Drift.Response(
+                status: exchange.response.status,
+                contentType: old.text("content-type"),
+                body: try recording.folder.body(exchange.response.body)
+            ),
+            Drift.Response(status: new.status, contentType: new.fields.text("content-type"), body: new.body)
+        )
+        compared += 1
+        guard !drifts.isEmpty else { return }
+        findings.append(Finding(request: exchange.title, drifts: drifts))
+        updates[number] = new
+    }
+
+    /// Compares two recordings, request by request in their order.
+    package init(_ old: Recording, _ new: Recording) throws(RecordingError) {
+        var places: [String: [Int]] = [:]
+        for (number, exchange) in new.exchanges.enumerated() {
+            places[try Self.key(exchange, new), default: []].append(number)
+        }
+        for number in old.exchanges.indices {
+            let exchange = old.exchanges[number]
+            let key = try Self.key(exchange, old)
+            guard let other = places[key]?.first else {
+                findings.append(
+                    Finding(request: exchange.title, drifts: [Drift(.breaking, "not in \(new.folder.path)")])
+                )
+                continue
+            }
+            places[key]?.removeFirst()
+            let response = new.exchanges[other].response
+            try compare(
+                number,
+                of: old,
+                with: Update(
+                    status: response.status,
+                    fields: Fields(recorded: response.fields),
+                    body: try new.folder.body(response.body)
+                )
+            )
+        }
+        for number in places.values.flatMap(\.self).sorted() {
+            let title = new.exchanges[number].title
+            findings.append(Finding(request: title, drifts: [Drift(.notice, "not in \(old.folder.path)")]))
+        }
+    }
+
+    private static func key(_ exchange: RecordedExchange, _ recording: Recording) throws(RecordingError) -> String {
+        let body = try recording.folder.body(exchange.request.body)
+        return "\(exchange.upstream) \(exchange.title) \(Data(body).base64EncodedString())"
+    }
+
+    /// Writes the new responses into the recording, redacted.
+    package func update(_ recording: Recording, upstreams: [ProxiedUpstream]) throws(RecordingError) {
+        guard !updates.isEmpty else { return }
+        let editor = try RecordingWriter(recording.folder, config: recording.manifest.config, recorded: 0)
+        var redactors: [String: Redactor] = [:]
+        for upstream in upstreams {
+            redactors[upstream.name] = Redactor(upstream, numbers: true, first: editor.nextPlaceholder)
+        }
+        var exchanges = recording.exchanges
+        for (number, update) in updates.sorted(by: { $0.key < $1.key }) {
+            let exchange = exchanges[number]
+            var redacted = Redactor.Exchange(
+                target: Array(exchange.request.target.utf8),
+                requestFields: Fields(recorded: exchange.request.fields ?? []),
+                requestBody: []
+            )
+            (redacted.status, redacted.responseFields) = (update.status, update.fields)
+            redacted.responseBody = update.body
+            let route = upstreams.first { $0.name == exchange.upstream }.map { $0.route(ofURL: exchange.request.target) }
+            redactors[exchange.upstream]?.redact(&redacted, method: exchange.request.method, route: route ?? "")
+            exchanges[number].response = .init(status: update.status, fields: redacted.responseFields.recorded)
+            exchanges[number].response.body = try editor.writeBody(redacted.responseBody, redacted.responseFields)
+        }
+        try editor.replace(exchanges)
+        let used = Set(exchanges.flatMap { [$0.request.body, $0.response.body] }.compactMap(\.self))
+        for number in updates.keys {
+            guard let old = recording.exchanges[number].response.body, !used.contains(old) else { continue }
+            unlink("\(recording.folder.path)/\(old)")
+        }
+    }
+}

@@ -1,0 +1,171 @@
+import Foundation
+import HTTPSemantics
+import Proxy
+package import Settings
+
+/// Makes a recording of what another tool has written, redacted like one of Larder's own.
+package struct RecordingImport {
+    /// An origin that is taken over, and the path under which programs find it.
+    package struct Origin: Sendable, Equatable {
+        package let url: UpstreamURL
+        /// `/api`; empty where the origin has the address to itself.
+        package let prefix: String
+
+        /// Reads `URL` or `URL=PREFIX`.
+        package init(_ text: String) throws(UpstreamURLError) {
+            // A base path has no "=" in it.
+            let parts = text.split(separator: "=", maxSplits: 1).map(String.init)
+            url = try UpstreamURL(parts.first ?? "")
+            var prefix = parts.count > 1 ? parts[1] : ""
+            while prefix.hasSuffix("/") { prefix.removeLast() }
+            self.prefix = prefix.isEmpty || prefix.hasPrefix("/") ? prefix : "/" + prefix
+        }
+    }
+
+    package private(set) var count = 0
+    /// What was left out, each with how often.
+    package private(set) var losses: [(text: String, count: Int)]
+    /// What looks secret, and is in the recording as it was.
+    package private(set) var suspects: [String: Int] = [:]
+
+    /// - Parameter origins: those to take over; empty for the only one there is.
+    package init(_ file: ForeignRecording, _ path: String, origins: [Origin], into folder: RecordingFolder)
+        throws(RecordingError)
+    {
+        losses = file.losses
+        let origins = try Self.chosen(origins, of: file, path)
+        let config = Self.config(origins)
+        let settings = ConfigFile.parse(config, file: folder.manifest, environment: [:])
+        if let mistake = settings.diagnostics.first(where: { $0.severity == .error }) {
+            throw RecordingError(path, mistake.message)
+        }
+        var upstreams: [ProxiedUpstream] = []
+        for (index, upstream) in settings.settings.upstreams.enumerated() {
+            guard let rules = try? CompiledUpstream(upstream) else { continue }
+            upstreams.append(ProxiedUpstream(index: index, rules))
+        }
+        let began = file.exchanges.lazy.compactMap(\.time).first ?? Date().timeIntervalSince1970
+        guard !folder.exists else {
+            throw RecordingError(folder.path, "there is a recording already; name a new folder")
+        }
+        let writer = try RecordingWriter(folder, config: config, recorded: began)
+        var redactors = upstreams.enumerated().map {
+            Redactor($1, numbers: true, first: 1 + $0 * 1_000_000)
+        }
+        var credentials: [[UInt8]: Int] = [:]
+        for exchange in file.exchanges {
+            let origin = ForeignRecording.origin(of: exchange.url)
+            let target = ForeignRecording.target(of: exchange.url)
+            let place = upstreams.firstIndex { upstream in
+                let url = upstream.settings.url
+                return (origin.isEmpty || UpstreamURL.isSame(origin, url))
+                    && (target.hasPrefix(url.basePath + "/") || url.basePath.isEmpty || target == url.basePath)
+            }
+            guard let place, (200...599).contains(exchange.status) else {
+                lose(place == nil ? "exchanges with \(origin)" : "responses that are not final")
+                continue
+            }
+            let upstream = upstreams[place]
+            var redacted = Redactor.Exchange(
+                target: Array(target.utf8),
+                requestFields: exchange.requestFields ?? Fields(),
+                requestBody: exchange.requestBody
+            )
+            (redacted.status, redacted.responseFields) = (exchange.status, exchange.responseFields)
+            redacted.responseBody = exchange.responseBody
+            redactors[place].redact(&redacted, method: exchange.method, route: upstream.route(ofURL: target))
+            let owner = upstream.credentials(target: target, fields: exchange.requestFields ?? Fields())
+            let number = owner.map { owner in
+                if credentials[owner] == nil { credentials[owner] = credentials.count + 1 }
+                return credentials[owner]!
+            }
+            let line = RecordedExchange(
+                upstream: upstream.name,
+                credential: number,
+                time: exchange.time.map { RecordingTime.text($0) },
+                request: .init(
+                    method: exchange.method,
+                    target: String(decoding: redacted.target, as: UTF8.self),
+                    fields: exchange.requestFields == nil ? nil : redacted.requestFields.recorded
+                ),
+                response: .init(status: exchange.status, fields: redacted.responseFields.recorded)
+            )
+            try writer.append(line, requestBody: redacted.requestBody, responseBody: redacted.responseBody)
+            count += 1
+        }
+        for redactor in redactors { suspects.merge(redactor.suspects) { $0 + $1 } }
+    }
+
+    private mutating func lose(_ text: String) {
+        if let index = losses.firstIndex(where: { $0.text == text }) {
+            losses[index].count += 1
+        } else {
+            losses.append((text, 1))
+        }
+    }
+
+    private static func chosen(_ origins: [Origin], of file: ForeignRecording, _ path: String) throws(RecordingError)
+        -> [Origin]
+    {
+        guard origins.isEmpty else { return origins }
+        let found = file.origins
+        guard let first = found.first else { throw RecordingError(path, "there is no exchange in the file") }
+        if first.origin.isEmpty {
+            throw RecordingError(path, "the file does not name the API's address; add --origin https://api.example.com")
+        }
+        guard found.count == 1 else {
+            let list = found.map { "\n  --origin \($0.origin)   (\($0.count))" }.joined()
+            throw RecordingError(
+                path,
+                "the file has exchanges with several origins; say which are to be imported, each with a path of its own "
+                    + "(--origin URL=/PREFIX) where there is more than one:\(list)"
+            )
+        }
+        do {
+            return [try Origin(first.origin)]
+        } catch {
+            throw RecordingError(path, "\(error)")
+        }
+    }
+
+    private static func config(_ origins: [Origin]) -> String {
+        var lines = ["upstreams:"]
+        for (index, origin) in origins.enumerated() {
+            lines.append("  \(origins.count == 1 ? "upstream" : "upstream\(index + 1)"):")
+            lines.append("    url: \"\(origin.url)\"")
+            if !origin.prefix.isEmpty { lines.append("    prefix: \"\(origin.prefix)\"") }
+        }
+        return lines.joined(separator: "\n") + "\n"
+    }
+}
+
+extension UpstreamURL {
+    /// Whether the text of an origin means the same origin as a URL.
+    fileprivate static func isSame(_ origin: String, _ url: UpstreamURL) -> Bool {
+        guard var other = try? UpstreamURL(origin) else { return false }
+        other.basePath = url.basePath
+        return other.canonical == url.canonical
+    }
+}
+
+/// Writes a recording in the format of another tool.
+package enum RecordingExport {
+    /// The file, by the ending of its name, and what it cannot hold.
+    package static func write(_ recording: Recording, to path: String, origins: [String: String])
+        throws(RecordingError) -> (bytes: [UInt8], losses: [String])
+    {
+        var losses: [String] = []
+        if Set(recording.exchanges.map { $0.credential ?? 0 }).count > 1 {
+            losses.append("which credential a request was made with")
+        }
+        if ["models:", "routes:", "errors:"].contains(where: { recording.manifest.config.contains("\n\($0)") }) {
+            losses.append("models and routes")
+        }
+        if path.hasSuffix(".har") { return (try HARFile.write(recording, origins: origins), losses) }
+        guard path.hasSuffix(".yaml") || path.hasSuffix(".yml") else {
+            throw RecordingError(path, "the ending of its name says what is written: .har, or .yaml for a cassette of VCR")
+        }
+        losses.append("the times of the exchanges")
+        return (try VCRFile.write(recording, origins: origins), losses)
+    }
+}

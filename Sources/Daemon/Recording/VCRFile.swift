@@ -1,0 +1,205 @@
+import Foundation
+import HTTPSemantics
+import Upstream
+import Yams
+
+/// Cassettes of vcrpy and of Ruby's VCR, in YAML and JSON.
+enum VCRFile {
+    /// A value of either format.
+    indirect enum Value {
+        case null
+        case text(String)
+        case bytes([UInt8])
+        case number(Int)
+        case list([Value])
+        case map([(String, Value)])
+
+        init(_ json: Any) {
+            switch json {
+            case let text as String: self = .text(text)
+            case let number as NSNumber: self = .number(number.intValue)
+            case let list as [Any]: self = .list(list.map { Value($0) })
+            case let map as [String: Any]: self = .map(map.sorted { $0.key < $1.key }.map { ($0.key, Value($0.value)) })
+            default: self = .null
+            }
+        }
+
+        init(_ node: Node) {
+            switch node {
+            case .mapping(let mapping): self = .map(mapping.map { ($0.key.scalar?.string ?? "", Value($0.value)) })
+            case .sequence(let sequence): self = .list(sequence.map { Value($0) })
+            case .alias: self = .null
+            case .scalar(let scalar):
+                let tag = node.tag.description
+                if tag.hasSuffix("binary") {
+                    let data = Data(base64Encoded: scalar.string, options: .ignoreUnknownCharacters)
+                    self = .bytes(data.map(Array.init) ?? [])
+                } else if scalar.style == .any || scalar.style == .plain, ["null", "~", ""].contains(scalar.string) {
+                    self = .null
+                } else if scalar.style == .any || scalar.style == .plain, let number = Int(scalar.string) {
+                    self = .number(number)
+                } else {
+                    self = .text(scalar.string)
+                }
+            }
+        }
+
+        subscript(name: String) -> Value? {
+            guard case .map(let members) = self else { return nil }
+            return members.first { $0.0 == name }?.1
+        }
+
+        var list: [Value]? { if case .list(let list) = self { list } else { nil } }
+        var number: Int? {
+            switch self {
+            case .number(let number): number
+            case .text(let text): Int(text)
+            default: nil
+            }
+        }
+        var text: String? {
+            switch self {
+            case .text(let text): text
+            case .number(let number): String(number)
+            case .bytes(let bytes): String(decoding: bytes, as: UTF8.self)
+            default: nil
+            }
+        }
+    }
+
+    static func read(text: String, _ path: String) throws(RecordingError) -> ForeignRecording {
+        let root: Node?
+        do {
+            root = try Yams.compose(yaml: text)
+        } catch {
+            throw RecordingError(path, "this is not YAML: \(error)")
+        }
+        return try read(root.map { Value($0) } ?? .null, path)
+    }
+
+    static func read(_ root: Value, _ path: String) throws(RecordingError) -> ForeignRecording {
+        guard let interactions = (root["interactions"] ?? root["http_interactions"])?.list else {
+            throw RecordingError(path, ForeignRecording.unknown)
+        }
+        var recording = ForeignRecording()
+        for (index, interaction) in interactions.enumerated() {
+            guard let request = interaction["request"], let response = interaction["response"],
+                let url = (request["uri"] ?? request["url"])?.text, let method = request["method"]?.text,
+                let status = response["status"]?["code"]?.number
+            else {
+                throw RecordingError(path, "interaction \(index + 1) lacks a uri, a method or a status")
+            }
+            var fields = ForeignFields.response(lines(response["headers"]), isHead: method.uppercased() == "HEAD")
+            var content = bytes(response["body"])
+            if let coding = fields.combined("content-encoding") {
+                // A body may be kept in its coding, or without it and with the field nonetheless.
+                if let decoded = DecodedBody.decode(content, coding: coding, limit: RecordingFolder.bodyLimit) {
+                    content = decoded
+                }
+                fields.remove("content-encoding")
+            }
+            recording.exchanges.append(
+                ForeignRecording.Exchange(
+                    method: method.uppercased(),
+                    url: url,
+                    requestFields: ForeignFields.request(lines(request["headers"])),
+                    requestBody: bytes(request["body"]),
+                    status: status,
+                    responseFields: fields,
+                    responseBody: content,
+                    time: fields.text("date").flatMap { HTTPDate.parse(Array($0.utf8), now: Int64(Date().timeIntervalSince1970)) }
+                        .map(Double.init)
+                )
+            )
+        }
+        return recording
+    }
+
+    private static func lines(_ value: Value?) -> [(String, String)] {
+        guard case .map(let members)? = value else { return [] }
+        return members.flatMap { name, value in
+            (value.list ?? [value]).compactMap { element in element.text.map { (name, $0) } }
+        }
+    }
+
+    private static func bytes(_ value: Value?) -> [UInt8] {
+        switch value {
+        case .text(let text): Array(text.utf8)
+        case .bytes(let bytes): bytes
+        case .number(let number): Array(String(number).utf8)
+        case .map(let members):
+            if let coded = members.first(where: { $0.0 == "base64_string" })?.1.text {
+                Data(base64Encoded: coded, options: .ignoreUnknownCharacters).map(Array.init) ?? []
+            } else {
+                bytes(members.first { $0.0 == "string" }?.1)
+            }
+        default: []
+        }
+    }
+
+    // MARK: Writing
+
+    /// A cassette of vcrpy, in YAML.
+    static func write(_ recording: Recording, origins: [String: String]) throws(RecordingError) -> [UInt8] {
+        var interactions: [Node] = []
+        for exchange in recording.exchanges {
+            let asked = try recording.folder.body(exchange.request.body)
+            let body = try recording.folder.body(exchange.response.body)
+            let status = exchange.response.status
+            interactions.append(
+                map([
+                    (
+                        "request",
+                        map([
+                            ("body", asked.isEmpty ? Node("null", Tag(.null)) : content(asked)),
+                            ("headers", headers(exchange.request.fields ?? [])),
+                            ("method", text(exchange.request.method)),
+                            ("uri", text((origins[exchange.upstream] ?? "") + exchange.request.target)),
+                        ])
+                    ),
+                    (
+                        "response",
+                        map([
+                            ("body", map([("string", content(body))])), ("headers", headers(exchange.response.fields)),
+                            (
+                                "status",
+                                map([("code", Node(String(status), Tag(.int))), ("message", text(statusPhrase(status)))])
+                            ),
+                        ])
+                    ),
+                ])
+            )
+        }
+        let root = map([("interactions", Node(interactions)), ("version", Node("1", Tag(.int)))])
+        do {
+            return Array(try Yams.serialize(node: root, width: -1, allowUnicode: true).utf8)
+        } catch {
+            throw RecordingError(recording.folder.path, "the cassette cannot be written: \(error)")
+        }
+    }
+
+    private static func map(_ members: [(String, Node)]) -> Node {
+        Node(members.map { (Node($0.0), $0.1) })
+    }
+
+    private static func text(_ text: String) -> Node { Node(text, Tag(.str), .doubleQuoted) }
+
+    private static func content(_ bytes: [UInt8]) -> Node {
+        guard let string = String(validating: bytes, as: UTF8.self),
+            string.unicodeScalars.allSatisfy({ $0.value >= 0x20 && $0.value != 0x7F || [0x09, 0x0A, 0x0D].contains($0.value) })
+        else {
+            return Node(Data(bytes).base64EncodedString(), Tag(Tag.Name(rawValue: "tag:yaml.org,2002:binary")), .literal)
+        }
+        return text(string)
+    }
+
+    private static func headers(_ lines: [String]) -> Node {
+        var (names, values): ([String], [String: [Node]]) = ([], [:])
+        for line in Fields(recorded: lines).lines {
+            let name = String(decoding: line.name, as: UTF8.self)
+            if values[name] == nil { names.append(name) }
+            values[name, default: []].append(text(line.text))
+        }
+        return map(names.map { ($0, Node(values[$0] ?? [])) })
+    }
+}

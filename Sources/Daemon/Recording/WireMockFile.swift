@@ -1,0 +1,127 @@
+import Foundation
+import HTTPSemantics
+
+/// Mappings of WireMock: one, a list of them, or its folder with `mappings` and `__files`.
+enum WireMockFile {
+    static func read(folder path: String) throws(RecordingError) -> ForeignRecording {
+        let own = "\(path)/mappings"
+        let folder = access(own, F_OK) == 0 ? own : path
+        let names = ((try? FileManager.default.subpathsOfDirectory(atPath: folder)) ?? []).filter { $0.hasSuffix(".json") }
+        guard !names.isEmpty else { throw RecordingError(path, "there is no mapping of WireMock in this folder") }
+        var recording = ForeignRecording()
+        for name in names.sorted() {
+            let file = "\(folder)/\(name)"
+            guard let data = FileManager.default.contents(atPath: file),
+                let object = try? JSONSerialization.jsonObject(with: data) as? [String: Any]
+            else { throw RecordingError(file, "this is no mapping: it is not a JSON object") }
+            try read(object, file, files: "\(path)/__files", into: &recording)
+        }
+        return recording
+    }
+
+    static func read(_ object: [String: Any], _ path: String) throws(RecordingError) -> ForeignRecording {
+        var recording = ForeignRecording()
+        let folder = path.lastIndex(of: "/").map { String(path[..<$0]) } ?? "."
+        let files = folder.hasSuffix("mappings") ? "\(folder)/../__files" : "\(folder)/__files"
+        try read(object, path, files: files, into: &recording)
+        return recording
+    }
+
+    private static func read(
+        _ object: [String: Any],
+        _ path: String,
+        files: String,
+        into recording: inout ForeignRecording
+    ) throws(RecordingError) {
+        for mapping in object["mappings"] as? [[String: Any]] ?? [object] {
+            guard let request = mapping["request"] as? [String: Any], let response = mapping["response"] as? [String: Any]
+            else { throw RecordingError(path, "a mapping has a request and a response") }
+            if let exchange = try exchange(request, response, path, files: files, &recording) {
+                recording.exchanges.append(exchange)
+            }
+            if mapping["scenarioName"] != nil { recording.lose("scenarios: responses come in the order of the file") }
+            if mapping["priority"] != nil { recording.lose("priorities") }
+        }
+    }
+
+    private static func exchange(
+        _ request: [String: Any],
+        _ response: [String: Any],
+        _ path: String,
+        files: String,
+        _ recording: inout ForeignRecording
+    ) throws(RecordingError) -> ForeignRecording.Exchange? {
+        guard var url = (request["url"] ?? request["urlPath"]) as? String else {
+            recording.lose("mappings whose URL is a pattern")
+            return nil
+        }
+        guard response["fault"] == nil, response["proxyBaseUrl"] == nil else {
+            recording.lose("mappings that break a connection or go on to another server")
+            return nil
+        }
+        if response["transformers"] != nil { recording.lose("templates: the body is as the file has it") }
+        let parameters = request["queryParameters"] as? [String: [String: Any]] ?? [:]
+        for (name, matcher) in parameters.sorted(by: { $0.key < $1.key }) {
+            guard let value = matcher["equalTo"] as? String else {
+                recording.lose("mappings whose query is a pattern")
+                return nil
+            }
+            let allowed = CharacterSet.alphanumerics.union(CharacterSet(charactersIn: "-._~"))
+            let pair = [name, value].map { $0.addingPercentEncoding(withAllowedCharacters: allowed) ?? $0 }
+            url += (url.contains("?") ? "&" : "?") + pair.joined(separator: "=")
+        }
+        if request["headers"] != nil || request["cookies"] != nil || request["basicAuthCredentials"] != nil {
+            recording.lose("fields that a request must have: any request is answered")
+        }
+        var asked: [UInt8] = []
+        if let patterns = request["bodyPatterns"] as? [[String: Any]] {
+            guard patterns.count == 1, let body = body(of: patterns[0]) else {
+                recording.lose("mappings whose body is a pattern")
+                return nil
+            }
+            asked = body
+        }
+        let fields = (response["headers"] as? [String: Any] ?? [:]).sorted { $0.key < $1.key }.flatMap { name, value in
+            (value as? [Any] ?? [value]).map { (name, "\($0)") }
+        }
+        let method = (request["method"] as? String ?? "ANY").uppercased()
+        if method == "ANY" { recording.lose("methods other than GET of mappings for any method") }
+        return ForeignRecording.Exchange(
+            method: method == "ANY" ? "GET" : method,
+            url: url,
+            requestFields: nil,
+            requestBody: asked,
+            status: response["status"] as? Int ?? 200,
+            responseFields: ForeignFields.response(fields, isHead: method == "HEAD"),
+            responseBody: try content(response, path, files: files)
+        )
+    }
+
+    private static func body(of pattern: [String: Any]) -> [UInt8]? {
+        if let text = pattern["equalTo"] as? String { return Array(text.utf8) }
+        guard let json = pattern["equalToJson"] else { return nil }
+        if let text = json as? String { return Array(text.utf8) }
+        return bytes(json)
+    }
+
+    private static func bytes(_ json: Any) -> [UInt8] {
+        (try? JSONSerialization.data(withJSONObject: json, options: [.fragmentsAllowed, .sortedKeys, .withoutEscapingSlashes]))
+            .map(Array.init) ?? []
+    }
+
+    private static func content(_ response: [String: Any], _ path: String, files: String) throws(RecordingError) -> [UInt8] {
+        if let text = response["body"] as? String { return Array(text.utf8) }
+        if let json = response["jsonBody"] { return bytes(json) }
+        if let text = response["base64Body"] as? String {
+            return Data(base64Encoded: text, options: .ignoreUnknownCharacters).map(Array.init) ?? []
+        }
+        guard let name = response["bodyFileName"] as? String else { return [] }
+        guard !name.hasPrefix("/"), !name.split(separator: "/").contains("..") else {
+            throw RecordingError(path, "bodyFileName: \"\(name)\" leads out of __files")
+        }
+        guard let data = FileManager.default.contents(atPath: "\(files)/\(name)") else {
+            throw RecordingError(path, "bodyFileName: there is no \(files)/\(name)")
+        }
+        return Array(data)
+    }
+}
