@@ -14,7 +14,9 @@ import Testing
         let log = try recording.record(origin) { (larder: Larder) throws -> Void in
             #expect(try larder.get("/things?page=2").text == #"{"n": 1.0, "u": "\u00e9"}"#)
             #expect(try !larder.get("/things?page=2").isHit)
-            #expect(try larder.request("POST", "/things", ["Content-Type": "application/json"], body: "{}").status == 201)
+            #expect(
+                try larder.request("POST", "/things", ["Content-Type": "application/json"], body: "{}").status == 201
+            )
         }
         #expect(origin.count() == 3)
         #expect(log.contains("recorded 3 exchanges in \(recording.path)"))

@@ -17,7 +17,10 @@ import Testing
             let larder = try Larder.replaying(recording.path, "--strict")
             let port = larder.port
             // Programs print the address that they were given.
-            #expect(try run(larder.url).replacing(":\(port)", with: ":PORT") == recorded.replacing(/:[0-9]{4,5}/, with: ":PORT"))
+            #expect(
+                try run(larder.url).replacing(":\(port)", with: ":PORT")
+                    == recorded.replacing(/:[0-9]{4,5}/, with: ":PORT")
+            )
             larder.terminate()
         }
         #expect(origin.count() == asked)
@@ -78,7 +81,8 @@ import Testing
             case "POST": .json("{\"made\":\(count.withLock { $0 += 1; return $0 })}", status: 201)
             case "DELETE": .empty(204)
             case "HEAD": .text("0123456789")
-            default: .json("[\(count.current)]", ["Link": "<\("http://\(request["Host"] ?? "")")/things?page=2>; rel=next"])
+            default:
+                .json("[\(count.current)]", ["Link": "<\("http://\(request["Host"] ?? "")")/things?page=2>; rel=next"])
             }
         }
         let script = """
@@ -94,8 +98,12 @@ import Testing
 
     @Test func `recorded bodies of public APIs replay byte for byte`() throws {
         let bodies: [String: [UInt8]] = [
-            "/spelling": Array("{ \"a\" : 1.0e+10,\n\t\"a\":12345678901234567890, \"s\":\"\\/\\u003c\\u003C\u{e9}\\ud83d\\ude00\" }\n".utf8),
-            "/latin": [0x22, 0xE9, 0x22], "/bytes": (0...255).map { UInt8($0) }, "/bom": [0xEF, 0xBB, 0xBF, 0x7B, 0x7D],
+            "/spelling": Array(
+                "{ \"a\" : 1.0e+10,\n\t\"a\":12345678901234567890, \"s\":\"\\/\\u003c\\u003C\u{e9}\\ud83d\\ude00\" }\n"
+                    .utf8
+            ),
+            "/latin": [0x22, 0xE9, 0x22], "/bytes": (0...255).map { UInt8($0) },
+            "/bom": [0xEF, 0xBB, 0xBF, 0x7B, 0x7D],
             "/empty": [], "/crlf": Array("{\r\n}\r\n".utf8),
             "/large": [UInt8](repeating: 0x61, count: 3_000_000),
         ]

@@ -11,7 +11,9 @@ import Testing
         }
         let (bearer, query, matrix, cookie) = (canary(), "canary-query-5ecretvalue", "canary-matrix-5ecret", canary())
         let (setCookie, token, declared, form) = (canary(), canary(), canary(), "canary-form-5ecretvalue")
-        let (password, own, header, link) = ("canary-basic-5ecret", "canary-own-5ecretvalue", canary(), "canary-link-5ecret")
+        let (password, own, header, link) = (
+            "canary-basic-5ecret", "canary-own-5ecretvalue", canary(), "canary-link-5ecret"
+        )
         let (posted, user, configured) = (canary(), "canary-user-5ecret", canary())
         let origin = try Origin { request in
             .json(
@@ -42,10 +44,18 @@ import Testing
         let log = try recording.record(origin, config: config) { larder in
             let basic = Data("user:\(password)".utf8).base64EncodedString()
             _ = try larder.get("/a;token=\(matrix)?api_key=\(query)&page=2", ["Authorization": "Bearer \(bearer)"])
-            _ = try larder.get("/b", ["Authorization": "Basic \(basic)", "Cookie": "s=\(cookie)", "X-Internal": configured])
+            _ = try larder.get(
+                "/b",
+                ["Authorization": "Basic \(basic)", "Cookie": "s=\(cookie)", "X-Internal": configured]
+            )
             let type: FieldLines = ["Content-Type": "application/x-www-form-urlencoded"]
             _ = try larder.request("POST", "/c", type, body: "client_secret=\(form)&grant_type=x")
-            _ = try larder.request("POST", "/d", ["Content-Type": "application/json"], body: #"{"password":"\#(posted)"}"#)
+            _ = try larder.request(
+                "POST",
+                "/d",
+                ["Content-Type": "application/json"],
+                body: #"{"password":"\#(posted)"}"#
+            )
             // What was learned in one exchange is known in the next.
             _ = try larder.get("/e", ["X-Note": "\(bearer) \(cookie)", "Referer": "http://x/?api_key=\(query)"])
         }
@@ -61,7 +71,12 @@ import Testing
         // The same requests with other secrets are the same to a replay.
         let larder = try Larder.replaying(recording.path)
         #expect(try larder.get("/a;token=x?api_key=other&page=2", ["Authorization": "Bearer else"]).status == 200)
-        let other = try larder.request("POST", "/d", ["Content-Type": "application/json"], body: #"{"password":"else"}"#)
+        let other = try larder.request(
+            "POST",
+            "/d",
+            ["Content-Type": "application/json"],
+            body: #"{"password":"else"}"#
+        )
         #expect(other.status == 200)
     }
 }

@@ -15,7 +15,12 @@ import Testing
         try recording.record(origin) { (larder: Larder) throws -> Void in
             for _ in 0..<2 {
                 _ = try larder.get("/list")
-                _ = try larder.request("POST", "/list", ["Content-Type": "application/json"], body: #"{"a": 1, "b": 2}"#)
+                _ = try larder.request(
+                    "POST",
+                    "/list",
+                    ["Content-Type": "application/json"],
+                    body: #"{"a": 1, "b": 2}"#
+                )
             }
             _ = try larder.get("/list")
         }
@@ -194,5 +199,6 @@ import Testing
 
     /// Whether a namespace and a trace can be had here.
     private static let isTraceable =
-        (try? ChildProcess.run("unshare", ["-n", "sh", "-c", "ip link set lo up && strace -f -o /dev/null true"])) != nil
+        (try? ChildProcess.run("unshare", ["-n", "sh", "-c", "ip link set lo up && strace -f -o /dev/null true"]))
+        != nil
 }

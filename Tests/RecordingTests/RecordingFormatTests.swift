@@ -39,7 +39,12 @@ import Testing
             upstream: "api",
             credential: 2,
             time: RecordingTime.text(1_700_000_000.25),
-            request: .init(method: "POST", target: "/a?b=\"c\"/é", fields: ["Accept: */*", "X-A: b: c"], body: "bodies/1.bin"),
+            request: .init(
+                method: "POST",
+                target: "/a?b=\"c\"/é",
+                fields: ["Accept: */*", "X-A: b: c"],
+                body: "bodies/1.bin"
+            ),
             response: .init(status: 201, fields: ["Set-Cookie: a=b; Path=/"], body: nil)
         )
         #expect(exchange.time == "2023-11-14T22:13:20.250Z")
@@ -145,7 +150,8 @@ import Testing
     }
 
     @Test func `a hundred thousand exchanges are read`() throws {
-        let line = #"{"request":{"fields":["Accept: application/json","User-Agent: test"],"method":"GET","target":"/N"},"#
+        let line =
+            #"{"request":{"fields":["Accept: application/json","User-Agent: test"],"method":"GET","target":"/N"},"#
             + #""response":{"fields":["Content-Type: application/json","ETag: \"a\""],"status":200},"#
             + #""time":"2026-01-05T10:00:00.000Z","upstream":"api"}"#
         var text = ""

@@ -39,11 +39,16 @@ import Testing
         let exchange = Self.redact(
             try Self.upstream(),
             target: "/x?api_key=first-secret&page=2&access_token=second-secret",
-            [("Authorization", "Bearer first-secret"), ("Cookie", "a=third-secret; b=first-secret"), ("X-Other", "kept")],
+            [
+                ("Authorization", "Bearer first-secret"), ("Cookie", "a=third-secret; b=first-secret"),
+                ("X-Other", "kept"),
+            ],
             response: [("Set-Cookie", "s=fourth-secret; Path=/"), ("Location", "/y?api_key=first-secret&q=1")],
             body: "it says third-secret"
         )
-        #expect(String(decoding: exchange.target, as: UTF8.self) == "/x?api_key=REDACTED-1&page=2&access_token=REDACTED-2")
+        #expect(
+            String(decoding: exchange.target, as: UTF8.self) == "/x?api_key=REDACTED-1&page=2&access_token=REDACTED-2"
+        )
         #expect(
             exchange.requestFields.recorded == [
                 "Authorization: Bearer REDACTED-1", "Cookie: a=REDACTED-3; b=REDACTED-1", "X-Other: kept",
@@ -65,7 +70,12 @@ import Testing
             """
         )
         let body = #"[ {"id":1, "pin":"0000", "note":"0000", "bank":{"iban":"DE00","name":"b"}}, {"id":2,"pin":null} ]"#
-        let exchange = Self.redact(upstream, target: "/users", response: [("Content-Type", "application/json")], body: body)
+        let exchange = Self.redact(
+            upstream,
+            target: "/users",
+            response: [("Content-Type", "application/json")],
+            body: body
+        )
         #expect(
             String(decoding: exchange.responseBody, as: UTF8.self)
                 == #"[ {"id":1, "pin":"REDACTED-1", "note":"0000", "bank":{"iban":"REDACTED-2","name":"b"}}, {"id":2,"pin":null} ]"#
@@ -104,7 +114,9 @@ import Testing
     @Test func `what looks secret and is not declared is listed, not changed`() throws {
         var redactor = Redactor(try Self.upstream(), numbers: true)
         var exchange = Redactor.Exchange(target: Array("/x".utf8), requestFields: Fields(), requestBody: [])
-        exchange.responseBody = Array(#"{"webhook_secret":"a-long-value","page_token":"another-value","name":"n"}"#.utf8)
+        exchange.responseBody = Array(
+            #"{"webhook_secret":"a-long-value","page_token":"another-value","name":"n"}"#.utf8
+        )
         let before = exchange
         redactor.redact(&exchange, method: "GET", route: "/x")
         #expect(exchange == before)

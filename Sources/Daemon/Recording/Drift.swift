@@ -111,7 +111,8 @@ package struct Drift: Sendable, Equatable {
 
     private static func isBelow(_ path: String, _ other: String) -> Bool {
         path.hasPrefix(other) && path.count > other.count
-            && (other.isEmpty || ["." as Character, "["].contains(path[path.index(path.startIndex, offsetBy: other.count)]))
+            && (other.isEmpty
+                || ["." as Character, "["].contains(path[path.index(path.startIndex, offsetBy: other.count)]))
     }
 
     private static func name(_ path: some StringProtocol) -> String { path.isEmpty ? "the body" : String(path) }

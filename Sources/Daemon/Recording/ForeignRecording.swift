@@ -88,7 +88,8 @@ package struct ForeignRecording: Sendable {
 /// Fields that other tools keep and a recording does not.
 enum ForeignFields {
     private static let framing: Set<String> = [
-        "content-length", "transfer-encoding", "connection", "keep-alive", "host", "accept-encoding", "proxy-connection",
+        "content-length", "transfer-encoding", "connection", "keep-alive", "host", "accept-encoding",
+        "proxy-connection",
     ]
 
     /// The fields without those of the connection and of HTTP/2's request line.

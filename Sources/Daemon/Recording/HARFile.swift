@@ -16,7 +16,9 @@ enum HARFile {
                 throw RecordingError(path, "entry \(index + 1) lacks a request's url or method, or a response's status")
             }
             guard (200...599).contains(status), url.hasPrefix("http") else {
-                recording.lose(status == 0 ? "requests without a response" : "responses that are not final, or not HTTP")
+                recording.lose(
+                    status == 0 ? "requests without a response" : "responses that are not final, or not HTTP"
+                )
                 continue
             }
             let content = response["content"] as? [String: Any] ?? [:]
@@ -25,19 +27,24 @@ enum HARFile {
             fields.remove("content-encoding")
             var body = Array((content["text"] as? String ?? "").utf8)
             if content["encoding"] as? String == "base64" {
-                body = (Data(base64Encoded: content["text"] as? String ?? "", options: .ignoreUnknownCharacters)).map(Array.init) ?? []
+                body =
+                    (Data(base64Encoded: content["text"] as? String ?? "", options: .ignoreUnknownCharacters)).map(
+                        Array.init
+                    ) ?? []
             }
             if body.isEmpty, content["size"] as? Int ?? 0 > 0, method != "HEAD" {
                 recording.lose("responses whose body the file does not have")
                 continue
             }
-            if content["encoding"] == nil, let type = fields.text("content-type"), type.lowercased().contains("charset="),
+            if content["encoding"] == nil, let type = fields.text("content-type"),
+                type.lowercased().contains("charset="),
                 !type.lowercased().contains("utf-8"), body.contains(where: { $0 >= 0x80 })
             {
                 recording.lose("the bytes of bodies in other charsets than UTF-8: they are UTF-8 now")
             }
             let posted = request["postData"] as? [String: Any]
-            if let entries = posted?["params"] as? [[String: Any]], !entries.isEmpty, posted?["text"] as? String == nil {
+            if let entries = posted?["params"] as? [[String: Any]], !entries.isEmpty, posted?["text"] as? String == nil
+            {
                 recording.lose("bodies of requests that are given as parameters")
             }
             recording.exchanges.append(
@@ -62,14 +69,19 @@ enum HARFile {
         for header in value as? [[String: Any]] ?? [] {
             guard let name = header["name"] as? String, let value = header["value"] as? String else { continue }
             // Browsers put lines of one name into one value, divided by line feeds.
-            for line in value.split(separator: "\n", omittingEmptySubsequences: false) { lines.append((name, String(line))) }
+            for line in value.split(separator: "\n", omittingEmptySubsequences: false) {
+                lines.append((name, String(line)))
+            }
         }
         return lines
     }
 
     private static func time(_ text: String) -> Double? {
-        (try? Date(text, strategy: .iso8601.year().month().day().time(includingFractionalSeconds: true).timeZone(separator: .omitted)))?
-            .timeIntervalSince1970 ?? (try? Date(text, strategy: .iso8601))?.timeIntervalSince1970
+        (try? Date(
+            text,
+            strategy: .iso8601.year().month().day().time(includingFractionalSeconds: true).timeZone(separator: .omitted)
+        ))?
+        .timeIntervalSince1970 ?? (try? Date(text, strategy: .iso8601))?.timeIntervalSince1970
             ?? RecordingTime.seconds(text).map(Double.init)
     }
 
@@ -84,9 +96,11 @@ enum HARFile {
             let (asked, body) = (
                 try recording.folder.body(exchange.request.body), try recording.folder.body(exchange.response.body)
             )
-            var request = message(sent) + [
-                ("method", .string(exchange.request.method)), ("url", .string(url)), ("queryString", .array(query(url))),
-            ]
+            var request =
+                message(sent) + [
+                    ("method", .string(exchange.request.method)), ("url", .string(url)),
+                    ("queryString", .array(query(url))),
+                ]
             if !asked.isEmpty {
                 let type = Fields(recorded: sent).text("content-type") ?? ""
                 let text = String(decoding: asked, as: UTF8.self)

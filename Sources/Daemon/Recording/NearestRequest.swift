@@ -109,7 +109,11 @@ struct RecordedTitle: Sendable, Equatable {
         let (mine, theirs) = (segments.joined(separator: "/"), other.segments.joined(separator: "/"))
         if mine != theirs { add("path", "/\(theirs)", "/\(mine)") }
         for name in Set(query.keys).union(other.query.keys).sorted() where query[name] != other.query[name] {
-            add("query \(name)", other.query[name].map { "\"\($0)\"" } ?? "none", query[name].map { "\"\($0)\"" } ?? "none")
+            add(
+                "query \(name)",
+                other.query[name].map { "\"\($0)\"" } ?? "none",
+                query[name].map { "\"\($0)\"" } ?? "none"
+            )
         }
         if let recorded = other.representation, recorded != representation {
             add("representation", Self.shown(recorded), Self.shown(representation ?? ""))
@@ -121,7 +125,9 @@ struct RecordedTitle: Sendable, Equatable {
         return result
     }
 
-    private static func ordinal(_ number: Int) -> String { number == 0 ? "anonymous" : "the session's number \(number)" }
+    private static func ordinal(_ number: Int) -> String {
+        number == 0 ? "anonymous" : "the session's number \(number)"
+    }
 
     private static func shown(_ text: String) -> String {
         let line = text.split { $0.isNewline }.joined(separator: "; ")

@@ -107,7 +107,9 @@ package struct RecordingComparison: Sendable {
             )
             (redacted.status, redacted.responseFields) = (update.status, update.fields)
             redacted.responseBody = update.body
-            let route = upstreams.first { $0.name == exchange.upstream }.map { $0.route(ofURL: exchange.request.target) }
+            let route = upstreams.first { $0.name == exchange.upstream }.map {
+                $0.route(ofURL: exchange.request.target)
+            }
             redactors[exchange.upstream]?.redact(&redacted, method: exchange.request.method, route: route ?? "")
             exchanges[number].response = .init(status: update.status, fields: redacted.responseFields.recorded)
             exchanges[number].response.body = try editor.writeBody(redacted.responseBody, redacted.responseFields)

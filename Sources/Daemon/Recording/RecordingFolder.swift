@@ -81,7 +81,9 @@ package struct RecordingFolder: Sendable {
                 ? "the body \(name) is missing; put the file back, or take \"body\" out of the line"
                 : "the body \(name): \(Self.reason(errno))"
         }
-        if status.st_mode & S_IFMT == S_IFLNK { return "the body \(name) is a symbolic link; put the file itself there" }
+        if status.st_mode & S_IFMT == S_IFLNK {
+            return "the body \(name) is a symbolic link; put the file itself there"
+        }
         guard status.st_mode & S_IFMT == S_IFREG else { return "the body \(name) is no regular file" }
         guard status.st_size <= Self.bodyLimit else {
             return "the body \(name) has \(status.st_size) bytes; \(Self.bodyLimit) is the most that is replayed"

@@ -163,7 +163,10 @@ package enum RecordingExport {
         }
         if path.hasSuffix(".har") { return (try HARFile.write(recording, origins: origins), losses) }
         guard path.hasSuffix(".yaml") || path.hasSuffix(".yml") else {
-            throw RecordingError(path, "the ending of its name says what is written: .har, or .yaml for a cassette of VCR")
+            throw RecordingError(
+                path,
+                "the ending of its name says what is written: .har, or .yaml for a cassette of VCR"
+            )
         }
         losses.append("the times of the exchanges")
         return (try VCRFile.write(recording, origins: origins), losses)

@@ -31,7 +31,9 @@ package final class RecordingInterceptor: ExchangeInterceptor {
         guard let body = exchange.request.body else { return answer(exchange, arrival, [], replayer, proxy) }
         Task {
             // One that does not come whole was refused by the connection.
-            guard let bytes = try? await body.collect(limit: RecordingFolder.bodyLimit) else { return exchange.reply.abort() }
+            guard let bytes = try? await body.collect(limit: RecordingFolder.bodyLimit) else {
+                return exchange.reply.abort()
+            }
             var request = exchange.request
             request.body = RequestBody(bytes)
             answer(Exchange(request: request, reply: exchange.reply), arrival, bytes, replayer, proxy)

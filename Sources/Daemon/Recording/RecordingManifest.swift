@@ -35,7 +35,10 @@ package struct RecordingManifest: Sendable {
             throw RecordingError(file, "this is not YAML: \(error)")
         }
         guard let format = root?["format"]?.scalar?.string else {
-            throw RecordingError(file, "the file names no format; a recording of this version has \"format: \(Self.format)\"")
+            throw RecordingError(
+                file,
+                "the file names no format; a recording of this version has \"format: \(Self.format)\""
+            )
         }
         guard let number = Int(format), number > 0 else {
             throw RecordingError(file, "format: \"\(format)\" is no version; write \(Self.format)")

@@ -96,7 +96,8 @@ package final class RecordingWriter {
         throws(RecordingError) -> String?
     {
         guard !body.isEmpty else { return nil }
-        let name = "\(RecordingFolder.bodiesName)/\(name).\(RecordingFolder.ending(ofType: fields.text("content-type")))"
+        let name =
+            "\(RecordingFolder.bodiesName)/\(name).\(RecordingFolder.ending(ofType: fields.text("content-type")))"
         written.append(name)
         try folder.write(body, to: "\(folder.path)/\(name)")
         return name

@@ -134,7 +134,11 @@ package struct Redactor {
         bytes.withUnsafeBytes { text in
             var position = 0
             while position + value.count <= text.count,
-                let found = memchr(text.baseAddress! + position, Int32(value[0]), text.count - value.count + 1 - position)
+                let found = memchr(
+                    text.baseAddress! + position,
+                    Int32(value[0]),
+                    text.count - value.count + 1 - position
+                )
             {
                 let place = text.baseAddress!.distance(to: UnsafeRawPointer(found))
                 position = place + 1
@@ -255,7 +259,9 @@ package struct Redactor {
             return Array(redacted(url: [0x3F] + body).dropFirst())
         }
         guard let outline = JSONOutline(body) else { return body }
-        let declared = Set(upstream.rules.settings.models.flatMap(\.secret).compactMap { $0.split(separator: ".").last })
+        let declared = Set(
+            upstream.rules.settings.models.flatMap(\.secret).compactMap { $0.split(separator: ".").last }
+        )
         let secrets = outline.members.filter { member in
             declared.contains(Substring(member.name)) || Self.secretMembers.contains(member.name)
                 || upstream.principal.reason(forParameter: Array(member.name.utf8)) != nil

@@ -64,7 +64,8 @@ package final class Replayer: Sendable {
     {
         self.recording = recording
         self.isStrict = isStrict
-        start = recording.exchanges.lazy.compactMap(\.seconds).first
+        start =
+            recording.exchanges.lazy.compactMap(\.seconds).first
             ?? recording.manifest.recorded.flatMap { RecordingTime.seconds($0) } ?? Int64(time(nil))
         shift = now.map { [start] in $0 - start }
         let principals = Set(recording.exchanges.map { $0.credential ?? 0 })

@@ -107,8 +107,10 @@ enum VCRFile {
                     status: status,
                     responseFields: fields,
                     responseBody: content,
-                    time: fields.text("date").flatMap { HTTPDate.parse(Array($0.utf8), now: Int64(Date().timeIntervalSince1970)) }
-                        .map(Double.init)
+                    time: fields.text("date").flatMap {
+                        HTTPDate.parse(Array($0.utf8), now: Int64(Date().timeIntervalSince1970))
+                    }
+                    .map(Double.init)
                 )
             )
         }
@@ -163,7 +165,9 @@ enum VCRFile {
                             ("body", map([("string", content(body))])), ("headers", headers(exchange.response.fields)),
                             (
                                 "status",
-                                map([("code", Node(String(status), Tag(.int))), ("message", text(statusPhrase(status)))])
+                                map([
+                                    ("code", Node(String(status), Tag(.int))), ("message", text(statusPhrase(status))),
+                                ])
                             ),
                         ])
                     ),
@@ -186,9 +190,15 @@ enum VCRFile {
 
     private static func content(_ bytes: [UInt8]) -> Node {
         guard let string = String(validating: bytes, as: UTF8.self),
-            string.unicodeScalars.allSatisfy({ $0.value >= 0x20 && $0.value != 0x7F || [0x09, 0x0A, 0x0D].contains($0.value) })
+            string.unicodeScalars.allSatisfy({
+                $0.value >= 0x20 && $0.value != 0x7F || [0x09, 0x0A, 0x0D].contains($0.value)
+            })
         else {
-            return Node(Data(bytes).base64EncodedString(), Tag(Tag.Name(rawValue: "tag:yaml.org,2002:binary")), .literal)
+            return Node(
+                Data(bytes).base64EncodedString(),
+                Tag(Tag.Name(rawValue: "tag:yaml.org,2002:binary")),
+                .literal
+            )
         }
         return text(string)
     }

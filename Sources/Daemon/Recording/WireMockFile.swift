@@ -6,7 +6,9 @@ enum WireMockFile {
     static func read(folder path: String) throws(RecordingError) -> ForeignRecording {
         let own = "\(path)/mappings"
         let folder = access(own, F_OK) == 0 ? own : path
-        let names = ((try? FileManager.default.subpathsOfDirectory(atPath: folder)) ?? []).filter { $0.hasSuffix(".json") }
+        let names = ((try? FileManager.default.subpathsOfDirectory(atPath: folder)) ?? []).filter {
+            $0.hasSuffix(".json")
+        }
         guard !names.isEmpty else { throw RecordingError(path, "there is no mapping of WireMock in this folder") }
         var recording = ForeignRecording()
         for name in names.sorted() {
@@ -34,7 +36,8 @@ enum WireMockFile {
         into recording: inout ForeignRecording
     ) throws(RecordingError) {
         for mapping in object["mappings"] as? [[String: Any]] ?? [object] {
-            guard let request = mapping["request"] as? [String: Any], let response = mapping["response"] as? [String: Any]
+            guard let request = mapping["request"] as? [String: Any],
+                let response = mapping["response"] as? [String: Any]
             else { throw RecordingError(path, "a mapping has a request and a response") }
             if let exchange = try exchange(request, response, path, files: files, &recording) {
                 recording.exchanges.append(exchange)
@@ -105,11 +108,16 @@ enum WireMockFile {
     }
 
     private static func bytes(_ json: Any) -> [UInt8] {
-        (try? JSONSerialization.data(withJSONObject: json, options: [.fragmentsAllowed, .sortedKeys, .withoutEscapingSlashes]))
-            .map(Array.init) ?? []
+        (try? JSONSerialization.data(
+            withJSONObject: json,
+            options: [.fragmentsAllowed, .sortedKeys, .withoutEscapingSlashes]
+        ))
+        .map(Array.init) ?? []
     }
 
-    private static func content(_ response: [String: Any], _ path: String, files: String) throws(RecordingError) -> [UInt8] {
+    private static func content(_ response: [String: Any], _ path: String, files: String) throws(RecordingError)
+        -> [UInt8]
+    {
         if let text = response["body"] as? String { return Array(text.utf8) }
         if let json = response["jsonBody"] { return bytes(json) }
         if let text = response["base64Body"] as? String {

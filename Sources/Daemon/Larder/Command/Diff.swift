@@ -70,7 +70,7 @@ struct Diff: ParsableCommand {
         }
         show(comparison)
         if update { try orComplain { try comparison.update(recording, upstreams: upstreams) } }
-        if comparison.isBreaking { throw ExitCode.failed }
+        if comparison.isBreaking || comparison.compared == 0 && !comparison.skipped.isEmpty { throw ExitCode.failed }
     }
 
     /// The fields given on the command line.
@@ -97,7 +97,8 @@ struct Diff: ParsableCommand {
     private func asked(_ recording: Recording, _ settings: Configuration) throws -> RecordingComparison {
         var comparison = RecordingComparison()
         var last: [String: Int] = [:]
-        for (number, exchange) in recording.exchanges.enumerated() where MethodNames.safe.contains(exchange.request.method) {
+        for (number, exchange) in recording.exchanges.enumerated()
+        where MethodNames.safe.contains(exchange.request.method) {
             last["\(exchange.upstream) \(exchange.title) \(exchange.request.fields ?? [])"] = number
         }
         let own = try fields()
@@ -131,7 +132,9 @@ struct Diff: ParsableCommand {
             Terminal.out(finding.request)
             for drift in finding.drifts { Terminal.out("  \(drift.severity.rawValue): \(drift.text)") }
         }
-        for skipped in comparison.skipped { Terminal.complain("larder: not compared: \(skipped.request): \(skipped.reason)") }
+        for skipped in comparison.skipped {
+            Terminal.complain("larder: not compared: \(skipped.request): \(skipped.reason)")
+        }
         Terminal.complain("larder: \(comparison.compared) compared, \(comparison.findings.count) differ")
     }
 }

@@ -105,11 +105,13 @@ struct Export: ParsableCommand {
         let settings = try recording.settings(nil, ConfigOverrides(), environment: [:])
         let origins = Dictionary(settings.upstreams.map { ($0.name, $0.url.origin) }) { first, _ in first }
         let (bytes, losses) = try orComplain { try RecordingExport.write(recording, to: file, origins: origins) }
-        guard FileManager.default.createFile(
-            atPath: file,
-            contents: Data(bytes),
-            attributes: [.posixPermissions: 0o600]
-        ) else {
+        guard
+            FileManager.default.createFile(
+                atPath: file,
+                contents: Data(bytes),
+                attributes: [.posixPermissions: 0o600]
+            )
+        else {
             Terminal.complain("larder: \(file) cannot be written")
             throw ExitCode.failed
         }

@@ -43,7 +43,9 @@ struct Replay: ParsableCommand {
         if addresses.store == nil { settings.store.path = store.store }
         var role = options.role
         role.recording = recording
-        if !json { role.missed = { miss in ReplayReport(missing: [miss], unused: []).lines.forEach(Terminal.complain) } }
+        if !json {
+            role.missed = { miss in ReplayReport(missing: [miss], unused: []).lines.forEach(Terminal.complain) }
+        }
         throw ExitCode(try orComplain { try runDaemon(settings, role: role) })
     }
 }
@@ -58,7 +60,9 @@ struct ReplayOptions: ParsableArguments {
     @Flag(help: "Give each recorded response once; ask for it again, and it is 504.")
     var strict = false
 
-    @Option(help: ArgumentHelp("recorded: dates stay as they were. now: they are shifted to today.", valueName: "clock"))
+    @Option(
+        help: ArgumentHelp("recorded: dates stay as they were. now: they are shifted to today.", valueName: "clock")
+    )
     var clock = Clock.recorded
 
     var role: RecordingRole {

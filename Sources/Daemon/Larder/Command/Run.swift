@@ -36,7 +36,12 @@ struct Run: ParsableCommand {
     @Option(help: ArgumentHelp("none, once, new or all.", valueName: "mode"))
     var record = Mode.none
 
-    @Option(help: ArgumentHelp("A variable for the command, in which \"@\" at the beginning is the address.", valueName: "name=@"))
+    @Option(
+        help: ArgumentHelp(
+            "A variable for the command, in which \"@\" at the beginning is the address.",
+            valueName: "name=@"
+        )
+    )
     var env: [String] = []
 
     @OptionGroup var source: ConfigOptions
@@ -131,7 +136,9 @@ private struct RunPlan {
             admin: .tcp(host: "127.0.0.1", port: 0)
         )
         let isGiven = run.source.config != nil || run.source.preset != nil || run.source.upstream != nil
-        let mode = run.record == .once ? (folder.exists ? .none : .all) : run.record == .new && !folder.exists ? .all : run.record
+        let mode =
+            run.record == .once
+            ? (folder.exists ? .none : .all) : run.record == .new && !folder.exists ? .all : run.record
         switch mode {
         case .none, .once, .new:
             let recording = try Recording(folder)

@@ -1,0 +1,126 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// `larder diff`, `import` and `export`, with the tools that the files are of.
+@Suite(.scripts, .serialized) struct RecordingToolsTests {
+    static let vcr = PythonEnvironment("vcrpy", packages: ["vcrpy", "requests"], imports: ["vcr", "requests"])
+
+    @Test func `diff says what has changed by severity, and takes it over when it is told to`() throws {
+        let body = Monitor(#"{"id":1,"name":"a"}"#)
+        let origin = try Origin { request in
+            request["Authorization"] == "Bearer fresh-token-1" || body.current.contains(#""a""#)
+                ? .json(body.current) : .json("{}", status: 401)
+        }
+        let recording = RecordedFolder()
+        try recording.record(origin) { (larder: Larder) throws -> Void in
+            _ = try larder.get("/x", ["Authorization": "Bearer recorded-token"])
+            _ = try larder.request("POST", "/x", body: "a")
+        }
+        #expect(try Larder.run(["diff", recording.path]).end == .exited(0))
+        body.withLock { $0 = #"{"id":"1","new":true}"# }
+        let arguments = ["diff", recording.path, "--header", "Authorization=@TOKEN"]
+        let environment = ["TOKEN": "Bearer fresh-token-1"]
+        let result = try Larder.run(arguments, environment: environment)
+        #expect(result.end == .exited(1))
+        #expect(
+            result.output
+                == "GET /x\n  breaking: id: number is string now\n  breaking: name: gone\n  notice: new: new\n"
+        )
+        #expect(origin.count(method: "POST") == 1)
+        #expect(try Larder.run(arguments + ["--update"], environment: environment).end == .exited(1))
+        #expect(try Larder.run(arguments, environment: environment).end == .exited(0))
+        let larder = try Larder.replaying(recording.path)
+        #expect(try larder.get("/x", ["Authorization": "Bearer any"]).text == #"{"id":"1","new":true}"#)
+        origin.stop()
+        let failed = try Larder.run(arguments, environment: environment)
+        #expect(failed.end == .exited(1) && failed.errors.contains("not compared: GET /x"))
+    }
+
+    @Test func `two recordings are compared request by request`() throws {
+        let count = Monitor(0)
+        let origin = try Origin { _ in .json("{\"n\":\(count.withLock { $0 += 1; return $0 })}") }
+        let (one, two) = (RecordedFolder(), RecordedFolder())
+        try one.record(origin) { _ = try $0.get("/x") }
+        try two.record(origin) { (larder: Larder) throws -> Void in
+            _ = try larder.get("/x")
+            _ = try larder.get("/y")
+        }
+        let result = try Larder.run(["diff", one.path, two.path])
+        #expect(result.end == .exited(0))
+        #expect(result.output == "GET /x\n  info: n: other values\nGET /y\n  notice: not in \(one.path)\n")
+        #expect(try Larder.run(["diff", two.path, one.path]).end == .exited(1))
+    }
+
+    private static let session = """
+        base = sys.argv[1]
+        for page in (1, 2):
+            r = requests.get(base + "/things", params={"page": page}, headers={"Authorization": "Bearer vcr-secret-token"})
+            print(r.status_code, r.text, r.headers["X-Page"])
+        for _ in range(2):
+            r = requests.post(base + "/things", json={"a": [1, 2]})
+            print(r.status_code, r.json())
+        print(requests.get(base + "/image").content.hex())
+        """
+
+    private static func origin() throws -> Origin {
+        let count = Monitor(0)
+        return try Origin { request in
+            if request.method == "POST" {
+                return .json("{\"made\":\(count.withLock { $0 += 1; return $0 })}", status: 201)
+            }
+            if request.path == "/image" { return .body([0, 255, 254, 10, 13, 0], ["Content-Type": "image/png"]) }
+            return .json(#"{"page":"é \#(request.target.suffix(1))"}"#, ["X-Page": String(request.target.suffix(1))])
+        }
+    }
+
+    @Test(.enabled(if: vcr.isInstalled, "vcrpy could not be installed from PyPI"), arguments: ["yaml", "json"])
+    func `a cassette that vcrpy has made is replayed, and what is exported of it vcrpy replays`(form: String) throws {
+        let origin = try Self.origin()
+        let folder = TemporaryFolder()
+        let cassette = folder.file("cassette.\(form)")
+        let skipsImage =
+            form == "json" ? Self.session.split(separator: "\n").dropLast().joined(separator: "\n") : Self.session
+        let recorder = """
+            import sys, vcr, requests
+            with vcr.use_cassette(sys.argv[2], record_mode=sys.argv[3], serializer=sys.argv[4]):
+            \(skipsImage.split(separator: "\n").map { "    \($0)" }.joined(separator: "\n"))
+            """
+        let recorded = try Self.vcr.run(recorder, origin.url, cassette, "once", form)
+        origin.stop()
+        let recording = folder.file("recording")
+        #expect(try Larder.run(["import", cassette, recording]).end == .exited(0))
+        let imported = try String(contentsOfFile: "\(recording)/exchanges.jsonl", encoding: .utf8)
+        #expect(!imported.contains("vcr-secret-token"))
+        let larder = try Larder.replaying(recording, "--strict")
+        #expect(try Self.vcr.run("import sys, requests\n" + skipsImage, larder.url) == recorded)
+        let export = folder.file("export.yaml")
+        #expect(try Larder.run(["export", recording, export]).end == .exited(0))
+        #expect(try Self.vcr.run(recorder, origin.url, export, "none", "yaml") == recorded)
+    }
+
+    @Test func `a HAR is the same after it was written and read, and several origins have to be named`() throws {
+        let origin = try Self.origin()
+        let (recording, folder) = (RecordedFolder(), TemporaryFolder())
+        try recording.record(origin) { (larder: Larder) throws -> Void in
+            for target in ["/things?page=1", "/image", "/things?page=2"] { _ = try larder.get(target) }
+        }
+        let (har, back) = (folder.file("a.har"), folder.file("back"))
+        #expect(try Larder.run(["export", recording.path, har]).end == .exited(0))
+        #expect(try Larder.run(["import", har, back]).end == .exited(0))
+        let same = try Larder.run(["diff", recording.path, back])
+        #expect(same.end == .exited(0) && same.output == "", "\(same.output)")
+
+        let text = try String(contentsOfFile: har, encoding: .utf8)
+        let other = text.replacing("\(origin.url)/image", with: "http://other.example/image")
+        let mixed = try folder.write(other, to: "mixed.har")
+        let refused = try Larder.run(["import", mixed, folder.file("mixed")])
+        #expect(refused.end == .exited(1))
+        #expect(refused.errors.contains("--origin \(origin.url)   (2)\n  --origin http://other.example   (1)"))
+        let named = ["--origin", "\(origin.url)=/one", "--origin", "http://other.example=/two"]
+        #expect(try Larder.run(["import", mixed, folder.file("mixed")] + named).end == .exited(0))
+        let larder = try Larder.replaying(folder.file("mixed"))
+        #expect(try larder.get("/two/image").body == [0, 255, 254, 10, 13, 0])
+        #expect(try larder.get("/one/things?page=1").status == 200)
+    }
+}

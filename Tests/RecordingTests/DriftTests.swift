@@ -1,0 +1,38 @@
+import Testing
+
+@testable import Recording
+
+/// How much a difference matters.
+@Suite struct DriftTests {
+    private static func drift(_ old: String, _ new: String, status: Int = 200) -> [String] {
+        Drift.between(
+            Drift.Response(status: 200, contentType: "application/json; charset=utf-8", body: Array(old.utf8)),
+            Drift.Response(status: status, contentType: "application/json", body: Array(new.utf8))
+        ).map { "\($0.severity.rawValue): \($0.text)" }
+    }
+
+    @Test(arguments: [
+        (#"{"a":1}"#, #"{ "a": 1 }"#, []), (#"{"a":1}"#, #"{"a":2}"#, ["info: a: other values"]),
+        (#"{"a":1,"b":{"c":1,"d":2}}"#, #"{"a":1}"#, ["breaking: b: gone"]),
+        (#"{"a":1}"#, #"{"a":"1"}"#, ["breaking: a: number is string now"]),
+        (#"{"a":1}"#, #"{"a":1,"b":{"c":1}}"#, ["notice: b: new"]),
+        (#"{"a":{"b":1}}"#, #"{"a":null}"#, ["info: a: null now"]),
+        (#"{"a":null}"#, #"{"a":{"b":1}}"#, ["notice: a.b: new"]),
+        (#"[{"a":1},{"b":2}]"#, #"[{"a":1}]"#, ["breaking: [].b: gone"]),
+        (#"{"l":[{"a":1}]}"#, #"{"l":[]}"#, ["info: l: the list is empty now"]),
+        (#"{"l":[]}"#, #"{"l":[{"a":1}]}"#, []),
+        (#"{"ab":1,"a":1}"#, #"{"ab":1}"#, ["breaking: a: gone"]),
+    ])
+    func `members that are gone or of another type break, new ones are noticed`(
+        old: String,
+        new: String,
+        drifts: [String]
+    ) {
+        #expect(Self.drift(old, new) == drifts)
+    }
+
+    @Test func `another status breaks, and bodies that are no JSON are compared by their bytes`() {
+        #expect(Self.drift("{}", "{}", status: 404) == ["breaking: status: 200 is 404 now"])
+        #expect(Self.drift("abc", "abcd") == ["info: body: 3 bytes are 4 others now"])
+    }
+}
