@@ -19,6 +19,8 @@ package protocol AdminContext: Sendable {
     var changeStreams: ChangeStreams? { get }
     /// What the daemon answers from; nil where it replays nothing.
     var replayer: Replayer? { get }
+    /// The recordings that are begun and ended while it runs; nil where it is for one recording.
+    var recordings: Recordings? { get }
 
     /// Figures of the store and the memory tier; read at each scrape.
     func figures() async throws(StoreError) -> StoreFigures
@@ -41,6 +43,7 @@ package protocol AdminContext: Sendable {
 
 extension AdminContext {
     package var replayer: Replayer? { nil }
+    package var recordings: Recordings? { nil }
 }
 
 /// Whether the daemon can answer requests.

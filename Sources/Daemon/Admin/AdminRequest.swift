@@ -179,8 +179,8 @@ struct AdminResponse: Sendable {
     var stream: (@Sendable (Reply, Fields) -> Void)?
 
     /// JSON, ended by a line feed for terminals.
-    static func json(_ body: some Encodable) -> AdminResponse {
-        text(AdminJSON.encode(body) + [0x0A], type: "application/json")
+    static func json(_ body: some Encodable, status: Int = 200) -> AdminResponse {
+        text(AdminJSON.encode(body) + [0x0A], type: "application/json", status: status)
     }
 
     static func text(_ body: [UInt8], type: String, status: Int = 200) -> AdminResponse {

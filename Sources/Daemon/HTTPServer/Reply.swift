@@ -125,7 +125,7 @@ final class ReplyChannel: Sendable {
         var isGone = false
         var drains: [(below: Int, callback: @Sendable () -> Void)] = []
         var disconnects: [@Sendable () -> Void] = []
-        var observer: (any ReplyObserver)?
+        var observers: [any ReplyObserver] = []
     }
 
     let connectionID: UInt64
@@ -149,26 +149,26 @@ final class ReplyChannel: Sendable {
     @discardableResult
     func submit(_ operations: [Operation]) -> Bool {
         var byteCount = 0
-        let (isAccepted, mustSchedule, observer) = state.withLock { state -> (Bool, Bool, (any ReplyObserver)?) in
-            if state.isGone { return (true, false, state.observer) }
+        let (isAccepted, mustSchedule, observers) = state.withLock { state -> (Bool, Bool, [any ReplyObserver]) in
+            if state.isGone { return (true, false, state.observers) }
             for operation in operations {
-                guard state.accepts(operation) else { return (false, false, nil) }
+                guard state.accepts(operation) else { return (false, false, []) }
                 if case .write(let bytes) = operation { byteCount += bytes.count }
                 state.operations.append(operation)
             }
             // Within the lock, so that the worker cannot subtract first.
             if byteCount > 0 { accepted.add(byteCount, ordering: .relaxed) }
             defer { state.isScheduled = true }
-            return (true, !state.isScheduled, state.observer)
+            return (true, !state.isScheduled, state.observers)
         }
         if mustSchedule { schedule() }
-        if let observer { operations.forEach { $0.report(to: observer) } }
+        for observer in observers { operations.forEach { $0.report(to: observer) } }
         return isAccepted
     }
 
     /// Reports what is called for from now on to an observer.
     func observe(_ observer: any ReplyObserver) {
-        state.withLock { $0.observer = observer }
+        state.withLock { $0.observers.append(observer) }
     }
 
     func onDrain(below limit: Int, _ callback: @escaping @Sendable () -> Void) {

@@ -2,7 +2,7 @@ import Proxy
 
 /// A recorded request that is like one that was not recorded, and what differs.
 package struct NearestRequest: Sendable, Equatable {
-    /// `GET /users/1`
+    /// Method and target, such as `GET /users/1`.
     package var request: String
     package var differences: [String]
 

@@ -90,7 +90,7 @@ extension Fields {
 
 /// Moments as recordings spell them.
 package enum RecordingTime {
-    /// `2026-11-23T03:47:00.123Z`
+    /// A moment such as `2026-11-23T03:47:00.123Z`.
     package static func text(_ seconds: Double) -> String {
         let milliseconds = Int64((seconds * 1000).rounded())
         var whole = time_t(milliseconds / 1000)

@@ -115,6 +115,17 @@ package struct RecordingFolder: Sendable {
         }
     }
 
+    /// Makes the folder of files that somebody else gives, the lines last.
+    package func copy(_ files: [String], _ bytes: (String) throws -> [UInt8]) throws {
+        guard !exists else { throw RecordingError(path, "there is a recording already; name a new folder") }
+        try create()
+        for file in files where file != Self.exchangesName {
+            let target = file.hasPrefix(Self.bodiesName) ? try path(ofBody: file) : "\(path)/\(file)"
+            try write(try bytes(file), to: target)
+        }
+        if files.contains(Self.exchangesName) { try write(try bytes(Self.exchangesName), to: exchanges) }
+    }
+
     /// Takes the place of another recording, which goes.
     package func replace(_ other: RecordingFolder) throws(RecordingError) {
         let old = "\(path).old"

@@ -176,11 +176,15 @@ enum VCRFile {
         }
         let root = map([("interactions", Node(interactions)), ("version", Node("1", Tag(.int)))])
         do {
-            return Array(try Yams.serialize(node: root, width: -1, allowUnicode: true).utf8)
+            let yaml = try Yams.serialize(node: root, width: -1, allowUnicode: true)
+            return Array(yaml.replacing("\"\(binary)", with: "!!binary \"").utf8)
         } catch {
             throw RecordingError(recording.folder.path, "the cassette cannot be written: \(error)")
         }
     }
+
+    /// Stands before what is binary until the text is there: Yams writes no tags of scalars.
+    private static let binary = "larder-\(UUID().uuidString)-"
 
     private static func map(_ members: [(String, Node)]) -> Node {
         Node(members.map { (Node($0.0), $0.1) })
@@ -194,11 +198,7 @@ enum VCRFile {
                 $0.value >= 0x20 && $0.value != 0x7F || [0x09, 0x0A, 0x0D].contains($0.value)
             })
         else {
-            return Node(
-                Data(bytes).base64EncodedString(),
-                Tag(Tag.Name(rawValue: "tag:yaml.org,2002:binary")),
-                .literal
-            )
+            return text(binary + Data(bytes).base64EncodedString())
         }
         return text(string)
     }

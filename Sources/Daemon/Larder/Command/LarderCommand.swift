@@ -33,7 +33,7 @@ struct LarderCommand: ParsableCommand {
         subcommands: [
             Serve.self, Check.self, Count.self, Objects.self, Documents.self, Why.self, Clean.self, ModeCommand.self,
             Changes.self, Warnings.self, RouteCommand.self, MapCommand.self, Explain.self, KeyCommand.self,
-            Record.self, Replay.self, Run.self, Diff.self, Import.self, Export.self,
+            Record.self, RecordingCommand.self, Replay.self, Run.self, Diff.self, Import.self, Export.self,
         ]
     )
 }

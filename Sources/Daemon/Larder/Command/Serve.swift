@@ -85,7 +85,13 @@ struct Serve: ParsableCommand {
         HarmlessSignals.ignore()
         let settings = try settings(environment: Environment.variables)
         LogSetup.start(json ? .json : .suitable(for: Environment.variables), level: settings.log.level)
-        throw ExitCode(try runDaemon(settings))
+        var role = RecordingRole.none
+        role.config = ConfigFile.portable(
+            try source.path(environment: Environment.variables),
+            settings,
+            environment: Environment.variables
+        )
+        throw ExitCode(try runDaemon(settings, role: role))
     }
 
     /// The settings; warnings are printed, errors end the command.

@@ -71,7 +71,7 @@ final class LarderDaemon {
             asksUpstreams: role.asksUpstreams
         )
         recordings = try RecordingParts(role, parts, log: log)
-        parts.replay.set(recordings.replayer)
+        parts.recordingSwitch.set((recordings.replayer, recordings.made))
 
         let (parts, loops, log, interceptor) = (parts, loops, log, recordings.interceptor)
         let notice: @Sendable (HTTPNotice) -> Void = { notice in

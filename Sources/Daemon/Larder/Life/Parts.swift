@@ -22,7 +22,7 @@ final class Parts: Sendable {
     let changeStreams: ChangeStreams?
     let token: AdminToken
     let readinessSwitch = ReadinessSwitch()
-    let replay = ReplaySwitch()
+    let recordingSwitch = RecordingSwitch()
 
     /// Opens the store, under its lock, and the keys beside it; throws what a person has to fix.
     ///
@@ -128,7 +128,9 @@ extension Parts: AdminContext {
 
     var readiness: Readiness { readinessSwitch.current }
 
-    var replayer: Replayer? { replay.current }
+    var replayer: Replayer? { recordingSwitch.current.replayer }
+
+    var recordings: Recordings? { recordingSwitch.current.recordings }
 
     var models: [String: Models] {
         Dictionary(uniqueKeysWithValues: upstreams.map { ($0.name, $0.rules.models) })

@@ -15,6 +15,8 @@ struct RecordingRole {
     var clock: Int64?
     /// Where is recorded, and the config that goes with it; nil where nothing is.
     var target: (folder: RecordingFolder, config: String)?
+    /// The config that goes with recordings which are begun later.
+    var config = ""
     /// Told of each request that a replay does not find.
     var missed: @Sendable (Replayer.Miss) -> Void = { _ in }
 
@@ -31,7 +33,9 @@ struct RecordingRole {
 final class RecordingParts: Sendable {
     let replayer: Replayer?
     private let recorder: Recorder?
-    let interceptor: RecordingInterceptor?
+    /// Those of a daemon that is not for one recording.
+    let made: Recordings?
+    let interceptor: any ExchangeInterceptor
     private let closed = Mutex<RecordingSummary?>(nil)
 
     init(_ role: RecordingRole, _ parts: Parts, log: Logger) throws {
@@ -44,9 +48,20 @@ final class RecordingParts: Sendable {
             let writer = try RecordingWriter(target.folder, config: target.config, recorded: now)
             return Recorder(writer, upstreams: parts.upstreams, log: log)
         }
-        interceptor =
-            role.isNone
-            ? nil : RecordingInterceptor(replayer: replayer, recorder: recorder, missed: role.missed)
+        guard role.isNone else {
+            made = nil
+            interceptor = RecordingInterceptor(replayer: replayer, recorder: recorder, missed: role.missed)
+            return
+        }
+        let path = parts.settings.store.path ?? ""
+        let made = Recordings(
+            folder: (path.lastIndex(of: "/").map { String(path[...$0]) } ?? "") + "recordings",
+            config: role.config,
+            upstreams: parts.upstreams,
+            log: log
+        )
+        self.made = made
+        interceptor = made
     }
 
     /// Begins to store what was recorded, so that its objects can be asked for.
@@ -60,6 +75,7 @@ final class RecordingParts: Sendable {
 
     /// Ends recording; what is complete is written.
     func close() {
+        made?.stopAll()
         guard let recorder else { return }
         let summary = recorder.close()
         closed.withLock { $0 = summary }
@@ -69,13 +85,15 @@ final class RecordingParts: Sendable {
     var summary: RecordingSummary? { closed.withLock { $0 } }
 }
 
-/// The replay of a daemon, for its admin side; any thread.
-final class ReplaySwitch: Sendable {
-    private let state = Mutex<Replayer?>(nil)
+/// What the admin side knows of recordings; any thread.
+final class RecordingSwitch: Sendable {
+    typealias Known = (replayer: Replayer?, recordings: Recordings?)
 
-    var current: Replayer? { state.withLock { $0 } }
+    private let state = Mutex<Known>((nil, nil))
 
-    func set(_ replayer: Replayer?) { state.withLock { $0 = replayer } }
+    var current: Known { state.withLock { $0 } }
+
+    func set(_ known: Known) { state.withLock { $0 = known } }
 }
 
 /// A folder for what lives no longer than the daemon.

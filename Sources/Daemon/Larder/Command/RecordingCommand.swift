@@ -1,0 +1,118 @@
+import Admin
+import ArgumentParser
+import Recording
+
+/// `larder recording`: recordings of a daemon that runs.
+struct RecordingCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "recording",
+        abstract: "Record what goes through the running daemon.",
+        discussion: """
+            What each client receives is recorded, from the cache or from the API, until the recording is stopped:
+
+              larder recording start monday
+              larder recording stop monday
+              larder recording get monday fixtures
+
+            With --session only requests that have the field Larder-Session with that value are recorded.
+            """,
+        subcommands: [Start.self, Stop.self, List.self, Get.self]
+    )
+
+    struct Start: ParsableCommand {
+        static let configuration = CommandConfiguration(abstract: "Begin to record.")
+
+        @Argument(help: "What the recording is called.")
+        var name: String
+
+        @Option(help: ArgumentHelp("Record requests with this Larder-Session only.", valueName: "name"))
+        var session: String?
+
+        @OptionGroup var options: AdminOptions
+
+        func validate() throws { try GivenText.check(["the name": name, "--session": session]) }
+
+        func run() throws {
+            let response = try options.ask("POST", "/recordings", body: RecordingStart(name: name, session: session))
+            try options.present(RecordingStart.self, response) {
+                "recording \($0.name); end it with: larder recording stop \($0.name)"
+            }
+        }
+    }
+
+    struct Stop: ParsableCommand {
+        static let configuration = CommandConfiguration(abstract: "End a recording.")
+
+        @Argument(help: "What the recording is called.")
+        var name: String
+
+        @OptionGroup var options: AdminOptions
+
+        func validate() throws { try GivenText.check(["the name": name]) }
+
+        func run() throws {
+            let response = try options.ask("POST", Target.make(["recordings", name, "stop"]))
+            try options.present(RecordingStopped.self, response) { stopped in
+                (["recorded \(stopped.exchanges) exchange\(stopped.exchanges == 1 ? "" : "s") as \(stopped.name)"]
+                    + stopped.notices)
+                    .joined(separator: "\n")
+            }
+        }
+    }
+
+    struct List: ParsableCommand {
+        static let configuration = CommandConfiguration(abstract: "List the recordings of the daemon.")
+
+        @OptionGroup var options: AdminOptions
+
+        func run() throws {
+            let response = try options.ask("GET", "/recordings")
+            try options.present(RecordingsResponse.self, response) { listed in
+                listed.recordings.isEmpty
+                    ? "there is no recording"
+                    : listed.recordings.map { entry in
+                        let state = entry.running ? "running, \(entry.exchanges ?? 0) so far" : "complete"
+                        return "\(entry.name)  \(state)\(entry.session.map { ", session \($0)" } ?? "")"
+                    }
+                    .joined(separator: "\n")
+            }
+        }
+    }
+
+    struct Get: ParsableCommand {
+        static let configuration = CommandConfiguration(abstract: "Copy a recording into a folder.")
+
+        @Argument(help: "What the recording is called.")
+        var name: String
+
+        @Argument(help: ArgumentHelp("The folder to make.", valueName: "folder"))
+        var folder: String
+
+        @OptionGroup var options: AdminOptions
+
+        func validate() throws { try GivenText.check(["the name": name, "the folder": folder]) }
+
+        func run() throws {
+            let target = RecordingFolder(folder)
+            let files = try options.decode(
+                RecordingFilesResponse.self,
+                options.ask("GET", Target.make(["recordings", name]))
+            ).files
+            try orComplain {
+                try target.copy(files) { file in
+                    try options.ask("GET", Target.make(["recordings", name], [("file", file)]))
+                }
+            }
+            if options.json {
+                Terminal.out(AdminJSON.encode(Copied(folder: target.path, files: files.count)))
+            } else {
+                Terminal.out("copied \(name) to \(target.path)")
+            }
+        }
+
+        private struct Copied: Encodable {
+            var folder: String
+            var files: Int
+        }
+    }
+}

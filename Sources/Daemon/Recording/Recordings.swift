@@ -1,0 +1,134 @@
+import Foundation
+import HTTPSemantics
+package import HTTPServer
+package import Logging
+package import Proxy
+import Synchronization
+
+/// The recordings of a running daemon: begun and ended by its admin side, below a folder of its own.
+///
+/// Any thread. What each client receives is recorded, from the cache or from the upstream.
+package final class Recordings: ExchangeInterceptor {
+    private let folder: String
+    private let config: String
+    private let upstreams: [ProxiedUpstream]
+    private let log: Logger
+    private let running = Mutex<[String: Running]>([:])
+    private let count = Atomic<Int>(0)
+
+    private struct Running {
+        let recorder: Recorder
+        let session: String?
+        let began: Double
+    }
+
+    /// - Parameters:
+    ///   - folder: where they are made, each in a folder named after it.
+    ///   - config: what goes into each, see `ConfigFile.portable`.
+    package init(folder: String, config: String, upstreams: [ProxiedUpstream], log: Logger) {
+        (self.folder, self.config, self.upstreams, self.log) = (folder, config, upstreams, log)
+    }
+
+    package var isActive: Bool { count.load(ordering: .relaxed) > 0 }
+
+    package func received(_ exchange: Exchange, _ arrival: Arrival, _ proxy: ProxyCore) {
+        let session = exchange.request.fields.text("larder-session")
+        let recorders = running.withLock { running in
+            running.values.filter { $0.session == nil || $0.session == session }.map(\.recorder)
+        }
+        for recorder in recorders { recorder.watch(exchange, arrival) }
+        proxy.accept(exchange, arrival)
+    }
+
+    /// One recording, as it is listed.
+    package struct Entry: Sendable {
+        package let name: String
+        package let folder: String
+        /// How many exchanges it has; of one that is over nobody has counted.
+        package let exchanges: Int?
+        package let session: String?
+        /// Unix seconds; nil for one that is over.
+        package let began: Double?
+    }
+
+    /// Begins a recording.
+    ///
+    /// - Parameter session: the value of `Larder-Session` that requests need; nil for all requests.
+    package func start(_ name: String, session: String?) throws(RecordingError) {
+        try Self.check(name)
+        let place = RecordingFolder("\(folder)/\(name)")
+        guard !running.withLock({ $0[name] != nil }) else {
+            throw RecordingError(name, "this recording is running already")
+        }
+        let now = Date().timeIntervalSince1970
+        let writer = try RecordingWriter(place, config: config, recorded: now)
+        let recorder = Recorder(writer, upstreams: upstreams, log: log)
+        running.withLock { $0[name] = Running(recorder: recorder, session: session, began: now) }
+        count.add(1, ordering: .relaxed)
+    }
+
+    /// Ends a recording; what is complete is written.
+    package func stop(_ name: String) throws(RecordingError) -> RecordingSummary {
+        guard let running = running.withLock({ $0.removeValue(forKey: name) }) else {
+            throw RecordingError(name, "this recording is not running")
+        }
+        count.subtract(1, ordering: .relaxed)
+        return running.recorder.close()
+    }
+
+    /// Ends all of them.
+    package func stopAll() {
+        for name in running.withLock({ Array($0.keys) }) { _ = try? stop(name) }
+    }
+
+    /// All recordings, sorted by name.
+    package var list: [Entry] {
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
+        let running = running.withLock { $0 }
+        return names.filter { RecordingFolder("\(folder)/\($0)").exists }.sorted().map { name in
+            Entry(
+                name: name,
+                folder: "\(folder)/\(name)",
+                exchanges: running[name]?.recorder.count,
+                session: running[name]?.session,
+                began: running[name]?.began
+            )
+        }
+    }
+
+    /// The files of a recording, relative to its folder.
+    package func files(of name: String) throws(RecordingError) -> [String] {
+        let place = try place(of: name)
+        let bodies = (try? FileManager.default.contentsOfDirectory(atPath: place.bodies)) ?? []
+        return [".gitattributes", RecordingFolder.manifestName, RecordingFolder.exchangesName]
+            + bodies.sorted().map { "\(RecordingFolder.bodiesName)/\($0)" }
+    }
+
+    /// One of them.
+    package func file(_ path: String, of name: String) throws(RecordingError) -> [UInt8] {
+        let place = try place(of: name)
+        if path.hasPrefix(RecordingFolder.bodiesName) { return try place.body(path) }
+        guard [".gitattributes", RecordingFolder.manifestName, RecordingFolder.exchangesName].contains(path) else {
+            throw RecordingError(path, "this is no file of a recording")
+        }
+        return try place.read("\(place.path)/\(path)", limit: 1 << 30)
+    }
+
+    private func place(of name: String) throws(RecordingError) -> RecordingFolder {
+        try Self.check(name)
+        let place = RecordingFolder("\(folder)/\(name)")
+        guard place.exists else { throw RecordingError(name, "there is no such recording") }
+        return place
+    }
+
+    private static func check(_ name: String) throws(RecordingError) {
+        let isName =
+            !name.isEmpty && name.utf8.count <= 100 && !name.hasPrefix(".")
+            && name.utf8.allSatisfy {
+                ($0 | 0x20) &- 0x61 < 26 || $0 &- 0x30 < 10 || $0 == 0x2E || $0 == 0x2D || $0 == 0x5F
+            }
+        guard isName else {
+            throw RecordingError(name, "this is no name; use letters, digits, \".\", \"-\" and \"_\"")
+        }
+    }
+}
