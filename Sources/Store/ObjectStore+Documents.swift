@@ -57,15 +57,13 @@ extension ObjectStore {
         observedFrom start: Int64,
         observedTo end: Int64
     ) async throws(StoreError) -> RefreshOutcome {
-        let result = await withCheckedContinuation {
-            (continuation: CheckedContinuation<Result<RefreshOutcome, StoreError>, Never>) in
+        try await result { done in
             enqueue(
                 .batched,
                 { try $0.refresh(id, head: head, policy: policy, start: start, end: end) },
-                done: { continuation.resume(returning: $0) }
+                done: done
             )
         }
-        return try result.get()
     }
 
     /// Removes the documents of these URLs, for every principal, and settles a suspect in the same commit.
@@ -106,11 +104,7 @@ extension ObjectStore {
 extension ObjectStore {
     /// Stores a response whole, and returns after its commit; waits for room in the queue.
     public func receive(_ document: ReceivedDocument) async throws(StoreError) -> Receipt {
-        let result = await withCheckedContinuation {
-            (continuation: CheckedContinuation<Result<Receipt, StoreError>, Never>) in
-            receive(document) { continuation.resume(returning: $0) }
-        }
-        return try result.get()
+        try await result { receive(document, done: $0) }
     }
 
     /// Stores a response whole as soon as there is room in the queue.

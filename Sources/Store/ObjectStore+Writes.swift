@@ -85,22 +85,20 @@ extension ObjectStore {
         _ work: @escaping @Sendable (WriterSession, _ isAhead: Bool) throws -> Value?
     ) async throws(StoreError) -> Value {
         let core = core
-        let early = await withCheckedContinuation {
-            (continuation: CheckedContinuation<Result<Value?, StoreError>, Never>) in
+        let early: Value? = try await result { done in
             core.post(.express, bytes: bytes, { try work($0, true) }) { result in
                 if case .success(.some) = result { committed() }
-                continuation.resume(returning: result)
+                done(result)
             }
         }
-        if let value = try early.get() { return value }
-        let late = await withCheckedContinuation {
-            (continuation: CheckedContinuation<Result<Value?, StoreError>, Never>) in
+        if let early { return early }
+        let late: Value? = try await result { done in
             enqueue(.prompt, bytes: bytes, { try work($0, false) }) { result in
                 if case .success = result { committed() }
-                continuation.resume(returning: result)
+                done(result)
             }
         }
-        guard let value = try late.get() else { preconditionFailure("behind the queue there is nothing to wait for") }
+        guard let value = late else { preconditionFailure("behind the queue there is nothing to wait for") }
         return value
     }
 

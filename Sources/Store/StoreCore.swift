@@ -137,11 +137,7 @@ final class StoreCore: Sendable {
         alone: Bool = false,
         _ work: @escaping @Sendable (WriterSession) throws -> Value
     ) async throws(StoreError) -> Value {
-        let result = await withCheckedContinuation {
-            (continuation: CheckedContinuation<Result<Value, StoreError>, Never>) in
-            post(urgency, alone: alone, work) { continuation.resume(returning: $0) }
-        }
-        return try result.get()
+        try await result { post(urgency, alone: alone, work, done: $0) }
     }
 
     /// Lets the writer run a job; `done` runs on its thread, after the commit.
@@ -277,6 +273,17 @@ final class StoreCore: Sendable {
     func releaseLock() {
         lock.release()
     }
+}
+
+/// Waits for a result that is given to a callback.
+func result<Value: Sendable>(
+    of start: (_ done: @escaping @Sendable (Result<Value, StoreError>) -> Void) -> Void
+) async throws(StoreError) -> Value {
+    let result = await withCheckedContinuation {
+        (continuation: CheckedContinuation<Result<Value, StoreError>, Never>) in
+        start { continuation.resume(returning: $0) }
+    }
+    return try result.get()
 }
 
 /// An event that happens once, and that tasks can wait for.
