@@ -10,7 +10,7 @@ package protocol AdminContext: Sendable {
     var store: ObjectStore { get }
     var modes: ModeSwitch { get }
     var metrics: Metrics { get }
-    /// Larder's version, such as `0.1.0`.
+    /// Larder's version, such as `0.2.0`.
     var version: String { get }
     var readiness: Readiness { get }
     /// The models that the config declares, by upstream.

@@ -40,5 +40,5 @@ struct LarderCommand: ParsableCommand {
 
 /// Which Larder this is.
 enum Version {
-    static let text = "0.1.0"
+    static let text = "0.2.0"
 }
