@@ -113,7 +113,12 @@ import Testing
         switch step {
         case .join(let isLeader, let wantsRendering, let wantsCut):
             event = .joined(
-                Fetch.Client(id: world.clients.count, isLeader: isLeader, wantsRendering: wantsRendering, wantsCut: wantsCut)
+                Fetch.Client(
+                    id: world.clients.count,
+                    isLeader: isLeader,
+                    wantsRendering: wantsRendering,
+                    wantsCut: wantsCut
+                )
             )
             world.clients.append(.nothing)
         case .leave(let id):

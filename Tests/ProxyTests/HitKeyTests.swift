@@ -62,7 +62,8 @@ import Testing
         var key: DocumentKey
     }
 
-    private func names(_ text: String, _ upstream: ProxiedUpstream, _ cacheKey: inout CacheKeyBuilder) throws -> Names? {
+    private func names(_ text: String, _ upstream: ProxiedUpstream, _ cacheKey: inout CacheKeyBuilder) throws -> Names?
+    {
         var bytes = Array(text.utf8)
         let parser = RequestParser(limits: HTTPLimits())
         return try bytes.withUnsafeMutableBufferPointer { buffer in
@@ -71,7 +72,12 @@ import Testing
             }
             guard cacheKey.read(parser.head, upstream) else { return nil }
             let quick = cacheKey.credentialsDigest(upstream, ProxyFixture.hasher)
-            let digest = cacheKey.digest(parser.head, upstream, principal: PrincipalID(rawValue: 7), ProxyFixture.hasher)
+            let digest = cacheKey.digest(
+                parser.head,
+                upstream,
+                principal: PrincipalID(rawValue: 7),
+                ProxyFixture.hasher
+            )
             guard let arrival = try? Arrival(parser.head, upstream, quickDigest: quick) else { return nil }
             let others = arrival.otherFields.isEmpty ? nil : ProxyFixture.hasher.digest(arrival.otherFields)
             #expect(cacheKey.otherFieldsDigest(ProxyFixture.hasher) == others, "\(text)")

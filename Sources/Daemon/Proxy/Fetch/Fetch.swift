@@ -17,8 +17,8 @@ struct Fetch: Hashable {
         let id: Int
         /// Whether the fetch began for it; the others joined.
         var isLeader = false
-        /// Whether it is given JSON in another form than it comes: in the mapped view, or with other links. That is made of the
-        /// whole body.
+        /// Whether it is given JSON in another form than it comes, which takes the whole body: in the mapped view, or with other
+        /// links.
         var wantsRendering = false
         /// Whether it asked for a part, which is cut from the whole body.
         var wantsCut = false
