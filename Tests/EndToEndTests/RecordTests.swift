@@ -124,4 +124,23 @@ import Testing
         #expect(try replay.waitForObjects(1, of: "User"))
         #expect(try replay.get("/users/1", ["Larder-View": "mapped"]).object["login"] as? String == "ada")
     }
+
+    @Test(.enabled(if: SmallDisk.isPossible, "file systems cannot be mounted here"))
+    func `a full disk ends the recording, not the clients`() throws {
+        let disk = try SmallDisk(megabytes: 1)
+        let origin = try Origin { _ in .text(String(repeating: "x", count: 100_000)) }
+        let path = disk.folder.file("recording")
+        let larder = try Larder(
+            arguments: ["--upstream", origin.url],
+            folder: disk.outside,
+            startedBy: disk.entrance,
+            verb: ["record", path]
+        )
+        for number in 0..<20 { #expect(try larder.get("/\(number)").body.count == 100_000) }
+        #expect(larder.terminate() == .exited(1))
+        #expect(larder.log.contains("recording ended early") && larder.log.contains("No space left on device"))
+        let script = "\(Larder.binary) run \(path) -- sh -c 'curl -s $LARDER_URL/3 | wc -c'"
+        let output = try ChildProcess.run(disk.entrance[0], Array(disk.entrance.dropFirst()) + ["sh", "-c", script])
+        #expect(output.contains("100000"))
+    }
 }
