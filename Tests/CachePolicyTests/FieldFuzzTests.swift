@@ -150,10 +150,10 @@ import Testing
             #expect(directives.maxStale <= granted ?? 0, label)
             if members.contains(where: { $0.name == "no-cache" }) { #expect(directives.noCache, label) }
             if members.contains(where: { $0.name == "no-store" }) { #expect(directives.noStore, label) }
-            if let demand = members.filter({ $0.name == "min-fresh" }).map({
+            if let request = members.filter({ $0.name == "min-fresh" }).map({
                 StrictReading.number($0.argument ?? "") ?? 0
             }).max() {
-                #expect(directives.minFresh >= demand, label)
+                #expect(directives.minFresh >= request, label)
             }
         }
     }

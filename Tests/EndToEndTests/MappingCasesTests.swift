@@ -54,13 +54,13 @@ struct MappingCasesTests {
         guard let list = try? String(contentsOfFile: "\(Self.root)/../shared/mapping-cases.md", encoding: .utf8) else {
             return
         }
-        let demands = MappingCaseIndex.rows.map { "\($0.number) \($0.demand)" }
+        let requests = MappingCaseIndex.rows.map { "\($0.number) \($0.request)" }
         let listed = list.split(separator: "\n").compactMap { line -> String? in
             guard let match = line.firstMatch(of: /^\| ([A-Z]{2}-[0-9]{2}) \|.*\| ([^|]+) \|$/) else { return nil }
-            let demand = ["keep", "change"].first { match.2.hasPrefix($0) } ?? "own"
-            return "\(match.1) \(demand)"
+            let request = ["keep", "change"].first { match.2.hasPrefix($0) } ?? "own"
+            return "\(match.1) \(request)"
         }
-        #expect(listed.sorted() == demands.sorted())
+        #expect(listed.sorted() == requests.sorted())
     }
 
     @Test func `index and page say the same of every case`() throws {
@@ -70,7 +70,7 @@ struct MappingCasesTests {
             let shown = try #require(page[row.number], "\(row.number) is not on the page")
             #expect(shown.held == [row.file, row.later].compactMap(\.self).joined(separator: "; "), "\(row.number)")
             // Where the list keeps the library's result and more, the page may call that a change; never the other way.
-            if row.demand == "change" { #expect(shown.verdict == "changed", "\(row.number)") }
+            if row.request == "change" { #expect(shown.verdict == "changed", "\(row.number)") }
         }
         // What is still to come is explained.
         let text = try String(contentsOfFile: "\(Self.root)/docs/mapping-cases.md", encoding: .utf8)

@@ -16,9 +16,9 @@ import Testing
         now: Int64
     ) throws -> String {
         let upstream = try ProxyFixture.upstream()
-        let demand = ProxyFixture.demand("GET", "/x", request, of: upstream)
-        let found = fields.map { ProxyFixture.answer($0, form: form, of: upstream, for: demand) }
-        switch Decision(demand, found, mode: mode, now: now) {
+        let request = ProxyFixture.request("GET", "/x", request, of: upstream)
+        let found = fields.map { ProxyFixture.answer($0, form: form, of: upstream, for: request) }
+        switch Decision(request, found, mode: mode, now: now) {
         case .answer(_, .hit(isStale: false)): return "hit"
         case .answer(_, .hit(isStale: true)): return "stale hit"
         case .answer(_, .offline(let isStale)): return isStale ? "offline stale" : "offline"
@@ -35,11 +35,11 @@ import Testing
             route.overrides.cache = .never
             $0.routes = [route]
         }
-        let demand = ProxyFixture.demand("GET", "/x", of: upstream)
-        #expect(!demand.isShareable)
-        let found = ProxyFixture.answer(minute, of: upstream, for: demand)
-        guard case .ask(.bypass, stored: nil) = Decision(demand, found, mode: .online, now: 1_001),
-            case .refuse = Decision(demand, found, mode: .offline, now: 1_001)
+        let request = ProxyFixture.request("GET", "/x", of: upstream)
+        #expect(!request.isShareable)
+        let found = ProxyFixture.answer(minute, of: upstream, for: request)
+        guard case .ask(.bypass, stored: nil) = Decision(request, found, mode: .online, now: 1_001),
+            case .refuse = Decision(request, found, mode: .offline, now: 1_001)
         else {
             Issue.record("what was stored before is used")
             return
@@ -47,8 +47,8 @@ import Testing
     }
 
     @Test func `why nothing was found is told`() throws {
-        let demand = ProxyFixture.demand("GET", "/x", of: try ProxyFixture.upstream())
-        guard case .ask(.varyMiss, stored: nil) = Decision(demand, nil, absence: .varyMiss, mode: .online, now: 1_000)
+        let request = ProxyFixture.request("GET", "/x", of: try ProxyFixture.upstream())
+        guard case .ask(.varyMiss, stored: nil) = Decision(request, nil, absence: .varyMiss, mode: .online, now: 1_000)
         else {
             Issue.record("another reason was given")
             return

@@ -15,29 +15,29 @@ import Testing
     // MARK: Hit-for-miss
 
     @Test func `what cannot be shared is remembered for one to two minutes`() throws {
-        let demand = ProxyFixture.demand(of: try ProxyFixture.upstream())
+        let request = ProxyFixture.request(of: try ProxyFixture.upstream())
         var memory = HitForMiss(now: 0)
-        memory.note(demand.digest, of: demand.key, now: 30 * Self.second)
+        memory.note(request.digest, of: request.key, now: 30 * Self.second)
         for seconds in [30, 59, 61, 89] as [UInt64] {
-            let isKnown = memory.contains(demand.digest, now: seconds * Self.second)
+            let isKnown = memory.contains(request.digest, now: seconds * Self.second)
             #expect(isKnown, "\(seconds)")
         }
-        let isKnownLater = memory.contains(demand.digest, now: 150 * Self.second)
+        let isKnownLater = memory.contains(request.digest, now: 150 * Self.second)
         #expect(!isKnownLater)
 
-        memory.note(demand.digest, of: demand.key, now: 200 * Self.second)
-        let isKnownAfterSilence = memory.contains(demand.digest, now: 10_000 * Self.second)
+        memory.note(request.digest, of: request.key, now: 200 * Self.second)
+        let isKnownAfterSilence = memory.contains(request.digest, now: 10_000 * Self.second)
         #expect(!isKnownAfterSilence)
     }
 
     @Test func `an answer that may be stored, a write to the path and a cleaning end the memory`() throws {
         let upstream = try ProxyFixture.upstream()
         let (one, two) = (
-            ProxyFixture.demand("GET", "/x?a=1", of: upstream), ProxyFixture.demand("GET", "/y", of: upstream)
+            ProxyFixture.request("GET", "/x?a=1", of: upstream), ProxyFixture.request("GET", "/y", of: upstream)
         )
         var memory = HitForMiss(now: 0)
         func fill() {
-            for demand in [one, two] { memory.note(demand.digest, of: demand.key, now: 0) }
+            for request in [one, two] { memory.note(request.digest, of: request.key, now: 0) }
         }
         fill()
         memory.forget(one.digest)
@@ -67,8 +67,8 @@ import Testing
         let upstream = try ProxyFixture.upstream()
         var memory = HitForMiss(now: 0, limit: 100)
         for number in 0..<1_000 {
-            let demand = ProxyFixture.demand("GET", "/\(number)", of: upstream)
-            memory.note(demand.digest, of: demand.key, now: 0)
+            let request = ProxyFixture.request("GET", "/\(number)", of: upstream)
+            memory.note(request.digest, of: request.key, now: 0)
             #expect(memory.count <= 100)
         }
     }
@@ -94,16 +94,16 @@ import Testing
         backOff: Configuration.Upstream.BackOff = .resource
     ) throws -> [Bool] {
         let upstream = try ProxyFixture.upstream { $0.backOff = backOff }
-        let demands = paths.map { ProxyFixture.demand("GET", $0, of: upstream) }
+        let requests = paths.map { ProxyFixture.request("GET", $0, of: upstream) }
         var pauses = UpstreamPauses()
         for (path, resource) in learned {
             let head = head(200, [("X-RateLimit-Resource", resource), ("X-RateLimit-Remaining", "9")])
-            pauses.note(head, for: ProxyFixture.demand("GET", path, of: upstream), now: 0, wall: 1_000)
+            pauses.note(head, for: ProxyFixture.request("GET", path, of: upstream), now: 0, wall: 1_000)
         }
-        pauses.note(head(status, [("Retry-After", "10")] + fields), for: demands[0], now: 0, wall: 1_000)
-        let later = demands.map { pauses.pause(for: $0, now: 10 * Self.second) }
-        #expect(later == demands.map { _ in nil })
-        return demands.map { pauses.pause(for: $0, now: 1) != nil }
+        pauses.note(head(status, [("Retry-After", "10")] + fields), for: requests[0], now: 0, wall: 1_000)
+        let later = requests.map { pauses.pause(for: $0, now: 10 * Self.second) }
+        #expect(later == requests.map { _ in nil })
+        return requests.map { pauses.pause(for: $0, now: 1) != nil }
     }
 
     private static let search = [
@@ -164,10 +164,10 @@ import Testing
         let upstream = try ProxyFixture.upstream()
         var pauses = UpstreamPauses()
         for number in 0..<10_000 {
-            let demand = ProxyFixture.demand("GET", "/\(number)/x", of: upstream)
+            let request = ProxyFixture.request("GET", "/\(number)/x", of: upstream)
             let fields = [("Retry-After", "10"), ("X-RateLimit-Resource", "\(number)")]
-            pauses.note(head(429, fields), for: demand, now: 0, wall: 0)
-            let pause = pauses.pause(for: demand, now: 1)
+            pauses.note(head(429, fields), for: request, now: 0, wall: 0)
+            let pause = pauses.pause(for: request, now: 1)
             #expect(pause?.scope == .resource("\(number)"))
             #expect(pauses.count(of: upstream, now: 1) <= 4_096)
         }
@@ -185,17 +185,17 @@ import Testing
         value: String,
         seconds: Int64?
     ) throws {
-        let demand = ProxyFixture.demand(of: try ProxyFixture.upstream())
+        let request = ProxyFixture.request(of: try ProxyFixture.upstream())
         var pauses = UpstreamPauses()
-        let noted = pauses.note(head(status, [("Retry-After", value)]), for: demand, now: 0, wall: 1_000)
+        let noted = pauses.note(head(status, [("Retry-After", value)]), for: request, now: 0, wall: 1_000)
         #expect(noted?.secondsLeft(at: 0) == seconds)
-        let pause = pauses.pause(for: demand, now: 0)
+        let pause = pauses.pause(for: request, now: 0)
         #expect(pause?.secondsLeft(at: 0) == seconds)
     }
 
     @Test func `a write's rate limit holds back retrievals, its other failures nothing`() throws {
         let upstream = try ProxyFixture.upstream()
-        let (get, post) = (ProxyFixture.demand(of: upstream), ProxyFixture.demand("POST", of: upstream))
+        let (get, post) = (ProxyFixture.request(of: upstream), ProxyFixture.request("POST", of: upstream))
         var pauses = UpstreamPauses()
         pauses.note(head(503, [("Retry-After", "10")]), for: post, now: 0, wall: 0)
         let afterFailure = pauses.pause(for: get, now: 1)
@@ -209,8 +209,8 @@ import Testing
 
     @Test func `a document is refreshed once at a time, and less and less often while that fails`() throws {
         let upstream = try ProxyFixture.upstream()
-        let demand = ProxyFixture.demand(of: upstream)
-        let subject = Refreshes.Subject(ProxyFixture.answer([], of: upstream, for: demand))
+        let request = ProxyFixture.request(of: upstream)
+        let subject = Refreshes.Subject(ProxyFixture.answer([], of: upstream, for: request))
         var refreshes = Refreshes()
         var now: UInt64 = 0
         for wait in [1, 2, 4, 8, 16, 32, 60, 60] as [UInt64] {

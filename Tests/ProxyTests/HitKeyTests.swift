@@ -78,18 +78,18 @@ import Testing
                 principal: PrincipalID(rawValue: 7),
                 ProxyFixture.hasher
             )
-            guard let arrival = try? Arrival(parser.head, upstream, quickDigest: quick) else { return nil }
-            let others = arrival.otherFields.isEmpty ? nil : ProxyFixture.hasher.digest(arrival.otherFields)
+            guard let incoming = try? IncomingRequest(parser.head, upstream, quickDigest: quick) else { return nil }
+            let others = incoming.otherFields.isEmpty ? nil : ProxyFixture.hasher.digest(incoming.otherFields)
             #expect(cacheKey.otherFieldsDigest(ProxyFixture.hasher) == others, "\(text)")
-            let demand = Demand(
+            let request = ProxyRequest(
                 parser.head.owned(),
-                arrival,
+                incoming,
                 principal: PrincipalID(rawValue: 7),
                 otherFields: others,
                 hasher: ProxyFixture.hasher
             )
-            #expect(digest == demand.digest, "\(text)")
-            return Names(quick: quick, digest: digest, credentials: arrival.credentials, key: demand.key)
+            #expect(digest == request.digest, "\(text)")
+            return Names(quick: quick, digest: digest, credentials: incoming.credentials, key: request.key)
         }
     }
 

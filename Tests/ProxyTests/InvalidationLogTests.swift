@@ -7,21 +7,21 @@ import Testing
     @Test func `a token tells a write to the URL from one elsewhere, and both from none`() throws {
         let upstream = try ProxyFixture.upstream()
         let other = try ProxyFixture.upstream { $0.name = "other" }
-        let demand = ProxyFixture.demand("GET", "/x?page=2", of: upstream)
+        let request = ProxyFixture.request("GET", "/x?page=2", of: upstream)
         var log = InvalidationLog()
         log.note(Invalidation(["/x"], of: upstream), at: 1)
-        let token = log.token(for: demand.digest)
-        #expect(log.change(since: token, for: demand) == .none)
+        let token = log.token(for: request.digest)
+        #expect(log.change(since: token, for: request) == .none)
         #expect(log.isCurrent(token))
         log.note(Invalidation(["/x"], of: other), at: 2)
-        #expect(log.change(since: token, for: demand) == .none)
+        #expect(log.change(since: token, for: request) == .none)
         #expect(!log.isCurrent(token))
         log.note(Invalidation(["/y"], of: upstream), at: 3)
         log.note(Invalidation(["/z"], of: upstream), at: 4)
-        #expect(log.change(since: token, for: demand) == .written(at: 3))
+        #expect(log.change(since: token, for: request) == .written(at: 3))
         log.note(Invalidation(["/x"], of: upstream), at: 5)
-        #expect(log.change(since: token, for: demand) == .invalidated)
-        #expect(log.change(since: log.token(for: demand.digest), for: demand) == .none)
+        #expect(log.change(since: token, for: request) == .invalidated)
+        #expect(log.change(since: log.token(for: request.digest), for: request) == .none)
     }
 
     @Test func `a cleaning outdates everything, and a write of unknown effect its upstream`() throws {
@@ -30,7 +30,7 @@ import Testing
             $0.name = "other"
             $0.url = try .init("https://other.example.com")
         }
-        let (one, two) = (ProxyFixture.demand(of: upstream), ProxyFixture.demand(of: other))
+        let (one, two) = (ProxyFixture.request(of: upstream), ProxyFixture.request(of: other))
         var log = InvalidationLog()
         let token = log.token(for: one.digest)
         log.noteAll(of: upstream)
@@ -42,20 +42,20 @@ import Testing
 
     @Test func `to a token from before the oldest entry everything is outdated`() throws {
         let upstream = try ProxyFixture.upstream()
-        let demand = ProxyFixture.demand(of: upstream)
+        let request = ProxyFixture.request(of: upstream)
         var log = InvalidationLog()
-        let old = log.token(for: demand.digest)
+        let old = log.token(for: request.digest)
         for time in 0..<20_000 { log.note(Invalidation(["/y"], of: upstream), at: Int64(time)) }
-        #expect(log.change(since: old, for: demand) == .invalidated)
-        let new = log.token(for: demand.digest)
+        #expect(log.change(since: old, for: request) == .invalidated)
+        let new = log.token(for: request.digest)
         log.note(Invalidation(["/y"], of: upstream), at: 20_000)
-        #expect(log.change(since: new, for: demand) == .written(at: 20_000))
+        #expect(log.change(since: new, for: request) == .written(at: 20_000))
     }
 
     @Test func `what is kept under a cache key shows in its tokens alone`() throws {
         let upstream = try ProxyFixture.upstream()
         let (one, two) = (
-            ProxyFixture.demand("GET", "/1", of: upstream), ProxyFixture.demand("GET", "/2", of: upstream)
+            ProxyFixture.request("GET", "/1", of: upstream), ProxyFixture.request("GET", "/2", of: upstream)
         )
         var log = InvalidationLog()
         let (first, second) = (log.token(for: one.digest), log.token(for: two.digest))

@@ -7,7 +7,7 @@ import Testing
 @Suite struct PendingCommitsTests {
     private static func answer(_ fields: [(String, String)] = []) throws -> ReadyResponse {
         let upstream = try ProxyFixture.upstream()
-        return ProxyFixture.answer(fields, of: upstream, for: ProxyFixture.demand(of: upstream))
+        return ProxyFixture.answer(fields, of: upstream, for: ProxyFixture.request(of: upstream))
     }
 
     @Test func `it is pending from its beginning to its end`() throws {

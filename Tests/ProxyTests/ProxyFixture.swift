@@ -7,7 +7,7 @@ import Store
 @testable import Proxy
 @testable import Settings
 
-/// Upstreams, demands and answers made for a test.
+/// Upstreams, requests and answers made for a test.
 enum ProxyFixture {
     static let hasher = KeyHasher(secret: (1, 2))
 
@@ -19,12 +19,12 @@ enum ProxyFixture {
         return ProxiedUpstream(index: 0, try CompiledUpstream(settings))
     }
 
-    static func demand(
+    static func request(
         _ method: String = "GET",
         _ url: String = "/x",
         _ fields: [(String, String)] = [],
         of upstream: ProxiedUpstream
-    ) -> Demand {
+    ) -> ProxyRequest {
         let lines = Fields(fields.map { Field($0.0, $0.1) })
         let request = Request(
             method: method,
@@ -36,7 +36,7 @@ enum ProxyFixture {
             body: nil,
             connectionID: 1
         )
-        let arrival = Arrival(
+        let incoming = IncomingRequest(
             upstream: upstream,
             target: url,
             route: String(url.prefix { $0 != "?" }),
@@ -49,7 +49,7 @@ enum ProxyFixture {
             live: nil,
             base: ClientAuthority(authority: "localhost:8787")
         )
-        return Demand(request, arrival, principal: .anonymous, otherFields: nil, hasher: hasher)
+        return ProxyRequest(request, incoming, principal: .anonymous, otherFields: nil, hasher: hasher)
     }
 
     /// A response that arrived at second 1000 with these fields.
@@ -58,12 +58,12 @@ enum ProxyFixture {
         body: String = "{}",
         form: Proxy.CachedResponse.Form = .received,
         of upstream: ProxiedUpstream,
-        for demand: Demand,
+        for request: ProxyRequest,
         base: String = "localhost:8787"
     ) -> ReadyResponse {
         let lines = Fields(fields.map { Field($0.0, $0.1) })
         let policy = ResponsePolicy(
-            request: RequestFacts(method: "GET", fields: demand.request.fields),
+            request: RequestFacts(method: "GET", fields: request.message.fields),
             status: 200,
             fields: lines,
             requestTime: 1_000,
@@ -71,7 +71,7 @@ enum ProxyFixture {
             settings: upstream.policySettings
         )
         let answer = Proxy.CachedResponse(
-            key: demand.key,
+            key: request.key,
             document: nil,
             status: 200,
             fields: lines,
@@ -81,6 +81,6 @@ enum ProxyFixture {
             form: form,
             objects: []
         )
-        return ReadyResponse(answer, digest: demand.digest, upstream: upstream, base: ClientAuthority(authority: base))
+        return ReadyResponse(answer, digest: request.digest, upstream: upstream, base: ClientAuthority(authority: base))
     }
 }

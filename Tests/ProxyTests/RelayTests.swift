@@ -32,7 +32,7 @@ import Testing
         func keptNoLonger() {}
         func serve(
             _ ready: ReadyResponse,
-            for demand: Demand,
+            for request: ProxyRequest,
             as manner: CacheUse,
             isCollapsed: Bool,
             cookies: [Field],
@@ -55,8 +55,8 @@ import Testing
 
     private static func relay(_ fields: [(String, String)] = []) throws -> (Relay, Recorder) {
         let recorder = Recorder()
-        let demand = ProxyFixture.demand("GET", "/x", fields, of: try ProxyFixture.upstream())
-        return (Relay(demand, recorder, isLeader: true), recorder)
+        let request = ProxyFixture.request("GET", "/x", fields, of: try ProxyFixture.upstream())
+        return (Relay(request, recorder, isLeader: true), recorder)
     }
 
     @Test(arguments: [["abcdef"], ["a", "bcde", "f"], ["abcde", "f"], ["abc", "def"]])

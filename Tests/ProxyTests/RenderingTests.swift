@@ -7,12 +7,12 @@ import Testing
 @Suite struct RenderingTests {
     @Test func `a received answer keeps its validators and its bytes`() throws {
         let upstream = try ProxyFixture.upstream()
-        let demand = ProxyFixture.demand(of: upstream)
+        let request = ProxyFixture.request(of: upstream)
         let ready = ProxyFixture.answer(
             [("ETag", "\"a\""), ("Last-Modified", "Thu, 01 Jan 1970 00:00:00 GMT"), ("X-Own", "b")],
             body: #"{"a":1.0}"#,
             of: upstream,
-            for: demand
+            for: request
         )
         #expect(ready.fields.text("etag") == "\"a\"")
         #expect(ready.fields.contains("last-modified"))
@@ -25,29 +25,29 @@ import Testing
 
     @Test func `a composed answer has a tag of Larder's own and nothing that speaks of other bytes`() throws {
         let upstream = try ProxyFixture.upstream()
-        let demand = ProxyFixture.demand(of: upstream)
+        let request = ProxyFixture.request(of: upstream)
         let fields = [
             ("ETag", "\"a\""), ("Last-Modified", "Thu, 01 Jan 1970 00:00:00 GMT"), ("Content-Digest", "sha-256=:x:"),
             ("Signature", "x"),
         ]
-        let one = ProxyFixture.answer(fields, body: "[1]", form: .composed, of: upstream, for: demand)
-        let other = ProxyFixture.answer(fields, body: "[2]", form: .composed, of: upstream, for: demand)
+        let one = ProxyFixture.answer(fields, body: "[1]", form: .composed, of: upstream, for: request)
+        let other = ProxyFixture.answer(fields, body: "[2]", form: .composed, of: upstream, for: request)
         #expect(one.fields.text("etag")?.hasPrefix("\"larder-") == true)
         #expect(one.fields.text("etag") != other.fields.text("etag"))
         for name in ["last-modified", "content-digest", "signature"] {
             #expect(one.fields.combined(named: name) == nil)
         }
-        let again = ProxyFixture.answer(fields, body: "[1]", form: .composed, of: upstream, for: demand)
+        let again = ProxyFixture.answer(fields, body: "[1]", form: .composed, of: upstream, for: request)
         #expect(again.fields.text("etag") == one.fields.text("etag"))
     }
 
     @Test func `links lead back to the address that the client used`() throws {
         let upstream = try ProxyFixture.upstream()
-        let demand = ProxyFixture.demand(of: upstream)
+        let request = ProxyFixture.request(of: upstream)
         let ready = ProxyFixture.answer(
             [("Link", "<https://api.example.com/x?page=2>; rel=\"next\", <https://other.example/>; rel=\"up\"")],
             of: upstream,
-            for: demand
+            for: request
         )
         #expect(
             ready.fields.text("link")
@@ -60,11 +60,11 @@ import Testing
         let body = #"{"url":"https://api.example.com/users/1","text":"see https://api.example.com"}"#
         let fields = [("Content-Type", "application/json"), ("ETag", "\"a\"")]
         let plain = try ProxyFixture.upstream()
-        let demand = ProxyFixture.demand(of: plain)
-        #expect(ProxyFixture.answer(fields, body: body, of: plain, for: demand).body == Array(body.utf8))
+        let request = ProxyFixture.request(of: plain)
+        #expect(ProxyFixture.answer(fields, body: body, of: plain, for: request).body == Array(body.utf8))
 
         let rewriting = try ProxyFixture.upstream { $0.rewriteLinks = true }
-        let ready = ProxyFixture.answer(fields, body: body, of: rewriting, for: demand)
+        let ready = ProxyFixture.answer(fields, body: body, of: rewriting, for: request)
         #expect(
             String(decoding: ready.body, as: UTF8.self)
                 == #"{"url":"http://localhost:8787/users/1","text":"see https://api.example.com"}"#

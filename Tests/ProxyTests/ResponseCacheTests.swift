@@ -14,7 +14,7 @@ import Testing
     private let memory = MemoryTier<ReadyResponse>(capacity: 1 << 20)
     private let cache: ResponseCache
     private let upstream: ProxiedUpstream
-    private let demand: Demand
+    private let request: ProxyRequest
 
     init() throws {
         store = try ObjectStore.open(StoreConfiguration(path: folder.file())).0
@@ -22,11 +22,11 @@ import Testing
         store.setListener(ChangeListeners(memory, watch))
         cache = ResponseCache(store: store, memory: memory, watch: watch, log: Logger(label: "test"))
         upstream = try ProxyFixture.upstream()
-        demand = ProxyFixture.demand(of: upstream)
+        request = ProxyFixture.request(of: upstream)
     }
 
     private func answer(_ body: String) -> ReadyResponse {
-        ProxyFixture.answer([("Cache-Control", "max-age=60")], body: body, of: upstream, for: demand)
+        ProxyFixture.answer([("Cache-Control", "max-age=60")], body: body, of: upstream, for: request)
     }
 
     private func keep(_ ready: ReadyResponse, overtakenAt: Int64? = nil) {
@@ -40,13 +40,13 @@ import Testing
         answer.document = ready.stored?.document
         return ReadyResponse(
             answer,
-            digest: demand.digest,
+            digest: request.digest,
             upstream: upstream,
             base: ClientAuthority(authority: "localhost")
         )
     }
 
-    private var remembered: [ReadyResponse] { memory.responses(at: demand.digest) ?? [] }
+    private var remembered: [ReadyResponse] { memory.responses(at: request.digest) ?? [] }
 
     @Test func `an answer that a 304 renews does not take the place of one that was kept since`() async throws {
         let (old, new) = (answer("old"), answer("new"))
@@ -60,7 +60,7 @@ import Testing
         await store.flush()
         cache.renew(old, with: renewed(old), sent: sent, isLatest: false)
         #expect(remembered.map { $0 === new } == [true])
-        memory.remove(new, at: demand.digest)
+        memory.remove(new, at: request.digest)
         cache.renew(old, with: renewed(old), sent: sent, isLatest: false)
         #expect(remembered.isEmpty)
         await store.close()
@@ -76,7 +76,7 @@ import Testing
         let first = renewed(old)
         cache.renew(old, with: first, sent: sent, isLatest: true)
         #expect(remembered.map { $0 === first } == [true])
-        memory.remove(demand.digest)
+        memory.remove(request.digest)
         let second = renewed(old)
         cache.renew(old, with: second, sent: sent, isLatest: true)
         #expect(remembered.map { $0 === second } == [true])
@@ -90,11 +90,11 @@ import Testing
         // Read before the commit.
         let documents = try await store.documents(at: old.key) { _ in true }
         let sent = cache.now
-        let renewed = ProxyFixture.answer([("Cache-Control", "max-age=0")], body: "old", of: upstream, for: demand)
+        let renewed = ProxyFixture.answer([("Cache-Control", "max-age=0")], body: "old", of: upstream, for: request)
         renewed.committed(as: try #require(old.stored?.document), showing: [])
         cache.renew(old, with: renewed, sent: sent, isLatest: true)
-        memory.remove(demand.digest)
-        let found = try #require(cache.admit(documents, for: demand, now: cache.now / 1_000_000))
+        memory.remove(request.digest)
+        let found = try #require(cache.admit(documents, for: request, now: cache.now / 1_000_000))
         #expect(found.answer.fields.text("cache-control") == "max-age=0")
         #expect(found.answer.policy == renewed.answer.policy && found.answer.policy != old.answer.policy)
         await store.close()
@@ -106,8 +106,8 @@ import Testing
         cache.drop(refuted)
         #expect(remembered.isEmpty)
         await store.flush()
-        let found = try await store.documents(at: demand.key)
-        #expect(cache.admit(found, for: demand, now: 1_000) == nil)
+        let found = try await store.documents(at: request.key)
+        #expect(cache.admit(found, for: request, now: 1_000) == nil)
         await store.close()
     }
 
@@ -115,7 +115,7 @@ import Testing
         let ready = answer("overtaken")
         keep(ready, overtakenAt: cache.now)
         // Not before, whatever the writer is at.
-        if cache.commits.contains(demand.digest) { #expect(remembered.allSatisfy { $0.stored != nil }) }
+        if cache.commits.contains(request.digest) { #expect(remembered.allSatisfy { $0.stored != nil }) }
         await store.flush()
         #expect(remembered.map { $0 === ready } == [true])
         await store.close()
@@ -125,14 +125,14 @@ import Testing
         let ready = answer("old")
         keep(ready)
         await store.flush()
-        memory.remove(demand.digest)
+        memory.remove(request.digest)
         cache.unsettled.begin(1, upstream: "another", time: cache.now)
         cache.unsettled.begin(2, upstream: ready.upstream.storeKey, time: cache.now)
-        let found = try await store.documents(at: demand.key)
-        #expect(cache.admit(found, for: demand, now: 1_000)?.answer.form == .outdated)
+        let found = try await store.documents(at: request.key)
+        #expect(cache.admit(found, for: request, now: 1_000)?.answer.form == .outdated)
         #expect(remembered.isEmpty)
         cache.unsettled.end(2)
-        #expect(cache.admit(found, for: demand, now: 1_000)?.answer.form == .received)
+        #expect(cache.admit(found, for: request, now: 1_000)?.answer.form == .received)
         #expect(remembered.count == 1)
         await store.close()
     }

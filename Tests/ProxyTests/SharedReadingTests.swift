@@ -10,10 +10,10 @@ import Testing
 @Suite struct SharedReadingTests {
     @Test func `requests of several credentials do not wait for each other's answers`() throws {
         let upstream = try ProxyFixture.upstream { $0.shared = true }
-        let one = ProxyFixture.demand("GET", "/x", [("Authorization", "a")], of: upstream)
-        let same = ProxyFixture.demand("GET", "/x", [("authorization", "a"), ("Accept", "x")], of: upstream)
-        let other = ProxyFixture.demand("GET", "/x", [("Authorization", "b")], of: upstream)
-        let none = ProxyFixture.demand("GET", "/x", [], of: upstream)
+        let one = ProxyFixture.request("GET", "/x", [("Authorization", "a")], of: upstream)
+        let same = ProxyFixture.request("GET", "/x", [("authorization", "a"), ("Accept", "x")], of: upstream)
+        let other = ProxyFixture.request("GET", "/x", [("Authorization", "b")], of: upstream)
+        let none = ProxyFixture.request("GET", "/x", [], of: upstream)
         #expect(one.mayShare(with: same) && none.mayShare(with: none))
         #expect(!one.mayShare(with: other) && !one.mayShare(with: none) && !none.mayShare(with: one))
     }
@@ -27,9 +27,9 @@ import Testing
             ("public, no-store", false, false),
         ] {
             let answer = fields([("Cache-Control", control)])
-            #expect(ProxyFixture.demand("PATCH", "/x", authorization, of: shared).mayBeTold(answer) == authorized)
-            #expect(ProxyFixture.demand("PATCH", "/x", [], of: shared).mayBeTold(answer) == anonymous)
-            #expect(ProxyFixture.demand("PATCH", "/x", authorization, of: own).mayBeTold(answer))
+            #expect(ProxyFixture.request("PATCH", "/x", authorization, of: shared).mayBeTold(answer) == authorized)
+            #expect(ProxyFixture.request("PATCH", "/x", [], of: shared).mayBeTold(answer) == anonymous)
+            #expect(ProxyFixture.request("PATCH", "/x", authorization, of: own).mayBeTold(answer))
         }
     }
 

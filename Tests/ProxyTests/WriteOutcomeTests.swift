@@ -21,7 +21,7 @@ import Testing
 
     private func invalidated(_ method: String, _ url: String, _ outcome: WriteOutcome) throws -> [String] {
         let upstream = try ProxyFixture.upstream()
-        return outcome.invalidated(by: ProxyFixture.demand(method, url, of: upstream))
+        return outcome.invalidated(by: ProxyFixture.request(method, url, of: upstream))
     }
 
     @Test(arguments: [(200, true), (204, true), (303, true), (400, false), (409, false), (500, false)])
@@ -52,7 +52,7 @@ import Testing
     @Test func `a token shows what invalidates a write's target, also by a pattern`() throws {
         let upstream = try ProxyFixture.upstream()
         let pattern = InvalidationPattern(upstream: "api", base: "", pattern: try RoutePattern("posts/*"))
-        let demand = ProxyFixture.demand("POST", "/posts/1?x=1", of: upstream)
+        let request = ProxyFixture.request("POST", "/posts/1?x=1", of: upstream)
         for (other, change) in [
             (Invalidation(["/posts/1"], of: upstream), .invalidated),
             (Invalidation(["/posts/2"], of: upstream), .written(at: 7)),
@@ -60,9 +60,9 @@ import Testing
             (Invalidation(["/posts/1"], matching: [pattern], of: try ProxyFixture.upstream()), .none),
         ] as [(Invalidation, InvalidationLog.Change)] {
             var log = InvalidationLog()
-            let token = log.token(for: demand.digest)
+            let token = log.token(for: request.digest)
             log.note(other, at: 7)
-            #expect(log.change(since: token, for: demand) == change)
+            #expect(log.change(since: token, for: request) == change)
         }
     }
 

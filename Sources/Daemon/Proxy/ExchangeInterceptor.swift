@@ -8,5 +8,5 @@ package protocol ExchangeInterceptor: AnyObject, Sendable {
     var isActive: Bool { get }
 
     /// Takes a request over: answers it, or passes it on with `proxy.accept`.
-    func received(_ exchange: Exchange, _ arrival: Arrival, _ proxy: ProxyCore)
+    func received(_ exchange: Exchange, _ incoming: IncomingRequest, _ proxy: ProxyCore)
 }

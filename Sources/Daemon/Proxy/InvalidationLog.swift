@@ -70,17 +70,17 @@ struct InvalidationLog {
     func hasKept(at digest: Digest128, since token: Token) -> Bool { kept[Self.place(of: digest)] != token.kept }
 
     /// What has happened to a request's response since a token was taken.
-    func change(since token: Token, for demand: Demand) -> Change {
+    func change(since token: Token, for request: ProxyRequest) -> Change {
         guard token.count >= dropped else { return .invalidated }
         var change = Change.none
         for entry in entries[(token.count - dropped)...] {
             switch entry {
             case .everything: return .invalidated
             case .upstream(let key):
-                if key == demand.upstream.storeKey { return .invalidated }
+                if key == request.upstream.storeKey { return .invalidated }
             case .write(let invalidation, let time):
-                guard invalidation.upstream === demand.upstream else { continue }
-                if invalidation.covers(demand) { return .invalidated }
+                guard invalidation.upstream === request.upstream else { continue }
+                if invalidation.covers(request) { return .invalidated }
                 if change == .none { change = .written(at: time) }
             }
         }
@@ -112,9 +112,9 @@ struct Invalidation {
         places = Set(paths)
     }
 
-    /// Whether what a demand is answered from is meant.
-    func covers(_ demand: Demand) -> Bool {
-        demand.upstream === upstream && covers(path: demand.key.url.beforeQuery)
+    /// Whether what a request is answered from is meant.
+    func covers(_ request: ProxyRequest) -> Bool {
+        request.upstream === upstream && covers(path: request.key.url.beforeQuery)
     }
 
     /// Whether a path of its upstream, as keys spell it, is meant.

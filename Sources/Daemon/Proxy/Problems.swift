@@ -51,7 +51,7 @@ extension ProblemDocument {
         return problem
     }
 
-    static func unknownOffline(_ demand: Demand) -> ProblemDocument {
+    static func unknownOffline(_ request: ProxyRequest) -> ProblemDocument {
         make(
             504,
             "offline",
@@ -79,7 +79,7 @@ extension ProblemDocument {
     )
 
     /// RFC 9111 §5.2.1.7.
-    static func notCached(_ demand: Demand) -> ProblemDocument {
+    static func notCached(_ request: ProxyRequest) -> ProblemDocument {
         make(
             504,
             "only-if-cached",

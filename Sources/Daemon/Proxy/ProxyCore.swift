@@ -68,75 +68,81 @@ package actor ProxyCore {
     }
 
     /// Takes over a request from a worker; any thread.
-    package nonisolated func accept(_ exchange: Exchange, _ arrival: Arrival) {
-        Task(executorPreference: loop.taskExecutor) { await self.serve(exchange, arrival) }
+    package nonisolated func accept(_ exchange: Exchange, _ incoming: IncomingRequest) {
+        Task(executorPreference: loop.taskExecutor) { await self.serve(exchange, incoming) }
     }
 
     /// Answers one request.
-    func serve(_ exchange: Exchange, _ arrival: Arrival) async {
+    func serve(_ exchange: Exchange, _ incoming: IncomingRequest) async {
         let hasher = cache.store.hasher
-        let otherFields = principals.otherFields(of: arrival)
+        let otherFields = principals.otherFields(of: incoming)
         do {
             let principal = try await principals.identify(
-                arrival.credentials,
-                quick: arrival.quickDigest,
-                of: arrival.upstream
+                incoming.credentials,
+                quick: incoming.quickDigest,
+                of: incoming.upstream
             )
-            let request = exchange.request.asking(arrival.live)
-            let demand = Demand(request, arrival, principal: principal, otherFields: otherFields, hasher: hasher)
-            if case .over = arrival.live {
-                exchange.reply.endEvents(demand)
-            } else if case .on(let number) = arrival.live {
-                follow(demand, exchange.reply, after: number)
-            } else if arrival.live != nil {
-                await live(demand, exchange.reply)
-            } else if MethodFacts.isAnswerable(demand.request.method), demand.request.body == nil {
-                await retrieve(demand, exchange.reply)
-            } else if MethodFacts.isSafe(demand.request.method) {
-                pass(demand, exchange.reply)
+            let message = exchange.request.asking(incoming.live)
+            let request = ProxyRequest(
+                message,
+                incoming,
+                principal: principal,
+                otherFields: otherFields,
+                hasher: hasher
+            )
+            if case .over = incoming.live {
+                exchange.reply.endEvents(request)
+            } else if case .on(let number) = incoming.live {
+                follow(request, exchange.reply, after: number)
+            } else if incoming.live != nil {
+                await live(request, exchange.reply)
+            } else if MethodFacts.isAnswerable(request.message.method), request.message.body == nil {
+                await retrieve(request, exchange.reply)
+            } else if MethodFacts.isSafe(request.message.method) {
+                pass(request, exchange.reply)
             } else {
-                await write(demand, exchange.reply)
+                await write(request, exchange.reply)
             }
         } catch {
             log.log(level: error.logLevel, "a principal could not be stored", metadata: ["error": "\(error)"])
             // Whose data it is cannot be noted: it is fetched for this request alone.
-            let demand = Demand(
+            let request = ProxyRequest(
                 exchange.request,
-                arrival,
+                incoming,
                 principal: PrincipalID.anonymous,
                 otherFields: otherFields,
                 hasher: hasher
             )
-            guard MethodFacts.isSafe(demand.request.method), arrival.live == nil else {
+            guard MethodFacts.isSafe(request.message.method), incoming.live == nil else {
                 return refuse(.storeFailed(error), exchange.reply)
             }
-            pass(demand.passed, exchange.reply)
+            pass(request.passed, exchange.reply)
         }
     }
 
     // MARK: Retrievals
 
-    private func retrieve(_ demand: Demand, _ reply: Reply) async {
+    private func retrieve(_ request: ProxyRequest, _ reply: Reply) async {
         // The upstream, which alone evaluates such a condition, would say so of a tag that it does not know.
-        if demand.request.fields.contains("if-match"), demand.conditions.matchesOwnTag, modes.current == .online {
-            await expire(demand)
+        if request.message.fields.contains("if-match"), request.conditions.matchesOwnTag, modes.current == .online {
+            await expire(request)
             return refuse(.ownTagInCondition, reply)
         }
         // An origin's own conditions are the origin's to evaluate; where it cannot be asked, a cache may ignore them
         // (RFC 9110 §13.1.1).
-        if demand.isForOrigin, modes.current == .online { return pass(demand.passed, reply) }
-        let (decision, variants) = await decide(demand)
+        if request.isForOrigin, modes.current == .online { return pass(request.passed, reply) }
+        let (decision, variants) = await decide(request)
         switch decision {
         case .answer(let ready, let cacheUse):
-            await answer(demand, reply, ready, cacheUse)
+            await answer(request, reply, ready, cacheUse)
         case .answerAndRefresh(let ready, let cacheUse):
-            await answer(demand, reply, ready, cacheUse)
-            fetches.refresh(demand.forWhole.asking(because: .stale), stored: ready)
+            await answer(request, reply, ready, cacheUse)
+            fetches.refresh(request.forWhole.asking(because: .stale), stored: ready)
         case .ask(let reason, let stored):
             if let stored { cache.noteInquiry(about: stored) }
-            await resort(to: demand.asking(because: reason), reply, stored: stored, variants: variants, refusal: nil)
+            await resort(to: request.asking(because: reason), reply, stored: stored, variants: variants, refusal: nil)
         case .refuse(let problem):
-            await resort(to: demand, reply, stored: nil, variants: [], refusal: problem)
+            await resort(to: request, reply, stored: nil, variants: [], refusal: problem)
         }
     }
 
@@ -144,18 +150,18 @@ package actor ProxyCore {
     ///
     /// - Parameter refusal: what is answered instead of asking, where the upstream must not be asked.
     private func resort(
-        to demand: Demand,
+        to request: ProxyRequest,
         _ reply: Reply,
         stored: ReadyResponse?,
         variants: [Variant],
         refusal: ProblemDocument?
     ) async {
-        let token = fetches.invalidations.token(for: demand.digest)
-        let parts = await lookUpParts(demand)
+        let token = fetches.invalidations.token(for: request.digest)
+        let parts = await lookUpParts(request)
         // What was found whole may be gone as well.
-        guard fetches.invalidations.isCurrent(token) else { return await retrieve(demand, reply) }
+        guard fetches.invalidations.isCurrent(token) else { return await retrieve(request, reply) }
         let decision = PartDecision(
-            demand,
+            request,
             stored: stored,
             parts: parts,
             mode: modes.current,
@@ -164,24 +170,24 @@ package actor ProxyCore {
         )
         switch decision {
         case .answer(let ready, let cacheUse):
-            await answer(demand, reply, ready, cacheUse)
-        case .ask(let demand, let stored, let completing):
+            await answer(request, reply, ready, cacheUse)
+        case .ask(let request, let stored, let completing):
             if let refusal { return refuse(refusal, reply) }
             let completes = completing != nil
-            fetches.ask(demand, reply, stored: stored, variants: variants, parts: parts, completes: completes)
+            fetches.ask(request, reply, stored: stored, variants: variants, parts: parts, completes: completes)
         }
     }
 
     /// Parts that are stored of a response: memory, then the store, without waiting where neither has any.
-    private func lookUpParts(_ demand: Demand) async -> ReadyResponse? {
-        guard demand.request.method == "GET" else { return nil }
-        if let ready = cache.partsInMemory(demand) { return ready }
+    private func lookUpParts(_ request: ProxyRequest) async -> ReadyResponse? {
+        guard request.message.method == "GET" else { return nil }
+        if let ready = cache.partsInMemory(request) { return ready }
         do {
-            let token = fetches.invalidations.token(for: demand.digest)
-            let found = try await cache.partsOnDisk(demand)
-            return fetches.invalidations.isCurrent(token) ? cache.admitParts(found, for: demand) : nil
+            let token = fetches.invalidations.token(for: request.digest)
+            let found = try await cache.partsOnDisk(request)
+            return fetches.invalidations.isCurrent(token) ? cache.admitParts(found, for: request) : nil
         } catch {
-            log.error("parts could not be read", metadata: ["url": "\(demand.key.url)", "error": "\(error)"])
+            log.error("parts could not be read", metadata: ["url": "\(request.key.url)", "error": "\(error)"])
             return nil
         }
     }
@@ -191,36 +197,36 @@ package actor ProxyCore {
         reply.refuse(problem)
     }
 
-    private func answer(_ demand: Demand, _ reply: Reply, _ ready: ReadyResponse, _ cacheUse: CacheUse) async {
+    private func answer(_ request: ProxyRequest, _ reply: Reply, _ ready: ReadyResponse, _ cacheUse: CacheUse) async {
         ready.residence.noteUse()
         outcomes.count(cacheUse.outcome(of: ready))
         do {
-            guard let shown = try await cache.inView(of: demand, ready) else {
-                return fetches.ask(demand.asking(because: .miss), reply, stored: nil)
+            guard let shown = try await cache.inView(of: request, ready) else {
+                return fetches.ask(request.asking(because: .miss), reply, stored: nil)
             }
-            reply.serve(shown, for: demand, as: cacheUse, now: now)
+            reply.serve(shown, for: request, as: cacheUse, now: now)
         } catch {
             refuse(.storeFailed(error), reply)
         }
     }
 
     /// What is done, and, where the upstream is asked, what else is stored that it may be asked about.
-    private func decide(_ demand: Demand) async -> (Decision, variants: [Variant]) {
+    private func decide(_ request: ProxyRequest) async -> (Decision, variants: [Variant]) {
         while true {
-            let found = await lookUp(demand)
-            let token = fetches.invalidations.token(for: demand.digest)
-            let absence = found == nil ? await cache.absence(of: demand) : .uriMiss
-            let decision = Decision(demand, found, absence: absence, mode: modes.current, now: now)
-            guard case .ask = decision, demand.asksForItself, cache.mayHaveVariants(besides: found, of: demand) else {
+            let found = await lookUp(request)
+            let token = fetches.invalidations.token(for: request.digest)
+            let absence = found == nil ? await cache.absence(of: request) : .uriMiss
+            let decision = Decision(request, found, absence: absence, mode: modes.current, now: now)
+            guard case .ask = decision, request.asksForItself, cache.mayHaveVariants(besides: found, of: request) else {
                 return (decision, [])
             }
             var variants: [Variant] = []
             do {
-                variants = try await cache.variants(besides: demand)
+                variants = try await cache.variants(besides: request)
             } catch .corrupt {
                 // The store has said it once.
             } catch {
-                log.error("variants could not be read", metadata: ["url": "\(demand.key.url)", "error": "\(error)"])
+                log.error("variants could not be read", metadata: ["url": "\(request.key.url)", "error": "\(error)"])
             }
             // What was found first may be gone by now.
             if fetches.invalidations.isCurrent(token) { return (decision, variants) }
@@ -229,9 +235,9 @@ package actor ProxyCore {
 
     // MARK: Requests that are neither cached nor change anything
 
-    private func pass(_ demand: Demand, _ reply: Reply) {
-        guard modes.current == .online else { return refuse(.offline(demand.request.method), reply) }
-        fetches.ask(demand.isPassed ? demand : demand.asking(because: .method), reply, stored: nil)
+    private func pass(_ request: ProxyRequest, _ reply: Reply) {
+        guard modes.current == .online else { return refuse(.offline(request.message.method), reply) }
+        fetches.ask(request.isPassed ? request : request.asking(because: .method), reply, stored: nil)
     }
 
     // MARK: Administration

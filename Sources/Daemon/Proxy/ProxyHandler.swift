@@ -161,14 +161,14 @@ package final class ProxyHandler: HTTPHandler {
 
     private func handOver(_ request: borrowing RequestHead, _ upstream: ProxiedUpstream, _ connection: HTTPConnection) {
         let quick = cacheKey.read(request, upstream) ? cacheKey.credentialsDigest(upstream, cache.store.hasher) : nil
-        let arrival: Arrival
+        let incoming: IncomingRequest
         do {
-            arrival = try Arrival(request, upstream, quickDigest: quick)
+            incoming = try IncomingRequest(request, upstream, quickDigest: quick)
         } catch {
             return refuse(error.problem, connection)
         }
         let exchange = connection.deferReply(request)
-        guard let interceptor, interceptor.isActive else { return proxy.accept(exchange, arrival) }
-        interceptor.received(exchange, arrival, proxy)
+        guard let interceptor, interceptor.isActive else { return proxy.accept(exchange, incoming) }
+        interceptor.received(exchange, incoming, proxy)
     }
 }

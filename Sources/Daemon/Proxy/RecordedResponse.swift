@@ -12,10 +12,10 @@ package struct RecordedResponse: Sendable {
 
     /// - Parameters:
     ///   - fields: as recorded, without framing.
-    ///   - arrival: the request that it is served to.
+    ///   - incoming: the request that it is served to.
     ///   - moment: the time at which the clock stands, in Unix seconds.
-    package init(status: Int, fields: Fields, body: [UInt8], for arrival: Arrival, at moment: Int64) {
-        let upstream = arrival.upstream
+    package init(status: Int, fields: Fields, body: [UInt8], for incoming: IncomingRequest, at moment: Int64) {
+        let upstream = incoming.upstream
         let policy = ResponsePolicy(
             request: RequestFacts(method: "GET", fields: Fields()),
             status: status,
@@ -28,8 +28,8 @@ package struct RecordedResponse: Sendable {
             key: DocumentKey(
                 upstream: upstream.storeKey,
                 principal: PrincipalID.anonymous,
-                context: arrival.context,
-                url: arrival.keyURL
+                context: incoming.context,
+                url: incoming.keyURL
             ),
             document: nil,
             status: status,
@@ -44,18 +44,18 @@ package struct RecordedResponse: Sendable {
             answer,
             digest: Digest128(low: 0, high: 0),
             upstream: upstream,
-            base: arrival.base,
-            view: arrival.view
+            base: incoming.base,
+            view: incoming.view
         )
         self.moment = moment
     }
 
     /// Serves it by the request's conditions and ranges, or as the one event of a stream where the request asks for events.
-    package func serve(_ exchange: Exchange, _ arrival: Arrival) {
-        guard arrival.live == nil else { return tell(exchange, arrival) }
+    package func serve(_ exchange: Exchange, _ incoming: IncomingRequest) {
+        guard incoming.live == nil else { return tell(exchange, incoming) }
         let part = SelectedPart(of: ready, for: exchange.request, now: moment) ?? .whole
         var (status, fields, body) = part.message(from: ready)
-        finish(&fields, exchange.request.fields, arrival.upstream)
+        finish(&fields, exchange.request.fields, incoming.upstream)
         // What is not there in a HEAD response has a length all the same.
         let length = exchange.request.method == "HEAD" ? ready.answer.fields.text("content-length") : nil
         guard let length else { return exchange.reply.respond(status: status, fields: fields, body: body) }
@@ -70,10 +70,10 @@ package struct RecordedResponse: Sendable {
         upstream.addCORS(to: &fields, for: request)
     }
 
-    private func tell(_ exchange: Exchange, _ arrival: Arrival) {
+    private func tell(_ exchange: Exchange, _ incoming: IncomingRequest) {
         var fields = Fields()
-        finish(&fields, exchange.request.fields, arrival.upstream)
-        fields.vary(by: arrival.upstream.variesBy)
+        finish(&fields, exchange.request.fields, incoming.upstream)
+        fields.vary(by: incoming.upstream.variesBy)
         exchange.reply.startEvents(fields)
         var event = LiveEvent(kind: .fresh)
         event.id = LiveMode.endID
@@ -143,7 +143,7 @@ extension ProblemDocument {
 
 // MARK: What a recording asks of a request
 
-extension Arrival {
+extension IncomingRequest {
     /// A request out of a recording, as if a client had just sent it; nil where its target is not one of the upstream's.
     ///
     /// - Parameters:
@@ -223,12 +223,12 @@ extension ResponseCache {
     /// - Parameter done: called when it is stored, or cannot be.
     package func receive(
         recorded: (status: Int, fields: Fields, body: [UInt8]),
-        for arrival: Arrival,
+        for incoming: IncomingRequest,
         _ principals: Principals,
         done: @escaping @Sendable () -> Void
     ) async -> Bool {
-        let upstream = arrival.upstream
-        guard let principal = try? await principals.identify(arrival.credentials, quick: nil, of: upstream) else {
+        let upstream = incoming.upstream
+        guard let principal = try? await principals.identify(incoming.credentials, quick: nil, of: upstream) else {
             return false
         }
         let fields = StoredFields.storable(recorded.fields)
@@ -242,8 +242,8 @@ extension ResponseCache {
         )
         let subject = RouteSubject(
             method: "GET",
-            path: arrival.route,
-            query: ProxiedUpstream.query(ofURL: arrival.target),
+            path: incoming.route,
+            query: ProxiedUpstream.query(ofURL: incoming.target),
             status: recorded.status,
             contentType: ProxiedUpstream.mediaType(fields)
         )
@@ -259,8 +259,8 @@ extension ResponseCache {
             key: DocumentKey(
                 upstream: upstream.storeKey,
                 principal: principal,
-                context: arrival.context,
-                url: arrival.keyURL
+                context: incoming.context,
+                url: incoming.keyURL
             ),
             variant: VarySelection.none.bytes,
             status: recorded.status,
@@ -272,7 +272,7 @@ extension ResponseCache {
             sent: moment,
             kind: reading.kind,
             rule: reading.rule,
-            surroundings: reading.surroundings(url: arrival.keyURL, fields: fields)
+            surroundings: reading.surroundings(url: incoming.keyURL, fields: fields)
         )
         store.receive(document) { _ in done() }
         return true

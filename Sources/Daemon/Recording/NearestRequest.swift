@@ -47,12 +47,12 @@ struct RecordedTitle: Sendable, Equatable {
         )
     }
 
-    init(_ key: RequestKey, credential: Int?, _ arrival: Arrival, _ method: String) {
+    init(_ key: RequestKey, credential: Int?, _ incoming: IncomingRequest, _ method: String) {
         self.init(
-            title: "\(method) \(arrival.target)",
-            upstream: arrival.upstream.name,
+            title: "\(method) \(incoming.target)",
+            upstream: incoming.upstream.name,
             method: method,
-            target: arrival.keyURL,
+            target: incoming.keyURL,
             credential: credential,
             representation: key.representation,
             body: key.body

@@ -28,7 +28,7 @@ package struct RecordedObjects: Sendable {
         for exchange in recording.exchanges where exchange.request.method == "GET" {
             guard let upstream = upstreams[exchange.upstream], exchange.response.status != 206,
                 exchange.response.status != 304, let body = try? recording.folder.body(exchange.response.body),
-                let arrival = Arrival(
+                let incoming = IncomingRequest(
                     recorded: exchange.request.target,
                     fields: Fields(recorded: exchange.request.fields ?? []),
                     credentials: exchange.credential.map { Array("recorded \($0)".utf8) },
@@ -37,7 +37,7 @@ package struct RecordedObjects: Sendable {
             else { continue }
             let isHandedOver = await cache.receive(
                 recorded: (exchange.response.status, Fields(recorded: exchange.response.fields), body),
-                for: arrival,
+                for: incoming,
                 principals
             ) { continuation.yield() }
             guard isHandedOver else { continue }

@@ -26,11 +26,11 @@ package final class Recorder: Sendable {
     /// Has an exchange recorded once it is complete; before anything of it is read or answered.
     ///
     /// - Parameter body: the request's body where it was read already.
-    package func watch(_ exchange: Exchange, _ arrival: Arrival, body: [UInt8]? = nil) {
+    package func watch(_ exchange: Exchange, _ incoming: IncomingRequest, body: [UInt8]? = nil) {
         // A view is made of a response, and an event of several.
-        guard arrival.live == nil, arrival.view == .wire else { return queue.async { self.work.skipped(.ownForm) } }
+        guard incoming.live == nil, incoming.view == .wire else { return queue.async { self.work.skipped(.ownForm) } }
         if body == nil { exchange.request.body?.keepCopy(limit: RecordingFolder.bodyLimit) }
-        exchange.reply.observe(ExchangeWatch(exchange.request, arrival, body: body, recorder: self))
+        exchange.reply.observe(ExchangeWatch(exchange.request, incoming, body: body, recorder: self))
     }
 
     fileprivate func finished(_ watch: ExchangeWatch, _ response: ExchangeWatch.Response) {
@@ -100,15 +100,15 @@ private final class ExchangeWatch: ReplyObserver {
     }
 
     let request: Request
-    let arrival: Arrival
+    let incoming: IncomingRequest
     let time: Double
     private let ownBody: [UInt8]?
     private let recorder: Recorder
     private let response = Mutex(Response())
 
-    init(_ request: Request, _ arrival: Arrival, body: [UInt8]?, recorder: Recorder) {
+    init(_ request: Request, _ incoming: IncomingRequest, body: [UInt8]?, recorder: Recorder) {
         self.request = request
-        self.arrival = arrival
+        self.incoming = incoming
         self.recorder = recorder
         ownBody = body
         time = Date().timeIntervalSince1970
@@ -184,20 +184,20 @@ private final class RecorderWork: @unchecked Sendable {  // the queue of `Record
         guard !response.isTooLarge else { return skipped(.tooLarge) }
         guard let requestBody = watch.body else { return skipped(.cutShort) }
         guard !Self.isOwnProblem(response) else { return skipped(.ownProblem) }
-        let (arrival, method) = (watch.arrival, watch.request.method)
-        var fields = Self.received(response.fields, isHead: method == "HEAD", variesBy: arrival.upstream)
+        let (incoming, method) = (watch.incoming, watch.request.method)
+        var fields = Self.received(response.fields, isHead: method == "HEAD", variesBy: incoming.upstream)
         var body = response.body
-        (fields, body) = arrival.withUpstreamLinks(fields, body: body)
+        (fields, body) = incoming.withUpstreamLinks(fields, body: body)
         var exchange = Redactor.Exchange(
-            target: Array(arrival.target.utf8),
+            target: Array(incoming.target.utf8),
             requestFields: Self.sent(watch.request.fields),
             requestBody: requestBody
         )
         (exchange.status, exchange.responseFields, exchange.responseBody) = (response.status, fields, body)
-        redactors[arrival.upstream.name]?.redact(&exchange, method: method, route: arrival.route)
+        redactors[incoming.upstream.name]?.redact(&exchange, method: method, route: incoming.route)
         let line = RecordedExchange(
-            upstream: arrival.upstream.name,
-            credential: arrival.clientCredentials.map { number(of: $0) },
+            upstream: incoming.upstream.name,
+            credential: incoming.clientCredentials.map { number(of: $0) },
             time: RecordingTime.text(watch.time),
             request: .init(
                 method: method,

@@ -23,12 +23,12 @@ package final class RecordingInterceptor: ExchangeInterceptor {
 
     package var isActive: Bool { true }
 
-    package func received(_ exchange: Exchange, _ arrival: Arrival, _ proxy: ProxyCore) {
+    package func received(_ exchange: Exchange, _ incoming: IncomingRequest, _ proxy: ProxyCore) {
         guard let replayer else {
-            recorder?.watch(exchange, arrival)
-            return proxy.accept(exchange, arrival)
+            recorder?.watch(exchange, incoming)
+            return proxy.accept(exchange, incoming)
         }
-        guard let body = exchange.request.body else { return answer(exchange, arrival, [], replayer, proxy) }
+        guard let body = exchange.request.body else { return answer(exchange, incoming, [], replayer, proxy) }
         Task {
             // One that does not come whole was refused by the connection.
             guard let bytes = try? await body.collect(limit: RecordingFolder.bodyLimit) else {
@@ -36,19 +36,19 @@ package final class RecordingInterceptor: ExchangeInterceptor {
             }
             var request = exchange.request
             request.body = RequestBody(bytes)
-            answer(Exchange(request: request, reply: exchange.reply), arrival, bytes, replayer, proxy)
+            answer(Exchange(request: request, reply: exchange.reply), incoming, bytes, replayer, proxy)
         }
     }
 
     private func answer(
         _ exchange: Exchange,
-        _ arrival: Arrival,
+        _ incoming: IncomingRequest,
         _ body: [UInt8],
         _ replayer: Replayer,
         _ proxy: ProxyCore
     ) {
-        let request = arrival.live == nil ? exchange.request : exchange.request.plain
-        switch replayer.find(arrival, method: request.method, fields: request.fields, body: body) {
+        let request = incoming.live == nil ? exchange.request : exchange.request.plain
+        switch replayer.find(incoming, method: request.method, fields: request.fields, body: body) {
         case .exchange(let recorded):
             do throws(RecordingError) {
                 let (fields, body, moment) = try replayer.response(recorded)
@@ -56,16 +56,16 @@ package final class RecordingInterceptor: ExchangeInterceptor {
                     status: recorded.response.status,
                     fields: fields,
                     body: body,
-                    for: arrival,
+                    for: incoming,
                     at: moment
-                ).serve(exchange, arrival)
+                ).serve(exchange, incoming)
             } catch {
                 exchange.reply.refuse(.recordingUnreadable(error.description))
             }
         case .missing(let miss):
             if let recorder, miss.recorded == 0 {
-                recorder.watch(exchange, arrival, body: body)
-                return proxy.accept(exchange, arrival)
+                recorder.watch(exchange, incoming, body: body)
+                return proxy.accept(exchange, incoming)
             }
             missed(miss)
             exchange.reply.refuse(

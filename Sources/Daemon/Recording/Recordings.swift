@@ -31,13 +31,13 @@ package final class Recordings: ExchangeInterceptor {
 
     package var isActive: Bool { count.load(ordering: .relaxed) > 0 }
 
-    package func received(_ exchange: Exchange, _ arrival: Arrival, _ proxy: ProxyCore) {
+    package func received(_ exchange: Exchange, _ incoming: IncomingRequest, _ proxy: ProxyCore) {
         let session = exchange.request.fields.text("larder-session")
         let recorders = running.withLock { running in
             running.values.filter { $0.session == nil || $0.session == session }.map(\.recorder)
         }
-        for recorder in recorders { recorder.watch(exchange, arrival) }
-        proxy.accept(exchange, arrival)
+        for recorder in recorders { recorder.watch(exchange, incoming) }
+        proxy.accept(exchange, incoming)
     }
 
     /// One recording, as it is listed.

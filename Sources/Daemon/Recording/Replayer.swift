@@ -83,7 +83,7 @@ package final class Replayer: Sendable {
             }
             let fields = Fields(recorded: exchange.request.fields ?? [])
             guard
-                let arrival = Arrival(
+                let incoming = IncomingRequest(
                     recorded: exchange.request.target,
                     fields: fields,
                     credentials: nil,
@@ -96,7 +96,7 @@ package final class Replayer: Sendable {
                 )
             }
             let body = try recording.folder.body(exchange.request.body)
-            let key = RequestKey(arrival, method: exchange.request.method, fields: fields, body: body)
+            let key = RequestKey(incoming, method: exchange.request.method, fields: fields, body: body)
             let text = key.text(
                 credential: tellsCredentials ? exchange.credential ?? 0 : nil,
                 anyRepresentation: exchange.request.fields == nil,
@@ -111,10 +111,10 @@ package final class Replayer: Sendable {
     }
 
     /// The response to a request, which counts as given.
-    package func find(_ arrival: Arrival, method: String, fields: Fields, body: [UInt8]) -> Outcome {
-        let key = RequestKey(arrival, method: method, fields: fields, body: body)
+    package func find(_ incoming: IncomingRequest, method: String, fields: Fields, body: [UInt8]) -> Outcome {
+        let key = RequestKey(incoming, method: method, fields: fields, body: body)
         let session = fields.text("larder-session") ?? ""
-        let credentials = arrival.clientCredentials
+        let credentials = incoming.clientCredentials
         let found = state.withLock { state -> (index: Int?, recorded: Int, credential: Int?) in
             let credential = tellsCredentials ? state.number(of: credentials, in: session) : nil
             for text in Self.texts(key, credential) {
@@ -129,11 +129,11 @@ package final class Replayer: Sendable {
             return (nil, 0, credential)
         }
         if let number = found.index { return .exchange(recording.exchanges[number]) }
-        let title = "\(method) \(arrival.target)"
-        let redacted = arrival.upstream.principal.redacted(url: title)
+        let title = "\(method) \(incoming.target)"
+        let redacted = incoming.upstream.principal.redacted(url: title)
         let nearest =
             found.recorded > 0
-            ? [] : NearestRequest.find(RecordedTitle(key, credential: found.credential, arrival, method), in: titles)
+            ? [] : NearestRequest.find(RecordedTitle(key, credential: found.credential, incoming, method), in: titles)
         let miss = Miss(request: redacted, nearest: nearest, recorded: found.recorded)
         state.withLock { if $0.missing.count < 10_000 { $0.missing.append(miss) } }
         return .missing(miss)

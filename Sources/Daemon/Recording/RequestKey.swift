@@ -29,16 +29,16 @@ package struct RequestKey: Sendable {
     /// The same for a live request and for a recorded one.
     ///
     /// - Parameters:
-    ///   - arrival: where it goes.
+    ///   - incoming: where it goes.
     ///   - fields: the request's fields, nothing redacted or all of it.
-    package init(_ arrival: Arrival, method: String, fields: Fields, body: [UInt8]) {
-        let upstream = arrival.upstream
-        let matching = Self.matching(arrival, method: method)
-        place = "\(upstream.name) \(method) \(Self.url(arrival.keyURL, ignoring: matching.query.ignore))"
+    package init(_ incoming: IncomingRequest, method: String, fields: Fields, body: [UInt8]) {
+        let upstream = incoming.upstream
+        let matching = Self.matching(incoming, method: method)
+        place = "\(upstream.name) \(method) \(Self.url(incoming.keyURL, ignoring: matching.query.ignore))"
         let named = matching.headers.map { name in
             "\(name.lowercased()): \(fields.combined(named: name.lowercased()) ?? "")"
         }
-        representation = ([arrival.context] + named).joined(separator: "\n")
+        representation = ([incoming.context] + named).joined(separator: "\n")
         conditions = Self.conditional.compactMap { name in
             fields.combined(named: name).map { "\(name): \($0)" }
         }.joined(separator: "\n")
@@ -47,8 +47,8 @@ package struct RequestKey: Sendable {
             return
         }
         var redactor = Redactor(upstream, numbers: false)
-        var exchange = Redactor.Exchange(target: Array(arrival.target.utf8), requestFields: fields, requestBody: body)
-        redactor.redact(&exchange, method: method, route: arrival.route)
+        var exchange = Redactor.Exchange(target: Array(incoming.target.utf8), requestFields: fields, requestBody: body)
+        redactor.redact(&exchange, method: method, route: incoming.route)
         self.body = Self.canonical(exchange.requestBody, fields, ignoring: matching.body.ignore)
     }
 
@@ -59,9 +59,9 @@ package struct RequestKey: Sendable {
     /// Whether a response is one to its request's conditions or ranges.
     static func isConditional(status: Int) -> Bool { [206, 304, 412, 416].contains(status) }
 
-    private static func matching(_ arrival: Arrival, method: String) -> RequestMatching {
-        let rules = arrival.upstream.rules
-        return rules.route(method: method, path: arrival.route, status: nil)
+    private static func matching(_ incoming: IncomingRequest, method: String) -> RequestMatching {
+        let rules = incoming.upstream.rules
+        return rules.route(method: method, path: incoming.route, status: nil)
             .map { rules.settings.routes[$0.index].match } ?? RequestMatching()
     }
 

@@ -1,4 +1,4 @@
-/// The tests' own index of the cases: under each number what the list demands of Larder, and which test file holds it.
+/// The tests' own index of the cases: under each number what the list requests of Larder, and which test file holds it.
 ///
 /// `keep`: the library's result; `change`: another one, on purpose; `own`: what the list says in words of its own. What
 /// stands behind a semicolon, or alone, is not there yet, because it belongs to something not built yet;
@@ -8,7 +8,7 @@ enum MappingCaseIndex {
     struct Row {
         var number: String
         /// What the list says of Larder's result.
-        var demand: String
+        var request: String
         /// The file whose tests bear the number; nil: all of it is still to come.
         var file: String?
         /// What is still to come, in words; nil: nothing.
@@ -21,7 +21,7 @@ enum MappingCaseIndex {
         let file = held[0].hasSuffix(".swift") ? held[0] : nil
         return Row(
             number: words[0],
-            demand: words[1],
+            request: words[1],
             file: file,
             later: file == nil ? held[0] : held.dropFirst().first
         )

@@ -7,19 +7,19 @@ extension Explanation.Outcome {
     /// What a decision means for the client.
     ///
     /// - Parameter shortfall: why what is stored cannot show what is newest, as far as that is known.
-    init(_ decision: Decision, _ demand: Demand, shortfall: String?, now: Int64) {
+    init(_ decision: Decision, _ request: ProxyRequest, shortfall: String?, now: Int64) {
         switch decision {
         case .answer(let ready, let manner):
-            self.init("answer", ready, manner, demand, now: now)
+            self.init("answer", ready, manner, request, now: now)
         case .answerAndRefresh(let ready, let manner):
-            self.init("answer-and-refresh", ready, manner, demand, now: now)
+            self.init("answer-and-refresh", ready, manner, request, now: now)
         case .ask(let reason, let stored):
             var status = CacheStatus.forwarded(reason)
-            if demand.overrides.cache == .never { status.detail = "never-by-route" }
+            if request.overrides.cache == .never { status.detail = "never-by-route" }
             self.init(
                 action: "ask",
                 cacheStatus: status.text,
-                reason: stored.map { Self.reason(toAskAbout: $0, demand, shortfall: shortfall, now: now) }
+                reason: stored.map { Self.reason(toAskAbout: $0, request, shortfall: shortfall, now: now) }
                     ?? Self.reason(reason)
             )
         case .refuse(let problem):
@@ -49,15 +49,15 @@ extension Explanation.Outcome {
     /// - Parameter stored: what is served meanwhile.
     static func heldBack(
         _ pause: UpstreamPause,
-        of demand: Demand,
+        of request: ProxyRequest,
         stored: ReadyResponse?,
         seconds: Int64,
         now: Int64
     ) -> Explanation.Outcome {
         guard let stored else {
-            return .init(.heldBack(pause, seconds: seconds, upstream: demand.upstream.name))
+            return .init(.heldBack(pause, seconds: seconds, upstream: request.upstream.name))
         }
-        var outcome = Explanation.Outcome("answer", stored, .heldBack, demand, now: now)
+        var outcome = Explanation.Outcome("answer", stored, .heldBack, request, now: now)
         outcome.reason =
             "the upstream responded with \(pause.status) and Retry-After, which applies to \(pause.scope.description); "
             + "Larder asks it again in \(seconds) s"
@@ -77,23 +77,24 @@ extension Explanation.Outcome {
         )
     }
 
-    private init(_ action: String, _ ready: ReadyResponse, _ manner: CacheUse, _ demand: Demand, now: Int64) {
-        let portion = SelectedPart(of: ready.shown(to: demand), for: demand.request, now: now)
+    private init(_ action: String, _ ready: ReadyResponse, _ manner: CacheUse, _ request: ProxyRequest, now: Int64) {
+        let portion = SelectedPart(of: ready.shown(to: request), for: request.message, now: now)
         let sent = portion?.status(of: ready) ?? ready.answer.status
         self.init(
             action: action,
             status: sent,
             cacheStatus: manner.cacheStatus(of: ready, sent: sent, isCollapsed: false, now: now).text,
-            reason: Self.reason(toServe: ready, manner, demand, now: now)
+            reason: Self.reason(toServe: ready, manner, request, now: now)
         )
     }
 
     // MARK: Reasons
 
-    private static func reason(toServe ready: ReadyResponse, _ manner: CacheUse, _ demand: Demand, now: Int64) -> String
+    private static func reason(toServe ready: ReadyResponse, _ manner: CacheUse, _ request: ProxyRequest, now: Int64)
+        -> String
     {
         let nobody = if case .offline = manner { "; the upstream is not asked" } else { "" }
-        switch ready.policy.reuse(at: now, for: demand.directives) {
+        switch ready.policy.reuse(at: now, for: request.directives) {
         case .fresh(_, let timeToLive):
             return "it is fresh for \(timeToLive) s more" + nobody
         case .mustValidate(_, let reason, _):
@@ -111,7 +112,7 @@ extension Explanation.Outcome {
 
     private static func reason(
         toAskAbout stored: ReadyResponse,
-        _ demand: Demand,
+        _ request: ProxyRequest,
         shortfall: String?,
         now: Int64
     ) -> String {
@@ -119,7 +120,7 @@ extension Explanation.Outcome {
             return shortfall.map { "newer values are known than it can show: \($0)" }
                 ?? "newer values are known of what it shows, but not all of them"
         }
-        switch stored.policy.reuse(at: now, for: demand.directives) {
+        switch stored.policy.reuse(at: now, for: request.directives) {
         case .fresh: return "it is fresh, but does not contain what the request asks for"
         case .stale(_, let staleness, _): return "it has been stale for \(staleness) s"
         case .mustValidate(_, let reason, _): return reason.sentence
@@ -156,9 +157,9 @@ extension Explanation.Expectations {
     /// - Parameters:
     ///   - stored: what a 304 would renew, and what may stand in for an error.
     ///   - variants: what else the upstream would be asked about.
-    init(_ demand: Demand, stored: ReadyResponse?, variants: [Variant], now: Int64) {
-        let validation = Validation(demand, stored: stored, variants: variants)
-        let sent = demand.upstreamRequest(validation).fields
+    init(_ request: ProxyRequest, stored: ReadyResponse?, variants: [Variant], now: Int64) {
+        let validation = Validation(request, stored: stored, variants: variants)
+        let sent = request.upstreamRequest(validation).fields
         let names = ["if-none-match", "if-modified-since", "if-match", "if-unmodified-since", "if-range", "range"]
         conditions = sent.lines.filter { names.contains($0.lowercasedName) }.map {
             "\(String(decoding: $0.name, as: UTF8.self)): \($0.text)"
@@ -169,9 +170,9 @@ extension Explanation.Expectations {
             notModified =
                 "renews what is stored, lifetime \(stored.policy.lifetime) s unless it says otherwise, and that is served"
         }
-        if let refusal = Unstored.refusal(of: demand) { storing = "is not stored: \(refusal.reason)" }
+        if let refusal = Unstored.refusal(of: request) { storing = "is not stored: \(refusal.reason)" }
         failure =
-            stored?.maySubstitute(at: now, for: demand) == true
+            stored?.maySubstitute(at: now, for: request) == true
             ? "what is stored is served in its place" : "it is passed on"
     }
 }

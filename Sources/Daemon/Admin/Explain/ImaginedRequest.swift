@@ -3,12 +3,12 @@ package import HTTPServer
 package import Proxy
 package import Settings
 
-/// A request that nobody sent, read like those of clients: by the same parser, guard and `Arrival`.
+/// A request that nobody sent, read like those of clients: by the same parser, guard and `IncomingRequest`.
 ///
 /// So what is shown of it is what would happen to it.
 package struct ImaginedRequest: Sendable {
     package let request: Request
-    package let arrival: Arrival
+    package let incoming: IncomingRequest
 
     /// - Parameters:
     ///   - fields: as `Name: value`, in the order in which they would be sent.
@@ -58,9 +58,9 @@ package struct ImaginedRequest: Sendable {
                 return .failure(.refused(.guarded(refusal)))
             }
             if parser.head.method == .trace { return .failure(.refused(.traceRefused)) }
-            do throws(ArrivalError) {
-                let arrival = try Arrival(parser.head, url.upstream, quickDigest: nil)
-                return .success(ImaginedRequest(request: parser.head.owned(), arrival: arrival))
+            do throws(RequestRefusal) {
+                let incoming = try IncomingRequest(parser.head, url.upstream, quickDigest: nil)
+                return .success(ImaginedRequest(request: parser.head.owned(), incoming: incoming))
             } catch {
                 return .failure(.refused(error.problem))
             }
@@ -68,9 +68,9 @@ package struct ImaginedRequest: Sendable {
         self = try outcome.get()
     }
 
-    private init(request: Request, arrival: Arrival) {
+    private init(request: Request, incoming: IncomingRequest) {
         self.request = request
-        self.arrival = arrival
+        self.incoming = incoming
     }
 
     private static func door(of upstream: ProxiedUpstream, _ listen: [Address]) -> Guard {

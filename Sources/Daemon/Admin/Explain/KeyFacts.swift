@@ -19,18 +19,18 @@ package struct KeyFacts {
     let rules: [Configuration.Route]
 
     package init(_ imagined: ImaginedRequest) {
-        let (arrival, upstream) = (imagined.arrival, imagined.arrival.upstream)
+        let (incoming, upstream) = (imagined.incoming, imagined.incoming.upstream)
         self.upstream = upstream.name
-        sent = upstream.url(of: upstream.principal.redacted(url: arrival.target))
-        key = arrival.keyURL
+        sent = upstream.url(of: upstream.principal.redacted(url: incoming.target))
+        key = incoming.keyURL
         contextFields = upstream.settings.context
-        context = arrival.context.split(separator: "\n").map(String.init)
+        context = incoming.context.split(separator: "\n").map(String.init)
         principalFields = upstream.settings.principal
         principal = upstream.credentials(in: imagined.request)
         otherFields = upstream.otherFields(in: imagined.request)
         // The rule for caching, and the one for the body of a good response, which may be another.
         let matches = [nil, 200].compactMap { status in
-            upstream.rules.route(method: "GET", path: arrival.route, status: status)?.index
+            upstream.rules.route(method: "GET", path: incoming.route, status: status)?.index
         }
         rules = matches.enumerated().filter { !matches[..<$0.offset].contains($0.element) }
             .map { upstream.settings.routes[$0.element] }

@@ -12,77 +12,77 @@ extension ProxyCore {
     ///
     /// Nothing is fetched, nothing counts as used, nothing is taken into memory, and no principal comes to be.
     package func explain(_ imagined: ImaginedRequest) async throws(StoreError) -> Explanation {
-        let arrival = imagined.arrival
-        let (principal, label) = try await principals.find(arrival.credentials, of: arrival.upstream)
-        let request = arrival.live == nil ? imagined.request : imagined.request.plain
-        let demand = Demand(
-            request,
-            arrival,
+        let incoming = imagined.incoming
+        let (principal, label) = try await principals.find(incoming.credentials, of: incoming.upstream)
+        let message = incoming.live == nil ? imagined.request : imagined.request.plain
+        let request = ProxyRequest(
+            message,
+            incoming,
             principal: principal ?? .nobody,
-            otherFields: principals.otherFields(of: arrival),
+            otherFields: principals.otherFields(of: incoming),
             hasher: cache.store.hasher
         )
         let now = now
-        let (variants, selected) = try await cache.survey(demand, now: now)
+        let (variants, selected) = try await cache.survey(request, now: now)
         let mode = modes.current
         var explanation = Explanation(
-            request: Explanation.Asked(demand, arrival, label: label, isKnown: principal != nil),
-            overrides: Explanation.Overrides(demand.overrides),
+            request: Explanation.Asked(request, incoming, label: label, isKnown: principal != nil),
+            overrides: Explanation.Overrides(request.overrides),
             variants: variants.map { Explanation.Variant($0, isSelected: $0.ready === selected, now: now) }
                 .sorted { $0.isSelected && !$1.isSelected },
             mode: mode.rawValue,
             online: Explanation.Outcome(action: "pass", cacheStatus: "", reason: ""),
-            offline: Explanation.Outcome(.offline(demand.request.method))
+            offline: Explanation.Outcome(.offline(request.message.method))
         )
-        explanation.others = try await others(than: demand, label: label, now: now)
-        explanation.unstored = fetches.unstored[demand.key].map {
-            Explanation.NotStored($0, for: demand, now: now)
+        explanation.others = try await others(than: request, label: label, now: now)
+        explanation.unstored = fetches.unstored[request.key].map {
+            Explanation.NotStored($0, for: request, now: now)
         }
-        guard MethodFacts.isAnswerable(demand.request.method) else {
-            explanation.online = Self.outcome(ofUnanswerable: demand)
+        guard MethodFacts.isAnswerable(request.message.method) else {
+            explanation.online = Self.outcome(ofUnanswerable: request)
             return explanation
         }
         explanation.freshness = selected.map {
-            Explanation.Freshness($0, of: demand.upstream, route: demand.overrides, now: now)
+            Explanation.Freshness($0, of: request.upstream, route: request.overrides, now: now)
         }
-        let absence = selected == nil ? await cache.absence(of: demand) : .uriMiss
-        let parts = arrival.live == nil && !demand.isForOrigin ? try await cache.surveyParts(demand) : nil
+        let absence = selected == nil ? await cache.absence(of: request) : .uriMiss
+        let parts = incoming.live == nil && !request.isForOrigin ? try await cache.surveyParts(request) : nil
         let shortfall = variants.first { $0.ready === selected }?.shortfall
-        let online = Decision(demand, selected, absence: absence, mode: .online, now: now)
-            .considering(parts, demand, mode: .online, limit: settings.limits.document, now: now)
-        let offline = Decision(demand, selected, absence: absence, mode: .offline, now: now)
-            .considering(parts, demand, mode: .offline, limit: settings.limits.document, now: now)
-        explanation.online = Explanation.Outcome(online, demand, shortfall: shortfall, now: now)
-        explanation.offline = Explanation.Outcome(offline, demand, shortfall: shortfall, now: now)
-        if arrival.live != nil {
+        let online = Decision(request, selected, absence: absence, mode: .online, now: now)
+            .considering(parts, request, mode: .online, limit: settings.limits.document, now: now)
+        let offline = Decision(request, selected, absence: absence, mode: .offline, now: now)
+            .considering(parts, request, mode: .offline, limit: settings.limits.document, now: now)
+        explanation.online = Explanation.Outcome(online, request, shortfall: shortfall, now: now)
+        explanation.offline = Explanation.Outcome(offline, request, shortfall: shortfall, now: now)
+        if incoming.live != nil {
             let isShown = selected?.mayBeShown(at: now) == true
-            explanation.online = .events(isShown: isShown, isAsked: !demand.directives.onlyIfCached)
+            explanation.online = .events(isShown: isShown, isAsked: !request.directives.onlyIfCached)
             explanation.offline = .events(isShown: isShown, isAsked: false)
-            explanation.upstream = .init(demand, stored: selected, variants: [], now: now)
+            explanation.upstream = .init(request, stored: selected, variants: [], now: now)
             return explanation
         }
-        if case .ask = online, let pause = fetches.pauses.pause(for: demand, now: loop.now) {
-            let isServed = selected?.maySubstitute(at: now, for: demand) == true
+        if case .ask = online, let pause = fetches.pauses.pause(for: request, now: loop.now) {
+            let isServed = selected?.maySubstitute(at: now, for: request) == true
             explanation.online = .heldBack(
                 pause,
-                of: demand,
+                of: request,
                 stored: isServed ? selected : nil,
                 seconds: pause.secondsLeft(at: loop.now),
                 now: now
             )
             return explanation
         }
-        if demand.isForOrigin {
+        if request.isForOrigin {
             explanation.online = .forOrigin
-            explanation.upstream = .init(demand.passed, stored: nil, variants: [], now: now)
+            explanation.upstream = .init(request.passed, stored: nil, variants: [], now: now)
             return explanation
         }
         switch online {
         case .ask(_, let stored):
-            let others = demand.asksForItself ? try await cache.variants(besides: demand) : []
-            explanation.upstream = .init(demand, stored: stored, variants: others, now: now)
+            let others = request.asksForItself ? try await cache.variants(besides: request) : []
+            explanation.upstream = .init(request, stored: stored, variants: others, now: now)
         case .answerAndRefresh(let ready, _):
-            explanation.upstream = .init(demand, stored: ready, variants: [], now: now)
+            explanation.upstream = .init(request, stored: ready, variants: [], now: now)
         case .answer, .refuse: break
         }
         return explanation
@@ -90,14 +90,14 @@ extension ProxyCore {
 
     /// What is stored of the URL for other principals and contexts.
     private func others(
-        than demand: Demand,
+        than request: ProxyRequest,
         label: String,
         now: Int64
     ) async throws(StoreError) -> [Explanation.Other] {
-        let documents = try await cache.store.documents(ofURL: demand.key.url, upstream: demand.key.upstream)
+        let documents = try await cache.store.documents(ofURL: request.key.url, upstream: request.key.upstream)
         return documents.compactMap { document in
             let differences = Explanation.differences(
-                from: demand.key.context,
+                from: request.key.context,
                 to: document.context,
                 credential: document.principal == label ? nil : "another credential (\(document.principal))"
             )
@@ -105,7 +105,7 @@ extension ProxyCore {
             guard document.status != 206, !differences.isEmpty, let policy = StoredPolicy(bytes: document.policy) else {
                 return nil
             }
-            let applied = demand.upstream.applying(policy, demand.overrides)
+            let applied = request.upstream.applying(policy, request.overrides)
             return Explanation.Other(
                 principal: document.principal,
                 context: document.context.split(separator: "\n").map(String.init),
@@ -118,14 +118,14 @@ extension ProxyCore {
         }
     }
 
-    private static func outcome(ofUnanswerable demand: Demand) -> Explanation.Outcome {
-        let method = demand.request.method
-        if !MethodFacts.isSafe(method), let problem = demand.upstream.refusesWrite(demand) { return .init(problem) }
+    private static func outcome(ofUnanswerable request: ProxyRequest) -> Explanation.Outcome {
+        let method = request.message.method
+        if !MethodFacts.isSafe(method), let problem = request.upstream.refusesWrite(request) { return .init(problem) }
         let forwarded = CacheStatus.forwarded(.method).text
         guard !MethodFacts.isSafe(method) else {
             return .init(action: "pass", cacheStatus: forwarded, reason: "\(method) is neither looked up nor stored")
         }
-        let paths = demand.suspects.joined(separator: ", ")
+        let paths = request.suspects.joined(separator: ", ")
         return .init(
             action: "write",
             cacheStatus: forwarded,
@@ -138,43 +138,43 @@ extension Decision {
     /// What it becomes where something is stored in parts, as `Proxy.resort` has it.
     fileprivate func considering(
         _ parts: ReadyResponse?,
-        _ demand: Demand,
+        _ request: ProxyRequest,
         mode: Mode,
         limit: Int,
         now: Int64
     ) -> Decision {
         guard let parts else { return self }
-        var (demand, known): (Demand, ReadyResponse?) = (demand, nil)
+        var (request, known): (ProxyRequest, ReadyResponse?) = (request, nil)
         switch self {
         case .answer, .answerAndRefresh: return self
-        case .ask(let reason, let stored): (demand, known) = (demand.asking(because: reason), stored)
+        case .ask(let reason, let stored): (request, known) = (request.asking(because: reason), stored)
         case .refuse: break
         }
-        switch (PartDecision(demand, stored: known, parts: parts, mode: mode, limit: limit, now: now), self) {
+        switch (PartDecision(request, stored: known, parts: parts, mode: mode, limit: limit, now: now), self) {
         case (.answer(let ready, let manner), _): return .answer(ready, manner)
         case (.ask, .refuse): return self
-        case (.ask(let demand, let stored, _), _): return .ask(demand.reason, stored: stored)
+        case (.ask(let request, let stored, _), _): return .ask(request.reason, stored: stored)
         }
     }
 }
 
 extension Explanation.Asked {
-    init(_ demand: Demand, _ arrival: Arrival, label: String, isKnown: Bool) {
-        let upstream = demand.upstream
-        let match = upstream.rules.route(method: demand.request.method, path: demand.route, status: nil)
+    init(_ request: ProxyRequest, _ incoming: IncomingRequest, label: String, isKnown: Bool) {
+        let upstream = request.upstream
+        let match = upstream.rules.route(method: request.message.method, path: request.route, status: nil)
         self.init(
-            method: demand.request.method,
+            method: request.message.method,
             upstream: upstream.name,
-            sent: upstream.url(of: upstream.principal.redacted(url: demand.target)),
-            key: demand.key.url,
+            sent: upstream.url(of: upstream.principal.redacted(url: request.target)),
+            key: request.key.url,
             route: match.map { Explanation.Route(upstream.settings.routes[$0.index]) },
             principal: .init(
                 label: label,
                 isKnown: isKnown,
-                fields: upstream.credentials(in: demand.request).map(\.name)
+                fields: upstream.credentials(in: request.message).map(\.name)
             ),
-            context: arrival.context.split(separator: "\n").map(String.init),
-            view: demand.view == .raw ? "raw" : "wire"
+            context: incoming.context.split(separator: "\n").map(String.init),
+            view: request.view == .raw ? "raw" : "wire"
         )
     }
 }
@@ -255,8 +255,8 @@ extension Explanation {
 }
 
 extension Explanation.NotStored {
-    fileprivate init(_ note: UnstoredResponses.Note, for demand: Demand, now: Int64) {
-        let isOthers = note.principal != demand.key.principal
+    fileprivate init(_ note: UnstoredResponses.Note, for request: ProxyRequest, now: Int64) {
+        let isOthers = note.principal != request.key.principal
         self.init(
             status: note.status,
             secondsAgo: max(0, now - note.time),
@@ -264,7 +264,7 @@ extension Explanation.NotStored {
             decidedBy: note.unstored.decidedBy.rawValue,
             reason: note.unstored.reason,
             differences: Explanation.differences(
-                from: demand.key.context,
+                from: request.key.context,
                 to: note.context,
                 credential: isOthers ? "another credential" : nil
             )
@@ -312,12 +312,12 @@ extension ResponseCache {
         var shortfall: String?
     }
 
-    /// All variants under a demand's key, and the one that responses it: what a look-up would find, but nothing is taken into
+    /// All variants under a request's key, and the one that responses it: what a look-up would find, but nothing is taken into
     /// memory, and nothing counts as used.
-    func survey(_ demand: Demand, now: Int64) async throws(StoreError) -> (
+    func survey(_ request: ProxyRequest, now: Int64) async throws(StoreError) -> (
         variants: [SurveyedResponse], selected: ReadyResponse?
     ) {
-        var variants = (memory.responses(at: demand.digest) ?? []).filter { $0.key == demand.key }.map { ready in
+        var variants = (memory.responses(at: request.digest) ?? []).filter { $0.key == request.key }.map { ready in
             SurveyedResponse(
                 ready: ready,
                 isInMemory: true,
@@ -326,14 +326,14 @@ extension ResponseCache {
                 objects: ready.stored?.objects.count ?? 0
             )
         }
-        let documents = store.mayHave(demand.digest) ? try await store.documents(at: demand.key) : []
+        let documents = store.mayHave(request.digest) ? try await store.documents(at: request.key) : []
         for document in documents {
             guard !isDropped(document.id), let answer = CachedResponse(document) else { continue }
             let known = variants.firstIndex { $0.ready.answer.selection == answer.selection }
             // What is in memory answers unless it is dirty, as for any request.
             if let known, !variants[known].isDirty { continue }
             let variant = SurveyedResponse(
-                ready: ReadyResponse(answer, digest: demand.digest, upstream: demand.upstream, base: demand.base),
+                ready: ReadyResponse(answer, digest: request.digest, upstream: request.upstream, base: request.base),
                 isInMemory: known != nil,
                 document: document.id,
                 isDirty: known != nil || answer.form == .outdated,
@@ -342,9 +342,9 @@ extension ResponseCache {
             )
             if let known { variants[known] = variant } else { variants.append(variant) }
         }
-        if let held = inMemory(demand, now: now), held.isClean { return (variants, held) }
-        let selected = variants.map(\.ready).filter { $0.answers(demand) }
-            .max { $1.isPreferred(to: $0, for: demand.directives, now: now) }
+        if let held = inMemory(request, now: now), held.isClean { return (variants, held) }
+        let selected = variants.map(\.ready).filter { $0.answers(request) }
+            .max { $1.isPreferred(to: $0, for: request.directives, now: now) }
         return (variants, selected)
     }
 }

@@ -139,26 +139,26 @@ struct MapCommand: ParsableCommand {
                 limits: settings.httpLimits,
                 listen: settings.listen
             )
-            let arrival = imagined.arrival
+            let incoming = imagined.incoming
             let subject = RouteSubject(
                 method: "GET",
-                path: arrival.route,
-                query: ProxiedUpstream.query(ofURL: arrival.target),
+                path: incoming.route,
+                query: ProxiedUpstream.query(ofURL: incoming.target),
                 status: status,
                 contentType: "application/json"
             )
-            guard let match = arrival.upstream.rules.body(subject) else {
+            guard let match = incoming.upstream.rules.body(subject) else {
                 throw ValidationError(
-                    "no route says what \(arrival.route) holds; see: larder route GET \(url ?? "") --status \(status)"
+                    "no route says what \(incoming.route) holds; see: larder route GET \(url ?? "") --status \(status)"
                 )
             }
             let context = MappingContext(
-                url: arrival.keyURL,
+                url: incoming.keyURL,
                 captures: match.captures,
                 bound: match.bound,
                 fields: fields
             )
-            return (arrival.upstream, match.rule, context)
+            return (incoming.upstream, match.rule, context)
         } catch let error as AskedURLError {
             throw ValidationError(error.description)
         } catch let error as ImaginedRequestError {

@@ -99,11 +99,11 @@ struct RouteFacts {
 
     /// - Parameter others: how many rules that do not apply are shown.
     init(_ imagined: ImaginedRequest, status: Int, contentType: String, others: Int) {
-        let (arrival, upstream) = (imagined.arrival, imagined.arrival.upstream)
+        let (incoming, upstream) = (imagined.incoming, imagined.incoming.upstream)
         let subject = RouteSubject(
             method: imagined.request.method,
-            path: arrival.route,
-            query: ProxiedUpstream.query(ofURL: arrival.target),
+            path: incoming.route,
+            query: ProxiedUpstream.query(ofURL: incoming.target),
             status: status,
             contentType: contentType
         )
@@ -114,7 +114,7 @@ struct RouteFacts {
         let declared = areErrors ? upstream.settings.errors : upstream.settings.routes
         let applying = verdicts.prefix { $0.misfit == nil }.count
         self.upstream = upstream.name
-        path = arrival.route
+        path = incoming.route
         self.status = status
         captures =
             upstream.rules.body(subject).map { $0.captures.sorted { $0.key < $1.key }.map { ($0.key, $0.value) } } ?? []

@@ -12,29 +12,29 @@ import Upstream
 extension Fetches {
     /// Responds to a retrieval while the upstream wants no requests (`Retry-After`); false where the request may go.
     func isHeldBack(_ relay: Relay, stored: ReadyResponse?) -> Bool {
-        let demand = relay.demand
-        guard MethodFacts.isAnswerable(demand.request.method), let pause = pauses.pause(for: demand, now: loop.now)
+        let request = relay.request
+        guard MethodFacts.isAnswerable(request.message.method), let pause = pauses.pause(for: request, now: loop.now)
         else { return false }
-        metrics.upstream(demand.upstream.name).heldBack.add()
-        if let stored, stored.maySubstitute(at: now, for: demand) {
+        metrics.upstream(request.upstream.name).heldBack.add()
+        if let stored, stored.maySubstitute(at: now, for: request) {
             serve(stored, to: [relay], as: { _ in .heldBack })
         } else {
             count(.error, for: relay)
             let seconds = pause.secondsLeft(at: loop.now)
-            let problem = ProblemDocument.heldBack(pause, seconds: seconds, upstream: demand.upstream.name)
+            let problem = ProblemDocument.heldBack(pause, seconds: seconds, upstream: request.upstream.name)
             relay.reply.refuse(problem, nil)
         }
         return true
     }
 
     /// Notes how long a response asks Larder to back off.
-    func heedRetryAfter(of head: UpstreamHead, to demand: Demand) {
-        guard let pause = pauses.note(head, for: demand, now: loop.now, wall: wall) else { return }
-        metrics.upstream(demand.upstream.name).backOffs.add()
+    func heedRetryAfter(of head: UpstreamHead, to request: ProxyRequest) {
+        guard let pause = pauses.note(head, for: request, now: loop.now, wall: wall) else { return }
+        metrics.upstream(request.upstream.name).backOffs.add()
         log.info(
             "the upstream wants no requests for a while",
             metadata: [
-                "upstream": "\(demand.upstream.name)", "status": "\(head.status)",
+                "upstream": "\(request.upstream.name)", "status": "\(head.status)",
                 "seconds": "\(pause.secondsLeft(at: loop.now))", "holds_for": "\(pause.scope.description)",
             ]
         )
@@ -42,13 +42,13 @@ extension Fetches {
 
     /// Notes whether the response to a fetch may be shared.
     func noteSharing(of head: UpstreamHead, in fetch: RunningFetch, isStored: Bool) {
-        let demand = fetch.demand
-        guard !fetch.isInvalidated, let place = place(of: demand) else { return }
+        let request = fetch.request
+        guard !fetch.isInvalidated, let place = place(of: request) else { return }
         if isStored {
             hitForMiss.forget(place)
-        } else if !demand.upstream.isFailure(status: head.status, fields: head.fields) {
+        } else if !request.upstream.isFailure(status: head.status, fields: head.fields) {
             // Failures pass; a crowd on a failing upstream would not help it.
-            hitForMiss.note(place, of: demand.key, now: loop.now)
+            hitForMiss.note(place, of: request.key, now: loop.now)
         }
     }
 }
@@ -105,11 +105,11 @@ package struct UpstreamPauses {
         /// A number for the `Authorization` that the shared reading takes no principal from; good within this process.
         let authorization: Int
 
-        init(_ demand: Demand) {
-            upstream = demand.upstream.index
-            principal = demand.key.principal
+        init(_ request: ProxyRequest) {
+            upstream = request.upstream.index
+            principal = request.key.principal
             authorization =
-                demand.upstream.settings.shared ? demand.request.fields.all("authorization").hashValue : 0
+                request.upstream.settings.shared ? request.message.fields.all("authorization").hashValue : 0
         }
     }
 
@@ -133,12 +133,12 @@ package struct UpstreamPauses {
     ///   - now: in ns of the loop's clock.
     ///   - wall: in seconds since 1970.
     @discardableResult
-    mutating func note(_ head: UpstreamHead, for demand: Demand, now: UInt64, wall: Int64) -> UpstreamPause? {
-        let mode = demand.upstream.settings.backOff
+    mutating func note(_ head: UpstreamHead, for request: ProxyRequest, now: UInt64, wall: Int64) -> UpstreamPause? {
+        let mode = request.upstream.settings.backOff
         guard mode != .never else { return nil }
         let resource = RateLimitFields.resource(head.fields)
-        if let resource { resources.note(resource, of: demand) }
-        guard demand.upstream.isFailure(status: head.status, fields: head.fields),
+        if let resource { resources.note(resource, of: request) }
+        guard request.upstream.isFailure(status: head.status, fields: head.fields),
             let asked = RetryAfter.seconds(head.fields, now: wall), asked > 0
         else { return nil }
         let isLimited = RateLimitFields.isRefusal(status: head.status, head.fields)
@@ -147,34 +147,34 @@ package struct UpstreamPauses {
             case (false, _, _): .document
             case (true, .credential, _): .credential
             case (true, _, let resource?): .resource(resource)
-            case (true, _, nil): .segment(LimitedResources.segments(of: demand).first)
+            case (true, _, nil): .segment(LimitedResources.segments(of: request).first)
             }
         let until = now + UInt64(min(asked, Self.longest)) * 1_000_000_000
         let pause = UpstreamPause(status: head.status, scope: scope, until: until)
         switch scope {
         case .document:
-            guard MethodFacts.isAnswerable(demand.request.method) else { return nil }
+            guard MethodFacts.isAnswerable(request.message.method) else { return nil }
             Self.makeRoom(in: &documents, now: now)
-            documents[demand.digest] = pause
-        case .credential: add(pause, for: demand, resource: nil, now: now)
-        case .resource(let name): add(pause, for: demand, resource: name, now: now)
-        case .segment(let name): add(pause, for: demand, resource: "/" + name, now: now)
+            documents[request.digest] = pause
+        case .credential: add(pause, for: request, resource: nil, now: now)
+        case .resource(let name): add(pause, for: request, resource: name, now: now)
+        case .segment(let name): add(pause, for: request, resource: "/" + name, now: now)
         }
         return pause
     }
 
-    private mutating func add(_ pause: UpstreamPause, for demand: Demand, resource: String?, now: UInt64) {
+    private mutating func add(_ pause: UpstreamPause, for request: ProxyRequest, resource: String?, now: UInt64) {
         Self.makeRoom(in: &places, now: now)
-        places[Place(credential: Credential(demand), resource: resource)] = pause
+        places[Place(credential: Credential(request), resource: resource)] = pause
     }
 
     /// The pause that holds back a retrieval; nil when it may go.
-    package func pause(for demand: Demand, now: UInt64) -> UpstreamPause? {
+    package func pause(for request: ProxyRequest, now: UInt64) -> UpstreamPause? {
         if places.isEmpty, documents.isEmpty { return nil }
-        if let pause = documents[demand.digest], pause.until > now { return pause }
+        if let pause = documents[request.digest], pause.until > now { return pause }
         if places.isEmpty { return nil }
-        let credential = Credential(demand)
-        for resource in [nil, resources.resource(of: demand), "/" + LimitedResources.segments(of: demand).first] {
+        let credential = Credential(request)
+        for resource in [nil, resources.resource(of: request), "/" + LimitedResources.segments(of: request).first] {
             let place = Place(credential: credential, resource: resource)
             if let pause = places[place], pause.until > now { return pause }
         }
@@ -217,31 +217,31 @@ struct LimitedResources {
     private var byFirst: [Key: Common] = [:]
     private static let limit = 4_096
 
-    mutating func note(_ resource: String, of demand: Demand) {
+    mutating func note(_ resource: String, of request: ProxyRequest) {
         // What is forgotten is learned again.
         if exact.count >= Self.limit { exact = [:] }
         if byFirst.count >= Self.limit { byFirst = [:] }
-        let (first, both) = Self.segments(of: demand)
-        exact[Key(upstream: demand.upstream.index, path: both)] = resource
-        let key = Key(upstream: demand.upstream.index, path: first)
+        let (first, both) = Self.segments(of: request)
+        exact[Key(upstream: request.upstream.index, path: both)] = resource
+        let key = Key(upstream: request.upstream.index, path: first)
         var common = byFirst[key] ?? Common(resource: resource, path: both)
         if common.resource != resource { common.resource = nil }
         if common.path != both { common.isShared = true }
         byFirst[key] = common
     }
 
-    func resource(of demand: Demand) -> String? {
-        let (first, both) = Self.segments(of: demand)
-        if let resource = exact[Key(upstream: demand.upstream.index, path: both)] { return resource }
-        guard let common = byFirst[Key(upstream: demand.upstream.index, path: first)], common.isShared else {
+    func resource(of request: ProxyRequest) -> String? {
+        let (first, both) = Self.segments(of: request)
+        if let resource = exact[Key(upstream: request.upstream.index, path: both)] { return resource }
+        guard let common = byFirst[Key(upstream: request.upstream.index, path: first)], common.isShared else {
             return nil
         }
         return common.resource
     }
 
-    /// The first segment of a demand's path below the base path, and the first two.
-    static func segments(of demand: Demand) -> (first: String, both: String) {
-        let segments = demand.route.utf8.split(separator: UInt8(ascii: "/"), maxSplits: 2)
+    /// The first segment of a request's path below the base path, and the first two.
+    static func segments(of request: ProxyRequest) -> (first: String, both: String) {
+        let segments = request.route.utf8.split(separator: UInt8(ascii: "/"), maxSplits: 2)
         let first = segments.first.map { String(Substring($0)) } ?? ""
         return (first, segments.count > 1 ? first + "/" + String(Substring(segments[1])) : first)
     }

@@ -22,14 +22,14 @@ extension Fetches {
 
     /// Works out what a head means, and does what follows from it at once.
     func meaning(of head: UpstreamHead, in fetch: RunningFetch) -> Meaning {
-        let (demand, stored) = (fetch.demand, fetch.stored)
+        let (request, stored) = (fetch.request, fetch.stored)
         var meaning = Meaning()
         if !fetch.validation.isEmpty, head.status == 304 {
             meaning.head.kind = .notModified
             return meaning
         }
-        if demand.isHead, head.status == 200, let stored { compare(stored, with: head, fetch) }
-        meaning.isFailure = demand.upstream.isFailure(status: head.status, fields: head.fields)
+        if request.isHead, head.status == 200, let stored { compare(stored, with: head, fetch) }
+        meaning.isFailure = request.upstream.isFailure(status: head.status, fields: head.fields)
         if fetch.completing != nil, head.status == 206 || head.status == 416 || head.fields.isContentCoded,
             !completes(head, in: fetch)
         {
@@ -48,7 +48,7 @@ extension Fetches {
         meaning.containsObjects = storing != nil && isWhole && containsObjects(head, in: fetch)
         meaning.head.isStorable = storing != nil
         meaning.head.isNews = isNews(head, in: fetch) && !meaning.isFailure
-        meaning.head.isRenderable = demand.upstream.isJSON(head.fields) && ![206, 304].contains(head.status)
+        meaning.head.isRenderable = request.upstream.isJSON(head.fields) && ![206, 304].contains(head.status)
         meaning.head.isWhole = isWhole && head.status == 200
         meaning.head.completesParts = !isWhole && fetch.completing != nil
         // Once the client has the last byte, no worker may still serve the response that this one takes the place of.
@@ -59,29 +59,29 @@ extension Fetches {
     /// Whether a response that is not stored shows all the same that what is stored is outdated.
     private func isNews(_ head: UpstreamHead, in fetch: RunningFetch) -> Bool {
         guard !fetch.isInvalidated else { return false }
-        let isGone = !fetch.demand.isHead && (head.status == 404 || head.status == 410)
+        let isGone = !fetch.request.isHead && (head.status == 404 || head.status == 410)
         let isForAll =
-            fetch.demand.isShareable && (200..<400).contains(head.status) && ![202, 206, 304].contains(head.status)
+            fetch.request.isShareable && (200..<400).contains(head.status) && ![202, 206, 304].contains(head.status)
         return fetch.refreshes != nil || isGone || isForAll
     }
 
     private func containsObjects(_ head: UpstreamHead, in fetch: RunningFetch) -> Bool {
-        let demand = fetch.demand
-        guard demand.upstream.isJSON(head.fields) else { return false }
-        return demand.upstream.reading(demand, status: head.status, fields: head.fields).rule != nil
+        let request = fetch.request
+        guard request.upstream.isJSON(head.fields) else { return false }
+        return request.upstream.reading(request, status: head.status, fields: head.fields).rule != nil
     }
 
     /// Whether a response's body is served otherwise than it came.
     private func isServedTransformed(_ head: UpstreamHead, in fetch: RunningFetch) -> Bool {
-        fetch.demand.upstream.settings.rewriteLinks && fetch.demand.upstream.isJSON(head.fields)
+        fetch.request.upstream.settings.rewriteLinks && fetch.request.upstream.isJSON(head.fields)
     }
 
     // MARK: What may be stored
 
     /// What to store of a response whose head has come; throws why nothing is.
     func storage(of head: UpstreamHead, in fetch: RunningFetch) throws(Unstored) -> RunningFetch.Storing {
-        let demand = fetch.demand
-        if let refusal = Unstored.refusal(of: demand) { throw refusal }
+        let request = fetch.request
+        if let refusal = Unstored.refusal(of: request) { throw refusal }
         if fetch.isInvalidated { throw .invalidated }
         // A stream of events has no end to wait for, and no use as a document.
         if head.isEventStream { throw .eventStream }
@@ -92,15 +92,15 @@ extension Fetches {
             throw .part
         }
         let policy = policy(of: head, in: fetch)
-        if case .no(let reason) = policy.storability { throw Unstored(reason, head.fields, of: demand) }
+        if case .no(let reason) = policy.storability { throw Unstored(reason, head.fields, of: request) }
         // An error, cacheable as it may be, never takes the place of a good response.
-        let isFailure = head.status >= 500 || demand.upstream.isFailure(status: head.status, fields: head.fields)
+        let isFailure = head.status >= 500 || request.upstream.isFailure(status: head.status, fields: head.fields)
         if isFailure, let stored = fetch.stored, stored.answer.status < 500 { throw .olderIsBetter }
         if let length = head.fields.text("content-length").flatMap(Int.init), length > settings.limits.document {
             throw .tooLarge(limit: settings.limits.document)
         }
-        let (route, request) = (demand.overrides, demand.request.fields)
-        guard let selection = demand.upstream.selection(policy, route: route, request: request) else {
+        let (route, requestFields) = (request.overrides, request.message.fields)
+        guard let selection = request.upstream.selection(policy, route: route, request: requestFields) else {
             throw Unstored(
                 "vary",
                 .upstream,
@@ -110,7 +110,7 @@ extension Fetches {
         let fields = StoredFields.storable(
             head.fields,
             leavingOut: policy.fieldsNotStored + policy.fieldsNotReused,
-            replaysCookies: demand.upstream.settings.cookies == .replay
+            replaysCookies: request.upstream.settings.cookies == .replay
         )
         // Parts of a body that is served otherwise than it came would not fit the whole.
         if part != nil, isServedTransformed(head, in: fetch) { throw .part }
@@ -120,7 +120,7 @@ extension Fetches {
 
     /// What a head says about its own use.
     func policy(of head: UpstreamHead, in fetch: RunningFetch) -> ResponsePolicy {
-        fetch.demand.policy(
+        fetch.request.policy(
             status: head.status,
             fields: head.fields,
             requestTime: fetch.requestTime,
@@ -136,22 +136,22 @@ extension Fetches {
     }
 
     private func note(_ unstored: Unstored, status: Int, in fetch: RunningFetch) {
-        self.unstored.note(unstored, status: status, of: fetch.demand, at: now)
+        self.unstored.note(unstored, status: status, of: fetch.request, at: now)
     }
 
     // MARK: What is gone
 
     /// What a head says is gone, where that is an object that may be known; nil for nothing.
     func absence(in head: UpstreamHead, of fetch: RunningFetch) -> ObservedAbsence? {
-        let demand = fetch.demand
-        guard head.status == 404 || head.status == 410, !demand.upstream.rules.models.declarations.isEmpty else {
+        let request = fetch.request
+        guard head.status == 404 || head.status == 410, !request.upstream.rules.models.declarations.isEmpty else {
             return nil
         }
-        let bound = demand.upstream.bound(demand)
+        let bound = request.upstream.bound(request)
         guard bound != nil || fetch.stored != nil else { return nil }
         let age = policy(of: head, in: fetch).answer.knownAge
-        var absence = ObservedAbsence(key: demand.key, bound: bound, start: fetch.start - age)
-        absence.method = demand.request.method
+        var absence = ObservedAbsence(key: request.key, bound: bound, start: fetch.start - age)
+        absence.method = request.message.method
         return absence
     }
 

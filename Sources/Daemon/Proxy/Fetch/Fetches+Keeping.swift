@@ -16,7 +16,7 @@ extension Fetches {
     {
         if let part = storing.part { return keep(part, storing, body: body, from: fetch) }
         let response = CachedResponse(
-            key: fetch.demand.key,
+            key: fetch.request.key,
             document: nil,
             status: status,
             fields: storing.fields,
@@ -35,17 +35,17 @@ extension Fetches {
     func keep(_ response: CachedResponse, from fetch: RunningFetch, isAwaited: Bool)
         -> (ready: ReadyResponse?, isWithheld: Bool)
     {
-        let demand = fetch.demand
-        let ready = ReadyResponse(response, digest: demand.digest, upstream: demand.upstream, base: demand.base)
+        let request = fetch.request
+        let ready = ReadyResponse(response, digest: request.digest, upstream: request.upstream, base: request.base)
         let change = fetch.change
         guard change != .invalidated else {
-            unstored.note(.invalidated, status: response.status, of: demand, at: now)
+            unstored.note(.invalidated, status: response.status, of: request, at: now)
             return (ready, false)
         }
-        unstored.forget(demand.key)
-        cache.forgetParts(of: demand)
+        unstored.forget(request.key)
+        cache.forgetParts(of: request)
         supersede(fetch, by: ready)
-        let mapping = demand.upstream.reading(demand, status: response.status, fields: response.fields)
+        let mapping = request.upstream.reading(request, status: response.status, fields: response.fields)
         let (fetches, number) = (LoopReference(self, on: loop), ObjectIdentifier(fetch))
         let isWithheld = keep(ready, mapping, from: fetch, isAwaited: isAwaited) {
             fetches.enqueue { $0.committed(number) }
@@ -72,22 +72,22 @@ extension Fetches {
             age: ready.answer.policy.knownAge,
             reading: mapping,
             overtakenAt: writtenAt,
-            isSecret: fetch.demand.isRepeated(in: ready.answer.body, ready.answer.fields),
+            isSecret: fetch.request.isRepeated(in: ready.answer.body, ready.answer.fields),
             isAwaited: isAwaited,
             done: done
         )
     }
 
     /// Keeps what a POST has made of its target, once what that invalidated is gone.
-    func keep(_ posted: PostedResponse, of demand: Demand) {
-        let ready = ReadyResponse(posted.answer, digest: demand.digest, upstream: demand.upstream, base: demand.base)
-        let mapping = demand.upstream.reading(
-            demand,
+    func keep(_ posted: PostedResponse, of request: ProxyRequest) {
+        let ready = ReadyResponse(posted.answer, digest: request.digest, upstream: request.upstream, base: request.base)
+        let mapping = request.upstream.reading(
+            request,
             method: "GET",
             status: posted.answer.status,
             fields: posted.answer.fields
         )
-        invalidations.noteKept(at: demand.digest)
+        invalidations.noteKept(at: request.digest)
         // A write's response is as new as its completion (law 3).
         cache.keep(
             ready,
@@ -95,7 +95,7 @@ extension Fetches {
             age: 0,
             reading: mapping,
             overtakenAt: nil,
-            isSecret: demand.isRepeated(in: posted.answer.body, posted.answer.fields)
+            isSecret: request.isRepeated(in: posted.answer.body, posted.answer.fields)
         )
     }
 

@@ -22,7 +22,7 @@ extension Fetches {
         case .variant(let variant):
             // What it shows may have changed since it was asked about: the store knows.
             let isMeant: @Sendable ([UInt8]) -> Bool = { $0 == variant.selection }
-            afterCommits(reading: fetch.demand.key, where: isMeant) { [self] found in
+            afterCommits(reading: fetch.request.key, where: isMeant) { [self] found in
                 adopt(found.compactMap { CachedResponse($0) }.first, by: head, fetch)
             }
         }
@@ -115,18 +115,18 @@ extension Fetches {
     }
 
     private func renewed(_ answer: CachedResponse, by head: UpstreamHead, _ fetch: RunningFetch) -> Freshening.Renewed {
-        let demand = fetch.demand
+        let request = fetch.request
         return Freshening.renewed(
             answer.fields,
             status: answer.status,
             by: head.fields,
-            request: demand.facts,
+            request: request.facts,
             requestTime: fetch.requestTime,
             responseTime: now,
             wall: wall,
-            settings: demand.upstream.policySettings,
-            route: demand.overrides,
-            replaysCookies: demand.upstream.settings.cookies == .replay
+            settings: request.upstream.policySettings,
+            route: request.overrides,
+            replaysCookies: request.upstream.settings.cookies == .replay
         )
     }
 
@@ -139,14 +139,14 @@ extension Fetches {
         var policy = renewed.policy
         guard policy.storability == .yes else { return nil }
         if answer.selection.isForAgreeing { policy.isForAgreeing = true }
-        let demand = fetch.demand
-        return demand.upstream.selection(policy, route: demand.overrides, request: demand.request.fields)
+        let request = fetch.request
+        return request.upstream.selection(policy, route: request.overrides, request: request.message.fields)
     }
 
     private func ready(_ answer: CachedResponse, _ fetch: RunningFetch) -> ReadyResponse {
-        let demand = fetch.demand
-        let digest = answer.status == 206 ? cache.partsDigest(of: demand) : demand.digest
-        return ReadyResponse(answer, digest: digest, upstream: demand.upstream, base: demand.base)
+        let request = fetch.request
+        let digest = answer.status == 206 ? cache.partsDigest(of: request) : request.digest
+        return ReadyResponse(answer, digest: digest, upstream: request.upstream, base: request.base)
     }
 
     // MARK: HEAD

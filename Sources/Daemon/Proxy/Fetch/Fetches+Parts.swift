@@ -35,14 +35,14 @@ extension Fetches {
             let present = head.fields[first: "content-range"].flatMap({ ContentRange($0) })?.length,
             present != Int64(known)
         else { return }
-        cache.forgetParts(of: fetch.demand)
+        cache.forgetParts(of: fetch.request)
     }
 
     /// Fetches the whole for those whom parts were to be completed for.
     func askForWhole(_ relays: [Relay], insteadOf fetch: RunningFetch) {
         retire(fetch)
-        cache.forgetParts(of: fetch.demand)
-        for relay in relays { ask(relay.demand, relay.reply, stored: nil) }
+        cache.forgetParts(of: fetch.request)
+        for relay in relays { ask(relay.request, relay.reply, stored: nil) }
     }
 
     /// Keeps a part that has come, together with those of the same representation; the whole, if that makes it one.
@@ -52,9 +52,9 @@ extension Fetches {
         -> (ready: ReadyResponse?, isWithheld: Bool)
     {
         guard let new = KnownParts(content, body: body) else { return (nil, false) }
-        let demand = fetch.demand
+        let request = fetch.request
         // What has been stored since the fetch began counts, not what was known then.
-        let known = fetch.completing ?? cache.partsInMemory(demand) ?? fetch.parts
+        let known = fetch.completing ?? cache.partsInMemory(request) ?? fetch.parts
         var fields = Self.withoutFraming(storing.fields)
         var parts = new
         if let known, isSame(known, storing.fields), let joined = known.parts?.combined(with: new),
@@ -68,7 +68,7 @@ extension Fetches {
         }
         guard let policy = policy(of: fields, storing, isWhole: parts.isWhole, fetch) else { return (nil, false) }
         var answer = CachedResponse(
-            key: demand.key,
+            key: request.key,
             document: nil,
             status: 200,
             fields: fields,
@@ -80,9 +80,9 @@ extension Fetches {
         )
         if parts.isWhole { return keep(answer, from: fetch, isAwaited: true) }
         for value in parts.contentRanges { fields.append("Content-Range", value) }
-        (answer.key, answer.status, answer.fields) = (demand.partsKey, 206, fields)
-        let digest = cache.partsDigest(of: demand)
-        let ready = ReadyResponse(answer, digest: digest, upstream: demand.upstream, base: demand.base)
+        (answer.key, answer.status, answer.fields) = (request.partsKey, 206, fields)
+        let digest = cache.partsDigest(of: request)
+        let ready = ReadyResponse(answer, digest: digest, upstream: request.upstream, base: request.base)
         if !fetch.isInvalidated { keep(ready, BodyMapping(rule: nil, kind: .detail, bound: [:]), from: fetch) }
         return (ready, false)
     }
@@ -97,10 +97,10 @@ extension Fetches {
     private func policy(of fields: Fields, _ storing: RunningFetch.Storing, isWhole: Bool, _ fetch: RunningFetch)
         -> StoredPolicy?
     {
-        let demand = fetch.demand
+        let request = fetch.request
         var aged = fields
         if storing.policy.ageValue >= 0 { aged.append("Age", String(storing.policy.ageValue)) }
-        let policy = demand.policy(
+        let policy = request.policy(
             status: isWhole ? 200 : 206,
             fields: aged,
             requestTime: fetch.requestTime,

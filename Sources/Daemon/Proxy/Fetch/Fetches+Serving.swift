@@ -18,13 +18,13 @@ extension Fetches {
     func serve(
         _ ready: ReadyResponse,
         to relays: [Relay],
-        as cacheUse: (Demand) -> CacheUse,
+        as cacheUse: (ProxyRequest) -> CacheUse,
         cookies: [Field] = []
     ) {
         for relay in relays {
-            let cacheUse = cacheUse(relay.demand)
-            if !ready.needsReceivedBytes(in: relay.demand.view) {
-                let shown = cache.shown(ready, to: relay.demand)
+            let cacheUse = cacheUse(relay.request)
+            if !ready.needsReceivedBytes(in: relay.request.view) {
+                let shown = cache.shown(ready, to: relay.request)
                 if shown.named.isEmpty {
                     serve(shown, to: relay, as: cacheUse, cookies: cookies)
                     continue
@@ -38,8 +38,8 @@ extension Fetches {
     private func serveLater(_ ready: ReadyResponse, to relay: Relay, as cacheUse: CacheUse, cookies: [Field]) {
         let received = Received()
         after(
-            { [cache, demand = relay.demand] in
-                let shown = try? await cache.inView(of: demand, ready)
+            { [cache, request = relay.request] in
+                let shown = try? await cache.inView(of: request, ready)
                 received.response.withLock { $0 = shown }
             },
             then: { [self] in
@@ -56,7 +56,7 @@ extension Fetches {
         count(cacheUse.outcome(of: shown), for: relay)
         relay.reply.serve(
             shown,
-            for: relay.demand,
+            for: relay.request,
             as: cacheUse,
             isCollapsed: !relay.isLeader,
             cookies: relay.isLeader ? cookies : [],
@@ -67,9 +67,9 @@ extension Fetches {
     /// Serves a response that is whole and not stored.
     func serveUnstored(_ body: [UInt8], of fetch: RunningFetch, to relays: [Relay]) {
         guard let head = fetch.head else { return }
-        let demand = fetch.demand
+        let request = fetch.request
         let response = CachedResponse(
-            key: demand.key,
+            key: request.key,
             document: nil,
             status: head.status,
             fields: StoredFields.storable(head.fields),
@@ -79,7 +79,7 @@ extension Fetches {
             form: .received,
             objects: []
         )
-        let ready = ReadyResponse(response, digest: demand.digest, upstream: demand.upstream, base: demand.base)
+        let ready = ReadyResponse(response, digest: request.digest, upstream: request.upstream, base: request.base)
         serve(ready, to: relays, as: { .unkept($0.reason) }, cookies: head.cookies)
     }
 

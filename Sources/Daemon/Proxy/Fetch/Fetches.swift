@@ -75,36 +75,36 @@ package final class Fetches {
     /// Where the last responses were of use to nobody but who had asked, nobody waits for another's.
     ///
     /// - Parameters:
-    ///   - variants: what else is stored under the demand's key, for the upstream to say whether it is that.
+    ///   - variants: what else is stored under the request's key, for the upstream to say whether it is that.
     ///   - parts: what is stored in parts of it.
     ///   - completes: whether only what is missing in them is asked for.
     func ask(
-        _ demand: Demand,
+        _ request: ProxyRequest,
         _ reply: any Recipient,
         stored: ReadyResponse?,
         variants: [Variant] = [],
         parts: ReadyResponse? = nil,
         completes: Bool = false
     ) {
-        let place = place(of: demand)
+        let place = place(of: request)
         let sharesNothing = place.map { hitForMiss.contains($0, now: loop.now) } ?? true
-        if let place, !sharesNothing, let fetch = joinable[place], fetch.isJoinable(by: demand),
-            demand.mayShare(with: fetch.demand)
+        if let place, !sharesNothing, let fetch = joinable[place], fetch.isJoinable(by: request),
+            request.mayShare(with: fetch.request)
         {
-            metrics.upstream(demand.upstream.name).coalesced.add()
-            fetch.join(demand, reply, isLeader: false)
+            metrics.upstream(request.upstream.name).coalesced.add()
+            fetch.join(request, reply, isLeader: false)
             return
         }
-        if isHeldBack(Relay(demand, reply, isLeader: true), stored: stored) { return }
+        if isHeldBack(Relay(request, reply, isLeader: true), stored: stored) { return }
         let fetch = start(
-            demand,
+            request,
             stored: stored,
             variants: variants,
             isJoinable: !sharesNothing,
             parts: parts,
             completes: completes
         )
-        fetch.join(demand, reply, isLeader: true)
+        fetch.join(request, reply, isLeader: true)
     }
 
     /// Fetches for clients who turned out to want something else than the fetch that they waited for brings.
@@ -116,18 +116,18 @@ package final class Fetches {
         var groups: [(selection: VarySelection, isJSON: Bool, fetch: RunningFetch)] = []
         for relay in relays {
             guard selection != nil, !relay.hasMoved,
-                let wanted = VarySelection(.fields(names), request: relay.demand.request.fields)
+                let wanted = VarySelection(.fields(names), request: relay.request.message.fields)
             else {
                 askAlone(relay, stored: stored)
                 continue
             }
             if isHeldBack(relay, stored: stored) { continue }
-            let isJSON = relay.demand.wantsJSONOnly
+            let isJSON = relay.request.wantsJSONOnly
             if let group = groups.first(where: { $0.selection == wanted && $0.isJSON == isJSON }) {
-                group.fetch.join(relay.demand, relay.reply, isLeader: false, hasMoved: true)
+                group.fetch.join(relay.request, relay.reply, isLeader: false, hasMoved: true)
             } else {
-                let fetch = start(relay.demand, stored: nil, isJoinable: false)
-                fetch.join(relay.demand, relay.reply, isLeader: true, hasMoved: true)
+                let fetch = start(relay.request, stored: nil, isJoinable: false)
+                fetch.join(relay.request, relay.reply, isLeader: true, hasMoved: true)
                 groups.append((wanted, isJSON, fetch))
             }
         }
@@ -138,7 +138,7 @@ package final class Fetches {
     /// - Parameter stored: what is served in the place of a response if the upstream must not be asked.
     func askAlone(_ relay: Relay, stored: ReadyResponse? = nil) {
         if isHeldBack(relay, stored: stored) { return }
-        start(relay.demand, stored: nil, isJoinable: false).join(relay.demand, relay.reply, isLeader: true)
+        start(relay.request, stored: nil, isJoinable: false).join(relay.request, relay.reply, isLeader: true)
     }
 
     /// Fetches without conditions for clients whom a 304 did not help; together.
@@ -148,35 +148,35 @@ package final class Fetches {
         guard let first = relays.first else {
             guard let subject = useless.refreshes, !useless.isInvalidated else { return }
             useless.refreshes = nil
-            start(useless.demand, stored: useless.stored, isConditional: false, refreshes: subject)
+            start(useless.request, stored: useless.stored, isConditional: false, refreshes: subject)
             return
         }
-        let fetch = start(first.demand, stored: useless.stored, isConditional: false)
-        for relay in relays { fetch.join(relay.demand, relay.reply, isLeader: relay.isLeader) }
+        let fetch = start(first.request, stored: useless.stored, isConditional: false)
+        for relay in relays { fetch.join(relay.request, relay.reply, isLeader: relay.isLeader) }
     }
 
     /// Fetches a document that was served stale, for the next one who asks; never twice at a time, nor soon after a failure.
-    func refresh(_ demand: Demand, stored: ReadyResponse) {
-        guard let demand = demand.ofWhole else { return }
-        if let fetch = joinable[demand.digest], fetch.isJoinable(by: demand) { return }
-        if pauses.pause(for: demand, now: loop.now) != nil { return }
+    func refresh(_ request: ProxyRequest, stored: ReadyResponse) {
+        guard let request = request.ofWhole else { return }
+        if let fetch = joinable[request.digest], fetch.isJoinable(by: request) { return }
+        if pauses.pause(for: request, now: loop.now) != nil { return }
         let subject = Refreshes.Subject(stored)
         guard refreshes.begin(subject, now: loop.now) else { return }
-        start(demand, stored: stored, refreshes: subject)
+        start(request, stored: stored, refreshes: subject)
     }
 
     /// Sends an unsafe request, once.
-    func write(_ demand: Demand, _ reply: Reply) -> RunningWrite {
-        let write = RunningWrite(demand, reply, fetches: self)
+    func write(_ request: ProxyRequest, _ reply: Reply) -> RunningWrite {
+        let write = RunningWrite(request, reply, fetches: self)
         runningWrites[ObjectIdentifier(write)] = write
-        metrics.upstream(demand.upstream.name).started()
-        write.send(demand.upstreamRequest(), through: clients[demand.upstream.index])
+        metrics.upstream(request.upstream.name).started()
+        write.send(request.upstreamRequest(), through: clients[request.upstream.index])
         return write
     }
 
     @discardableResult
     private func start(
-        _ demand: Demand,
+        _ request: ProxyRequest,
         stored: ReadyResponse?,
         variants: [Variant] = [],
         isJoinable: Bool = true,
@@ -187,9 +187,9 @@ package final class Fetches {
     ) -> RunningFetch {
         // What is missing comes with a condition of its own, `If-Range`.
         let validation =
-            isConditional && !completes ? Validation(demand, stored: stored, variants: variants) : .none
+            isConditional && !completes ? Validation(request, stored: stored, variants: variants) : .none
         let fetch = RunningFetch(
-            demand,
+            request,
             stored: stored,
             validation: validation,
             parts: parts,
@@ -197,29 +197,29 @@ package final class Fetches {
             refreshes: refreshes,
             fetches: self
         )
-        if isJoinable, let place = place(of: demand) { joinable[place] = fetch }
+        if isJoinable, let place = place(of: request) { joinable[place] = fetch }
         running[ObjectIdentifier(fetch)] = fetch
-        metrics.upstream(demand.upstream.name).started()
-        let request = demand.upstreamRequest(
+        metrics.upstream(request.upstream.name).started()
+        let upstreamRequest = request.upstreamRequest(
             validation,
             completing: fetch.completing,
             settlesDoubt: stored?.answer.doubts.isEmpty == false
         )
-        fetch.send(request, through: clients[demand.upstream.index])
+        fetch.send(upstreamRequest, through: clients[request.upstream.index])
         return fetch
     }
 
     /// Where those are found who may wait for one another's response: by the document, or by the part of it that they ask
     /// for; nil where nobody may.
-    func place(of demand: Demand) -> Digest128? {
-        demand.isShareable ? demand.digest : demand.partKey.map { cache.store.hasher.digest($0) }
+    func place(of request: ProxyRequest) -> Digest128? {
+        request.isShareable ? request.digest : request.partKey.map { cache.store.hasher.digest($0) }
     }
 
     // MARK: The end
 
     /// Nobody joins a fetch any more.
     func retire(_ fetch: RunningFetch) {
-        guard let place = place(of: fetch.demand), joinable[place] === fetch else { return }
+        guard let place = place(of: fetch.request), joinable[place] === fetch else { return }
         joinable[place] = nil
     }
 
@@ -239,9 +239,9 @@ package final class Fetches {
     /// Counts a transfer.
     ///
     /// - Parameter start: when its request was sent, in µs of the store's clock.
-    func transferEnded(_ demand: Demand, _ result: FetchResult, since start: Int64) {
+    func transferEnded(_ request: ProxyRequest, _ result: FetchResult, since start: Int64) {
         let seconds = Double(max(0, cache.now - start)) / 1_000_000
-        let metrics = metrics.upstream(demand.upstream.name)
+        let metrics = metrics.upstream(request.upstream.name)
         switch result {
         case .answered(let status): metrics.ended(status: status, seconds: seconds)
         case .failed(let error): metrics.ended(result: error.label, seconds: seconds)

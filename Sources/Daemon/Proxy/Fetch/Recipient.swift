@@ -30,7 +30,7 @@ protocol Recipient: AnyObject {
     /// - Parameter cookies: new ones for this client alone; those of a response that is replayed are in it already.
     func serve(
         _ ready: ReadyResponse,
-        for demand: Demand,
+        for request: ProxyRequest,
         as cacheUse: CacheUse,
         isCollapsed: Bool,
         cookies: [Field],
@@ -77,20 +77,20 @@ extension Reply {
     ///   already.
     func serve(
         _ ready: ReadyResponse,
-        for demand: Demand,
+        for request: ProxyRequest,
         as cacheUse: CacheUse,
         isCollapsed: Bool = false,
         cookies: [Field] = [],
         now: Int64
     ) {
-        guard let portion = SelectedPart(of: ready, for: demand.request, now: now) else {
-            return refuse(.notCached(demand))
+        guard let portion = SelectedPart(of: ready, for: request.message, now: now) else {
+            return refuse(.notCached(request))
         }
         var (code, fields, body) = portion.message(from: ready)
         ready.addHistory(to: &fields, as: cacheUse, sent: code, isCollapsed: isCollapsed, now: now)
-        let replays = demand.upstream.settings.cookies == .replay
+        let replays = request.upstream.settings.cookies == .replay
         fields.lines += cookies.filter { !replays || !$0.isNamed("set-cookie") }
-        demand.upstream.addCORS(to: &fields, for: demand.request.fields)
+        request.upstream.addCORS(to: &fields, for: request.message.fields)
         respond(status: code, fields: fields, body: body)
     }
 

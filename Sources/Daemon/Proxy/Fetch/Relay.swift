@@ -7,7 +7,7 @@ import Upstream
 ///
 /// The upstream loop only.
 final class Relay {
-    let demand: Demand
+    let request: ProxyRequest
     /// Where its response goes.
     let reply: any Recipient
     /// Whether the fetch began for this client; the others joined.
@@ -22,8 +22,8 @@ final class Relay {
     /// The fields of a 304, which is all of the response, and so its end.
     private var withheldNotModified: Fields?
 
-    init(_ demand: Demand, _ reply: any Recipient, isLeader: Bool) {
-        self.demand = demand
+    init(_ request: ProxyRequest, _ reply: any Recipient, isLeader: Bool) {
+        self.request = request
         self.reply = reply
         self.isLeader = isLeader
     }
@@ -35,7 +35,7 @@ final class Relay {
     func inform(status: Int, fields: Fields) {
         var fields = fields
         if !isLeader { fields.remove("set-cookie") }
-        reply.informational(status: status, fields: demand.interim(fields))
+        reply.informational(status: status, fields: request.interim(fields))
     }
 
     /// Sends the head of a response that follows as it arrives.
@@ -52,19 +52,19 @@ final class Relay {
         if !isLeader { fields.remove("set-cookie") }
         let length = fields.text("content-length").flatMap(Int.init)
         fields.remove("content-length")
-        var status = CacheStatus.forwarded(demand.reason, isStored: terms != nil, isCollapsed: !isLeader)
+        var status = CacheStatus.forwarded(request.reason, isStored: terms != nil, isCollapsed: !isLeader)
         status.timeToLive = terms?.timeToLive
-        status.detail = demand.overrides.cache == .never ? "never-by-route" : terms?.overrideDetail?.detail
-        if demand.asksForItself, demand.hasCurrent(status: head.status, fields: fields, now: now) {
+        status.detail = request.overrides.cache == .never ? "never-by-route" : terms?.overrideDetail?.detail
+        if request.asksForItself, request.hasCurrent(status: head.status, fields: fields, now: now) {
             isAnswered = true
             status.forwardStatus = head.status
             fields = StoredFields.notModified(fields)
-            demand.decorate(&fields, with: status)
+            request.decorate(&fields, with: status)
             withheldNotModified = fields
             if !withholdsEnd { release() }
             return
         }
-        demand.decorate(&fields, with: status)
+        request.decorate(&fields, with: status)
         // Where the length is not known, what ends the response is not a part of the body.
         if withholdsEnd, let length, length > 0 { bytesBeforeEnd = length - 1 }
         reply.begin(

@@ -11,7 +11,7 @@ import Upstream
 /// Lives on the upstream loop, until `Fetch.Action.end`.
 final class RunningFetch: TransferDelegate {
     /// The request, as the one who started the fetch put it.
-    let demand: Demand
+    let request: ProxyRequest
     /// What a 304 would renew, and what is served if the upstream fails.
     let stored: ReadyResponse?
     /// What is stored in parts of what is asked for.
@@ -62,7 +62,7 @@ final class RunningFetch: TransferDelegate {
     struct Outcome {
         let ready: ReadyResponse
         /// How it came about, for `Cache-Status`.
-        let use: (Demand) -> CacheUse
+        let use: (ProxyRequest) -> CacheUse
         /// The cookies and other lines for the client alone whose request it was.
         var cookies: [Field] = []
         /// Whether followers who asked for another variant fetch it for themselves.
@@ -70,7 +70,7 @@ final class RunningFetch: TransferDelegate {
     }
 
     init(
-        _ demand: Demand,
+        _ request: ProxyRequest,
         stored: ReadyResponse?,
         validation: Validation,
         parts: ReadyResponse?,
@@ -78,7 +78,7 @@ final class RunningFetch: TransferDelegate {
         refreshes: Refreshes.Subject?,
         fetches: Fetches
     ) {
-        self.demand = demand
+        self.request = request
         self.stored = stored
         self.validation = validation
         self.parts = parts
@@ -87,15 +87,15 @@ final class RunningFetch: TransferDelegate {
         self.fetches = fetches
         start = fetches.cache.now
         requestTime = fetches.now
-        token = fetches.invalidations.token(for: stored?.residence.digest ?? demand.digest)
+        token = fetches.invalidations.token(for: stored?.residence.digest ?? request.digest)
         state = Fetch(isRefresh: refreshes != nil, limit: fetches.settings.limits.document)
     }
 
     /// Whether the request went upstream with a `Range`.
-    var asksForRange: Bool { demand.isForParts || completing != nil }
+    var asksForRange: Bool { request.isForParts || completing != nil }
 
     /// What writes and cleanings have made of the response since the request was sent.
-    var change: InvalidationLog.Change { fetches.invalidations.change(since: token, for: demand) }
+    var change: InvalidationLog.Change { fetches.invalidations.change(since: token, for: request) }
 
     /// Whether the response is passed on and not kept, because a write or a cleaning has invalidated it.
     var isInvalidated: Bool { change == .invalidated }
@@ -108,21 +108,21 @@ final class RunningFetch: TransferDelegate {
     /// Whether another client may still join: the whole body will be at hand, and it is of the variant asked for.
     ///
     /// None may after a write to the upstream (law 10).
-    func isJoinable(by demand: Demand) -> Bool {
+    func isJoinable(by request: ProxyRequest) -> Bool {
         guard change == .none, !state.isTransferred else { return false }
         return switch state.phase {
         // A 304 or a failure would have the stored response served, which is of one variant.
-        case .asking, .noting: stored?.answers(demand) ?? true
+        case .asking, .noting: stored?.answers(request) ?? true
         // Who insists on asking would get what was said before.
-        case .relaying: state.body.isWhole && matches(demand) && !demand.insistsOnAsking && !demand.wantsRendering
-        case .gathering: state.body.isWhole && matches(demand) && !demand.insistsOnAsking
+        case .relaying: state.body.isWhole && matches(request) && !request.insistsOnAsking && !request.wantsRendering
+        case .gathering: state.body.isWhole && matches(request) && !request.insistsOnAsking
         case .renewing, .committing, .settled: false
         }
     }
 
     /// Has a client wait for the response, or gives it what has arrived so far.
-    func join(_ demand: Demand, _ reply: any Recipient, isLeader: Bool, hasMoved: Bool = false) {
-        let relay = Relay(demand, reply, isLeader: isLeader)
+    func join(_ request: ProxyRequest, _ reply: any Recipient, isLeader: Bool, hasMoved: Bool = false) {
+        let relay = Relay(request, reply, isLeader: isLeader)
         relay.hasMoved = hasMoved
         let id = nextID
         nextID += 1
@@ -134,8 +134,8 @@ final class RunningFetch: TransferDelegate {
                 Fetch.Client(
                     id: id,
                     isLeader: isLeader,
-                    wantsRendering: demand.wantsRendering,
-                    wantsCut: demand.isForWhole
+                    wantsRendering: request.wantsRendering,
+                    wantsCut: request.isForWhole
                 )
             )
         )
@@ -159,7 +159,7 @@ final class RunningFetch: TransferDelegate {
 
     func received(head: UpstreamHead) {
         self.head = head
-        fetches.heedRetryAfter(of: head, to: demand)
+        fetches.heedRetryAfter(of: head, to: request)
         guard fetches.absence(in: head, of: self) == nil else { return handle(.absence) }
         proceed()
     }
@@ -185,11 +185,11 @@ final class RunningFetch: TransferDelegate {
         transfer = nil
         switch result {
         case .success(let summary):
-            fetches.transferEnded(demand, .answered(status: head?.status ?? 0), since: start)
+            fetches.transferEnded(request, .answered(status: head?.status ?? 0), since: start)
             handle(.ended(summary.isCodingWhole ? .whole : .cut))
         case .failure(let error):
             self.error = error
-            fetches.transferEnded(demand, .failed(error), since: start)
+            fetches.transferEnded(request, .failed(error), since: start)
             handle(.ended(.failed))
         }
     }
@@ -203,20 +203,20 @@ final class RunningFetch: TransferDelegate {
         var state = meaning.head
         let waiting = relays
         if meaning.isFailure, let stored {
-            let able = waiting.filter { stored.maySubstitute(at: fetches.now, for: $0.relay.demand) }
+            let able = waiting.filter { stored.maySubstitute(at: fetches.now, for: $0.relay.request) }
             state.canHaveStale = Set(able.map(\.id))
         }
-        state.others = Set(waiting.filter { !$0.relay.isLeader && !matches($0.relay.demand) }.map(\.id))
+        state.others = Set(waiting.filter { !$0.relay.isLeader && !matches($0.relay.request) }.map(\.id))
         // Events come when they come.
         if head.isEventStream { transfer?.setStallTimeout(nil) }
         handle(.head(state))
     }
 
     /// Whether the variant that a client asks for is the one that arrives; never where it will not be stored.
-    private func matches(_ demand: Demand) -> Bool {
+    private func matches(_ request: ProxyRequest) -> Bool {
         guard let storing else { return false }
-        return storing.selection.matches { demand.request.fields.combinedBytes($0) }
-            && (!demand.wantsJSONOnly || demand.upstream.isJSON(storing.fields))
+        return storing.selection.matches { request.message.fields.combinedBytes($0) }
+            && (!request.wantsJSONOnly || request.upstream.isJSON(storing.fields))
     }
 
     // MARK: What is done
@@ -266,9 +266,9 @@ final class RunningFetch: TransferDelegate {
 
     private func begin(_ id: Int, _ pieces: [[UInt8]]) {
         guard let head, let relay = relay(id) else { return }
-        let terms = storing.map { StorageTerms($0, demand, now: fetches.now) }
+        let terms = storing.map { StorageTerms($0, request, now: fetches.now) }
         relay.begin(head, storedOn: terms, withholdsEnd: terms != nil && containsObjects, now: fetches.now)
-        fetches.count(demand.isShareable || demand.isForParts ? .miss : .bypass, for: relay)
+        fetches.count(request.isShareable || request.isForParts ? .miss : .bypass, for: relay)
         for piece in pieces { relay.write(piece) }
     }
 
@@ -302,7 +302,7 @@ final class RunningFetch: TransferDelegate {
     private func serve(_ relays: [Relay]) {
         guard let outcome else { return }
         let isServed = { (relay: Relay) in
-            !outcome.isForVariantOnly || relay.isLeader || outcome.ready.answers(relay.demand)
+            !outcome.isForVariantOnly || relay.isLeader || outcome.ready.answers(relay.request)
         }
         fetches.serve(outcome.ready, to: relays.filter(isServed), as: outcome.use, cookies: outcome.cookies)
         for relay in relays where !isServed(relay) { fetches.askAlone(relay) }
@@ -354,11 +354,11 @@ struct StorageTerms {
     let timeToLive: Int64
     let overrideDetail: RouteOverrideDetail?
 
-    init(_ storing: RunningFetch.Storing, _ demand: Demand, now: Int64) {
-        let policy = demand.upstream.applying(storing.policy, demand.overrides)
+    init(_ storing: RunningFetch.Storing, _ request: ProxyRequest, now: Int64) {
+        let policy = request.upstream.applying(storing.policy, request.overrides)
         timeToLive = policy.timeToLive(at: now)
         overrideDetail =
-            demand.overrides == CacheOverrides()
-            ? nil : RouteOverrideDetail(demand.overrides, policy, vary: VaryField(storing.fields))
+            request.overrides == CacheOverrides()
+            ? nil : RouteOverrideDetail(request.overrides, policy, vary: VaryField(storing.fields))
     }
 }

@@ -18,17 +18,17 @@ extension Fetches {
 
     /// No response came, or none that could be used.
     func failed(_ error: UpstreamError, _ fetch: RunningFetch, relays: [Relay]) {
-        let upstream = fetch.demand.upstream.name
+        let upstream = fetch.request.upstream.name
         log.debug("upstream failed", metadata: ["error": "\(error.label)", "upstream": "\(upstream)"])
         for relay in relays {
-            if let stored = fetch.stored, stored.maySubstitute(at: now, for: relay.demand) {
+            if let stored = fetch.stored, stored.maySubstitute(at: now, for: relay.request) {
                 substitute(stored, forStatus: nil, error: error, to: [relay])
                 continue
             }
             count(.error, for: relay)
             relay.reply.refuse(
                 .upstreamFailed(error, upstream: upstream, isValidation: fetch.stored != nil),
-                relay.demand.failed(error)
+                relay.request.failed(error)
             )
         }
     }
@@ -36,9 +36,9 @@ extension Fetches {
 
 extension ReadyResponse {
     /// Whether it may stand in for a response that the upstream did not give; an error kept earlier is no better than a new one.
-    package func maySubstitute(at now: Int64, for demand: Demand) -> Bool {
+    package func maySubstitute(at now: Int64, for request: ProxyRequest) -> Bool {
         guard !StatusFacts.isFailure(answer.status) else { return false }
-        return switch policy.reuse(at: now, for: demand.directives) {
+        return switch policy.reuse(at: now, for: request.directives) {
         case .fresh: true
         case .stale(_, _, let allowed), .mustValidate(_, _, let allowed): allowed.contains(.onError)
         }

@@ -48,18 +48,18 @@ package struct Unstored: Error, Sendable, Equatable {
     }
 
     /// Why nothing that answers a request may be stored, whatever the response says; nil where something may.
-    package static func refusal(of demand: Demand) -> Unstored? {
-        if demand.overrides.cache == .never {
+    package static func refusal(of request: ProxyRequest) -> Unstored? {
+        if request.overrides.cache == .never {
             return Unstored("never-by-route", .config, "its route says cache: never")
         }
-        guard demand.request.method == "GET" else {
-            return Unstored("method", .standard, "responses to \(demand.request.method) are not stored")
+        guard request.message.method == "GET" else {
+            return Unstored("method", .standard, "responses to \(request.message.method) are not stored")
         }
-        if demand.directives.noStore {
+        if request.directives.noStore {
             return Unstored("request-no-store", .request, "the request said Cache-Control: no-store")
         }
-        if demand.request.body != nil { return Unstored("request-body", .request, "the request had a body") }
-        guard demand.isShareable || demand.isForParts else {
+        if request.message.body != nil { return Unstored("request-body", .request, "the request had a body") }
+        guard request.isShareable || request.isForParts else {
             return Unstored(
                 "request-condition",
                 .request,
@@ -70,8 +70,8 @@ package struct Unstored: Error, Sendable, Equatable {
     }
 
     /// Why the reading of a response forbids to store it.
-    init(_ reason: Storability.Reason, _ fields: Fields, of demand: Demand) {
-        let settings = demand.upstream.policySettings
+    init(_ reason: Storability.Reason, _ fields: Fields, of request: ProxyRequest) {
+        let settings = request.upstream.policySettings
         let field = TargetedDirectives.find(in: fields, targets: settings.targets)?.field ?? "Cache-Control"
         let said = fields.combined(named: field.lowercased()).map { "\(field): \($0.prefix(200))" } ?? "no \(field)"
         switch reason {
@@ -100,9 +100,9 @@ package struct Unstored: Error, Sendable, Equatable {
         case .askAgain: self.init(reason.rawValue, .standard, "its status holds for its own request only")
         case .interim, .notModified: self.init(reason.rawValue, .standard, "its status is not that of a whole response")
         case .partial: self = .part
-        case .method: self.init(reason.rawValue, .standard, "responses to \(demand.request.method) are not stored")
+        case .method: self.init(reason.rawValue, .standard, "responses to \(request.message.method) are not stored")
         case .requestNoStore, .neverByRoute:
-            self = Self.refusal(of: demand) ?? Unstored(reason.rawValue, .config, "the config forbids it")
+            self = Self.refusal(of: request) ?? Unstored(reason.rawValue, .config, "the config forbids it")
         }
     }
 }
@@ -137,15 +137,15 @@ package struct UnstoredResponses {
         return young[place] ?? old[place]
     }
 
-    mutating func note(_ unstored: Unstored, status: Int, of demand: Demand, at time: Int64) {
-        guard demand.request.method == "GET", demand.key.url.utf8.count <= Self.urlLimit else { return }
+    mutating func note(_ unstored: Unstored, status: Int, of request: ProxyRequest, at time: Int64) {
+        guard request.message.method == "GET", request.key.url.utf8.count <= Self.urlLimit else { return }
         if young.count >= Self.limit / 2 { (old, young) = (young, [:]) }
-        young[Place(upstream: demand.key.upstream, url: demand.key.url)] = Note(
+        young[Place(upstream: request.key.upstream, url: request.key.url)] = Note(
             unstored: unstored,
             status: status,
             time: time,
-            principal: demand.key.principal,
-            context: demand.key.context
+            principal: request.key.principal,
+            context: request.key.context
         )
     }
 

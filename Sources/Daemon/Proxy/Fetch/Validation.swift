@@ -1,9 +1,9 @@
 package import CachePolicy
 import HTTPSemantics
 
-/// A response stored under a demand's key for a request with other selecting fields (RFC 9111 §4.1).
+/// A response stored under a request's key for a request with other selecting fields (RFC 9111 §4.1).
 ///
-/// It cannot be chosen for the demand, but the upstream may say that it is what the demand asks for.
+/// It cannot be chosen for the request, but the upstream may say that it is what the request asks for.
 package struct Variant: Sendable {
     /// The bytes of its `VarySelection`, which name it in the store.
     let selection: [UInt8]
@@ -27,13 +27,13 @@ package struct Validation: Sendable {
         self.variants = variants.filter { $0.validators?.entityTag != nil }
     }
 
-    /// Asks about what is stored for a demand.
+    /// Asks about what is stored for a request.
     ///
     /// A stored response that shows anything else than what the upstream sent is asked for without conditions, whatever
     /// else is stored: a 304 would confirm bytes that are no longer served.
-    package init(_ demand: Demand, stored: ReadyResponse?, variants: [Variant]) {
-        let isOfParts = demand.isForParts && stored?.isPartial == true && !demand.hasConditions
-        guard demand.asksForItself || isOfParts, stored?.isClean != false,
+    package init(_ request: ProxyRequest, stored: ReadyResponse?, variants: [Variant]) {
+        let isOfParts = request.isForParts && stored?.isPartial == true && !request.hasConditions
+        guard request.asksForItself || isOfParts, stored?.isClean != false,
             stored.map({ $0.answer.form == .received && $0.answer.doubts.isEmpty }) != false
         else {
             self = .none
@@ -44,7 +44,7 @@ package struct Validation: Sendable {
         self.init(
             chosen: isValidatable ? answer.map { Preconditions.Stored(fields: $0.fields, policy: $0.policy) } : nil,
             // The response to a HEAD has no body to be stored under another selection.
-            variants: demand.isShareable ? variants : []
+            variants: request.isShareable ? variants : []
         )
     }
 

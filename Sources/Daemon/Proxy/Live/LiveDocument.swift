@@ -18,12 +18,12 @@ final class LiveDocument {
         let base: [UInt8]
         let fields: [UInt8]
 
-        init(_ demand: Demand) {
-            digest = demand.digest
-            view = demand.view
-            base = demand.base.bytes
+        init(_ request: ProxyRequest) {
+            digest = request.digest
+            view = request.view
+            base = request.base.bytes
             var text: [UInt8] = []
-            for line in demand.request.fields.lines { text.append(field: line) }
+            for line in request.message.fields.lines { text.append(field: line) }
             fields = text
         }
     }
@@ -39,7 +39,7 @@ final class LiveDocument {
 
     let number: Int
     let key: Key
-    let demand: Demand
+    let request: ProxyRequest
     private let look: (LiveDocument) -> Void
     private(set) var readers: [LiveReader] = []
     var rhythm: LiveRhythm
@@ -87,13 +87,13 @@ final class LiveDocument {
     init(
         _ number: Int,
         _ key: Key,
-        _ demand: Demand,
+        _ request: ProxyRequest,
         interval: Duration,
         look: @escaping (LiveDocument) -> Void
     ) {
         self.number = number
         self.key = key
-        self.demand = demand
+        self.request = request
         self.look = look
         rhythm = LiveRhythm(interval: interval)
     }
@@ -179,7 +179,7 @@ final class LiveDocument {
         begun += 1
         (isInvalid, isOvertaken) = (false, false)
         due = .max
-        let question = LiveInquiry(demand.upstream, fetches: fetches, isRequest: false) { [unowned self] outcome in
+        let question = LiveInquiry(request.upstream, fetches: fetches, isRequest: false) { [unowned self] outcome in
             self.outcome = outcome
             answered = inquiry
             inquiry = nil
@@ -311,8 +311,8 @@ extension LiveDocument {
     ) {
         var fields = Fields()
         fields.append("Cache-Status", opening.cacheStatus)
-        fields.vary(by: demand.upstream.variesBy)
-        demand.upstream.addCORS(to: &fields, for: demand.request.fields)
+        fields.vary(by: request.upstream.variesBy)
+        request.upstream.addCORS(to: &fields, for: request.message.fields)
         reader.open(fields, retry: opening.retry)
         reader.phase = opening.refusal == nil ? .opening : .following
         guard let update else {

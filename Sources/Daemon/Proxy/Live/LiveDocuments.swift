@@ -53,8 +53,8 @@ final class LiveDocuments {
 
     // MARK: Streams
 
-    /// Opens a stream on the document of a demand.
-    func open(_ demand: Demand, _ reply: Reply, resumed: Int64?) {
+    /// Opens a stream on the document of a request.
+    func open(_ request: ProxyRequest, _ reply: Reply, resumed: Int64?) {
         let reader = LiveReader(
             reply,
             resumed: resumed,
@@ -62,7 +62,7 @@ final class LiveDocuments {
             window: settings.limits.relayWindow,
             metrics: metrics
         )
-        let document = document(of: demand)
+        let document = document(of: request)
         document.add(reader, now: loop.now)
         reader.whenOver { [unowned self] in left($0, document) }
         look(document)
@@ -75,16 +75,16 @@ final class LiveDocuments {
         return metrics.streams.value < limit ? nil : .liveTooMany(limit: limit)
     }
 
-    private func document(of demand: Demand) -> LiveDocument {
-        let key = LiveDocument.Key(demand)
+    private func document(of request: ProxyRequest) -> LiveDocument {
+        let key = LiveDocument.Key(request)
         if let number = numbers[key], let known = documents[number] { return known }
         nextNumber += 1
-        let document = LiveDocument(nextNumber, key, demand, interval: settings.live.interval) { [unowned self] in
+        let document = LiveDocument(nextNumber, key, request, interval: settings.live.interval) { [unowned self] in
             look($0)
         }
         numbers[key] = nextNumber
         documents[nextNumber] = document
-        watch.begin(nextNumber, at: demand.digest)
+        watch.begin(nextNumber, at: request.digest)
         metrics.documents.set(documents.count)
         if clock == nil { clock = loop.every(Self.tick) { [unowned self] in ticked() } }
         return document
@@ -94,7 +94,7 @@ final class LiveDocuments {
         document.remove(reader)
         guard document.readers.isEmpty, !document.isOver else { return }
         document.end()
-        watch.end(document.number, at: document.demand.digest, objects: document.objects)
+        watch.end(document.number, at: document.request.digest, objects: document.objects)
         documents[document.number] = nil
         numbers[document.key] = nil
         metrics.documents.set(documents.count)
@@ -140,7 +140,7 @@ final class LiveDocuments {
 
     /// A write has completed that invalidates this; its consequences are to be committed.
     func forget(_ invalidation: Invalidation) {
-        for document in documents.values where invalidation.covers(document.demand) { document.invalidate() }
+        for document in documents.values where invalidation.covers(document.request) { document.invalidate() }
     }
 
     /// Everything was cleaned.

@@ -8,7 +8,7 @@ import Store
 ///
 /// The upstream loop only; `LiveExchanges` keeps it until its stream is over.
 final class LiveExchange {
-    private let demand: Demand
+    private let request: ProxyRequest
     private let fetches: Fetches
     private let stream: LiveStream
     /// The event that showed what is stored, with what its age is reckoned from later.
@@ -16,8 +16,8 @@ final class LiveExchange {
     private var inquiry: LiveInquiry?
     private var isSettled = false
 
-    init(_ demand: Demand, _ reply: Reply, fetches: Fetches, exchanges: LiveExchanges) {
-        self.demand = demand
+    init(_ request: ProxyRequest, _ reply: Reply, fetches: Fetches, exchanges: LiveExchanges) {
+        self.request = request
         self.fetches = fetches
         stream = LiveStream(reply, loop: fetches.loop, window: fetches.settings.limits.relayWindow)
         exchanges.insert(self)
@@ -32,8 +32,8 @@ final class LiveExchange {
     func open(_ cacheStatus: String) {
         var fields = Fields()
         fields.append("Cache-Status", cacheStatus)
-        fields.vary(by: demand.upstream.variesBy)
-        demand.upstream.addCORS(to: &fields, for: demand.request.fields)
+        fields.vary(by: request.upstream.variesBy)
+        request.upstream.addCORS(to: &fields, for: request.message.fields)
         stream.open(fields)
     }
 
@@ -47,7 +47,7 @@ final class LiveExchange {
 
     /// What asks the upstream, and has its response sent.
     func ask() -> LiveInquiry {
-        let inquiry = LiveInquiry(demand.upstream, fetches: fetches, isRequest: true) { [unowned self] in
+        let inquiry = LiveInquiry(request.upstream, fetches: fetches, isRequest: true) { [unowned self] in
             concluded($0)
         }
         self.inquiry = inquiry
@@ -74,7 +74,7 @@ final class LiveExchange {
         case .answered(let answer, _):
             settle(answer)
         case .served(let ready, let cacheUse, let isCollapsed, let cookies):
-            let own = demand.upstream.settings.cookies == .replay ? [] : cookies
+            let own = request.upstream.settings.cookies == .replay ? [] : cookies
             settle(LiveEvent(.fresh, ready, as: cacheUse, isCollapsed: isCollapsed, cookies: own, now: fetches.now))
         case .failed(let problem, let answer):
             fail(problem, with: answer)
@@ -126,19 +126,19 @@ final class LiveExchanges {
 
 extension ProxyCore {
     /// Answers a request with `Larder-Live: once`: what is stored, whatever its age, then what the upstream says of it.
-    func live(_ demand: Demand, _ reply: Reply) async {
-        let found = await lookUp(demand)
+    func live(_ request: ProxyRequest, _ reply: Reply) async {
+        let found = await lookUp(request)
         var shown: ReadyResponse?
         do {
-            if let found, found.mayBeShown(at: now) { shown = try await cache.inView(of: demand, found) }
+            if let found, found.mayBeShown(at: now) { shown = try await cache.inView(of: request, found) }
         } catch {
             return refuse(.storeFailed(error), reply)
         }
         let isStale = shown.map { !$0.isFresh(at: now) } ?? false
         let mode = modes.current
         let cacheUse = mode == .offline ? CacheUse.offline(isStale: isStale) : .hit(isStale: isStale)
-        let course = LiveCourse(demand, shown, mode: mode)
-        let exchange = LiveExchange(demand, reply, fetches: fetches, exchanges: liveExchanges)
+        let course = LiveCourse(request, shown, mode: mode)
+        let exchange = LiveExchange(request, reply, fetches: fetches, exchanges: liveExchanges)
         exchange.open(course.cacheStatus(shown, cacheUse, now: now))
         if let shown {
             shown.residence.noteUse()
@@ -147,7 +147,7 @@ extension ProxyCore {
         switch course {
         case .ask(let reason):
             // Counted by the fetch.
-            return fetches.ask(demand.asking(because: reason), exchange.ask(), stored: found)
+            return fetches.ask(request.asking(because: reason), exchange.ask(), stored: found)
         case .end: exchange.end()
         case .refuse(let problem): exchange.refuse(problem)
         }
@@ -162,14 +162,14 @@ private enum LiveCourse {
     case end
     case refuse(ProblemDocument)
 
-    init(_ demand: Demand, _ shown: ReadyResponse?, mode: Mode) {
+    init(_ request: ProxyRequest, _ shown: ReadyResponse?, mode: Mode) {
         switch mode {
         case .offline:
-            self = .refuse(shown == nil ? .unknownOffline(demand) : .offline(demand.request.method))
-        case .online where !demand.directives.onlyIfCached:
+            self = .refuse(shown == nil ? .unknownOffline(request) : .offline(request.message.method))
+        case .online where !request.directives.onlyIfCached:
             self = .ask(shown == nil ? .uriMiss : .request)
         case .online:
-            self = shown == nil ? .refuse(.notCached(demand)) : .end
+            self = shown == nil ? .refuse(.notCached(request)) : .end
         }
     }
 

@@ -116,7 +116,7 @@ final class LiveInquiry: Recipient {
 
     func serve(
         _ ready: ReadyResponse,
-        for demand: Demand,
+        for request: ProxyRequest,
         as cacheUse: CacheUse,
         isCollapsed: Bool,
         cookies: [Field],

@@ -94,12 +94,12 @@ final class LiveStream {
 
 extension Reply {
     /// Tells the client of a stream that has come to its end not to ask again (HTML, §9.2.3).
-    func endEvents(_ demand: Demand) {
+    func endEvents(_ request: ProxyRequest) {
         var fields = Fields()
         fields.append("Cache-Control", "no-store")
         fields.append("Cache-Status", "larder; detail=live-over")
-        fields.vary(by: demand.upstream.variesBy)
-        demand.upstream.addCORS(to: &fields, for: demand.request.fields)
+        fields.vary(by: request.upstream.variesBy)
+        request.upstream.addCORS(to: &fields, for: request.message.fields)
         respond(status: 204, fields: fields)
     }
 

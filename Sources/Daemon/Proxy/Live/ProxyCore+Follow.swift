@@ -15,9 +15,9 @@ import Store
 /// ```
 extension ProxyCore {
     /// Opens a stream that stays open.
-    func follow(_ demand: Demand, _ reply: Reply, after number: Int64?) {
+    func follow(_ request: ProxyRequest, _ reply: Reply, after number: Int64?) {
         if let problem = liveDocuments.refusal { return refuse(problem, reply) }
-        liveDocuments.open(demand, reply, resumed: number)
+        liveDocuments.open(request, reply, resumed: number)
     }
 
     /// Has the document of a number looked at, once for all that happens until then.
@@ -46,17 +46,17 @@ extension ProxyCore {
         }
         // What was shown is no longer what there is, though nothing may be kept in its place.
         if case .answered(_, isKept: false) = outcome, let stored = document.askedAbout,
-            !document.demand.directives.noStore
+            !document.request.directives.noStore
         {
             cache.drop(stored)
         }
         // What is too large for memory is found nowhere before its commit.
-        let isUnfindable = isBehind && cache.inMemory(document.demand, now: now)?.isClean != true
+        let isUnfindable = isBehind && cache.inMemory(document.request, now: now)?.isClean != true
         let found = isUnfindable ? nil : await newest(of: document)
         let mode = modes.current
-        let asks = mode == .online && !document.demand.directives.onlyIfCached
+        let asks = mode == .online && !document.request.directives.onlyIfCached
         if !asks { document.asksNobody() }
-        let decision = Decision(document.demand, found, mode: mode, now: now)
+        let decision = Decision(document.request, found, mode: mode, now: now)
         let shown = await shown(by: decision, found, to: document)
         guard !document.isOver else { return }
         // The question is older than a write: its response may be older than what readers know.
@@ -93,7 +93,7 @@ extension ProxyCore {
     ///
     /// What is sent then has no number; it follows.
     private func isBehind(_ document: LiveDocument, hasWord: Bool) async -> Bool {
-        let digest = document.demand.digest
+        let digest = document.request.digest
         guard hasWord || cache.commits.contains(digest) else { return false }
         return await !flushes(within: settings.store.withhold) && cache.commits.contains(digest)
     }
@@ -112,13 +112,13 @@ extension ProxyCore {
     /// What is known of a document; from here on every change of it is noticed.
     private func newest(of document: LiveDocument) async -> ReadyResponse? {
         while true {
-            let found = await lookUp(document.demand)
+            let found = await lookUp(document.request)
             guard !document.isOver, let found else { return nil }
             let objects = found.stored?.objects ?? []
             var known: [ObjectID] = []
-            if document.demand.view == .mapped {
+            if document.request.view == .mapped {
                 // What cannot be read is shown by its identity.
-                known = (try? await cache.inView(of: document.demand, found))?.known ?? []
+                known = (try? await cache.inView(of: document.request, found))?.known ?? []
                 guard !document.isOver else { return nil }
             }
             let shown = Array(
@@ -152,7 +152,7 @@ extension ProxyCore {
         // What is sent has to be committed, so that it can be recognised after a restart.
         if found.stored == nil { _ = await flushes(within: settings.store.withhold) }
         do {
-            guard let ready = try await cache.inView(of: document.demand, found) else { return nil }
+            guard let ready = try await cache.inView(of: document.request, found) else { return nil }
             return Shown(ready: ready, cacheUse: cacheUse, isCommitted: found.stored != nil)
         } catch {
             log.error("a followed document could not be read", metadata: ["error": "\(error)"])
@@ -176,7 +176,7 @@ extension ProxyCore {
     ) -> LiveDocument.Opening {
         var refusal: ProblemDocument?
         if !asks {
-            refusal = if case .refuse(let problem) = decision { problem } else { .notCached(document.demand) }
+            refusal = if case .refuse(let problem) = decision { problem } else { .notCached(document.request) }
         }
         let status: String
         if let shown, refusal != nil {
@@ -206,7 +206,7 @@ extension ProxyCore {
         let need = need(of: document, decision, found, causes)
         let now = loop.now
         var due = document.rhythm.due(need, now: now)
-        if let pause = fetches.pauses.pause(for: document.demand, now: now) { due = max(due, pause.until) }
+        if let pause = fetches.pauses.pause(for: document.request, now: now) { due = max(due, pause.until) }
         // Already due: ask now (a response that became fresh has a later `due`).
         if due <= now {
             document.rhythm.asked(need)
@@ -238,7 +238,7 @@ extension ProxyCore {
         let reason: CacheStatus.Forward =
             found.map { $0.policy.timeToLive(at: now) > 0 ? .request : .stale } ?? .uriMiss
         let inquiry = document.ask(fetches, about: found)
-        fetches.ask(document.demand.asking(because: reason), inquiry, stored: found)
+        fetches.ask(document.request.asking(because: reason), inquiry, stored: found)
     }
 }
 
@@ -274,7 +274,7 @@ extension ProxyCore {
         case .failed(let problem, let answer): return update(LiveEvent(failure: problem, age: nil, answer))
         case .answered(var event, let isKept):
             if isKept, isOvertaken(document, decision) { return nil }
-            if document.demand.upstream.settings.cookies != .replay { event.fields?.remove("set-cookie") }
+            if document.request.upstream.settings.cookies != .replay { event.fields?.remove("set-cookie") }
             return update(event)
         case .served(let ready, let cacheUse, _, _):
             if let failure { return update(LiveEvent(failure: failure, age: nil)) }
@@ -308,10 +308,10 @@ extension ProxyCore {
     /// The number that a state is sent under; nil where the store can give none, or not yet.
     func number(for update: LiveDocument.Update, of document: LiveDocument) async -> Int64? {
         let store = cache.store
-        let digest = document.demand.digest
+        let digest = document.request.digest
         // A number would come behind the commit that takes so long.
         if !update.isCommitted, cache.commits.contains(digest) { return nil }
-        var subject = Array("\(digest.low) \(digest.high) \(document.demand.view) ".utf8)
+        var subject = Array("\(digest.low) \(digest.high) \(document.request.view) ".utf8)
         subject += update.variant
         do {
             let sequence = try await store.recordSent(
@@ -333,9 +333,9 @@ extension ProxyCore {
         case .served(_, .heldBack, _, _):
             // It may have ended this very moment.
             let pause =
-                fetches.pauses.pause(for: document.demand, now: loop.now)
+                fetches.pauses.pause(for: document.request, now: loop.now)
                 ?? UpstreamPause(status: 503, scope: .document, until: loop.now)
-            let upstream = document.demand.upstream.name
+            let upstream = document.request.upstream.name
             return .heldBack(pause, seconds: pause.secondsLeft(at: loop.now), upstream: upstream)
         case .served, .answered: return nil
         }

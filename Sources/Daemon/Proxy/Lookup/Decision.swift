@@ -4,7 +4,7 @@ import Settings
 
 /// What is done with a retrieval, once it is known what is known.
 ///
-/// A pure function of the demand, the stored response, the mode and the time.
+/// A pure function of the request, the stored response, the mode and the time.
 package enum Decision {
     case answer(ReadyResponse, CacheUse)
     /// Answered from what is stored, while the upstream is asked for the next one.
@@ -15,50 +15,50 @@ package enum Decision {
 
     /// - Parameter absence: what `Cache-Status` says where nothing was found.
     package init(
-        _ demand: Demand,
+        _ request: ProxyRequest,
         _ found: ReadyResponse?,
         absence: CacheStatus.Forward = .uriMiss,
         mode: Mode,
         now: Int64
     ) {
         // Whatever was stored before the route said so.
-        let found = demand.overrides.cache == .never ? nil : found
+        let found = request.overrides.cache == .never ? nil : found
         switch mode {
-        case .offline: self = Self.offline(demand, found, now: now)
-        case .online: self = Self.online(demand, found, absence, now: now)
+        case .offline: self = Self.offline(request, found, now: now)
+        case .online: self = Self.online(request, found, absence, now: now)
         }
     }
 
     private static func online(
-        _ demand: Demand,
+        _ request: ProxyRequest,
         _ found: ReadyResponse?,
         _ absence: CacheStatus.Forward,
         now: Int64
     ) -> Decision {
         guard let found else {
-            let reason: CacheStatus.Forward = demand.overrides.cache == .never ? .bypass : absence
-            return demand.directives.onlyIfCached ? .refuse(.notCached(demand)) : .ask(reason, stored: nil)
+            let reason: CacheStatus.Forward = request.overrides.cache == .never ? .bypass : absence
+            return request.directives.onlyIfCached ? .refuse(.notCached(request)) : .ask(reason, stored: nil)
         }
         // Something newer is known than can be shown: only the upstream can give the whole.
         if found.answer.form == .outdated {
-            return demand.directives.onlyIfCached ? .refuse(.notCached(demand)) : .ask(.stale, stored: found)
+            return request.directives.onlyIfCached ? .refuse(.notCached(request)) : .ask(.stale, stored: found)
         }
-        if found.isDoubtDue(at: now), !demand.directives.onlyIfCached { return .ask(.stale, stored: found) }
-        switch found.policy.reuse(at: now, for: demand.directives) {
+        if found.isDoubtDue(at: now), !request.directives.onlyIfCached { return .ask(.stale, stored: found) }
+        switch found.policy.reuse(at: now, for: request.directives) {
         case .fresh:
             return .answer(found, .hit(isStale: false))
         case .stale(_, _, let allowed):
             if allowed.contains(.whileRevalidating) { return .answerAndRefresh(found, .hit(isStale: true)) }
             if allowed.contains(.byRequest) { return .answer(found, .hit(isStale: true)) }
-            return demand.directives.onlyIfCached ? .refuse(.notCached(demand)) : .ask(.stale, stored: found)
+            return request.directives.onlyIfCached ? .refuse(.notCached(request)) : .ask(.stale, stored: found)
         case .mustValidate(_, let reason, _):
-            guard !demand.directives.onlyIfCached else { return .refuse(.notCached(demand)) }
+            guard !request.directives.onlyIfCached else { return .refuse(.notCached(request)) }
             return .ask(reason.isOfRequest ? .request : .stale, stored: found)
         }
     }
 
-    private static func offline(_ demand: Demand, _ found: ReadyResponse?, now: Int64) -> Decision {
-        guard let found else { return .refuse(.unknownOffline(demand)) }
+    private static func offline(_ request: ProxyRequest, _ found: ReadyResponse?, now: Int64) -> Decision {
+        guard let found else { return .refuse(.unknownOffline(request)) }
         switch found.policy.reuse(at: now, for: .none) {
         case .fresh:
             return .answer(found, found.answer.form == .outdated ? .offline(isStale: true) : .hit(isStale: false))
@@ -86,26 +86,33 @@ package enum PartDecision {
     case answer(ReadyResponse, CacheUse)
     /// The upstream is asked: `stored` is what a 304 would renew and what may stand in for an error, and `completing` the
     /// parts of which only the gap is asked for.
-    case ask(Demand, stored: ReadyResponse?, completing: ReadyResponse?)
+    case ask(ProxyRequest, stored: ReadyResponse?, completing: ReadyResponse?)
 
     /// - Parameters:
     ///   - stored: the whole that is stored, but may not be served without asking.
     ///   - parts: what is stored in parts and is of the variant asked for.
     ///   - limit: the length of the largest document that is stored.
-    package init(_ demand: Demand, stored: ReadyResponse?, parts: ReadyResponse?, mode: Mode, limit: Int, now: Int64) {
-        if demand.range != nil {
-            self = Self.ranges(demand, stored: stored, parts: parts, mode: mode, now: now)
+    package init(
+        _ request: ProxyRequest,
+        stored: ReadyResponse?,
+        parts: ReadyResponse?,
+        mode: Mode,
+        limit: Int,
+        now: Int64
+    ) {
+        if request.range != nil {
+            self = Self.ranges(request, stored: stored, parts: parts, mode: mode, now: now)
         } else if let parts, stored == nil {
-            let demand = demand.asking(because: .partial)
-            let isCompletable = demand.isShareable && parts.isCompletable(limit: limit)
-            self = .ask(demand, stored: nil, completing: isCompletable ? parts : nil)
+            let request = request.asking(because: .partial)
+            let isCompletable = request.isShareable && parts.isCompletable(limit: limit)
+            self = .ask(request, stored: nil, completing: isCompletable ? parts : nil)
         } else {
-            self = .ask(demand, stored: stored, completing: nil)
+            self = .ask(request, stored: stored, completing: nil)
         }
     }
 
     private static func ranges(
-        _ demand: Demand,
+        _ request: ProxyRequest,
         stored: ReadyResponse?,
         parts: ReadyResponse?,
         mode: Mode,
@@ -115,19 +122,20 @@ package enum PartDecision {
         let parts = parts.flatMap { parts in
             stored.map { $0.policy.responseTime > parts.policy.responseTime } ?? false ? nil : parts
         }
-        if let parts, demand.mayBeServed(parts: parts), SelectedPart(of: parts, for: demand.request, now: now) != nil {
-            return held(parts, demand, mode: mode, now: now)
+        if let parts, request.mayBeServed(parts: parts), SelectedPart(of: parts, for: request.message, now: now) != nil
+        {
+            return held(parts, request, mode: mode, now: now)
         }
         // A part beside an older whole would be two truths about one document: the whole is renewed, and the range cut from it.
-        if let stored, demand.isStorable {
-            return .ask(demand.forWhole, stored: stored, completing: nil)
+        if let stored, request.isStorable {
+            return .ask(request.forWhole, stored: stored, completing: nil)
         }
-        return .ask(parts == nil ? demand : demand.asking(because: .partial), stored: stored, completing: nil)
+        return .ask(parts == nil ? request : request.asking(because: .partial), stored: stored, completing: nil)
     }
 
     /// What is done where all that is asked for is stored in parts, as their freshness has it.
-    private static func held(_ parts: ReadyResponse, _ demand: Demand, mode: Mode, now: Int64) -> PartDecision {
-        switch (mode, parts.policy.reuse(at: now, for: mode == .offline ? .none : demand.directives)) {
+    private static func held(_ parts: ReadyResponse, _ request: ProxyRequest, mode: Mode, now: Int64) -> PartDecision {
+        switch (mode, parts.policy.reuse(at: now, for: mode == .offline ? .none : request.directives)) {
         case (_, .fresh):
             return .answer(parts, .hit(isStale: false))
         case (.offline, _):
@@ -135,9 +143,9 @@ package enum PartDecision {
         case (.online, .stale(_, _, let allowed)) where allowed.contains(.byRequest):
             return .answer(parts, .hit(isStale: true))
         case (.online, .mustValidate(_, let reason, _)) where reason.isOfRequest:
-            return .ask(demand.asking(because: .request), stored: parts, completing: nil)
+            return .ask(request.asking(because: .request), stored: parts, completing: nil)
         case (.online, _):
-            return .ask(demand.asking(because: .stale), stored: parts, completing: nil)
+            return .ask(request.asking(because: .stale), stored: parts, completing: nil)
         }
     }
 }

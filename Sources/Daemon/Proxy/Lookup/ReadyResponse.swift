@@ -161,26 +161,32 @@ package final class ReadyResponse: MemoryResident {
         return document == .zero ? nil : (document, shown.withLock { $0 })
     }
 
-    /// Whether this is the variant that a demand asks for, whatever its address.
-    package func answers(_ demand: Demand) -> Bool { answers(demand, under: demand.key) }
+    /// Whether this is the variant that a request asks for, whatever its address.
+    package func answers(_ request: ProxyRequest) -> Bool { answers(request, under: request.key) }
 
-    /// The same for what is stored under another key than the demand's.
-    func answers(_ demand: Demand, under wanted: DocumentKey) -> Bool {
-        key == wanted && answer.selection.matches { demand.request.fields.combinedBytes($0) }
-            && (isJSON || !demand.wantsJSONOnly)
+    /// The same for what is stored under another key than the request's.
+    func answers(_ request: ProxyRequest, under wanted: DocumentKey) -> Bool {
+        key == wanted && answer.selection.matches { request.message.fields.combinedBytes($0) }
+            && (isJSON || !request.wantsJSONOnly)
     }
 
-    /// The response in the view and for the address of a demand.
+    /// The response in the view and for the address of a request.
     ///
     /// The raw view of a composed response is not made from it: see `ResponseCache.inView`.
-    package func shown(to demand: Demand) -> ReadyResponse {
-        guard needsRendering(for: demand) else { return self }
-        return ReadyResponse(answer, digest: residence.digest, upstream: upstream, base: demand.base, view: demand.view)
+    package func shown(to request: ProxyRequest) -> ReadyResponse {
+        guard needsRendering(for: request) else { return self }
+        return ReadyResponse(
+            answer,
+            digest: residence.digest,
+            upstream: upstream,
+            base: request.base,
+            view: request.view
+        )
     }
 
-    /// Whether a demand wants it in another view, or for another address.
-    func needsRendering(for demand: Demand) -> Bool {
-        demand.view != .wire || base.map { $0 != demand.base } ?? false
+    /// Whether a request wants it in another view, or for another address.
+    func needsRendering(for request: ProxyRequest) -> Bool {
+        request.view != .wire || base.map { $0 != request.base } ?? false
     }
 
     /// Whether the variant and the address are those of a request on the hit path, whose key has been found equal; `otherFields`

@@ -4,15 +4,15 @@ package import Store
 
 /// Several responses to one URL, distinguished by what `Vary` names (RFC 9111 §4.1).
 extension ResponseCache {
-    /// What is stored under a demand's key for requests with other selecting fields, the newest first.
+    /// What is stored under a request's key for requests with other selecting fields, the newest first.
     ///
     /// Bounded by the limits of memory and store; no body is read. What is for requests alone that agree in their
     /// `OtherFields` is none of them for others: a tag may not distinguish two clients' data.
-    package func variants(besides demand: Demand) async throws(StoreError) -> [Variant] {
-        let fields = demand.request.fields
+    package func variants(besides request: ProxyRequest) async throws(StoreError) -> [Variant] {
+        let fields = request.message.fields
         var known: Set<[UInt8]> = []
         var variants: [Variant] = []
-        for ready in memory.responses(at: demand.digest) ?? [] where ready.key == demand.key {
+        for ready in memory.responses(at: request.digest) ?? [] where ready.key == request.key {
             let selection = ready.answer.selection
             guard !selection.matches(fields), selection.agrees(with: fields), known.insert(selection.bytes).inserted
             else { continue }
@@ -20,7 +20,7 @@ extension ResponseCache {
             let validators = Preconditions.Stored(fields: ready.answer.fields, policy: ready.answer.policy)
             variants.append(Variant(selection: selection.bytes, validators: isAskable ? validators : nil))
         }
-        for stored in try await store.variants(at: demand.key) {
+        for stored in try await store.variants(at: request.key) {
             guard let selection = VarySelection(bytes: stored.variant), !selection.matches(fields),
                 selection.agrees(with: fields), known.insert(stored.variant).inserted,
                 let policy = StoredPolicy(bytes: stored.policy)
@@ -31,10 +31,10 @@ extension ResponseCache {
         return variants.sorted { ($0.validators?.date ?? .min) > ($1.validators?.date ?? .min) }
     }
 
-    /// Whether others than the one chosen may be stored under a demand's key; memory only.
-    func mayHaveVariants(besides stored: ReadyResponse?, of demand: Demand) -> Bool {
+    /// Whether others than the one chosen may be stored under a request's key; memory only.
+    func mayHaveVariants(besides stored: ReadyResponse?, of request: ProxyRequest) -> Bool {
         if let stored, stored.answer.selection.without(OtherFields.name) == .none { return false }
-        return store.mayHave(demand.digest) || memory.responses(at: demand.digest) != nil
+        return store.mayHave(request.digest) || memory.responses(at: request.digest) != nil
     }
 }
 

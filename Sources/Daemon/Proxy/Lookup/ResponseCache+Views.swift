@@ -6,16 +6,16 @@ import Synchronization
 
 /// Answers in other views, and for other addresses, than the one that a hit finds.
 extension ResponseCache {
-    /// The response in the view and for the address of a demand; nil if the raw view is wanted and its bytes are gone.
+    /// The response in the view and for the address of a request; nil if the raw view is wanted and its bytes are gone.
     ///
     /// Reads the bytes as received from the store where memory has the composed ones, and the objects that the mapped view
     /// names by their bare identities.
-    func inView(of demand: Demand, _ ready: ReadyResponse) async throws(StoreError) -> ReadyResponse? {
-        guard ready.needsReceivedBytes(in: demand.view) else {
-            let shown = shown(ready, to: demand)
+    func inView(of request: ProxyRequest, _ ready: ReadyResponse) async throws(StoreError) -> ReadyResponse? {
+        guard ready.needsReceivedBytes(in: request.view) else {
+            let shown = shown(ready, to: request)
             guard !shown.named.isEmpty else { return shown }
             do throws(StoreError) {
-                return try await expanded(ready, naming: shown.named, to: demand)
+                return try await expanded(ready, naming: shown.named, to: request)
             } catch {
                 log.log(
                     level: error.logLevel,
@@ -29,25 +29,25 @@ extension ResponseCache {
         var answer = ready.answer
         answer.body = body
         answer.form = .received
-        return ReadyResponse(answer, digest: demand.digest, upstream: demand.upstream, base: demand.base)
-            .shown(to: demand)
+        return ReadyResponse(answer, digest: request.digest, upstream: request.upstream, base: request.base)
+            .shown(to: request)
     }
 
-    /// The response in the view and for the address of a demand.
+    /// The response in the view and for the address of a request.
     ///
     /// Made once, and kept in memory beside the response that it was made of, within the same bound. It is good for as long
     /// as that one is: another one takes its place. One that names objects by their bare identities is not kept: `inView`
     /// asks the store for them.
-    func shown(_ ready: ReadyResponse, to demand: Demand) -> ReadyResponse {
-        guard ready.needsRendering(for: demand) else { return ready }
+    func shown(_ ready: ReadyResponse, to request: ProxyRequest) -> ReadyResponse {
+        guard ready.needsRendering(for: request) else { return ready }
         let digest = ready.residence.digest.besides
-        if let kept = memory.responses(at: digest)?.first(where: { $0.isClean && $0.isMade(of: ready, for: demand) }) {
+        if let kept = memory.responses(at: digest)?.first(where: { $0.isClean && $0.isMade(of: ready, for: request) }) {
             kept.residence.noteUse()
             return kept
         }
         // Parts are cut out of the bytes that they were received as.
-        guard isKept(ready), ready.answer.status != 206 else { return ready.shown(to: demand) }
-        let shown = beside(ready, for: demand, known: nil)
+        guard isKept(ready), ready.answer.status != 206 else { return ready.shown(to: request) }
+        let shown = beside(ready, for: request, known: nil)
         if shown.named.isEmpty { memory.insert(shown, at: digest) }
         return shown
     }
@@ -58,7 +58,7 @@ extension ResponseCache {
     private func expanded(
         _ ready: ReadyResponse,
         naming names: Set<ObjectName>,
-        to demand: Demand
+        to request: ProxyRequest
     ) async throws(StoreError) -> ReadyResponse {
         let upstream = ready.upstream
         let selectedBy = upstream.context.rest(of: ready.answer.selection)
@@ -67,7 +67,7 @@ extension ResponseCache {
             unsettled.mayBeNewer(than: object.start, of: upstream.storeKey)
         }
         let known = found.objects.filter { !mayBeOutdated($0.value) }
-        let shown = beside(ready, for: demand, known: known)
+        let shown = beside(ready, for: request, known: known)
         guard isKept(ready), known.count == names.count else { return shown }
         register(shown, under: shown.known, asOf: found.sequence)
         memory.insert(shown, at: shown.residence.digest)
@@ -83,15 +83,15 @@ extension ResponseCache {
 
     private func beside(
         _ ready: ReadyResponse,
-        for demand: Demand,
+        for request: ProxyRequest,
         known: [ObjectName: RelatedObject]?
     ) -> ReadyResponse {
         ReadyResponse(
             ready.answer,
             digest: ready.residence.digest.besides,
             upstream: ready.upstream,
-            base: demand.base,
-            view: demand.view,
+            base: request.base,
+            view: request.view,
             source: ready.residence,
             known: known
         )
@@ -102,9 +102,9 @@ extension ReadyResponse {
     /// Whether a view cannot be made of this response: the raw view shows what was received, not what was composed.
     func needsReceivedBytes(in view: View) -> Bool { view == .raw && answer.form == .composed }
 
-    /// Whether it was made of another one for what a demand wants.
-    fileprivate func isMade(of ready: ReadyResponse, for demand: Demand) -> Bool {
-        source === ready.residence && view == demand.view && base.map { $0 == demand.base } ?? true
+    /// Whether it was made of another one for what a request wants.
+    fileprivate func isMade(of ready: ReadyResponse, for request: ProxyRequest) -> Bool {
+        source === ready.residence && view == request.view && base.map { $0 == request.base } ?? true
     }
 }
 

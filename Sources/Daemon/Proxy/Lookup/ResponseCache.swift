@@ -54,26 +54,26 @@ package final class ResponseCache: Sendable {
 
     // MARK: Looking up
 
-    /// The preferred ready response in memory for a demand, dirty or not; nil where memory knows none.
+    /// The preferred ready response in memory for a request, dirty or not; nil where memory knows none.
     ///
     /// - Parameter now: in seconds of the store's clock.
-    package func inMemory(_ demand: Demand, now: Int64) -> ReadyResponse? {
-        memory.responses(at: demand.digest)?
-            .filter { $0.answers(demand) }
-            .max { $1.isPreferred(to: $0, for: demand.directives, now: now) }
+    package func inMemory(_ request: ProxyRequest, now: Int64) -> ReadyResponse? {
+        memory.responses(at: request.digest)?
+            .filter { $0.answers(request) }
+            .max { $1.isPreferred(to: $0, for: request.directives, now: now) }
     }
 
-    /// Keeps in memory what was read from disk, and gives the preferred one that answers the demand; nil where none does.
+    /// Keeps in memory what was read from disk, and gives the preferred one that answers the request; nil where none does.
     ///
     /// What cannot be composed, though something newer is known, is not kept.
-    func admit(_ documents: [StoredDocument], for demand: Demand, now: Int64) -> ReadyResponse? {
+    func admit(_ documents: [StoredDocument], for request: ProxyRequest, now: Int64) -> ReadyResponse? {
         var found: ReadyResponse?
         // Before memory is looked into: what is committed from then on is found there.
-        let isPending = commits.contains(demand.digest)
+        let isPending = commits.contains(request.digest)
         for document in documents {
             guard !isDropped(document.id) else { continue }
             guard var answer = CachedResponse(document) else {
-                log.warning("a stored answer is unreadable and was dropped", metadata: ["url": "\(demand.key.url)"])
+                log.warning("a stored answer is unreadable and was dropped", metadata: ["url": "\(request.key.url)"])
                 store.remove(document.id)
                 continue
             }
@@ -81,21 +81,21 @@ package final class ResponseCache: Sendable {
                 (answer.fields, answer.policy) = (StoredHead.decode(renewal.head), renewal.policy)
             }
             answer.policy = answer.policy.aged(at: now, knownSince: store.clock.agesKnownSince / 1_000_000)
-            if unsettled.mayBeNewer(than: document.start, of: demand.upstream.storeKey) {
+            if unsettled.mayBeNewer(than: document.start, of: request.upstream.storeKey) {
                 // Composed, it is neither what was received nor what is known.
                 guard answer.form != .composed else { continue }
                 answer.form = .outdated
             }
-            var ready = ReadyResponse(answer, digest: demand.digest, upstream: demand.upstream, base: demand.base)
+            var ready = ReadyResponse(answer, digest: request.digest, upstream: request.upstream, base: request.base)
             noteDoubts(of: ready)
             if let newer = kept(insteadOf: ready) {
                 ready = newer
             } else if answer.form != .outdated, !isPending {
                 register(ready, under: document.objects, asOf: document.sequence)
-                memory.insert(ready, at: demand.digest, insteadOf: { !$0.isClean })
+                memory.insert(ready, at: request.digest, insteadOf: { !$0.isClean })
             }
-            guard ready.answers(demand) else { continue }
-            if found.map({ !$0.isPreferred(to: ready, for: demand.directives, now: now) }) ?? true { found = ready }
+            guard ready.answers(request) else { continue }
+            if found.map({ !$0.isPreferred(to: ready, for: request.directives, now: now) }) ?? true { found = ready }
         }
         return found
     }

@@ -5,10 +5,10 @@ import Store
 
 /// What the routes say of writes.
 extension ProxiedUpstream {
-    /// The object that a demand's path names: by the route of its own method, else by that of retrievals.
-    func bound(_ demand: Demand) -> BoundObject? {
-        for method in [demand.request.method, "GET"] {
-            let subject = RouteSubject(method: method, path: demand.route, query: Self.query(ofURL: demand.target))
+    /// The object that a request's path names: by the route of its own method, else by that of retrievals.
+    func bound(_ request: ProxyRequest) -> BoundObject? {
+        for method in [request.message.method, "GET"] {
+            let subject = RouteSubject(method: method, path: request.route, query: Self.query(ofURL: request.target))
             guard let match = rules.body(subject), match.rule.shape == .one else { continue }
             let object = rules.models.object(boundBy: match.bound, captures: match.captures, of: match.rule.model)
             if let object { return object }
@@ -17,10 +17,10 @@ extension ProxiedUpstream {
     }
 
     /// Whether a DELETE has deleted its target, as far as its response says that it was carried out.
-    func deletes(_ demand: Demand, status: Int) -> Bool {
+    func deletes(_ request: ProxyRequest, status: Int) -> Bool {
         rules.deletes(
-            path: demand.route,
-            query: Self.query(ofURL: demand.target),
+            path: request.route,
+            query: Self.query(ofURL: request.target),
             status: (200..<300).contains(status) ? status : nil
         )
     }
@@ -28,13 +28,13 @@ extension ProxiedUpstream {
     /// What else a write of this path invalidates, as its route says: paths, and patterns where there are many.
     ///
     /// - Parameter status: of its response; nil before it, or where it never came.
-    func invalidated(by demand: Demand, status: Int?) -> (paths: [String], patterns: [InvalidationPattern]) {
+    func invalidated(by request: ProxyRequest, status: Int?) -> (paths: [String], patterns: [InvalidationPattern]) {
         var (paths, patterns): ([String], [InvalidationPattern]) = ([], [])
         let base = settings.url.basePath
         for pattern in rules.invalidated(
-            method: demand.request.method,
-            path: demand.route,
-            query: Self.query(ofURL: demand.target),
+            method: request.message.method,
+            path: request.route,
+            query: Self.query(ofURL: request.target),
             status: status.flatMap { (200..<300).contains($0) ? $0 : nil }
         ) {
             if let path = pattern.onlyPath {

@@ -123,12 +123,12 @@ package final class ProxiedUpstream: Sendable {
 
     /// What a response holds, and how far it may be believed.
     ///
-    /// - Parameter method: of the request whose response it counts as; nil for the demand's own.
-    func reading(_ demand: Demand, method: String? = nil, status: Int, fields: Fields) -> BodyMapping {
+    /// - Parameter method: of the request whose response it counts as; nil for the request's own.
+    func reading(_ request: ProxyRequest, method: String? = nil, status: Int, fields: Fields) -> BodyMapping {
         let subject = RouteSubject(
-            method: method ?? demand.request.method,
-            path: demand.route,
-            query: Self.query(ofURL: demand.target),
+            method: method ?? request.message.method,
+            path: request.route,
+            query: Self.query(ofURL: request.target),
             status: status,
             contentType: Self.mediaType(fields)
         )
@@ -223,11 +223,11 @@ package final class ProxiedUpstream: Sendable {
     package func url(of target: String) -> String { settings.url.origin + target }
 
     /// Why an unsafe request is not sent; nil when it is.
-    package func refusesWrite(_ demand: Demand) -> ProblemDocument? {
+    package func refusesWrite(_ request: ProxyRequest) -> ProblemDocument? {
         if let credential = settings.credential, !credential.writes {
-            return .writesRefused(demand.request.method, upstream: name)
+            return .writesRefused(request.message.method, upstream: name)
         }
-        if Preconditions(fields: demand.request.fields, now: 0).matchesOwnTag { return .ownTagInCondition }
+        if Preconditions(fields: request.message.fields, now: 0).matchesOwnTag { return .ownTagInCondition }
         return nil
     }
 

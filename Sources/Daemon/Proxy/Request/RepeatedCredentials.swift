@@ -4,7 +4,7 @@ import HTTPServer
 import Settings
 
 /// The credentials of a request, as a response may repeat them.
-extension Demand {
+extension ProxyRequest {
     /// Whether a response repeats a credential that it was asked for with; then nothing of it may reach the disk (law 4).
     func isRepeated(in body: [UInt8], _ fields: Fields = Fields()) -> Bool {
         let secrets = secrets
@@ -21,7 +21,7 @@ extension Demand {
     private var secrets: [[UInt8]] {
         var secrets: [[UInt8]] = []
         if let credential = upstream.settings.credential { secrets += Self.parts(of: credential.value.bytes) }
-        for line in request.fields.lines where upstream.principal.isSecret(field: line.name) {
+        for line in message.fields.lines where upstream.principal.isSecret(field: line.name) {
             // `X-Auth-Email` comes with a credential, and is none.
             if NameMeaning.ofField(line.name) != .unknown, !NameMeaning.isSecretItself(line.name) { continue }
             if line.isNamed("cookie") {

@@ -13,13 +13,13 @@ struct PostedResponse {
     ///   - requestTime: when the request was sent, and `responseTime` when its response had come, in seconds of the store's
     ///     clock.
     ///   - wall: the latter in seconds of the wall clock.
-    init?(_ outcome: WriteOutcome, of demand: Demand, requestTime: Int64, responseTime: Int64, wall: Int64) {
+    init?(_ outcome: WriteOutcome, of request: ProxyRequest, requestTime: Int64, responseTime: Int64, wall: Int64) {
         // Other statuses describe the action; a later GET would not get them.
-        guard demand.request.method == "POST", outcome.error == nil, let head = outcome.head, head.status == 200,
-            let body = outcome.body, !head.isEventStream, !head.isGarbled, Self.isOfTarget(head.fields, demand)
+        guard request.message.method == "POST", outcome.error == nil, let head = outcome.head, head.status == 200,
+            let body = outcome.body, !head.isEventStream, !head.isGarbled, Self.isOfTarget(head.fields, request)
         else { return nil }
-        let route = demand.overrides
-        let policy = demand.policy(
+        let route = request.overrides
+        let policy = request.policy(
             status: head.status,
             fields: head.fields,
             requestTime: requestTime,
@@ -27,15 +27,15 @@ struct PostedResponse {
             wall: wall
         )
         guard policy.storability == .yes,
-            let selection = demand.upstream.selection(policy, route: route, request: demand.request.fields)
+            let selection = request.upstream.selection(policy, route: route, request: request.message.fields)
         else { return nil }
         let fields = StoredFields.storable(
             head.fields,
             leavingOut: policy.fieldsNotStored + policy.fieldsNotReused,
-            replaysCookies: demand.upstream.settings.cookies == .replay
+            replaysCookies: request.upstream.settings.cookies == .replay
         )
         answer = CachedResponse(
-            key: demand.key,
+            key: request.key,
             document: nil,
             status: head.status,
             fields: StoredFields.dated(fields, at: wall),
@@ -47,11 +47,11 @@ struct PostedResponse {
         )
     }
 
-    private static func isOfTarget(_ fields: Fields, _ demand: Demand) -> Bool {
+    private static func isOfTarget(_ fields: Fields, _ request: ProxyRequest) -> Bool {
         let lines = fields.all("content-location")
         guard lines.count == 1 else { return false }
-        let target = URIReference(demand.upstream.url(of: demand.target))
-        let links = demand.upstream.links(for: demand.base)
+        let target = URIReference(request.upstream.url(of: request.target))
+        let links = request.upstream.links(for: request.base)
         return InvalidationTargets.target(of: lines[0], at: target, links: links) == target.target
     }
 }

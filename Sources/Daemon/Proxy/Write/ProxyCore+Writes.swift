@@ -7,21 +7,21 @@ import Store
 /// Unsafe requests, and what they invalidate (law 10).
 extension ProxyCore {
     /// Sends an unsafe request; its response's last byte is out only when what it invalidates and observes holds everywhere.
-    func write(_ demand: Demand, _ reply: Reply) async {
-        guard modes.current == .online else { return refuse(.offline(demand.request.method), reply) }
-        if let problem = demand.upstream.refusesWrite(demand) {
-            if demand.conditions.matchesOwnTag { await expire(demand) }
+    func write(_ request: ProxyRequest, _ reply: Reply) async {
+        guard modes.current == .online else { return refuse(.offline(request.message.method), reply) }
+        if let problem = request.upstream.refusesWrite(request) {
+            if request.conditions.matchesOwnTag { await expire(request) }
             return refuse(problem, reply)
         }
         // Each that could not be stored keeps its response until it is.
         guard !cache.unsettled.isFull else { return refuse(.storeFailed(.queueFull), reply) }
         let suspect: SuspectID
         do {
-            let further = demand.upstream.invalidated(by: demand, status: nil)
+            let further = request.upstream.invalidated(by: request, status: nil)
             suspect = try await cache.store.markSuspect(
-                upstream: demand.upstream.storeKey,
-                urls: demand.suspects + further.paths,
-                object: demand.upstream.bound(demand),
+                upstream: request.upstream.storeKey,
+                urls: request.suspects + further.paths,
+                object: request.upstream.bound(request),
                 patterns: further.patterns
             )
         } catch {
@@ -29,27 +29,27 @@ extension ProxyCore {
             log.log(
                 level: error.logLevel,
                 "a write could not be recorded",
-                metadata: ["url": "\(demand.key.url)", "error": "\(error)"]
+                metadata: ["url": "\(request.key.url)", "error": "\(error)"]
             )
             return refuse(.storeFailed(error), reply)
         }
         outcomes.count(.bypass)
         let (start, requestTime) = (cache.now, now)
-        let write = fetches.write(demand.asking(because: .method), reply)
+        let write = fetches.write(request.asking(because: .method), reply)
         let outcome = await write.ended()
         let (responseTime, wall) = (now, wall)
-        let isAlone = await settle(outcome, of: demand, suspect: suspect, since: start)
+        let isAlone = await settle(outcome, of: request, suspect: suspect, since: start)
         // Unless another write invalidated the target meanwhile, which may have been the later one.
         if isAlone,
             let posted = PostedResponse(
                 outcome,
-                of: demand,
+                of: request,
                 requestTime: requestTime,
                 responseTime: responseTime,
                 wall: wall
             )
         {
-            fetches.keep(posted, of: demand)
+            fetches.keep(posted, of: request)
         }
         write.settled()
     }
@@ -57,25 +57,25 @@ extension ProxyCore {
     /// Commits what a write invalidates and contains.
     ///
     /// - Returns: whether nothing else invalidated its target meanwhile.
-    private func settle(_ outcome: WriteOutcome, of demand: Demand, suspect: SuspectID, since start: Int64) async
+    private func settle(_ outcome: WriteOutcome, of request: ProxyRequest, suspect: SuspectID, since start: Int64) async
         -> Bool
     {
-        guard let effect = outcome.effect(of: demand) else {
+        guard let effect = outcome.effect(of: request) else {
             try? await cache.store.settle(suspect)
             return false
         }
-        let upstream = demand.upstream
-        let write = outcome.settled(as: effect, of: demand, suspect: suspect, start: start, end: cache.now)
+        let upstream = request.upstream
+        let write = outcome.settled(as: effect, of: request, suspect: suspect, start: start, end: cache.now)
         var paths = write.targets.map(\.path)
         invalidate(Invalidation(paths, matching: write.patterns, of: upstream), at: write.time)
-        let token = fetches.invalidations.token(for: demand.digest)
+        let token = fetches.invalidations.token(for: request.digest)
         do {
             let settlement = try await cache.settle(write)
             paths += settlement.removed.filter { !paths.contains($0) }
         } catch {
             setAside(write, of: upstream, because: error)
         }
-        let isAlone = fetches.invalidations.change(since: token, for: demand) != .invalidated
+        let isAlone = fetches.invalidations.change(since: token, for: request) != .invalidated
         // Once more: what was read from disk before the commit may have come back meanwhile.
         invalidate(Invalidation(paths, matching: write.patterns, of: upstream), at: cache.now)
         liveDocuments.settled()
@@ -83,12 +83,12 @@ extension ProxyCore {
     }
 
     /// Forgets the target of a condition that names a tag of Larder's own, so that the next GET brings the upstream's.
-    func expire(_ demand: Demand) async {
-        let path = demand.upstream.keyPath(of: demand.target)
-        let invalidation = Invalidation([path], of: demand.upstream)
+    func expire(_ request: ProxyRequest) async {
+        let path = request.upstream.keyPath(of: request.target)
+        let invalidation = Invalidation([path], of: request.upstream)
         invalidate(invalidation, at: cache.now)
         do {
-            try await cache.store.invalidate([InvalidationTarget(upstream: demand.upstream.storeKey, path: path)])
+            try await cache.store.invalidate([InvalidationTarget(upstream: request.upstream.storeKey, path: path)])
         } catch {
             log.log(level: error.logLevel, "an invalidation could not be stored", metadata: ["error": "\(error)"])
         }

@@ -10,7 +10,7 @@ import Upstream
 ///
 /// The upstream loop only.
 final class RunningWrite: TransferDelegate {
-    let demand: Demand
+    let request: ProxyRequest
     /// When it was sent, in µs of the store's clock.
     private let start: Int64
     private let reply: Reply
@@ -25,12 +25,12 @@ final class RunningWrite: TransferDelegate {
     /// Bytes of the body that count as held.
     private var charge = 0
 
-    init(_ demand: Demand, _ reply: Reply, fetches: Fetches) {
-        self.demand = demand
+    init(_ request: ProxyRequest, _ reply: Reply, fetches: Fetches) {
+        self.request = request
         self.reply = reply
         self.fetches = fetches
         start = fetches.cache.now
-        state = Write(wantsMapped: demand.view == .mapped, limit: fetches.settings.limits.document)
+        state = Write(wantsMapped: request.view == .mapped, limit: fetches.settings.limits.document)
     }
 
     func send(_ request: UpstreamRequest, through client: UpstreamClient) {
@@ -56,13 +56,13 @@ final class RunningWrite: TransferDelegate {
     // MARK: What the upstream says
 
     func informational(status: Int, fields: Fields) {
-        reply.informational(status: status, fields: demand.interim(fields))
+        reply.informational(status: status, fields: request.interim(fields))
     }
 
     func received(head: UpstreamHead) {
         self.head = head
-        fetches.heedRetryAfter(of: head, to: demand)
-        handle(.head(isJSON: demand.upstream.isJSON(head.fields)))
+        fetches.heedRetryAfter(of: head, to: request)
+        handle(.head(isJSON: request.upstream.isJSON(head.fields)))
     }
 
     func received(body bytes: UnsafeRawBufferPointer) -> Flow {
@@ -84,11 +84,11 @@ final class RunningWrite: TransferDelegate {
         transfer = nil
         switch result {
         case .success(let summary):
-            fetches.transferEnded(demand, .answered(status: head?.status ?? 0), since: start)
+            fetches.transferEnded(request, .answered(status: head?.status ?? 0), since: start)
             handle(.ended(summary.isCodingWhole ? .whole : .cut))
         case .failure(let error):
             self.error = error
-            fetches.transferEnded(demand, .failed(error), since: start)
+            fetches.transferEnded(request, .failed(error), since: start)
             handle(.ended(.failed))
         }
     }
@@ -117,13 +117,13 @@ final class RunningWrite: TransferDelegate {
         case .finish: reply.finish()
         case .abort: reply.abort()
         case .serveMapped:
-            let mapped = outcome?.mapped(for: demand)
+            let mapped = outcome?.mapped(for: request)
             begin(mapped)
             reply.write(mapped?.body ?? state.body.joined())
             reply.finish()
         case .fail:
             let error = error ?? .cancelled
-            reply.refuse(.upstreamFailed(error, upstream: demand.upstream.name), demand.failed(error))
+            reply.refuse(.upstreamFailed(error, upstream: request.upstream.name), request.failed(error))
         }
     }
 
@@ -136,7 +136,7 @@ final class RunningWrite: TransferDelegate {
             Rendering.speak(of: mapped, in: &fields)
             length = mapped.body.count
         }
-        demand.decorate(&fields, with: .forwarded(demand.reason))
+        request.decorate(&fields, with: .forwarded(request.reason))
         reply.start(
             status: head.status,
             reason: head.reasonPhrase,

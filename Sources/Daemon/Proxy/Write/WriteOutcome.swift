@@ -26,9 +26,9 @@ struct WriteOutcome: Sendable {
     }
 
     /// What it has done to its target object, as far as its response does not show that; nil: nothing.
-    func effect(of demand: Demand) -> SettledWrite.Effect? {
-        if let head, error == nil, demand.request.method == "DELETE",
-            demand.upstream.deletes(demand, status: head.status)
+    func effect(of request: ProxyRequest) -> SettledWrite.Effect? {
+        if let head, error == nil, request.message.method == "DELETE",
+            request.upstream.deletes(request, status: head.status)
         {
             if (200..<300).contains(head.status) { return .deleted }
             if head.status == 404 || head.status == 410 { return .absent }
@@ -39,31 +39,31 @@ struct WriteOutcome: Sendable {
     /// The paths at the upstream whose responses are no longer to be used, with any query: the target, what `Location` and
     /// `Content-Location` name (RFC 9111 §4.4), and, unless the response itself shows the object's new state, the
     /// collection that the target is in.
-    func invalidated(by demand: Demand) -> [String] {
-        var targets = [demand.target]
-        if let head, error == nil, effect(of: demand) != .absent {
+    func invalidated(by request: ProxyRequest) -> [String] {
+        var targets = [request.target]
+        if let head, error == nil, effect(of: request) != .absent {
             targets = InvalidationTargets.find(
-                method: demand.request.method,
-                url: demand.upstream.url(of: demand.target),
+                method: request.message.method,
+                url: request.upstream.url(of: request.target),
                 status: head.status,
                 fields: head.fields,
-                links: demand.upstream.links(for: demand.base)
+                links: request.upstream.links(for: request.base)
             ).map { String(decoding: $0, as: UTF8.self) }
         }
-        let tellsState = demand.request.method == "PATCH" || demand.request.method == "PUT" && head?.status != 201
-        if !tellsState || observed(by: demand) == nil { targets += collections(of: demand) }
+        let tellsState = request.message.method == "PATCH" || request.message.method == "PUT" && head?.status != 201
+        if !tellsState || observed(by: request) == nil { targets += collections(of: request) }
         var paths: [String] = []
         for target in targets {
-            let path = demand.upstream.keyPath(of: target)
+            let path = request.upstream.keyPath(of: target)
             if !paths.contains(path) { paths.append(path) }
         }
         return paths
     }
 
     /// The paths of what lists the target.
-    func collections(of demand: Demand) -> [String] {
-        Self.parent(of: demand.target, base: demand.upstream.settings.url.basePath)
-            .map { [demand.upstream.keyPath(of: $0)] } ?? []
+    func collections(of request: ProxyRequest) -> [String] {
+        Self.parent(of: request.target, base: request.upstream.settings.url.basePath)
+            .map { [request.upstream.keyPath(of: $0)] } ?? []
     }
 
     /// The path above, which lists what is below it; nil at the base path.
@@ -76,32 +76,32 @@ struct WriteOutcome: Sendable {
     }
 
     /// The objects in the response's body; nil where there are none.
-    func observed(by demand: Demand) -> (rule: BodyRule, body: [UInt8], surroundings: MappingContext)? {
+    func observed(by request: ProxyRequest) -> (rule: BodyRule, body: [UInt8], surroundings: MappingContext)? {
         guard let head, let body, !body.isEmpty, (200..<300).contains(head.status), head.status != 202 else {
             return nil
         }
-        guard demand.upstream.isJSON(head.fields), demand.mayBeTold(head.fields), !isForAgreeing(head, demand),
-            !demand.isRepeated(in: body)
+        guard request.upstream.isJSON(head.fields), request.mayBeTold(head.fields), !isForAgreeing(head, request),
+            !request.isRepeated(in: body)
         else { return nil }
-        let reading = demand.upstream.reading(demand, status: head.status, fields: head.fields)
-        return reading.rule.map { ($0, body, reading.surroundings(url: demand.key.url, fields: head.fields)) }
+        let reading = request.upstream.reading(request, status: head.status, fields: head.fields)
+        return reading.rule.map { ($0, body, reading.surroundings(url: request.key.url, fields: head.fields)) }
     }
 
     /// Whether the response is for requests alone that agree in `OtherFields` which this one has: then no other's may show
     /// what it contains.
-    private func isForAgreeing(_ head: UpstreamHead, _ demand: Demand) -> Bool {
-        demand.request.fields.contains(named: OtherFields.name)
-            && demand.policy(status: head.status, fields: head.fields, requestTime: 0, responseTime: 0, wall: 0)
+    private func isForAgreeing(_ head: UpstreamHead, _ request: ProxyRequest) -> Bool {
+        request.message.fields.contains(named: OtherFields.name)
+            && request.policy(status: head.status, fields: head.fields, requestTime: 0, responseTime: 0, wall: 0)
                 .isForAgreeing
     }
 
     /// The mapped view of the response; nil where no route maps it.
-    func mapped(for demand: Demand) -> MappedBody? {
+    func mapped(for request: ProxyRequest) -> MappedBody? {
         guard let head, let body else { return nil }
-        let reading = demand.upstream.reading(demand, status: head.status, fields: head.fields)
+        let reading = request.upstream.reading(request, status: head.status, fields: head.fields)
         guard let rule = reading.rule else { return nil }
-        let context = reading.surroundings(url: demand.key.url, fields: head.fields)
-        let mapped = demand.upstream.mapper.map(body, as: rule, in: context)
+        let context = reading.surroundings(url: request.key.url, fields: head.fields)
+        let mapped = request.upstream.mapper.map(body, as: rule, in: context)
         return mapped.isMapped ? mapped : nil
     }
 }
@@ -114,39 +114,39 @@ extension WriteOutcome {
     ///   - end: when it was over.
     func settled(
         as effect: SettledWrite.Effect,
-        of demand: Demand,
+        of request: ProxyRequest,
         suspect: SuspectID,
         start: Int64,
         end: Int64
     ) -> SettledWrite {
-        let (upstream, key) = (demand.upstream, demand.key)
+        let (upstream, key) = (request.upstream, request.key)
         var write = SettledWrite(
             upstream: upstream.storeKey,
             principal: key.principal,
             context: key.context,
-            path: upstream.keyPath(of: demand.target),
+            path: upstream.keyPath(of: request.target),
             time: end,
             effect: effect,
-            bound: upstream.bound(demand),
+            bound: upstream.bound(request),
             suspect: suspect
         )
-        write.method = demand.request.method
-        write.isCreation = demand.request.method == "POST"
+        write.method = request.message.method
+        write.isCreation = request.message.method == "POST"
         if effect != .absent {
-            let further = upstream.invalidated(by: demand, status: error == nil ? head?.status : nil)
+            let further = upstream.invalidated(by: request, status: error == nil ? head?.status : nil)
             // How a deletion shows in lists is the models' to say.
-            let collections = effect == .deleted ? self.collections(of: demand) : []
-            let paths = invalidated(by: demand).filter { !collections.contains($0) } + further.paths
+            let collections = effect == .deleted ? self.collections(of: request) : []
+            let paths = invalidated(by: request).filter { !collections.contains($0) } + further.paths
             write.targets = paths.map { InvalidationTarget(upstream: upstream.storeKey, path: $0) }
             write.collections = collections.map { InvalidationTarget(upstream: upstream.storeKey, path: $0) }
             write.patterns = further.patterns
         } else {
             // What is stored at its URL is as good as deleted, whether or not it shows an object.
             write.targets = [
-                InvalidationTarget(upstream: upstream.storeKey, path: upstream.keyPath(of: demand.target))
+                InvalidationTarget(upstream: upstream.storeKey, path: upstream.keyPath(of: request.target))
             ]
         }
-        if let (rule, body, surroundings) = observed(by: demand) {
+        if let (rule, body, surroundings) = observed(by: request) {
             write.observation = ReceivedObservation(
                 upstream: upstream.storeKey,
                 principal: key.principal,
@@ -155,7 +155,7 @@ extension WriteOutcome {
                 start: start,
                 end: end,
                 rule: rule,
-                method: demand.request.method,
+                method: request.message.method,
                 url: key.url,
                 surroundings: surroundings
             )

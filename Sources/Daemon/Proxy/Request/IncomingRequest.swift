@@ -5,7 +5,7 @@ import Settings
 package import Store
 
 /// What a worker has found out about a request before it hands it over.
-package struct Arrival: Sendable {
+package struct IncomingRequest: Sendable {
     package let upstream: ProxiedUpstream
     /// Path and query as they go upstream.
     package let target: String
@@ -26,10 +26,10 @@ package struct Arrival: Sendable {
     let base: ClientAuthority
 }
 
-extension Arrival {
+extension IncomingRequest {
     /// Reads a request that is not for the hit path; throws what it is to be answered instead.
     package init(_ request: borrowing RequestHead, _ upstream: ProxiedUpstream, quickDigest: Digest128?)
-        throws(ArrivalError)
+        throws(RequestRefusal)
     {
         self.upstream = upstream
         self.quickDigest = quickDigest
@@ -39,11 +39,11 @@ extension Arrival {
         do {
             normalised = try upstream.normaliser.normalise(path: Array(request.path), query: query)
         } catch {
-            throw ArrivalError(problem: .badTarget(error.message))
+            throw RequestRefusal(problem: .badTarget(error.message))
         }
         guard let target = String(validating: normalised.upstream, as: UTF8.self),
             let key = String(validating: upstream.keyURL(of: normalised), as: UTF8.self)
-        else { throw ArrivalError(problem: .badTarget("It is not UTF-8; write such bytes as percent-escapes.")) }
+        else { throw RequestRefusal(problem: .badTarget("It is not UTF-8; write such bytes as percent-escapes.")) }
         self.target = target
         keyURL = key
         // What routes capture is stored.
@@ -54,9 +54,9 @@ extension Arrival {
         if live != nil { fields = LiveMode.plain(fields) }
         // `Guard` knows the usual spellings.
         if let field = fields.lines.first(where: UpstreamFields.overridesMethod) {
-            throw ArrivalError(problem: .guarded(.methodOverride(String(decoding: field.name, as: UTF8.self))))
+            throw RequestRefusal(problem: .guarded(.methodOverride(String(decoding: field.name, as: UTF8.self))))
         }
-        guard !Via.isLoop(fields) else { throw ArrivalError(problem: .loop) }
+        guard !Via.isLoop(fields) else { throw RequestRefusal(problem: .loop) }
         // What `Connection` names does not go upstream, and selects nothing there (RFC 9110 §7.6.1).
         let forwarded = fields.withoutHopByHop()
         context = upstream.context.canonical(forwarded)
@@ -64,7 +64,7 @@ extension Arrival {
         let own = upstream.principal.canonical(target: normalised.key, fields: fields)
         if let credential = upstream.settings.credential {
             guard !fields.lines.contains(where: { $0.isNamed(credential.header.lowercased()) }) else {
-                throw ArrivalError(problem: .credentialRefused(upstream: upstream.name))
+                throw RequestRefusal(problem: .credentialRefused(upstream: upstream.name))
             }
             // What the credential shows belongs to it, whoever asks.
             credentials = Array("credential:".utf8) + credential.value.bytes + [0] + (own ?? [])
@@ -77,17 +77,17 @@ extension Arrival {
         base = ClientAuthority(authority: request.authority.map { String(decoding: $0, as: UTF8.self) } ?? "localhost")
     }
 
-    private static func view(_ fields: Fields) throws(ArrivalError) -> View {
+    private static func view(_ fields: Fields) throws(RequestRefusal) -> View {
         switch fields.text("larder-view") {
         case nil, "wire": return .wire
         case "raw": return .raw
         case "mapped": return .mapped
-        case let other?: throw ArrivalError(problem: .badView(other))
+        case let other?: throw RequestRefusal(problem: .badView(other))
         }
     }
 }
 
 /// Why a request is not even looked up: what it is answered instead.
-package struct ArrivalError: Error {
+package struct RequestRefusal: Error {
     package let problem: ProblemDocument
 }

@@ -6,8 +6,8 @@ package import Store
 package import Upstream
 
 /// One request on its way through the proxy: what it asks for, of whom, and on whose behalf.
-package struct Demand: Sendable {
-    package private(set) var request: Request
+package struct ProxyRequest: Sendable {
+    package private(set) var message: Request
     package let upstream: ProxiedUpstream
     /// Path and query as they go upstream, spelled as the client did.
     package let target: String
@@ -36,52 +36,55 @@ package struct Demand: Sendable {
     /// Why the upstream is asked, as `Cache-Status` says it; settled by the decision.
     package private(set) var reason = CacheStatus.Forward.uriMiss
 
-    /// - Parameter otherFields: the digest of the arrival's, see `OtherFields`; nil for none.
+    /// - Parameter otherFields: the digest of the incoming's, see `OtherFields`; nil for none.
     package init(
-        _ request: Request,
-        _ arrival: Arrival,
+        _ message: Request,
+        _ incoming: IncomingRequest,
         principal: PrincipalID,
         otherFields: Digest128?,
         hasher: KeyHasher
     ) {
-        self.request = request
+        self.message = message
         // Hop-by-hop fields are not sent upstream, so they must not select a variant.
-        self.request.fields = request.fields.withoutHopByHop()
-        self.request.fields.remove(named: OtherFields.name)
+        self.message.fields = message.fields.withoutHopByHop()
+        self.message.fields.remove(named: OtherFields.name)
         if let otherFields {
-            self.request.fields.lines.append(
+            self.message.fields.lines.append(
                 Field(name: Array(OtherFields.name.utf8), value: OtherFields.text(otherFields))
             )
         }
-        upstream = arrival.upstream
-        target = arrival.target
-        route = arrival.route
+        upstream = incoming.upstream
+        target = incoming.target
+        route = incoming.route
         key = DocumentKey(
-            upstream: arrival.upstream.storeKey,
+            upstream: incoming.upstream.storeKey,
             principal: principal,
-            context: arrival.context,
-            url: arrival.keyURL
+            context: incoming.context,
+            url: incoming.keyURL
         )
         digest = hasher.digest(key)
-        directives = RequestDirectives(fields: request.fields)
-        view = arrival.view
-        overrides = arrival.upstream.overrides(for: arrival.route, query: ProxiedUpstream.query(ofURL: arrival.target))
-        base = arrival.base
-        let ranges = request.method == "GET" ? request.fields.all("range") : []
+        directives = RequestDirectives(fields: message.fields)
+        view = incoming.view
+        overrides = incoming.upstream.overrides(
+            for: incoming.route,
+            query: ProxiedUpstream.query(ofURL: incoming.target)
+        )
+        base = incoming.base
+        let ranges = message.method == "GET" ? message.fields.all("range") : []
         range = RangeField(lines: ranges)
         hasForeignRange = RangeField.isForeign(lines: ranges)
         wantsJSONOnly =
-            request.fields[first: "accept"].map { accept in
+            message.fields[first: "accept"].map { accept in
                 accept.withUnsafeBytes { ContextFields.isJSONOnlyAccept($0) }
             } ?? false
     }
 
     /// Whether its client is given JSON in another form than the upstream sent: in the mapped view, or with links that lead here.
     var wantsRendering: Bool {
-        view == .mapped || upstream.settings.rewriteLinks && view == .wire && request.method == "GET"
+        view == .mapped || upstream.settings.rewriteLinks && view == .wire && message.method == "GET"
     }
 
-    var isHead: Bool { request.method == "HEAD" }
+    var isHead: Bool { message.method == "HEAD" }
 
     /// Whether its response is the whole document, which others may wait for and which may be stored.
     var isShareable: Bool {
@@ -90,7 +93,7 @@ package struct Demand: Sendable {
 
     /// Whether its response may be stored at all.
     var isStorable: Bool {
-        !isPassed && overrides.cache != .never && request.method == "GET" && !directives.noStore && request.body == nil
+        !isPassed && overrides.cache != .never && message.method == "GET" && !directives.noStore && message.body == nil
     }
 
     /// Whether the client wants the upstream asked on its behalf, whatever is known.
@@ -100,42 +103,42 @@ package struct Demand: Sendable {
     /// what it has stored (RFC 9111 §4.3).
     package var asksForItself: Bool {
         isShareable
-            || isHead && !isPassed && !directives.noStore && request.body == nil && overrides.cache != .never
+            || isHead && !isPassed && !directives.noStore && message.body == nil && overrides.cache != .never
     }
 
     /// The client's conditions; with no idea of the time, for which ones there are.
-    var conditions: Preconditions { Preconditions(fields: request.fields, now: 0) }
+    var conditions: Preconditions { Preconditions(fields: message.fields, now: 0) }
 
     /// Whether it carries a condition that only the origin may evaluate (RFC 9111 §4.3.2).
     package var isForOrigin: Bool {
-        (request.fields.contains("if-match") || request.fields.contains("if-unmodified-since"))
+        (message.fields.contains("if-match") || message.fields.contains("if-unmodified-since"))
             && conditions.isForOrigin
     }
 
-    package func asking(because reason: CacheStatus.Forward) -> Demand {
-        var demand = self
-        demand.reason = reason
-        return demand
+    package func asking(because reason: CacheStatus.Forward) -> ProxyRequest {
+        var request = self
+        request.reason = reason
+        return request
     }
 
     /// A request for the whole of the document that this one asks for a part of, or only the head; nil where nothing may be kept.
-    var ofWhole: Demand? {
+    var ofWhole: ProxyRequest? {
         guard !directives.noStore, !isPassed else { return nil }
-        var demand = self
-        demand.request.method = "GET"
-        for name in UpstreamFields.conditional.union(["range"]) { demand.request.fields.remove(named: name) }
-        return demand
+        var request = self
+        request.message.method = "GET"
+        for name in UpstreamFields.conditional.union(["range"]) { request.message.fields.remove(named: name) }
+        return request
     }
 
     /// The same request, to be passed on without a look-up.
-    package var passed: Demand {
-        var demand = asking(because: .bypass)
-        demand.isPassed = true
-        return demand
+    package var passed: ProxyRequest {
+        var request = asking(because: .bypass)
+        request.isPassed = true
+        return request
     }
 }
 
-extension Demand {
+extension ProxyRequest {
     /// What a write to this target puts in doubt from the moment that it is sent.
     package var suspects: [String] { WriteOutcome.unanswered.invalidated(by: self) }
 
@@ -151,7 +154,7 @@ extension Demand {
         settlesDoubt: Bool = false
     ) -> UpstreamRequest {
         var fields = UpstreamFields.make(
-            from: request.fields,
+            from: message.fields,
             removingConditions: asksForItself,
             origin: upstream.settings.origin,
             passesView: upstream.passesView
@@ -171,21 +174,21 @@ extension Demand {
         // A range is one of the bytes as they are sent: in a coding they would be others than those that are stored.
         if isRanged { fields.append("Accept-Encoding", "identity") }
         var asked = UpstreamRequest(
-            method: request.method,
+            method: message.method,
             url: upstream.url(of: target),
             fields: fields,
-            body: request.body,
+            body: message.body,
             decodes: !isRanged
         )
-        asked.client = UpstreamSlots.Client(principal: key.principal.rawValue, host: request.peer)
+        asked.client = UpstreamSlots.Client(principal: key.principal.rawValue, host: message.peer)
         return asked
     }
 }
 
 /// How the responses to a request are to be read.
-extension Demand {
+extension ProxyRequest {
     /// What of it bears on them.
-    var facts: RequestFacts { RequestFacts(method: request.method, fields: request.fields) }
+    var facts: RequestFacts { RequestFacts(method: message.method, fields: message.fields) }
 
     /// What a response to it says of its own use, and the configuration of it.
     ///
@@ -214,13 +217,13 @@ extension Demand {
 }
 
 /// What the shared reading (`shared: true`) asks of a request beside its key, in which `Authorization` takes no part.
-extension Demand {
+extension ProxyRequest {
     /// Whether it may wait for the response to another request of the same key.
     ///
     /// Whether a response is for all is known only once it is here, so until then credentials are kept apart (RFC 9111 §3.5).
-    func mayShare(with other: Demand) -> Bool {
+    func mayShare(with other: ProxyRequest) -> Bool {
         !upstream.settings.shared
-            || request.fields.all("authorization") == other.request.fields.all("authorization")
+            || message.fields.all("authorization") == other.message.fields.all("authorization")
     }
 
     /// Whether the objects in a response to this request may be shown to everyone of its principal.
@@ -233,12 +236,12 @@ extension Demand {
             TargetedDirectives.find(in: fields, targets: settings.targets)?.directives
             ?? ResponseDirectives(lines: fields.all("cache-control"))
         if directives.isPrivate || directives.noStore { return false }
-        let isAuthorized = request.fields.contains("authorization") || settings.addsCredential
+        let isAuthorized = message.fields.contains("authorization") || settings.addsCredential
         return !isAuthorized || directives.permitsAuthorization
     }
 }
 
-extension Demand {
+extension ProxyRequest {
     /// Makes the fields of a relayed response the client's: links lead back here, and `Cache-Status` says what happened on the way.
     func decorate(_ fields: inout Fields, with status: CacheStatus) {
         upstream.links(for: base).rewrite(&fields)
@@ -249,7 +252,7 @@ extension Demand {
         let known = fields.all("cache-status")
         fields.remove("cache-status")
         fields.lines.append(Field(name: Array("Cache-Status".utf8), value: status.appended(to: known)))
-        upstream.addCORS(to: &fields, for: request.fields)
+        upstream.addCORS(to: &fields, for: message.fields)
     }
 
     /// The fields of an interim response as its client gets them.
@@ -269,21 +272,21 @@ extension Demand {
 
     /// Whether the client has the representation that the upstream sends already.
     func hasCurrent(status: Int, fields: Fields, now: Int64) -> Bool {
-        let conditions = Preconditions(fields: request.fields, now: now)
+        let conditions = Preconditions(fields: message.fields, now: now)
         guard !conditions.isEmpty else { return false }
         let sent = Preconditions.Stored(status: status, fields: fields, now: now)
-        return conditions.evaluateForCache(method: request.method, against: sent) == .notModified
+        return conditions.evaluateForCache(method: message.method, against: sent) == .notModified
     }
 }
 
 /// What a request has to do with responses that are stored in parts.
-extension Demand {
+extension ProxyRequest {
     /// Whether it goes upstream with its own `Range`, and a part may be stored of what it brings.
     var isForParts: Bool { isStorable && range != nil && !isForWhole }
 
     /// Whether the client's `Range` goes upstream: not on a HEAD, which has none, nor where it is malformed or an attack.
     var forwardsRange: Bool {
-        switch request.method {
+        switch message.method {
         case "GET": range != nil && !isForWhole || hasForeignRange
         case "HEAD": false
         default: true
@@ -291,13 +294,13 @@ extension Demand {
     }
 
     /// Whether the client sent conditions of its own besides `If-Range`.
-    var hasConditions: Bool { !Preconditions(fields: request.fields, now: 0).isEmpty }
+    var hasConditions: Bool { !Preconditions(fields: message.fields, now: 0).isEmpty }
 
     /// The same request with the whole fetched for it.
-    var forWhole: Demand {
-        var demand = self
-        demand.isForWhole = true
-        return demand
+    var forWhole: ProxyRequest {
+        var request = self
+        request.isForWhole = true
+        return request
     }
 
     /// The key under which parts of the response are stored: apart from the whole, so that no look-up for a whole ever
@@ -314,9 +317,9 @@ extension Demand {
     /// Names the part that it asks for, among those who may wait for one another's; nil where its response depends on what its
     /// client has, or is no part.
     var partKey: DocumentKey? {
-        guard isForParts, !hasConditions, !request.fields.contains("if-range") else { return nil }
+        guard isForParts, !hasConditions, !message.fields.contains("if-range") else { return nil }
         var key = partsKey
-        for line in request.fields.all("range") { key.context += "\n" + String(decoding: line, as: UTF8.self) }
+        for line in message.fields.all("range") { key.context += "\n" + String(decoding: line, as: UTF8.self) }
         return key
     }
 
