@@ -79,4 +79,24 @@ import Testing
         )
         #expect(other.status == 200)
     }
+
+    @Test func `a token that a response gave is taken out of it once a request is made with it`() throws {
+        let origin = try Origin { request in
+            request.path == "/login" ? .json(#"{"token":"given-5ecret-token"}"#) : .json(#"{"n":1}"#)
+        }
+        let recording = RecordedFolder()
+        try recording.record(origin) { (larder: Larder) throws -> Void in
+            _ = try larder.request("POST", "/login?note=given-5ecret-token", body: "x")
+            #expect(eventually { recording.lines.count == 1 })
+            _ = try larder.get("/me", ["Authorization": "Bearer given-5ecret-token"])
+            _ = try larder.get("/other")
+        }
+        #expect(recording.lines.count == 3)
+        for (name, bytes) in recording.files { #expect(!bytes.contains("5ecret"), "\(name)") }
+        let larder = try Larder.replaying(recording.path)
+        let token = try larder.request("POST", "/login?note=REDACTED-1", body: "x").object["token"] as? String
+        #expect(token == "REDACTED-1")
+        #expect(try larder.get("/me", ["Authorization": "Bearer \(token ?? "")"]).status == 200)
+        #expect(try larder.get("/other").status == 200)
+    }
 }

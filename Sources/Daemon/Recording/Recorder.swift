@@ -163,6 +163,8 @@ private final class RecorderWork: @unchecked Sendable {  // the queue of `Record
     private let firstNumber: Int
     private var nextNumber: Int
     private var credentials: [[UInt8]: Int] = [:]
+    /// How many secrets were known when what was written was last looked through for them, and how often that was.
+    private var looked = (learned: 0, times: 0)
     private let log: Logger
     private(set) var summary = RecordingSummary()
 
@@ -207,6 +209,7 @@ private final class RecorderWork: @unchecked Sendable {  // the queue of `Record
             response: .init(status: response.status, fields: exchange.responseFields.recorded)
         )
         do throws(RecordingError) {
+            if looked.times < Self.looks { try lookThrough(writer) }
             try writer.append(line, requestBody: exchange.requestBody, responseBody: exchange.responseBody)
             summary.count += 1
         } catch {
@@ -215,7 +218,27 @@ private final class RecorderWork: @unchecked Sendable {  // the queue of `Record
         }
     }
 
+    /// Looking through takes as long as all that was written is large: an API whose credentials differ from request to
+    /// request is looked through at the end.
+    private static let looks = 50
+
+    /// Takes secrets out of what was written before they were known for secrets: a token, say, that a response gave and a
+    /// later request was made with.
+    private func lookThrough(_ writer: RecordingWriter) throws(RecordingError) {
+        let learned = redactors.values.reduce(0) { $0 + $1.learned }
+        guard learned > looked.learned else { return }
+        looked = (learned, looked.times + 1)
+        guard writer.count > 0 else { return }
+        let redactors = redactors.values
+        try writer.rewrite { bytes in redactors.reduce(bytes) { $1.replacingKnown($0) } }
+    }
+
     func close() -> RecordingSummary {
+        do throws(RecordingError) {
+            if let writer { try lookThrough(writer) }
+        } catch {
+            summary.failure = summary.failure ?? "\(error); secrets may be left in it"
+        }
         for redactor in redactors.values { summary.suspects.merge(redactor.suspects) { $0 + $1 } }
         redactors = [:]
         writer?.flush()

@@ -8,12 +8,14 @@ import HTTPSemantics
 package final class RecordingWriter {
     package let folder: RecordingFolder
     private let lock: Int32
-    private let lines: Int32
+    private var lines: Int32
     private var number: Int
     /// The length of the whole lines.
     private var end: Int
     /// The number that the next placeholder may have: above all that were written.
     let nextPlaceholder: Int
+    /// The bodies that were written.
+    private var bodies: [String] = []
     /// How many exchanges were written.
     package private(set) var count = 0
 
@@ -86,6 +88,7 @@ package final class RecordingWriter {
             end += line.count
             number += 1
             count += 1
+            bodies += written
         } catch {
             for name in written { unlink("\(folder.path)/\(name)") }
             throw error
@@ -101,6 +104,26 @@ package final class RecordingWriter {
         written.append(name)
         try folder.write(body, to: "\(folder.path)/\(name)")
         return name
+    }
+
+    /// Changes what this writer and those before it have written, for secrets that were known too late.
+    func rewrite(_ change: ([UInt8]) -> [UInt8]) throws(RecordingError) {
+        for name in bodies {
+            let old = try folder.body(name)
+            let new = change(old)
+            if new != old { try folder.write(new, to: "\(folder.path)/\(name)") }
+        }
+        let old = try folder.read(folder.exchanges, limit: 4 << 30)
+        let new = change(old)
+        guard new != old else { return }
+        let draft = folder.exchanges + ".new"
+        try folder.write(new, to: draft)
+        let descriptor = open(draft, O_RDWR | O_APPEND | O_CLOEXEC | O_NOFOLLOW)
+        guard descriptor >= 0, rename(draft, folder.exchanges) == 0 else {
+            throw RecordingError(folder.exchanges, RecordingFolder.reason(errno))
+        }
+        close(lines)
+        (lines, end) = (descriptor, new.count)
     }
 
     /// Writes a body of an exchange that is there already; gives its name.

@@ -15,6 +15,8 @@ package struct Redactor {
     private var next: Int
     /// What is looked for in every byte, the longest first, with what takes its place.
     private var known: [(value: [UInt8], placeholder: [UInt8])] = []
+    /// How many values have been learned.
+    private(set) var learned = 0
     /// Names of members that look secret, with how often each was seen; see `suspicious`.
     package private(set) var suspects: [String: Int] = [:]
 
@@ -111,6 +113,7 @@ package struct Redactor {
             for spelling in [Array(escaped.utf8), Array(quoted), Array(text.replacing("/", with: "\\/").utf8)]
             where !spellings.contains(spelling) { spellings.append(spelling) }
         }
+        learned += 1
         known += spellings.map { ($0, placeholder) }
         if known.count > Self.knownLimit { known.removeFirst(known.count - Self.knownLimit) }
         return placeholder
@@ -120,7 +123,8 @@ package struct Redactor {
         charactersIn: "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"
     )
 
-    private func replacingKnown(_ bytes: [UInt8]) -> [UInt8] {
+    /// Replaces the values that are known by now.
+    func replacingKnown(_ bytes: [UInt8]) -> [UInt8] {
         var bytes = bytes
         for (value, placeholder) in known.sorted(by: { $0.value.count > $1.value.count })
         where bytes.count >= value.count {
