@@ -101,6 +101,23 @@ import Testing
         #expect(log.contains("not recorded: 1 that broke off"))
     }
 
+    @Test func `a response whose client leaves after its head is recorded to its end`() throws {
+        let gate = Gate()
+        let origin = try Origin { _ in .json(#"{"message":"none"}"#, status: 404).split(before: 5, by: gate) }
+        let recording = RecordedFolder()
+        try recording.record(origin) { (larder: Larder) throws -> Void in
+            let client = try larder.client()
+            try client.socket.send(Array("GET /x HTTP/1.1\r\nHost: localhost\r\n\r\n".utf8))
+            #expect(origin.waitForRequests(1))
+            pause(.milliseconds(100))
+            client.socket.shutDown()
+            pause(.milliseconds(100))
+            gate.open()
+            #expect(eventually { recording.lines.count == 1 })
+        }
+        #expect(recording.files["bodies/000001.json"] == Array(#"{"message":"none"}"#.utf8))
+    }
+
     @Test func `what a config says of routes and models goes into the recording, and its secrets do not`() throws {
         let origin = try Origin { _ in .json(#"{"id":1,"login":"ada"}"#, Fresh.hour) }
         let folder = TemporaryFolder()

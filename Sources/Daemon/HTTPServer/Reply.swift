@@ -126,6 +126,12 @@ final class ReplyChannel: Sendable {
         var drains: [(below: Int, callback: @Sendable () -> Void)] = []
         var disconnects: [@Sendable () -> Void] = []
         var observers: [any ReplyObserver] = []
+        /// Whether the response is a stream of events, which has no end to wait for.
+        var isStream = false
+
+        /// Whether an observer waits for the end of the response although the client does not: many clients leave an error's
+        /// body unread.
+        var isObservedToItsEnd: Bool { !observers.isEmpty && !isStream }
     }
 
     let connectionID: UInt64
@@ -154,6 +160,9 @@ final class ReplyChannel: Sendable {
             for operation in operations {
                 guard state.accepts(operation) else { return (false, false, []) }
                 if case .write(let bytes) = operation { byteCount += bytes.count }
+                if case .start(_, _, let fields, _) = operation, !state.observers.isEmpty {
+                    state.isStream = fields.text("content-type")?.hasPrefix("text/event-stream") ?? false
+                }
                 state.operations.append(operation)
             }
             // Within the lock, so that the worker cannot subtract first.
@@ -184,7 +193,7 @@ final class ReplyChannel: Sendable {
 
     func onDisconnect(_ callback: @escaping @Sendable () -> Void) {
         let isGone = state.withLock { state in
-            if state.isGone { return true }
+            if state.isGone { return !state.isObservedToItsEnd }
             if state.phase != .finished || !state.operations.isEmpty { state.disconnects.append(callback) }
             return false
         }
@@ -239,7 +248,7 @@ final class ReplyChannel: Sendable {
                 state.disconnects = []
                 state.drains = []
             }
-            return state.disconnects + state.drains.map(\.callback)
+            return (state.isObservedToItsEnd ? [] : state.disconnects) + state.drains.map(\.callback)
         }
         unsent.store(0, ordering: .relaxed)
         for callback in callbacks { callback() }
