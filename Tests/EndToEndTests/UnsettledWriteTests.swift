@@ -64,11 +64,11 @@ import Testing
             #expect(!list.isHit && list.text == Self.search("new"))
             #expect(origin.requests.last?["If-None-Match"] == nil)
         }
-        #expect(larder.log.contains("a write could not be taken in"))
+        #expect(larder.log.contains("what a write changed could not be stored"))
         // Other answers are passed on as ever.
         #expect(try larder.get("/plain").text == "plain")
         try disk.makeRoom()
-        #expect(eventually { larder.log.contains("a write has been taken in after all") })
+        #expect(eventually { larder.log.contains("what a write changed is stored now") })
         let after = try larder.get("/search/users")
         #expect(after.text == Self.search("new"))
         #expect(try eventually { try larder.get("/search/users").isHit })
