@@ -8,7 +8,7 @@ import Testing
     @Test(.enabled(if: python.isInstalled, "pytest could not be installed from PyPI"))
     func `the example's tests pass against its recording`() throws {
         let script = """
-            cd \(Larder.root)/Examples/pytest
+            cd \(Repository.root)/Examples/pytest
             PYTHONDONTWRITEBYTECODE=1 \(Larder.binary) run fixtures --strict -- \
             \(Self.python.program("python")) -m pytest -q -p no:cacheprovider
             """
