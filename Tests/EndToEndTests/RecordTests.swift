@@ -50,7 +50,7 @@ import Testing
         #expect(try replay.get("/x").status == 200)
     }
 
-    @Test func `a recording is added to, and a second recorder is told to go elsewhere`() throws {
+    @Test func `a recording is added to, and a second recorder is refused`() throws {
         let origin = try Origin { .text($0.target, Fresh.hour) }
         let recording = RecordedFolder()
         try recording.record(origin) { _ = try $0.get("/one") }

@@ -6,7 +6,7 @@ import Testing
 @Suite(.scripts, .serialized) struct RecordingToolsTests {
     static let vcr = PythonEnvironment("vcrpy", packages: ["vcrpy", "requests"], imports: ["vcr", "requests"])
 
-    @Test func `diff says what has changed by severity, and takes it over when it is told to`() throws {
+    @Test func `diff says what has changed by severity, and takes it over when asked to`() throws {
         let body = Monitor(#"{"id":1,"name":"a"}"#)
         let origin = try Origin { request in
             request["Authorization"] == "Bearer fresh-token-1" || body.current.contains(#""a""#)

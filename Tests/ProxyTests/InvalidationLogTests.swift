@@ -4,7 +4,7 @@ import Testing
 @testable import Settings
 
 @Suite struct InvalidationLogTests {
-    @Test func `a token tells a write to the URL from one elsewhere, and both from none`() throws {
+    @Test func `a token distinguishes a write to the URL, one elsewhere, and none`() throws {
         let upstream = try ProxyFixture.upstream()
         let other = try ProxyFixture.upstream { $0.name = "other" }
         let request = ProxyFixture.request("GET", "/x?page=2", of: upstream)

@@ -78,7 +78,7 @@ import Testing
     }
 
     @Test(arguments: [false, true], [1, 10])
-    func `in every order of events the client gets one end, once the write is settled, and the store is told once`(
+    func `in every order of events the client gets one end, once the write is settled, and the store gets it once`(
         wantsMapped: Bool,
         limit: Int
     ) throws {

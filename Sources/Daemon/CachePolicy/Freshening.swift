@@ -2,7 +2,7 @@ package import HTTPSemantics
 
 /// What a 304, or the response to a HEAD, does to stored responses (RFC 9111 §4.3.3 to §4.3.5).
 package enum Freshening {
-    /// Which of the stored candidates a 304 speaks of, by position; none where it is about something else.
+    /// Which of the stored candidates a 304 confirms, by position; none where it confirms something else.
     ///
     /// A strong tag selects those that have it. A weak tag, or a date, selects the newest that matches. The date counts where
     /// no candidate has a tag to compare. A 304 without any validator, which is more than RFC 9111 §4.3.4 asks to be

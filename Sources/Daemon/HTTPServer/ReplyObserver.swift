@@ -31,6 +31,6 @@ extension ReplyChannel.Operation {
 }
 
 extension Reply {
-    /// Has somebody told of the response from now on; before it begins.
+    /// Reports the response to an observer from now on; to be called before it begins.
     package func observe(_ observer: any ReplyObserver) { channel.observe(observer) }
 }

@@ -113,7 +113,7 @@ package protocol HTTPMeter: AnyObject, Sendable {
     func sent(bytes: Int)
 }
 
-/// How many connections a server has, over all its workers, and the numbers they are known by.
+/// How many connections a server has, over all its workers, and their numbers.
 final class Population: Sendable {
     private let connections = Atomic<Int>(0)
 

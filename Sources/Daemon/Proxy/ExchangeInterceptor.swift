@@ -1,6 +1,6 @@
 package import HTTPServer
 
-/// What is given requests ahead of the cache, once it is known where they go and on whose behalf: recordings and replays.
+/// Takes requests ahead of the cache, once their upstream and principal are known: recordings and replays.
 ///
 /// Any thread.
 package protocol ExchangeInterceptor: AnyObject, Sendable {

@@ -52,7 +52,7 @@ package struct RecordedResponse: Sendable {
 
     /// Serves it by the request's conditions and ranges, or as the one event of a stream where the request asks for events.
     package func serve(_ exchange: Exchange, _ incoming: IncomingRequest) {
-        guard incoming.live == nil else { return tell(exchange, incoming) }
+        guard incoming.live == nil else { return serveEvent(exchange, incoming) }
         let part = SelectedPart(of: ready, for: exchange.request, now: moment) ?? .whole
         var (status, fields, body) = part.message(from: ready)
         finish(&fields, exchange.request.fields, incoming.upstream)
@@ -70,7 +70,7 @@ package struct RecordedResponse: Sendable {
         upstream.addCORS(to: &fields, for: request)
     }
 
-    private func tell(_ exchange: Exchange, _ incoming: IncomingRequest) {
+    private func serveEvent(_ exchange: Exchange, _ incoming: IncomingRequest) {
         var fields = Fields()
         finish(&fields, exchange.request.fields, incoming.upstream)
         fields.vary(by: incoming.upstream.variesBy)

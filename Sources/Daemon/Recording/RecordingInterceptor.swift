@@ -5,7 +5,7 @@ package import Proxy
 package final class RecordingInterceptor: ExchangeInterceptor {
     private let replayer: Replayer?
     private let recorder: Recorder?
-    /// Told of each request that was not recorded.
+    /// Called with each request that was not recorded.
     private let missed: @Sendable (Replayer.Miss) -> Void
 
     /// - Parameters:

@@ -20,7 +20,7 @@ extension Configuration.Upstream {
         for index in routes.indices {
             routes[index].overrides = CacheOverrides()
             routes[index].overrides.cache = .never
-            // Whatever method or status a rule speaks of, the last one holds for the rest.
+            // Whatever method or status a rule names, the last one holds for the rest.
             if routes[index].declaration != rest.declaration { routes[index].declaration.fallsThrough = true }
         }
     }

@@ -71,7 +71,7 @@ package protocol UpstreamBody: AnyObject, Sendable {
 /// What a request's body has to give at one moment.
 package enum UpstreamBodyPart: Sendable {
     case bytes([UInt8])
-    /// Nothing now; `onAvailable` tells when to ask again.
+    /// Nothing now; `onAvailable` calls back when to ask again.
     case pending
     /// Nothing more: the body is whole.
     case end

@@ -322,7 +322,7 @@ extension BodyWalk {
     }
 }
 
-/// What the rule speaks of: the way to the objects.
+/// The way to the objects that the rule maps.
 extension BodyWalk {
     /// Goes down the envelope's key paths.
     mutating func envelope(

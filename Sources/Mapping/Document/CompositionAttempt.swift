@@ -352,7 +352,7 @@ enum NewElementStyle {
     case bare(like: JSONSlice)
     /// With the members of this one.
     case object(CompositionAttempt.Shape)
-    /// What it holds does not tell.
+    /// What it holds does not show it.
     case unknown
 }
 

@@ -181,7 +181,7 @@ extension MapRun {
     /// - Parameters:
     ///   - object: nil for a child of which there is nothing but what completes it.
     ///   - isItself: whether the object is its parent's members over again; it then need not be there.
-    ///   - extra: writes further members, which the body's rule speaks of.
+    ///   - extra: writes further members, which the body's rule maps.
     /// - Returns: whether anything of it was there.
     @discardableResult
     mutating func object(

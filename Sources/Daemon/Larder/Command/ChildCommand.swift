@@ -1,7 +1,7 @@
 import Foundation
 import Synchronization
 
-/// A command that is run for as long as it takes, and told of signals.
+/// A command that runs for as long as it takes, and gets the signals.
 final class ChildCommand: Sendable {
     private let command: [String]
     private let state = Mutex(State())
@@ -54,7 +54,7 @@ final class ChildCommand: Sendable {
     func pass(_ signal: Int32) -> Bool {
         state.withLock { state in
             guard let pid = state.pid, !state.hasEnded else { return false }
-            // A terminal tells all of its foreground processes, the command among them.
+            // A terminal signals all of its foreground processes, the command among them.
             if signal == SIGINT, tcgetpgrp(0) == getpgrp() { return true }
             kill(pid, signal)
             return true

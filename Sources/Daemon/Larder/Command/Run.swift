@@ -89,7 +89,7 @@ struct Run: ParsableCommand {
             )
         }
         try orComplain { try plan.finish(summary) }
-        tell(summary, report)
+        show(summary, report)
         let isUnclean = options.strict && report.map { !$0.lines.isEmpty } ?? false
         throw ExitCode(child.status == 0 && (isUnclean || summary?.failure != nil) ? 1 : child.status)
     }
@@ -108,7 +108,7 @@ struct Run: ParsableCommand {
         return variables
     }
 
-    private func tell(_ summary: RecordingSummary?, _ report: ReplayReport?) {
+    private func show(_ summary: RecordingSummary?, _ report: ReplayReport?) {
         let path = RecordingFolder(folder).path
         guard !json else {
             var members: [(name: String, value: JSONText)] = []

@@ -32,7 +32,7 @@ struct ServeOptions: ParsableArguments {
 }
 
 extension ConfigFile {
-    /// The settings; warnings are told, errors end the command.
+    /// The settings; warnings are printed, errors end the command.
     func usable() throws -> Configuration {
         for diagnostic in diagnostics { Terminal.complain(diagnostic.description) }
         guard !diagnostics.contains(where: { $0.severity == .error }) else { throw ExitCode.badConfig }

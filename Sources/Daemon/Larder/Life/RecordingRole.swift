@@ -17,7 +17,7 @@ struct RecordingRole {
     var target: (folder: RecordingFolder, config: String)?
     /// The config that goes with recordings which are begun later.
     var config = ""
-    /// Told of each request that a replay does not find.
+    /// Called with each request that a replay does not find.
     var missed: @Sendable (Replayer.Miss) -> Void = { _ in }
 
     /// A daemon like any other.

@@ -236,15 +236,26 @@ package final class Fetches {
     /// A write is over, and its client has the response.
     func ended(_ write: RunningWrite) { runningWrites[ObjectIdentifier(write)] = nil }
 
-    /// Counts a transfer.
+    /// Counts a transfer that is over; returns how it ended.
     ///
-    /// - Parameter start: when its request was sent, in µs of the store's clock.
-    func transferEnded(_ request: ProxyRequest, _ result: FetchResult, since start: Int64) {
+    /// - Parameters:
+    ///   - status: of the response; nil where none came.
+    ///   - start: when the request was sent, in µs of the store's clock.
+    func transferEnded(
+        _ request: ProxyRequest,
+        _ result: Result<TransferSummary, UpstreamError>,
+        status: Int?,
+        since start: Int64
+    ) -> Fetch.End {
         let seconds = Double(max(0, cache.now - start)) / 1_000_000
         let metrics = metrics.upstream(request.upstream.name)
         switch result {
-        case .answered(let status): metrics.ended(status: status, seconds: seconds)
-        case .failed(let error): metrics.ended(result: error.label, seconds: seconds)
+        case .success(let summary):
+            metrics.ended(status: status ?? 0, seconds: seconds)
+            return summary.isCodingWhole ? .whole : .cut
+        case .failure(let error):
+            metrics.ended(result: error.label, seconds: seconds)
+            return .failed
         }
     }
 
@@ -264,12 +275,6 @@ package final class Fetches {
         hitForMiss.forgetAll()
         unstored.forgetAll()
     }
-}
-
-/// How a transfer ended, for the metrics.
-enum FetchResult {
-    case answered(status: Int)
-    case failed(UpstreamError)
 }
 
 /// Bytes that fetches hold, and what waits for a commit or for a slow reader.

@@ -24,7 +24,7 @@ final class RunningFetch: TransferDelegate {
     let start: Int64
     /// The same in seconds.
     let requestTime: Int64
-    /// Tells what has been outdated since.
+    /// Shows what has been outdated since.
     let token: InvalidationLog.Token
     /// The document that it refreshes in the background.
     var refreshes: Refreshes.Subject?
@@ -33,6 +33,8 @@ final class RunningFetch: TransferDelegate {
     private(set) var state: Fetch
     /// The head, once it has come.
     private(set) var head: UpstreamHead?
+    /// What the head says is gone; nil for nothing.
+    private var absence: ObservedAbsence?
     /// What is stored when the body is whole; nil for nothing.
     private(set) var storing: Storing?
     private unowned let fetches: Fetches
@@ -160,8 +162,8 @@ final class RunningFetch: TransferDelegate {
     func received(head: UpstreamHead) {
         self.head = head
         fetches.heedRetryAfter(of: head, to: request)
-        guard fetches.absence(in: head, of: self) == nil else { return handle(.absence) }
-        proceed()
+        absence = fetches.absence(in: head, of: self)
+        if absence == nil { proceed() } else { handle(.absence) }
     }
 
     func received(body bytes: UnsafeRawBufferPointer) -> Flow {
@@ -183,15 +185,8 @@ final class RunningFetch: TransferDelegate {
 
     func completed(_ result: Result<TransferSummary, UpstreamError>) {
         transfer = nil
-        switch result {
-        case .success(let summary):
-            fetches.transferEnded(request, .answered(status: head?.status ?? 0), since: start)
-            handle(.ended(summary.isCodingWhole ? .whole : .cut))
-        case .failure(let error):
-            self.error = error
-            fetches.transferEnded(request, .failed(error), since: start)
-            handle(.ended(.failed))
-        }
+        if case .failure(let error) = result { self.error = error }
+        handle(.ended(fetches.transferEnded(request, result, status: head?.status, since: start)))
     }
 
     /// Works out what the head means, and goes on with that.
@@ -260,7 +255,7 @@ final class RunningFetch: TransferDelegate {
     }
 
     private func noteAbsence() {
-        guard let head, let absence = fetches.absence(in: head, of: self) else { return }
+        guard let absence else { return }
         fetches.note(absence) { [self] in proceed() }
     }
 

@@ -33,7 +33,6 @@ package struct Unstored: Error, Sendable, Equatable {
         "it is a stream of events, which has no end to wait for"
     )
     static let garbled = Unstored("garbled", .upstream, "its head is malformed")
-    static let malformed = Unstored("malformed", .upstream, "its JSON broke off, although it came as complete")
     static let truncated = Unstored("truncated", .upstream, "its body broke off")
     static let invalidated = Unstored("invalidated", .larder, "a write or a cleaning made it outdated on its way")
     static let olderIsBetter = Unstored(

@@ -255,7 +255,7 @@ extension LiveDocument {
     /// The age of what was sent last, in seconds.
     func age(at now: Int64) -> Int64? { state?.policy.map { max(0, $0.age(at: now)) } }
 
-    /// Tells the readers what each of them does not know.
+    /// Sends each reader what it does not have.
     ///
     /// - Parameters:
     ///   - update: what a GET would get; nil where that is not known.

@@ -192,7 +192,7 @@ final class LiveDocuments {
     private var allReaders: [LiveReader] { documents.values.flatMap(\.readers) }
 }
 
-/// Tells followed documents of whatever might change what they would be answered with.
+/// Notices what might change the responses of followed documents.
 ///
 /// Any thread. As long as nobody follows anything, it costs those who report to it one load of a flag.
 package final class LiveWatch: Sendable {
@@ -316,7 +316,7 @@ extension LiveWatch.State {
     }
 }
 
-/// Tells several of commits, in their order.
+/// Passes commits on to several listeners, in their order.
 package struct ChangeListeners: ChangeListener {
     let all: [any ChangeListener]
 

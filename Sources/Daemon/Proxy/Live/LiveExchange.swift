@@ -92,7 +92,7 @@ final class LiveExchange {
         conclude(answer)
     }
 
-    /// Tells why there is no response, and how old what was shown has become.
+    /// Sends why there is no response, and how old what was shown has become.
     private func fail(_ problem: ProblemDocument, with answer: LiveEvent? = nil) {
         if answer == nil { inquiry?.release() }
         let age = shown.map { max(0, $0.ready.policy.age(at: fetches.now)) }

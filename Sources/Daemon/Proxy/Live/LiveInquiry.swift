@@ -140,7 +140,7 @@ final class LiveInquiry: Recipient {
 
     // MARK: The flow
 
-    /// Nothing while the response is gathered, lest the fetch wait for this reader; then what keeps the pieces in use.
+    /// Nothing while the response is gathered, so that the fetch does not wait for this reader; then what keeps the pieces in use.
     var backlog: Int { isSettled && !isReleased ? count : 0 }
 
     func onDrain(below limit: Int, _ callback: @escaping @Sendable () -> Void) {
@@ -169,7 +169,7 @@ final class LiveInquiry: Recipient {
         conclude(outcome)
     }
 
-    /// Tells the fetch that nobody waits here any more.
+    /// Lets the fetch know that nobody waits here any more.
     private func leave() {
         let leaving = departures
         departures = []

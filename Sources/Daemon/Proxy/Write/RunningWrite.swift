@@ -82,15 +82,8 @@ final class RunningWrite: TransferDelegate {
 
     func completed(_ result: Result<TransferSummary, UpstreamError>) {
         transfer = nil
-        switch result {
-        case .success(let summary):
-            fetches.transferEnded(request, .answered(status: head?.status ?? 0), since: start)
-            handle(.ended(summary.isCodingWhole ? .whole : .cut))
-        case .failure(let error):
-            self.error = error
-            fetches.transferEnded(request, .failed(error), since: start)
-            handle(.ended(.failed))
-        }
+        if case .failure(let error) = result { self.error = error }
+        handle(.ended(fetches.transferEnded(request, result, status: head?.status, since: start)))
     }
 
     private func clientLeft() {
