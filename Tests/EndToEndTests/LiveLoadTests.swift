@@ -32,10 +32,11 @@ import Testing
         let larder = try Larder(config: Configs.plain(origin, top: ["live: { streams: 2 }"]))
         let followers = try (0..<2).map { _ in try Follower(larder, "/x") }
         #expect(followers.allSatisfy { $0.wait(for: 1) })
-        let refused = try larder.get("/x", ["Larder-Live": "on"])
-        #expect(refused.status == 503)
-        #expect(refused.object["type"] as? String == "urn:larder:live-too-many")
-        #expect(try larder.live("/x").count == 2)
+        for mode in ["on", "once"] {
+            let refused = try larder.get("/x", ["Larder-Live": mode])
+            #expect(refused.status == 503)
+            #expect(refused.object["type"] as? String == "urn:larder:live-too-many")
+        }
     }
 
     @Test func `a client that does not read is cut off, and takes nothing from the others`() throws {

@@ -23,7 +23,8 @@ import Testing
         let streams = Background { try together(50) { _ in try larder.live("/x") } }
         let plain = Background { try larder.get("/x") }
         #expect(origin.waitForRequests(1))
-        #expect(try larder.waitForFollowers(50))
+        #expect(try larder.waitForFollowers(1))
+        #expect(try eventually { try larder.total("larder_live_streams") == 50 })
         gate.open()
         for events in try streams.value() {
             #expect(events.map(\.name) == ["fresh"])
@@ -41,7 +42,7 @@ import Testing
         try leaving?.send("GET /x HTTP/1.1\r\nHost: 127.0.0.1:\(larder.port)\r\nLarder-Live: once\r\n\r\n")
         #expect(origin.waitForRequests(1))
         let staying = Background { try larder.live("/x") }
-        #expect(try larder.waitForFollowers(1))
+        #expect(try eventually { try larder.total("larder_live_streams") == 2 })
         leaving?.socket.shutDown()
         leaving = nil
         gate.open()

@@ -34,13 +34,18 @@ import Testing
         let client = try larder.client()
         try client.send("GET /x HTTP/1.1\r\nHost: 127.0.0.1:\(larder.port)\r\nLarder-Live: once\r\n\r\n")
         #expect(try client.head().status == 200)
-        let first = try ServerSentEvent.parse(try client.chunk() ?? []).map { try LiveEvent($0) }
+        func event() throws -> [LiveEvent] {
+            var bytes: [UInt8] = []
+            while bytes.suffix(2) != [10, 10], let chunk = try client.chunk() { bytes += chunk }
+            return try ServerSentEvent.parse(bytes).map { try LiveEvent($0) }
+        }
+        let first = try event()
         #expect(first.map(\.name) == ["cached"])
         #expect(first.first?.text == Self.old)
         // Fresh as it is, the upstream is asked.
         #expect(origin.waitForRequests(2))
         gate.open()
-        let second = try ServerSentEvent.parse(try client.chunk() ?? []).map { try LiveEvent($0) }
+        let second = try event()
         #expect(second.map(\.name) == ["fresh"])
         #expect(second.first?.text == Self.new)
         #expect(try client.chunk() == nil)

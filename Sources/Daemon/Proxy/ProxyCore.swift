@@ -33,7 +33,6 @@ package actor ProxyCore {
     let outcomes: WorkerMetrics
     let log: Logger
     private var started: Fetches?
-    let liveExchanges = LiveExchanges()
     private var followed: LiveDocuments?
     /// Look-ups on disk that are under way (`Proxy+LookUp`).
     var lookUps: [LookUp: [CheckedContinuation<DiskFinding, Never>]] = [:]
@@ -78,7 +77,7 @@ package actor ProxyCore {
         let otherFields = principals.otherFields(of: incoming)
         do {
             let principal = try await principals.identify(
-                incoming.credentials,
+                incoming.parts.credentials,
                 quick: incoming.quickDigest,
                 of: incoming.upstream
             )
@@ -92,10 +91,8 @@ package actor ProxyCore {
             )
             if case .over = incoming.live {
                 exchange.reply.endEvents(request)
-            } else if case .on(let number) = incoming.live {
-                follow(request, exchange.reply, after: number)
-            } else if incoming.live != nil {
-                await live(request, exchange.reply)
+            } else if let mode = incoming.live {
+                follow(request, exchange.reply, mode)
             } else if MethodFacts.isAnswerable(request.message.method), request.message.body == nil {
                 await retrieve(request, exchange.reply)
             } else if MethodFacts.isSafe(request.message.method) {

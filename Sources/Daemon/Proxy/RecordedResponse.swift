@@ -25,12 +25,7 @@ package struct RecordedResponse: Sendable {
             settings: upstream.policySettings
         )
         let answer = CachedResponse(
-            key: DocumentKey(
-                upstream: upstream.storeKey,
-                principal: PrincipalID.anonymous,
-                context: incoming.context,
-                url: incoming.keyURL
-            ),
+            key: incoming.cacheKey(of: .anonymous),
             document: nil,
             status: status,
             fields: fields,
@@ -76,13 +71,12 @@ package struct RecordedResponse: Sendable {
         fields.vary(by: incoming.upstream.variesBy)
         exchange.reply.startEvents(fields)
         var event = LiveEvent(kind: .fresh)
-        event.id = LiveMode.endID
         event.status = ready.answer.status
         event.age = 0
         event.fields = ready.fields
         event.body = LiveBody(ready.body)
-        var writer = LiveEventWriter(event)
-        while let bytes = writer.next() { exchange.reply.write(bytes) }
+        let message = LiveMessage(event, id: LiveMode.endID, body: LiveEncoding(bodyOf: event))
+        for piece in message.pieces { exchange.reply.write(piece) }
         exchange.reply.finish()
     }
 }
@@ -164,10 +158,7 @@ extension IncomingRequest {
         self.upstream = upstream
         self.target = target
         route = String(decoding: upstream.principal.redacted(target: normalised.routePath), as: UTF8.self)
-        keyURL = String(decoding: upstream.keyURL(of: normalised), as: UTF8.self)
-        context = upstream.context.canonical(fields)
-        self.credentials = credentials
-        otherFields = []
+        parts = CacheKeyParts(recorded: normalised, fields, credentials: credentials, upstream)
         quickDigest = nil
         view = .wire
         live = nil
@@ -176,7 +167,9 @@ extension IncomingRequest {
 
     /// The credentials that the client itself has sent; nil for none.
     package var clientCredentials: [UInt8]? {
-        guard let credentials, let own = upstream.settings.credential else { return credentials }
+        guard let credentials = parts.credentials, let own = upstream.settings.credential else {
+            return parts.credentials
+        }
         let rest = credentials.dropFirst("credential:".utf8.count + own.value.bytes.count + 1)
         return rest.isEmpty ? nil : Array(rest)
     }
@@ -228,7 +221,8 @@ extension ResponseCache {
         done: @escaping @Sendable () -> Void
     ) async -> Bool {
         let upstream = incoming.upstream
-        guard let principal = try? await principals.identify(incoming.credentials, quick: nil, of: upstream) else {
+        guard let principal = try? await principals.identify(incoming.parts.credentials, quick: nil, of: upstream)
+        else {
             return false
         }
         let fields = StoredFields.storable(recorded.fields)
@@ -256,12 +250,7 @@ extension ResponseCache {
         )
         let moment = now
         let document = ReceivedDocument(
-            key: DocumentKey(
-                upstream: upstream.storeKey,
-                principal: principal,
-                context: incoming.context,
-                url: incoming.keyURL
-            ),
+            key: incoming.cacheKey(of: principal),
             variant: VarySelection.none.bytes,
             status: recorded.status,
             head: StoredHead.encode(upstream.storable(fields)),
@@ -272,7 +261,7 @@ extension ResponseCache {
             sent: moment,
             kind: reading.kind,
             rule: reading.rule,
-            surroundings: reading.surroundings(url: incoming.keyURL, fields: fields)
+            surroundings: reading.surroundings(url: incoming.parts.url, fields: fields)
         )
         store.receive(document) { _ in done() }
         return true

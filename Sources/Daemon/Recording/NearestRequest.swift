@@ -52,7 +52,7 @@ struct RecordedTitle: Sendable, Equatable {
             title: "\(method) \(incoming.target)",
             upstream: incoming.upstream.name,
             method: method,
-            target: incoming.keyURL,
+            target: incoming.parts.url,
             credential: credential,
             representation: key.representation,
             body: key.body

@@ -34,11 +34,11 @@ package struct RequestKey: Sendable {
     package init(_ incoming: IncomingRequest, method: String, fields: Fields, body: [UInt8]) {
         let upstream = incoming.upstream
         let matching = Self.matching(incoming, method: method)
-        place = "\(upstream.name) \(method) \(Self.url(incoming.keyURL, ignoring: matching.query.ignore))"
+        place = "\(upstream.name) \(method) \(Self.url(incoming.parts.url, ignoring: matching.query.ignore))"
         let named = matching.headers.map { name in
             "\(name.lowercased()): \(fields.combined(named: name.lowercased()) ?? "")"
         }
-        representation = ([incoming.context] + named).joined(separator: "\n")
+        representation = ([incoming.parts.context] + named).joined(separator: "\n")
         conditions = Self.conditional.compactMap { name in
             fields.combined(named: name).map { "\(name): \($0)" }
         }.joined(separator: "\n")

@@ -22,9 +22,9 @@ package struct KeyFacts {
         let (incoming, upstream) = (imagined.incoming, imagined.incoming.upstream)
         self.upstream = upstream.name
         sent = upstream.url(of: upstream.principal.redacted(url: incoming.target))
-        key = incoming.keyURL
+        key = incoming.parts.url
         contextFields = upstream.settings.context
-        context = incoming.context.split(separator: "\n").map(String.init)
+        context = incoming.parts.context.split(separator: "\n").map(String.init)
         principalFields = upstream.settings.principal
         principal = upstream.credentials(in: imagined.request)
         otherFields = upstream.otherFields(in: imagined.request)

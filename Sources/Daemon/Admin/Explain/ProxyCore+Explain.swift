@@ -13,7 +13,7 @@ extension ProxyCore {
     /// Nothing is fetched, nothing counts as used, nothing is taken into memory, and no principal comes to be.
     package func explain(_ imagined: ImaginedRequest) async throws(StoreError) -> Explanation {
         let incoming = imagined.incoming
-        let (principal, label) = try await principals.find(incoming.credentials, of: incoming.upstream)
+        let (principal, label) = try await principals.find(incoming.parts.credentials, of: incoming.upstream)
         let message = incoming.live == nil ? imagined.request : imagined.request.plain
         let request = ProxyRequest(
             message,
@@ -173,7 +173,7 @@ extension Explanation.Asked {
                 isKnown: isKnown,
                 fields: upstream.credentials(in: request.message).map(\.name)
             ),
-            context: incoming.context.split(separator: "\n").map(String.init),
+            context: incoming.parts.context.split(separator: "\n").map(String.init),
             view: request.view == .raw ? "raw" : "wire"
         )
     }

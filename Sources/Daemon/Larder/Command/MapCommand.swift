@@ -153,7 +153,7 @@ struct MapCommand: ParsableCommand {
                 )
             }
             let context = MappingContext(
-                url: incoming.keyURL,
+                url: incoming.parts.url,
                 captures: match.captures,
                 bound: match.bound,
                 fields: fields

@@ -179,7 +179,7 @@ final class LiveDocument {
         begun += 1
         (isInvalid, isOvertaken) = (false, false)
         due = .max
-        let question = LiveInquiry(request.upstream, fetches: fetches, isRequest: false) { [unowned self] outcome in
+        let question = LiveInquiry(request.upstream, fetches: fetches) { [unowned self] outcome in
             self.outcome = outcome
             answered = inquiry
             inquiry = nil
@@ -225,6 +225,8 @@ extension LiveDocument {
         var policy: StoredPolicy?
         /// The variant that it is.
         var variant: [UInt8] = []
+        /// The fields of the upstream's word, where this is what came of it.
+        var word: Fields?
     }
 
     /// What a stream begins with.
@@ -233,8 +235,13 @@ extension LiveDocument {
         let cacheStatus: String
         /// Why the upstream is not asked; nil where it is.
         let refusal: ProblemDocument?
+        /// Whether that is because no upstream may be asked.
+        let isOffline: Bool
         let retry: Duration
     }
+
+    /// Whether somebody follows it who may come back and say what was sent last.
+    var needsNumbers: Bool { readers.contains { !$0.endsAfterWord } }
 
     /// Whether this is another state than was sent.
     func isNew(_ update: Update) -> Bool { state?.content != update.content }
@@ -276,7 +283,7 @@ extension LiveDocument {
         let fails = problem.map { failure != $0.status } ?? false
         if hasWord { failure = problem?.status }
         for reader in readers {
-            if reader.phase == .joining { join(reader, update, opening, &messages) }
+            if reader.phase == .joining { join(reader, update, opening, &messages, now: now) }
             let isUpToDate = reader.edition == edition
             let isAnswered = reader.phase == .opening && reader.awaited <= concluded
             if isAnswered, !hasWord, !isUpToDate {
@@ -284,18 +291,22 @@ extension LiveDocument {
                 reader.awaited = begun + 1
                 continue
             }
-            // Who was shown nothing begins with the upstream's word.
-            if reader.phase == .opening, !isAnswered, reader.edition == nil { continue }
+            // Who was shown nothing begins with the upstream's word; whose stream ends with it waits for it in any case.
+            if reader.phase == .opening, !isAnswered, reader.edition == nil || reader.endsAfterWord { continue }
+            // A word that something newer has superseded is no last word.
+            if isAnswered, reader.endsAfterWord, update == nil, problem == nil { continue }
             if isAnswered { reader.phase = .following }
+            let isLast = isAnswered && reader.endsAfterWord
             if let problem, isAnswered || fails && reader.phase == .following {
-                if update != nil, !isUpToDate { messages.send(.changed, to: reader) }
                 let isSentError = update?.event.problem != nil && !isUpToDate
-                if !isSentError { messages.send(failure: problem, age: age(at: now), to: reader) }
+                if update != nil, !isUpToDate { messages.send(.changed, isLast: isLast && isSentError, to: reader) }
+                if !isSentError { messages.send(failure: problem, age: age(at: now), isLast: isLast, to: reader) }
             } else if update != nil, !isUpToDate {
-                messages.send(isAnswered ? .fresh : .changed, to: reader)
+                messages.send(isAnswered ? .fresh : .changed, isLast: isLast, to: reader)
             } else if isAnswered || hasRecovered && reader.phase == .following {
-                messages.sendUnchanged(to: reader)
+                messages.sendUnchanged(isLast: isLast, to: reader)
             }
+            if isLast { reader.end() }
         }
     }
 
@@ -307,7 +318,8 @@ extension LiveDocument {
         _ reader: LiveReader,
         _ update: Update?,
         _ opening: Opening,
-        _ messages: inout Messages
+        _ messages: inout Messages,
+        now: Int64
     ) {
         var fields = Fields()
         fields.append("Cache-Status", opening.cacheStatus)
@@ -315,15 +327,19 @@ extension LiveDocument {
         request.upstream.addCORS(to: &fields, for: request.message.fields)
         reader.open(fields, retry: opening.retry)
         reader.phase = opening.refusal == nil ? .opening : .following
+        let isLast = reader.endsAfterWord && opening.refusal != nil
+        defer { if isLast { reader.end() } }
         guard let update else {
-            if let refusal = opening.refusal { messages.send(failure: refusal, age: nil, to: reader) }
+            if let refusal = opening.refusal { messages.send(failure: refusal, age: nil, isLast: isLast, to: reader) }
             return
         }
         if let known = state?.number, reader.resumed == known {
-            messages.sendUnchanged(to: reader)
+            messages.sendUnchanged(isLast: false, to: reader)
             reader.edition = edition
         } else if update.isStored || update.event.problem != nil && opening.refusal != nil {
-            messages.send(.cached, to: reader)
+            messages.send(.cached, isLast: isLast && !opening.isOffline, to: reader)
+            guard isLast, opening.isOffline, let refusal = opening.refusal else { return }
+            messages.send(failure: refusal, age: age(at: now), isLast: true, to: reader)
         }
     }
 
@@ -342,8 +358,12 @@ private struct Messages {
     private let document: LiveDocument
     private let update: LiveDocument.Update?
     private let memory: LiveMemory
-    private var states: [LiveEvent.Kind: LiveMessage] = [:]
-    private var unchanged: LiveMessage?
+    private var made: [Name: LiveMessage] = [:]
+
+    private struct Name: Hashable {
+        let kind: LiveEvent.Kind
+        let isLast: Bool
+    }
 
     init(_ document: LiveDocument, _ update: LiveDocument.Update?, memory: LiveMemory) {
         self.document = document
@@ -352,35 +372,50 @@ private struct Messages {
     }
 
     /// Sends the state as an event of this kind; a state that is a problem is an error, whatever the kind.
-    mutating func send(_ kind: LiveEvent.Kind, to reader: LiveReader) {
+    ///
+    /// - Parameter isLast: whether the stream ends with it.
+    mutating func send(_ kind: LiveEvent.Kind, isLast: Bool, to reader: LiveReader) {
         guard let update else { return }
-        let kind = update.event.problem == nil ? kind : .error
-        let message = states[kind] ?? make(kind, update)
-        states[kind] = message
-        reader.send(state: message, edition: document.edition)
-    }
-
-    private func make(_ kind: LiveEvent.Kind, _ update: LiveDocument.Update) -> LiveMessage {
         var event = update.event
-        event.kind = kind
-        let encoding = document.encoding(of: update, memory: memory)
-        return LiveMessage(event, number: document.state?.number, body: encoding)
+        event.kind = event.problem == nil ? kind : .error
+        reader.send(state: message(event, isLast: isLast), edition: document.edition)
     }
 
     /// Sends that what the reader has is what there is.
-    mutating func sendUnchanged(to reader: LiveReader) {
+    mutating func sendUnchanged(isLast: Bool, to reader: LiveReader) {
         guard let update, update.event.problem == nil else { return }
-        let message = unchanged ?? notice(update.event.unchanged())
-        unchanged = message
-        reader.send(notice: message)
+        reader.send(notice: message(update.event.unchanged(), isLast: isLast))
     }
 
     /// Sends why the upstream's word could not be had.
-    mutating func send(failure problem: ProblemDocument, age: Int64?, to reader: LiveReader) {
-        reader.send(notice: notice(LiveEvent(failure: problem, age: age)))
+    mutating func send(failure problem: ProblemDocument, age: Int64?, isLast: Bool, to reader: LiveReader) {
+        let event = LiveEvent(failure: problem, age: age)
+        reader.send(
+            notice: LiveMessage(event, id: id(isLast: isLast), body: LiveEncoding(bodyOf: event, memory: memory))
+        )
     }
 
-    private func notice(_ event: LiveEvent) -> LiveMessage {
-        LiveMessage(event, number: document.state?.number, body: LiveEncoding(bodyOf: event, memory: memory))
+    /// The event of the state, made once of each name.
+    private mutating func message(_ event: LiveEvent, isLast: Bool) -> LiveMessage {
+        let name = Name(kind: event.kind, isLast: isLast)
+        if let known = made[name] { return known }
+        var event = event
+        if event.kind != .cached, event.kind != .changed, let word = update?.word?.combined("cache-status") {
+            event.fields?.set("cache-status", word)
+        }
+        let body =
+            if let update, event.body != nil {
+                document.encoding(of: update, memory: memory)
+            } else {
+                LiveEncoding(bodyOf: event, memory: memory)
+            }
+        let message = LiveMessage(event, id: id(isLast: isLast), body: body)
+        made[name] = message
+        return message
+    }
+
+    private func id(isLast: Bool) -> String? {
+        if isLast { return LiveMode.endID }
+        return document.needsNumbers ? document.state?.number.map(String.init) ?? "" : nil
     }
 }

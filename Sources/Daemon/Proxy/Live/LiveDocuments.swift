@@ -54,10 +54,10 @@ final class LiveDocuments {
     // MARK: Streams
 
     /// Opens a stream on the document of a request.
-    func open(_ request: ProxyRequest, _ reply: Reply, resumed: Int64?) {
+    func open(_ request: ProxyRequest, _ reply: Reply, _ mode: LiveMode) {
         let reader = LiveReader(
             reply,
-            resumed: resumed,
+            mode: mode,
             loop: loop,
             window: settings.limits.relayWindow,
             metrics: metrics

@@ -31,8 +31,6 @@ struct LiveEvent: Sendable {
     }
 
     var kind: Kind
-    /// What the client gives back as `Last-Event-ID`, where the stream has no numbers.
-    var id: String?
     var problem: ProblemDocument?
     var status: Int?
     /// Seconds.
@@ -50,21 +48,13 @@ struct LiveEvent: Sendable {
         return members
     }
 
-    /// Whether it says the same as another event: the same bytes, and the same about them.
-    ///
-    /// Fields that change from response to response do not count, such as `Date` and rate limits.
-    func says(sameAs other: LiveEvent) -> Bool {
-        status == other.status && body == other.body
-            && Self.ofTheRepresentation.allSatisfy {
-                fields?.combined(named: $0) == other.fields?.combined(named: $0)
-            }
-    }
-
     private static let ofTheRepresentation = [
         "content-type", "content-language", "content-location", "location", "link",
     ]
 
-    /// Stands for all that makes two events say the same, but for the body.
+    /// What two events that say the same have in common, but for the body.
+    ///
+    /// Fields that change from response to response do not count, such as `Date` and rate limits.
     var description: [UInt8] {
         var text = Array("\(problem.map { "\($0.type) \($0.status)" } ?? "") \(status ?? 0)\n".utf8)
         for name in Self.ofTheRepresentation { text += Array("\(fields?.combined(named: name) ?? "")\n".utf8) }
@@ -98,19 +88,15 @@ struct LiveEvent: Sendable {
 /// Events made of responses.
 extension LiveEvent {
     /// The event of a ready response, as it is served now.
-    ///
-    /// - Parameter cookies: those for the one client that gets it.
     init(
         _ kind: Kind,
         _ ready: ReadyResponse,
         as cacheUse: CacheUse,
         isCollapsed: Bool = false,
-        cookies: [Field] = [],
         now: Int64
     ) {
         var fields = ready.fields
         ready.addHistory(to: &fields, as: cacheUse, sent: ready.answer.status, isCollapsed: isCollapsed, now: now)
-        fields.lines += cookies
         self.init(
             kind: kind,
             status: ready.answer.status,
@@ -207,23 +193,5 @@ struct LiveBody: Sendable {
             return promised > length ? bytes.count - length : bytes.count
         }
         return bytes.count
-    }
-}
-
-extension LiveBody: Equatable {
-    /// Whether the bytes are the same, however they came in pieces.
-    static func == (one: LiveBody, other: LiveBody) -> Bool {
-        guard one.count == other.count else { return false }
-        var (left, right) = (one.pieces[...], other.pieces[...])
-        var (a, b): (ArraySlice<UInt8>, ArraySlice<UInt8>) = ([], [])
-        while true {
-            if a.isEmpty { a = left.popFirst()?[...] ?? [] }
-            if b.isEmpty { b = right.popFirst()?[...] ?? [] }
-            let length = min(a.count, b.count)
-            if length == 0 { return true }
-            guard a.prefix(length) == b.prefix(length) else { return false }
-            a = a.dropFirst(length)
-            b = b.dropFirst(length)
-        }
     }
 }

@@ -15,13 +15,12 @@ final class LiveInquiry: Recipient {
         /// A response as the upstream sent it; whether it is stored by now.
         case answered(LiveEvent, isKept: Bool)
         /// A response that is stored, or might be.
-        case served(ReadyResponse, CacheUse, isCollapsed: Bool, cookies: [Field])
+        case served(ReadyResponse, CacheUse, isCollapsed: Bool)
         /// No response, or an error, which is the event then.
         case failed(ProblemDocument, LiveEvent?)
     }
 
-    /// Whether it stands for a request of a client's, to be counted as one.
-    let isRequest: Bool
+    let isRequest = false
     private let upstream: ProxiedUpstream
     private let fetches: Fetches
     private var conclude: (Outcome) -> Void
@@ -39,10 +38,9 @@ final class LiveInquiry: Recipient {
     private var drains: [@Sendable () -> Void] = []
 
     /// - Parameter conclude: called once, unless it is released before.
-    init(_ upstream: ProxiedUpstream, fetches: Fetches, isRequest: Bool, conclude: @escaping (Outcome) -> Void) {
+    init(_ upstream: ProxiedUpstream, fetches: Fetches, conclude: @escaping (Outcome) -> Void) {
         self.upstream = upstream
         self.fetches = fetches
-        self.isRequest = isRequest
         self.conclude = conclude
     }
 
@@ -123,7 +121,7 @@ final class LiveInquiry: Recipient {
         now: Int64
     ) {
         guard case .substituted(_, let status, let error) = cacheUse else {
-            return settle(.served(ready, cacheUse, isCollapsed: isCollapsed, cookies: cookies))
+            return settle(.served(ready, cacheUse, isCollapsed: isCollapsed))
         }
         let problem: ProblemDocument =
             if let status {

@@ -7,9 +7,9 @@ final class LiveMessage {
     private let head: [UInt8]
     private let body: LiveEncoding
 
-    /// - Parameter number: what the client gives back as `Last-Event-ID`; nil where it shall forget what it had.
-    init(_ event: LiveEvent, number: Int64?, body: LiveEncoding) {
-        head = LiveEventWriter.head(of: event, as: body.form, number: number.map(String.init) ?? "")
+    /// - Parameter id: what the client gives back as `Last-Event-ID`; an empty one makes it forget what it had.
+    init(_ event: LiveEvent, id: String?, body: LiveEncoding) {
+        head = LiveEventWriter.head(of: event, as: body.form, id: id)
         self.body = body
     }
 
@@ -21,11 +21,8 @@ final class LiveMessage {
 
     var count: Int { head.count + body.count }
 
-    /// The pieces in their order; nil past the last.
-    func piece(_ index: Int) -> [UInt8]? {
-        if index == 0 { return head }
-        return index <= body.pieces.count ? body.pieces[index - 1] : nil
-    }
+    /// The pieces in their order.
+    var pieces: [[UInt8]] { [head] + body.pieces }
 }
 
 /// The body of an event as it goes over the wire, and the event's end: made once for all streams and all events that show it.
@@ -35,9 +32,10 @@ final class LiveEncoding {
     let form: LiveEventWriter.Form
     let pieces: [[UInt8]]
     let count: Int
-    private let memory: LiveMemory
+    private let memory: LiveMemory?
 
-    init(bodyOf event: LiveEvent, memory: LiveMemory) {
+    /// - Parameter memory: counts it; nil where nobody keeps it.
+    init(bodyOf event: LiveEvent, memory: LiveMemory? = nil) {
         var writer = LiveEventWriter(bodyOf: event)
         form = writer.form
         var pieces: [[UInt8]] = []
@@ -45,11 +43,11 @@ final class LiveEncoding {
         self.pieces = pieces
         count = pieces.reduce(0) { $0 + $1.count }
         self.memory = memory
-        memory.hold(count)
+        memory?.hold(count)
     }
 
     deinit {
-        memory.held -= count
+        memory?.held -= count
     }
 }
 
@@ -104,34 +102,21 @@ struct LiveEventWriter {
     /// How a body is written.
     package enum Form { case text, base64, none }
 
-    private var head: [UInt8]
     let form: Form
     private let pieces: [[UInt8]]
     /// The piece that is being written, and how far.
     private var position = (piece: 0, offset: 0)
-    private var phase: Phase
-
-    private enum Phase { case head, body, over }
-
-    init(_ event: LiveEvent) {
-        self.init(bodyOf: event)
-        head = Self.head(of: event, as: form, number: event.id)
-        phase = .head
-    }
+    private var isOver = false
 
     /// Writes what follows the head, to the end of the event: the same for all events that show one body.
     init(bodyOf event: LiveEvent) {
         pieces = event.body?.pieces ?? []
         form = event.body.map { $0.isText ? .text : .base64 } ?? .none
-        head = []
-        phase = .body
     }
 
     /// The event up to its body.
-    ///
-    /// - Parameter number: what the client gives back as `Last-Event-ID`; an empty one makes it forget what it had.
-    static func head(of event: LiveEvent, as form: Form, number: String? = nil) -> [UInt8] {
-        var head = Array("\(number.map { "id: \($0)\n" } ?? "")event: \(event.kind.rawValue)\ndata: ".utf8)
+    static func head(of event: LiveEvent, as form: Form, id: String?) -> [UInt8] {
+        var head = Array("\(id.map { "id: \($0)\n" } ?? "")event: \(event.kind.rawValue)\ndata: ".utf8)
         head += JSONText.object(event.members).bytes
         switch form {
         case .none: break
@@ -144,12 +129,8 @@ struct LiveEventWriter {
 
     /// The next bytes of the event; nil when all have been given.
     mutating func next() -> [UInt8]? {
-        if phase == .over { return nil }
+        if isOver { return nil }
         var bytes: [UInt8] = []
-        if phase == .head {
-            bytes = head
-            phase = .body
-        }
         let portion = takePortion()
         switch form {
         case .none: break
@@ -160,7 +141,7 @@ struct LiveEventWriter {
         }
         if position.piece == pieces.count {
             bytes += (form == .none ? "\n\n" : "\"}\n\n").utf8
-            phase = .over
+            isOver = true
         }
         return bytes
     }

@@ -4,11 +4,11 @@ package import HTTPServer
 
 /// What `Larder-Live`, or the query parameter `larder_live`, asks for: the response to a GET as server-sent events.
 package enum LiveMode: Sendable {
-    /// What is stored, then what the upstream says, then the end.
+    /// As `on`, up to the upstream's first word.
     case once
     /// The client of a `once` that has come to its end asks again, as `EventSource` does by itself: 204 stops it.
     case over
-    /// The same, and from then on each change, until the client leaves.
+    /// What is stored, then what the upstream says, and from then on each change, until the client leaves.
     ///
     /// `after` is the number of the last event that the client has, from `Last-Event-ID`; nil where there is none, or none
     /// that Larder could have given.
@@ -96,8 +96,8 @@ extension Request {
     func asking(_ mode: LiveMode?) -> Request {
         switch mode {
         case nil: self
-        case .once, .over: plain
-        case .on: followed
+        case .over: plain
+        case .once, .on: followed
         }
     }
 
@@ -108,7 +108,7 @@ extension Request {
         return request
     }
 
-    /// The plain request whose answers a stream that stays open follows.
+    /// The plain request whose responses a stream follows.
     ///
     /// Browsers put `Cache-Control: no-cache` on every stream, by which nobody means that it shall ask all the time; and how
     /// old a response may be says nothing where each is sent once it is known. What forbids to store or to ask remains.

@@ -1,8 +1,9 @@
+import CachePolicy
 import EventLoops
 import HTTPSemantics
 import HTTPServer
 
-/// One client's stream that stays open: what it was sent, and what waits for it.
+/// One client's stream: what it was sent, and what waits for it.
 ///
 /// It is written no faster than the client reads. While it waits, newer states take the place of older ones, so that what
 /// waits is at most one state and one notice, however many come. A client that takes nothing is cut off.
@@ -20,6 +21,8 @@ final class LiveReader {
 
     /// The number of the last event that the client had before.
     let resumed: Int64?
+    /// Whether the stream ends with the upstream's first word (`once`).
+    let endsAfterWord: Bool
     var phase = Phase.joining
     /// The inquiry whose response is the upstream's word for this stream.
     var awaited = 0
@@ -34,7 +37,7 @@ final class LiveReader {
     private let metrics: LiveMetrics
     /// Bytes that may wait for the client.
     private let window: Int
-    private var current: (message: LiveMessage, next: Int)?
+    private var current: (message: LiveMessage, rest: ArraySlice<[UInt8]>)?
     private var waitingState: LiveMessage?
     private var waitingNotice: LiveMessage?
     private var isResting = false
@@ -44,12 +47,13 @@ final class LiveReader {
     private var missed: (bytes: Int, taken: Int, since: UInt64)?
     /// When something was last written, in ns of the loop's clock.
     private var lastWrite: UInt64 = 0
+    private var isEnding = false
     private(set) var isOver = false
     private var over: (LiveReader) -> Void = { _ in }
 
-    init(_ reply: Reply, resumed: Int64?, loop: EventLoop, window: Int, metrics: LiveMetrics) {
+    init(_ reply: Reply, mode: LiveMode, loop: EventLoop, window: Int, metrics: LiveMetrics) {
         self.reply = reply
-        self.resumed = resumed
+        (resumed, endsAfterWord) = if case .on(let number) = mode { (number, false) } else { (nil, true) }
         self.loop = loop
         self.window = window
         self.metrics = metrics
@@ -66,6 +70,7 @@ final class LiveReader {
     /// Begins the response.
     func open(_ fields: Fields, retry: Duration) {
         reply.startEvents(fields)
+        guard !endsAfterWord else { return }
         put(Array("retry: \(retry.nanoseconds / 1_000_000)\n\n".utf8))
     }
 
@@ -110,20 +115,22 @@ final class LiveReader {
     private func write() {
         while !isOver, !isResting {
             if current == nil {
-                guard let message = waitingState ?? waitingNotice else { return }
+                guard let message = waitingState ?? waitingNotice else { break }
                 if waitingState == nil { waitingNotice = nil }
                 waitingState = nil
-                current = (message, 0)
+                current = (message, message.pieces[...])
                 metrics.events.add()
             }
-            guard let (message, next) = current, let piece = message.piece(next) else {
+            guard let piece = current?.rest.popFirst() else {
                 current = nil
                 continue
             }
-            current = (message, next + 1)
             put(piece)
             if reply.backlog > window / 2 { rest() }
         }
+        guard isEnding, !isOver, !isResting else { return }
+        reply.finish()
+        close()
     }
 
     private func put(_ bytes: [UInt8]) {
@@ -166,8 +173,8 @@ final class LiveReader {
     func end() {
         guard !isOver else { return }
         guard phase != .joining else { return refuse(.stopping) }
-        reply.finish()
-        close()
+        isEnding = true
+        write()
     }
 
     /// Ends the stream of a client that does not read.
@@ -186,6 +193,29 @@ final class LiveReader {
         let work = over
         over = { _ in }
         work(self)
+    }
+}
+
+extension Reply {
+    /// Tells the client of a stream that has come to its end not to ask again (HTML, §9.2.3).
+    func endEvents(_ request: ProxyRequest) {
+        var fields = Fields()
+        fields.append("Cache-Control", "no-store")
+        fields.append("Cache-Status", "larder; detail=live-over")
+        fields.vary(by: request.upstream.variesBy)
+        request.upstream.addCORS(to: &fields, for: request.message.fields)
+        respond(status: 204, fields: fields)
+    }
+
+    /// Begins a response of events.
+    ///
+    /// - Parameter fields: what is added to those of every stream.
+    func startEvents(_ fields: Fields) {
+        var all = Fields()
+        all.append("Content-Type", "text/event-stream")
+        all.append("Cache-Control", "no-store")
+        all.lines += fields.lines
+        start(status: 200, fields: all, framing: .chunked)
     }
 }
 

@@ -6,7 +6,7 @@ import Logging
 import Settings
 import Store
 
-/// Streams that stay open: how a followed document is looked at, and when the upstream is asked about it.
+/// Streams of events: how a followed document is looked at, and when the upstream is asked about it.
 ///
 /// ```
 /// something happens ─► look up ─► what a GET would get now ─► other than sent? ─► number it, send it
@@ -14,10 +14,10 @@ import Store
 ///        └────────────────────────── the upstream's word ◄─────────────────────────────────────────┘
 /// ```
 extension ProxyCore {
-    /// Opens a stream that stays open.
-    func follow(_ request: ProxyRequest, _ reply: Reply, after number: Int64?) {
+    /// Opens a stream.
+    func follow(_ request: ProxyRequest, _ reply: Reply, _ mode: LiveMode) {
         if let problem = liveDocuments.refusal { return refuse(problem, reply) }
-        liveDocuments.open(request, reply, resumed: number)
+        liveDocuments.open(request, reply, mode)
     }
 
     /// Has the document of a number looked at, once for all that happens until then.
@@ -150,7 +150,7 @@ extension ProxyCore {
             cacheUse = .hit(isStale: true)
         }
         // What is sent has to be committed, so that it can be recognised after a restart.
-        if found.stored == nil { _ = await flushes(within: settings.store.withhold) }
+        if found.stored == nil, document.needsNumbers { _ = await flushes(within: settings.store.withhold) }
         do {
             guard let ready = try await cache.inView(of: document.request, found) else { return nil }
             return Shown(ready: ready, cacheUse: cacheUse, isCommitted: found.stored != nil)
@@ -176,7 +176,12 @@ extension ProxyCore {
     ) -> LiveDocument.Opening {
         var refusal: ProblemDocument?
         if !asks {
-            refusal = if case .refuse(let problem) = decision { problem } else { .notCached(document.request) }
+            refusal =
+                switch decision {
+                case .refuse(let problem): problem
+                case _ where modes.current == .offline: .offline(document.request.message.method)
+                default: .notCached(document.request)
+                }
         }
         let status: String
         if let shown, refusal != nil {
@@ -187,7 +192,12 @@ extension ProxyCore {
         }
         let outcome = shown.map { $0.cacheUse.outcome(of: $0.ready) } ?? (asks ? .miss : .error)
         for _ in 0..<document.joining { outcomes.count(outcome) }
-        return LiveDocument.Opening(cacheStatus: status, refusal: refusal, retry: settings.live.retry)
+        return LiveDocument.Opening(
+            cacheStatus: status,
+            refusal: refusal,
+            isOffline: modes.current == .offline,
+            retry: settings.live.retry
+        )
     }
 
     // MARK: What is asked
@@ -247,7 +257,7 @@ extension LiveInquiry.Outcome {
     var isUnkept: Bool {
         switch self {
         case .answered(_, let isKept): !isKept
-        case .served(_, .unkept, _, _), .served(_, .revalidated(_, isStored: false), _, _): true
+        case .served(_, .unkept, _), .served(_, .revalidated(_, isStored: false), _): true
         case .served, .failed: false
         }
     }
@@ -267,7 +277,9 @@ extension ProxyCore {
         if let shown, isFresh || !(outcome?.isUnkept ?? false) {
             // What a write has outdated is not sent, even if it is still there.
             guard !document.isInvalid else { return nil }
-            return update(LiveEvent(.changed, shown.ready, as: shown.cacheUse, now: now), shown)
+            var update = update(LiveEvent(.changed, shown.ready, as: shown.cacheUse, now: now), shown)
+            update.word = word(outcome)
+            return update
         }
         switch outcome {
         case nil: return nil
@@ -276,10 +288,20 @@ extension ProxyCore {
             if isKept, isOvertaken(document, decision) { return nil }
             if document.request.upstream.settings.cookies != .replay { event.fields?.remove("set-cookie") }
             return update(event)
-        case .served(let ready, let cacheUse, _, _):
+        case .served(let ready, let cacheUse, _):
             if let failure { return update(LiveEvent(failure: failure, age: nil)) }
             if outcome?.isUnkept != true, isOvertaken(document, decision) { return nil }
             return update(LiveEvent(.changed, ready, as: cacheUse, now: now))
+        }
+    }
+
+    /// How the upstream's word came about, as its `Cache-Status` says.
+    private func word(_ outcome: LiveInquiry.Outcome?) -> Fields? {
+        switch outcome {
+        case .answered(let event, _): event.fields
+        case .served(let ready, let cacheUse, let isCollapsed):
+            LiveEvent(.fresh, ready, as: cacheUse, isCollapsed: isCollapsed, now: now).fields
+        case .failed, nil: nil
         }
     }
 
@@ -309,8 +331,8 @@ extension ProxyCore {
     func number(for update: LiveDocument.Update, of document: LiveDocument) async -> Int64? {
         let store = cache.store
         let digest = document.request.digest
-        // A number would come behind the commit that takes so long.
-        if !update.isCommitted, cache.commits.contains(digest) { return nil }
+        // Only those who may come back need one; and it would come behind a commit that takes so long.
+        guard document.needsNumbers, update.isCommitted || !cache.commits.contains(digest) else { return nil }
         var subject = Array("\(digest.low) \(digest.high) \(document.request.view) ".utf8)
         subject += update.variant
         do {
@@ -330,7 +352,7 @@ extension ProxyCore {
     func problem(in outcome: LiveInquiry.Outcome, for document: LiveDocument) -> ProblemDocument? {
         switch outcome {
         case .failed(let problem, _): return problem
-        case .served(_, .heldBack, _, _):
+        case .served(_, .heldBack, _):
             // It may have ended this very moment.
             let pause =
                 fetches.pauses.pause(for: document.request, now: loop.now)
@@ -339,6 +361,13 @@ extension ProxyCore {
             return .heldBack(pause, seconds: pause.secondsLeft(at: loop.now), upstream: upstream)
         case .served, .answered: return nil
         }
+    }
+}
+
+extension ReadyResponse {
+    /// Whether it may be shown while the upstream is asked about it: what a route never reuses may not.
+    package func mayBeShown(at now: Int64) -> Bool {
+        if case .mustValidate(_, .notReusable, _) = policy.reuse(at: now, for: .none) { false } else { true }
     }
 }
 

@@ -11,13 +11,7 @@ package struct IncomingRequest: Sendable {
     package let target: String
     /// The path that routes are matched against.
     package let route: String
-    /// The URL of the cache key: credentials in it are redacted, and what means the same is spelled the same.
-    package let keyURL: String
-    package let context: String
-    /// The text that `PrincipalKey` makes a principal of; nil for an anonymous request.
-    package let credentials: [UInt8]?
-    /// The lines that `OtherFields` makes a digest of; empty for none.
-    let otherFields: [UInt8]
+    package let parts: CacheKeyParts
     /// The digest by which the hit path asks for the principal; nil where it will not.
     let quickDigest: Digest128?
     package let view: View
@@ -41,11 +35,8 @@ extension IncomingRequest {
         } catch {
             throw RequestRefusal(problem: .badTarget(error.message))
         }
-        guard let target = String(validating: normalised.upstream, as: UTF8.self),
-            let key = String(validating: upstream.keyURL(of: normalised), as: UTF8.self)
-        else { throw RequestRefusal(problem: .badTarget("It is not UTF-8; write such bytes as percent-escapes.")) }
+        guard let target = String(validating: normalised.upstream, as: UTF8.self) else { throw .notUTF8 }
         self.target = target
-        keyURL = key
         // What routes capture is stored.
         route = String(decoding: upstream.principal.redacted(target: normalised.routePath), as: UTF8.self)
 
@@ -57,20 +48,7 @@ extension IncomingRequest {
             throw RequestRefusal(problem: .guarded(.methodOverride(String(decoding: field.name, as: UTF8.self))))
         }
         guard !Via.isLoop(fields) else { throw RequestRefusal(problem: .loop) }
-        // What `Connection` names does not go upstream, and selects nothing there (RFC 9110 §7.6.1).
-        let forwarded = fields.withoutHopByHop()
-        context = upstream.context.canonical(forwarded)
-        otherFields = OtherFields.lines(of: forwarded, upstream)
-        let own = upstream.principal.canonical(target: normalised.key, fields: fields)
-        if let credential = upstream.settings.credential {
-            guard !fields.lines.contains(where: { $0.isNamed(credential.header.lowercased()) }) else {
-                throw RequestRefusal(problem: .credentialRefused(upstream: upstream.name))
-            }
-            // What the credential shows belongs to it, whoever asks.
-            credentials = Array("credential:".utf8) + credential.value.bytes + [0] + (own ?? [])
-        } else {
-            credentials = own
-        }
+        parts = try CacheKeyParts(normalised, fields, upstream)
         let view = try Self.view(fields)
         // What the upstream sends is the mapped view then, to be served as it came.
         self.view = upstream.passesView && view == .mapped ? .wire : view
@@ -90,4 +68,10 @@ extension IncomingRequest {
 /// Why a request is not even looked up: what it is answered instead.
 package struct RequestRefusal: Error {
     package let problem: ProblemDocument
+}
+
+extension RequestRefusal {
+    static var notUTF8: RequestRefusal {
+        RequestRefusal(problem: .badTarget("It is not UTF-8; write such bytes as percent-escapes."))
+    }
 }

@@ -35,7 +35,7 @@ package final class Principals: Sendable {
 
     /// The digest of a request's fields that are neither in the key nor known to be harmless; nil for none.
     package func otherFields(of incoming: IncomingRequest) -> Digest128? {
-        incoming.otherFields.isEmpty ? nil : fieldHasher.digest(incoming.otherFields)
+        incoming.parts.otherFields.isEmpty ? nil : fieldHasher.digest(incoming.parts.otherFields)
     }
 
     /// The principal behind these credentials if this process has met it; nil otherwise.

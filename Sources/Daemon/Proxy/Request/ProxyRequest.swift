@@ -56,12 +56,7 @@ package struct ProxyRequest: Sendable {
         upstream = incoming.upstream
         target = incoming.target
         route = incoming.route
-        key = DocumentKey(
-            upstream: incoming.upstream.storeKey,
-            principal: principal,
-            context: incoming.context,
-            url: incoming.keyURL
-        )
+        key = incoming.cacheKey(of: principal)
         digest = hasher.digest(key)
         directives = RequestDirectives(fields: message.fields)
         view = incoming.view

@@ -4,7 +4,60 @@ import HTTPServer
 import Settings
 import Store
 
-/// Memory in which a worker lines up the parts of a request's key, kept from request to request.
+/// What the cache key of a request is made of, besides the upstream: the URL, the principal's credentials, and the context.
+///
+/// Any request has them. `CacheKeyBuilder`, below, makes the same key of most requests without an allocation, for hits.
+package struct CacheKeyParts: Sendable {
+    /// Credentials in it are redacted, and what means the same is spelled the same.
+    package let url: String
+    package let context: String
+    /// The text that `PrincipalKey` makes a principal of; nil for an anonymous request.
+    package let credentials: [UInt8]?
+    /// The lines that `OtherFields` makes a digest of, by which private responses are told apart; empty for none.
+    let otherFields: [UInt8]
+}
+
+extension CacheKeyParts {
+    /// Throws where the request brings a credential of its own to an upstream that has one.
+    init(_ target: TargetNormaliser.Target, _ fields: Fields, _ upstream: ProxiedUpstream) throws(RequestRefusal) {
+        guard let url = String(validating: upstream.keyURL(of: target), as: UTF8.self) else { throw .notUTF8 }
+        self.url = url
+        // What `Connection` names does not go upstream, and selects nothing there (RFC 9110 §7.6.1).
+        let forwarded = fields.withoutHopByHop()
+        context = upstream.context.canonical(forwarded)
+        otherFields = OtherFields.lines(of: forwarded, upstream)
+        let own = upstream.principal.canonical(target: target.key, fields: fields)
+        guard let credential = upstream.settings.credential else {
+            credentials = own
+            return
+        }
+        guard !fields.lines.contains(where: { $0.isNamed(credential.header.lowercased()) }) else {
+            throw RequestRefusal(problem: .credentialRefused(upstream: upstream.name))
+        }
+        // What the credential shows belongs to it, whoever asks.
+        credentials = Array("credential:".utf8) + credential.value.bytes + [0] + (own ?? [])
+    }
+
+    /// Those of a recorded request.
+    init(recorded target: TargetNormaliser.Target, _ fields: Fields, credentials: [UInt8]?, _ upstream: ProxiedUpstream)
+    {
+        url = String(decoding: upstream.keyURL(of: target), as: UTF8.self)
+        context = upstream.context.canonical(fields)
+        self.credentials = credentials
+        otherFields = []
+    }
+}
+
+extension IncomingRequest {
+    /// The cache key, once it is known whose request it is.
+    func cacheKey(of principal: PrincipalID) -> DocumentKey {
+        DocumentKey(upstream: upstream.storeKey, principal: principal, context: parts.context, url: parts.url)
+    }
+}
+
+/// Builds cache keys for hits, in memory that a worker keeps from request to request.
+///
+/// It takes plain requests only. For those it makes the key that `CacheKeyParts` makes: `CacheKeyTests` compares them.
 struct CacheKeyBuilder {
     private var credentials: [UInt8] = []
     private var contextLines: [UInt8] = []

@@ -9,7 +9,7 @@ import Testing
 @testable import Settings
 
 /// The short way of a hit and the long way of everything else name a request's document and principal alike.
-@Suite struct HitKeyTests {
+@Suite struct CacheKeyTests {
     private static let upstreams: [@Sendable (inout Configuration.Upstream) throws -> Void] = [
         { _ in },
         {
@@ -79,7 +79,8 @@ import Testing
                 ProxyFixture.hasher
             )
             guard let incoming = try? IncomingRequest(parser.head, upstream, quickDigest: quick) else { return nil }
-            let others = incoming.otherFields.isEmpty ? nil : ProxyFixture.hasher.digest(incoming.otherFields)
+            let others =
+                incoming.parts.otherFields.isEmpty ? nil : ProxyFixture.hasher.digest(incoming.parts.otherFields)
             #expect(cacheKey.otherFieldsDigest(ProxyFixture.hasher) == others, "\(text)")
             let request = ProxyRequest(
                 parser.head.owned(),
@@ -89,7 +90,7 @@ import Testing
                 hasher: ProxyFixture.hasher
             )
             #expect(digest == request.digest, "\(text)")
-            return Names(quick: quick, digest: digest, credentials: incoming.credentials, key: request.key)
+            return Names(quick: quick, digest: digest, credentials: incoming.parts.credentials, key: request.key)
         }
     }
 
