@@ -18,12 +18,13 @@ binary   = $(shell $(SWIFT) build $(RELEASE) --show-bin-path)/larder
 sources  = Package.swift Sources Tests
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test fuzz soak bench lint reference format deb test-package install uninstall clean dependencies
+.PHONY: help build run clean-run test fuzz soak bench lint reference format deb test-package install uninstall clean dependencies
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 dependencies:
+	@scripts/check-swift $(firstword $(SWIFT))
 	@scripts/dependencies build
 
 build: dependencies ## build the release binary
@@ -33,6 +34,9 @@ build: dependencies ## build the release binary
 run: build ## run it before the bundled sample API, or before UPSTREAM=https://…
 	@scripts/dependencies run
 	@scripts/run $(binary) $(ARGUMENTS)
+
+clean-run: ## forget what `make run` has stored
+	rm -rf .build/run
 
 test: dependencies ## run all tests, the whole daemon included
 	@scripts/dependencies test

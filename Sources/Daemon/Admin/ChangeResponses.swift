@@ -85,7 +85,7 @@ package struct ChangeReset: AdminBody, Equatable {
         ChangeReset(
             reason: "cleaned",
             message:
-                "between \(after) and \(upTo) there were \(count) changes of objects that a clean has removed since",
+                "changes between \(after) and \(upTo) that are missing here, as a clean has removed their objects: \(count)",
             after: after,
             upTo: upTo
         )
