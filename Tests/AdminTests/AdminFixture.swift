@@ -15,6 +15,9 @@ final class AdminFixture: AdminContext {
     let modes = ModeSwitch(.online)
     let metrics = Metrics(workers: 1, startTime: 0)
     let changeStreams: ChangeStreams? = nil
+    let requests = RequestLog()
+    let requestStreams: RequestStreams? = nil
+    let origins = [(name: "github", url: "https://api.github.com"), (name: "forge", url: "https://forge.example")]
     let version = "0.1-test"
     let models: [String: Models]
     let token = "correct-horse-battery"

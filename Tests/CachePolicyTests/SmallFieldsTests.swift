@@ -153,3 +153,29 @@ import Testing
         #expect(VarySelection(bytes: bytes) == nil)
     }
 }
+
+@Suite struct RateLimitReadingTests {
+    @Test(
+        arguments: [
+            (
+                [
+                    ("X-RateLimit-Limit", "5000"), ("X-RateLimit-Remaining", "4999"),
+                    ("X-RateLimit-Reset", "1800000000"), ("X-RateLimit-Resource", "core"),
+                ],
+                RateLimit(limit: 5000, remaining: 4999, reset: 1_800_000_000, resource: "core")
+            ),
+            (
+                [("RateLimit-Limit", "100, 100;w=60"), ("RateLimit-Remaining", "7"), ("RateLimit-Reset", "30")],
+                RateLimit(limit: 100, remaining: 7, reset: 1_030, resource: nil)
+            ),
+            (
+                [("RateLimit", "\"burst\";r=50;t=5, \"day\";r=3;t=600")],
+                RateLimit(remaining: 3, reset: 1_600, resource: "day")
+            ),
+            ([("X-RateLimit-Limit", "5000")], nil), ([("X-RateLimit-Remaining", "many")], nil), ([], nil),
+        ] as [([(String, String)], RateLimit?)]
+    )
+    func `what is left of a limit is read in each spelling`(_ lines: [(String, String)], _ expected: RateLimit?) {
+        #expect(RateLimitFields.limit(fields(lines), now: 1_000) == expected)
+    }
+}

@@ -17,6 +17,12 @@ package protocol AdminContext: Sendable {
     var models: [String: Models] { get }
     /// The open streams of changes; nil where there is no loop for them.
     var changeStreams: ChangeStreams? { get }
+    /// The last requests.
+    var requests: RequestLog { get }
+    /// The open streams of requests; nil where there is no loop for them.
+    var requestStreams: RequestStreams? { get }
+    /// The upstreams of the config in its order, with their URLs.
+    var origins: [(name: String, url: String)] { get }
     /// What the daemon answers from; nil where it replays nothing.
     var replayer: Replayer? { get }
     /// The recordings that are begun and ended while it runs; nil where it is for one recording.
@@ -44,6 +50,15 @@ package protocol AdminContext: Sendable {
 extension AdminContext {
     package var replayer: Replayer? { nil }
     package var recordings: Recordings? { nil }
+
+    /// How each upstream does now.
+    var upstreamStates: [UpstreamsResponse.Upstream] {
+        let now = Int64(ProcessFigures.wallClock() * 1_000_000)
+        let known = Dictionary(metrics.allUpstreams.map { ($0.name, $0.metrics.health) }) { first, _ in first }
+        return origins.map {
+            UpstreamsResponse.Upstream(name: $0.name, origin: $0.url, known[$0.name] ?? UpstreamHealth(), at: now)
+        }
+    }
 }
 
 /// Whether the daemon can answer requests.

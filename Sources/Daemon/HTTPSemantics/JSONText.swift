@@ -9,6 +9,8 @@ package enum JSONText: Sendable, ExpressibleByStringLiteral, ExpressibleByIntege
     case integer(Int64)
     case number(Double)
     case string(String)
+    /// The same, with escapes also for what must not reach a terminal as it is (`Unicode.Scalar.isDeceptive`).
+    case printable(String)
     case array([JSONText])
     /// Members in the order in which they are written.
     case object([(name: String, value: JSONText)])
@@ -61,6 +63,7 @@ private struct JSONWriter {
         // JSON has no word for what is not finite.
         case .number(let value): bytes += (value.isFinite ? String(value) : "null").utf8
         case .string(let text): write(text)
+        case .printable(let text): write(printable: text)
         case .raw(let text): bytes += text
         case .array(let elements):
             write(elements, between: "[", "]") { $0.write($1) }
@@ -101,6 +104,24 @@ private struct JSONWriter {
     private mutating func write(_ text: String) {
         bytes.append(UInt8(ascii: "\""))
         bytes.append(escapedForJSON: text.utf8)
+        bytes.append(UInt8(ascii: "\""))
+    }
+}
+
+extension JSONWriter {
+    private mutating func write(printable text: String) {
+        guard text.unicodeScalars.contains(where: { $0.isDeceptive }) else { return write(text) }
+        bytes.append(UInt8(ascii: "\""))
+        for scalar in text.unicodeScalars {
+            guard scalar.value >= 0x7F, scalar.isDeceptive else {
+                bytes.append(escapedForJSON: UTF8.encode(scalar) ?? UTF8.encodedReplacementCharacter)
+                continue
+            }
+            for unit in UTF16.encode(scalar) ?? UTF16.encodedReplacementCharacter {
+                let digits = String(unit, radix: 16)
+                bytes += ("\\u" + String(repeating: "0", count: 4 - digits.count) + digits).utf8
+            }
+        }
         bytes.append(UInt8(ascii: "\""))
     }
 }

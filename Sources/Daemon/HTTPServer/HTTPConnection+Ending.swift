@@ -45,6 +45,7 @@ extension HTTPConnection {
         let hasBegun = bodyEnd != nil || phase == .discarding
         if let channel {
             self.channel = nil
+            if !hasBegun { channel.answeredByConnection(fault.problem) }
             channel.disconnected()
         }
         if phase == .discarding { return finish(.linger) }

@@ -33,6 +33,8 @@ package final class HTTPConnection {
 
     var descriptor: Int32
     var phase = Phase.idle
+    /// The client as `Request.peer` has it; asked of the kernel once.
+    package private(set) lazy var peer = SocketAddress.peer(of: descriptor)
     var input = InputBuffer()
     var queue = OutputQueue()
     /// The parser of a head that comes in pieces.
@@ -162,7 +164,7 @@ package final class HTTPConnection {
             }
         }
         var owned = request.owned(body: body, connectionID: id)
-        owned.peer = SocketAddress.peer(of: descriptor)
+        owned.peer = peer
         return Exchange(request: owned, reply: Reply(channel))
     }
 

@@ -131,7 +131,7 @@ final class ReplyChannel: Sendable {
 
         /// Whether an observer waits for the end of the response although the client does not: many clients leave an error's
         /// body unread.
-        var isObservedToItsEnd: Bool { !observers.isEmpty && !isStream }
+        var isObservedToItsEnd: Bool { !isStream && observers.contains { $0.outlivesClient } }
     }
 
     let connectionID: UInt64
@@ -230,6 +230,15 @@ final class ReplyChannel: Sendable {
             return ready
         }
         for callback in ready { callback() }
+    }
+
+    /// The connection answers by itself, because of what is wrong with the rest of the request.
+    func answeredByConnection(_ problem: ProblemDocument) {
+        for observer in state.withLock({ $0.observers }) where !observer.outlivesClient {
+            observer.began(status: problem.status, fields: Fields(), length: problem.bytes.count)
+            observer.wrote(problem.bytes)
+            observer.finished()
+        }
     }
 
     /// Notes that the response is complete as far as the reply is concerned: nobody waits for a disconnection any more.

@@ -1,6 +1,6 @@
 package import HTTPSemantics
 
-/// What sees the response that a client is given, as it is given: for recordings.
+/// What sees the response that a client is given, as it is given: for recordings and the access log.
 ///
 /// Called on the thread that gives the response, in its order.
 package protocol ReplyObserver: AnyObject, Sendable {
@@ -14,6 +14,12 @@ package protocol ReplyObserver: AnyObject, Sendable {
     func finished()
     /// It breaks off, or there is none.
     func aborted()
+    /// Whether the response is completed for it although the client has left.
+    var outlivesClient: Bool { get }
+}
+
+extension ReplyObserver {
+    package var outlivesClient: Bool { true }
 }
 
 extension ReplyChannel.Operation {

@@ -172,6 +172,8 @@ package final class UpstreamMetrics: Sendable {
     /// Retrievals that were not sent because of one.
     package let heldBack = Counter()
     private let finished = Mutex(Finished())
+    private let condition = Mutex(UpstreamHealth())
+    private let routes = Mutex<[Int: Histogram]>([:])
 
     /// The fetches that have ended.
     package struct Finished: Sendable {
@@ -201,6 +203,27 @@ package final class UpstreamMetrics: Sendable {
     }
 
     package var allFinished: Finished { finished.withLock { $0 } }
+
+    /// How it does.
+    package var health: UpstreamHealth { condition.withLock { $0 } }
+
+    /// Notes something of how it does.
+    func note<Result: Sendable>(_ event: (inout UpstreamHealth) -> Result) -> Result {
+        condition.withLock { event(&$0) }
+    }
+
+    /// A request that was no hit from memory has its response.
+    ///
+    /// - Parameter route: the number of its route in the config; nil where it has none. So there are no more histograms than routes.
+    func responded(route: Int?, seconds: Double) {
+        routes.withLock { $0[route ?? -1, default: Histogram()].record(seconds: seconds) }
+    }
+
+    /// The time of responses by route, those without one last and as nil.
+    package var durations: [(route: Int?, histogram: Histogram)] {
+        routes.withLock { $0 }.sorted { ($0.key < 0 ? .max : $0.key) < ($1.key < 0 ? .max : $1.key) }
+            .map { (route: $0.key < 0 ? nil : $0.key, histogram: $0.value) }
+    }
 }
 
 /// What the store and the memory tier report about themselves when the metrics are read.

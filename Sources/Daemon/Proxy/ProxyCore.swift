@@ -27,6 +27,7 @@ package actor ProxyCore {
     package nonisolated let principals: Principals
     package nonisolated let modes: ModeSwitch
     nonisolated let metrics: Metrics
+    package nonisolated let requests: RequestLog
     package nonisolated let settings: Configuration
     private let upstreams: [ProxiedUpstream]
     /// Counts what is answered here, as a worker's counts what is answered there.
@@ -53,9 +54,11 @@ package actor ProxyCore {
         modes: ModeSwitch,
         metrics: Metrics,
         outcomes: WorkerMetrics,
+        requests: RequestLog = RequestLog(),
         log: Logger
     ) {
         self.loop = loop
+        self.requests = requests
         self.settings = settings
         self.upstreams = upstreams
         self.cache = cache
@@ -189,6 +192,12 @@ package actor ProxyCore {
         }
     }
 
+    /// Counts how a request was answered.
+    func count(_ outcome: Outcome, for request: ProxyRequest) {
+        outcomes.count(outcome)
+        request.note?.counted(as: outcome)
+    }
+
     func refuse(_ problem: ProblemDocument, _ reply: Reply) {
         outcomes.count(.error)
         reply.refuse(problem)
@@ -196,7 +205,7 @@ package actor ProxyCore {
 
     private func answer(_ request: ProxyRequest, _ reply: Reply, _ ready: ReadyResponse, _ cacheUse: CacheUse) async {
         ready.residence.noteUse()
-        outcomes.count(cacheUse.outcome(of: ready))
+        count(cacheUse.outcome(of: ready), for: request)
         do {
             guard let shown = try await cache.inView(of: request, ready) else {
                 return fetches.ask(request.asking(because: .miss), reply, stored: nil)

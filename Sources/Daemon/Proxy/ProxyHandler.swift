@@ -16,6 +16,7 @@ package final class ProxyHandler: HTTPHandler {
     private let loop: EventLoop
     private let metrics: WorkerMetrics
     private let interceptor: (any ExchangeInterceptor)?
+    private let requests: RequestLog
     private var cacheKey = CacheKeyBuilder()
     private var variable = SmallBuffer(capacity: 512)
     private var reading: (tick: UInt64, seconds: Int64) = (0, 0)
@@ -35,6 +36,7 @@ package final class ProxyHandler: HTTPHandler {
         self.upstreams = upstreams
         self.proxy = proxy
         cache = proxy.cache
+        requests = proxy.requests
         self.loop = loop
         self.metrics = metrics
     }
@@ -47,21 +49,23 @@ package final class ProxyHandler: HTTPHandler {
             break
         case .preflight(let origin):
             let fields = site.cors(at: position).preflightFields(for: origin, request: request.owned().fields)
-            return connection.respond(status: 204, fields: fields)
+            connection.respond(status: 204, fields: fields)
+            return note(request, connection, status: 204, outcome: .bypass)
         case .refused(let refusal):
-            return refuse(.guarded(refusal), connection)
+            return refuse(.guarded(refusal), request, connection)
         }
         // `OPTIONS *` asks about this server, not about a resource (RFC 9110 §9.3.7).
         if request.form == .asterisk {
             let allow = Field("Allow", "GET, HEAD, OPTIONS, POST, PUT, PATCH, DELETE")
-            return connection.respond(status: 204, fields: Fields([allow]))
+            connection.respond(status: 204, fields: Fields([allow]))
+            return note(request, connection, status: 204, outcome: .bypass)
         }
         guard let position else {
-            return refuse(.noUpstream(path: String(decoding: request.path, as: UTF8.self)), connection)
+            return refuse(.noUpstream(path: String(decoding: request.path, as: UTF8.self)), request, connection)
         }
         let upstream = site.upstreams[position]
         // What it would echo is the credential's (RFC 9110 §9.3.8).
-        if request.method == .trace { return refuse(.traceRefused, connection) }
+        if request.method == .trace { return refuse(.traceRefused, request, connection) }
         let isIntercepted = interceptor?.isActive ?? false
         if !isIntercepted, request.method == .get || request.method == .head, !request.hasBody,
             hit(request, upstream, connection)
@@ -79,12 +83,38 @@ package final class ProxyHandler: HTTPHandler {
         return site
     }
 
-    private func refuse(_ problem: ProblemDocument, _ connection: HTTPConnection) {
+    private func refuse(_ problem: ProblemDocument, _ request: borrowing RequestHead, _ connection: HTTPConnection) {
         metrics.count(.error)
         var fields = Fields()
         fields.append("Cache-Control", "no-store")
         fields.append("Cache-Status", problem.cacheStatus)
         connection.respond(problem, fields: fields)
+        note(request, connection, status: problem.status, outcome: .error, problem: problem)
+    }
+
+    /// Notes a request that is no upstream's, or not to be sent on.
+    ///
+    /// Which of its parameters are credentials is not known: none is noted.
+    private func note(
+        _ request: borrowing RequestHead,
+        _ connection: HTTPConnection,
+        status: Int,
+        outcome: Outcome,
+        problem: ProblemDocument? = nil
+    ) {
+        var served = ServedRequest(
+            client: ClientAddress(peer: connection.peer, at: connection.entrance.address),
+            method: String(decoding: request.methodBytes, as: UTF8.self),
+            url: String(decoding: request.path, as: UTF8.self) + (request.query == nil ? "" : "?…"),
+            upstream: nil
+        )
+        served.time = RequestClock.wall
+        (served.status, served.outcome) = (status, outcome)
+        if let problem {
+            if request.method != .head { served.bytes = problem.bytes.count }
+            (served.cacheStatus, served.detail) = (problem.cacheStatus, CacheStatus.detail(of: problem.cacheStatus))
+        }
+        requests.note(served)
     }
 
     // MARK: The hit
@@ -93,6 +123,7 @@ package final class ProxyHandler: HTTPHandler {
     private func hit(_ request: borrowing RequestHead, _ upstream: ProxiedUpstream, _ connection: HTTPConnection)
         -> Bool
     {
+        let started = requests.notesHits(at: loop.now) ? RequestClock.nanoseconds : nil
         guard cacheKey.read(request, upstream), let directives = Self.plainDirectives(request) else { return false }
         let credentials = cacheKey.credentialsDigest(upstream, cache.store.hasher)
         guard let principal = proxy.principals.recognise(credentials) else { return false }
@@ -106,7 +137,8 @@ package final class ProxyHandler: HTTPHandler {
                 !answer.isForAgreeing || answer.otherFields == cacheKey.otherFieldsDigest(proxy.principals.fieldHasher),
                 case .fresh(let age, let timeToLive) = answer.policy.reuse(at: now, for: directives)
             else { continue }
-            respond(answer, age: age, timeToLive: timeToLive, now: now, to: request, connection)
+            let status = respond(answer, age: age, timeToLive: timeToLive, now: now, to: request, connection)
+            if let started { note(answer, status, timeToLive, digest, request, connection, since: started) }
             return true
         }
         return false
@@ -125,7 +157,7 @@ package final class ProxyHandler: HTTPHandler {
         now: Int64,
         to request: borrowing RequestHead,
         _ connection: HTTPConnection
-    ) {
+    ) -> Int {
         answer.residence.noteUse()
         variable.clear()
         withUnsafeTemporaryAllocation(byteCount: HitFields.capacity, alignment: 8) { room in
@@ -136,11 +168,40 @@ package final class ProxyHandler: HTTPHandler {
         variable.append("\r\n\r\n")
         answer.answer.form == .composed ? metrics.composed.add() : metrics.hits.add()
         let isConditional = request.has(.ifNoneMatch) || request.has(.ifModifiedSince)
-        if isConditional, answer.isNotModified(request, now: now) {
-            connection.respond(head: answer.notModifiedHead, variable: variable, body: [], headOnly: true)
-        } else {
+        guard isConditional, answer.isNotModified(request, now: now) else {
             connection.respond(head: answer.head, variable: variable, body: answer.body)
+            return answer.answer.status
         }
+        connection.respond(head: answer.notModifiedHead, variable: variable, body: [], headOnly: true)
+        return 304
+    }
+
+    /// Notes a hit for those who watch.
+    private func note(
+        _ answer: ReadyResponse,
+        _ status: Int,
+        _ timeToLive: Int64,
+        _ digest: Digest128,
+        _ request: borrowing RequestHead,
+        _ connection: HTTPConnection,
+        since started: UInt64
+    ) {
+        var served = ServedRequest(
+            client: ClientAddress(peer: connection.peer, at: connection.entrance.address),
+            method: request.method == .head ? "HEAD" : "GET",
+            url: answer.key.url,
+            upstream: answer.upstream.name
+        )
+        let detail = answer.hitDetail.isEmpty ? nil : String(decoding: answer.hitDetail, as: UTF8.self)
+        served.cacheStatus = CacheStatus.hit(timeToLive: timeToLive).text + (detail ?? "")
+        served.detail = detail.flatMap { CacheStatus.detail(of: $0) }
+        (served.status, served.key) = (status, digest)
+        served.outcome = answer.answer.form == .composed ? .composed : .hit
+        if request.method != .head, status != 304, status != 204 { served.bytes = answer.body.count }
+        let elapsed = RequestClock.nanoseconds - started
+        served.time = RequestClock.wall - Int64(elapsed / 1_000)
+        served.seconds = Double(elapsed) / 1_000_000_000
+        requests.note(served)
     }
 
     /// What `Cache-Control` asks for; nil where the request is none for this path.
@@ -160,14 +221,18 @@ package final class ProxyHandler: HTTPHandler {
     // MARK: Everything else
 
     private func handOver(_ request: borrowing RequestHead, _ upstream: ProxiedUpstream, _ connection: HTTPConnection) {
+        let started = RequestClock.nanoseconds
         let quick = cacheKey.read(request, upstream) ? cacheKey.credentialsDigest(upstream, cache.store.hasher) : nil
-        let incoming: IncomingRequest
+        var incoming: IncomingRequest
         do {
             incoming = try IncomingRequest(request, upstream, quickDigest: quick)
         } catch {
-            return refuse(error.problem, connection)
+            return refuse(error.problem, request, connection)
         }
         let exchange = connection.deferReply(request)
+        let note = RequestNote(exchange.request, incoming, at: connection.entrance.address, started: started, proxy)
+        incoming.note = note
+        exchange.reply.observe(note)
         guard let interceptor, interceptor.isActive else { return proxy.accept(exchange, incoming) }
         interceptor.received(exchange, incoming, proxy)
     }

@@ -222,6 +222,7 @@ final class LarderDaemon {
             recordings.close()
             // Clients come back with the last number they saw, and get the last commits then.
             parts.changeStreams?.close()
+            parts.requestStreams?.close()
             parts.cache.reportUse()
             // It has been storing all the while; if clients took all the time, it gets some more.
             let rest = max(deadline - .now, limit / 10)

@@ -20,6 +20,8 @@ final class Parts: Sendable {
     let modes: ModeSwitch
     let metrics: Metrics
     let changeStreams: ChangeStreams?
+    let requests = RequestLog()
+    let requestStreams: RequestStreams?
     let token: AdminToken
     let readinessSwitch = ReadinessSwitch()
     let recordingSwitch = RecordingSwitch()
@@ -70,6 +72,7 @@ final class Parts: Sendable {
         // One more for the responses of the upstream loop.
         metrics = Metrics(workers: workers + 1, startTime: ProcessFigures.wallClock())
         changeStreams = ChangeStreams(store: store, loop: adminLoop, metrics: metrics)
+        requestStreams = RequestStreams(requests, loop: adminLoop)
         let proxy = ProxyCore(
             loop: upstreamLoop,
             settings: settings,
@@ -79,6 +82,7 @@ final class Parts: Sendable {
             modes: modes,
             metrics: metrics,
             outcomes: metrics.worker(workers),
+            requests: requests,
             log: log
         )
         self.proxy = proxy
@@ -134,6 +138,10 @@ extension Parts: AdminContext {
 
     var models: [String: Models] {
         Dictionary(uniqueKeysWithValues: upstreams.map { ($0.name, $0.rules.models) })
+    }
+
+    var origins: [(name: String, url: String)] {
+        settings.upstreams.map { (name: $0.name, url: $0.url.description) }
     }
 
     func figures() async throws(StoreError) -> StoreFigures {

@@ -27,10 +27,16 @@ extension Fetches {
         return true
     }
 
-    /// Notes how long a response asks Larder to back off.
+    /// Notes how long a response asks Larder to back off, and what it says of rate limits.
     func heedRetryAfter(of head: UpstreamHead, to request: ProxyRequest) {
+        let metrics = metrics.upstream(request.upstream.name)
+        if let limit = RateLimitFields.limit(head.fields, now: wall) { metrics.note { $0.limited(limit) } }
         guard let pause = pauses.note(head, for: request, now: loop.now, wall: wall) else { return }
-        metrics.upstream(request.upstream.name).backOffs.add()
+        metrics.backOffs.add()
+        if pause.scope != .document {
+            let end = wall + pause.secondsLeft(at: loop.now)
+            metrics.note { $0.backsOff(until: end * 1_000_000) }
+        }
         log.info(
             "the upstream wants no requests for a while",
             metadata: [

@@ -8,7 +8,9 @@ import Upstream
 extension Fetches {
     /// Counts how a client was answered; what Larder asks for itself is no request.
     func count(_ outcome: Outcome, for relay: Relay) {
-        if relay.reply.isRequest { outcomes.count(outcome) }
+        guard relay.reply.isRequest else { return }
+        outcomes.count(outcome)
+        relay.request.note?.counted(as: outcome)
     }
 
     /// Answers clients from a ready response, each in its own view and for its own address.

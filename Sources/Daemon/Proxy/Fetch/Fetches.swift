@@ -236,7 +236,7 @@ package final class Fetches {
     /// A write is over, and its client has the response.
     func ended(_ write: RunningWrite) { runningWrites[ObjectIdentifier(write)] = nil }
 
-    /// Counts a transfer that is over; returns how it ended.
+    /// Counts a transfer that is over; returns how it ended, and how long it took in seconds.
     ///
     /// - Parameters:
     ///   - status: of the response; nil where none came.
@@ -246,16 +246,17 @@ package final class Fetches {
         _ result: Result<TransferSummary, UpstreamError>,
         status: Int?,
         since start: Int64
-    ) -> Fetch.End {
+    ) -> (Fetch.End, seconds: Double) {
         let seconds = Double(max(0, cache.now - start)) / 1_000_000
         let metrics = metrics.upstream(request.upstream.name)
+        note(result, status: status, of: request)
         switch result {
         case .success(let summary):
             metrics.ended(status: status ?? 0, seconds: seconds)
-            return summary.isCodingWhole ? .whole : .cut
+            return (summary.isCodingWhole ? .whole : .cut, seconds)
         case .failure(let error):
             metrics.ended(result: error.label, seconds: seconds)
-            return .failed
+            return (.failed, seconds)
         }
     }
 

@@ -186,7 +186,9 @@ final class RunningFetch: TransferDelegate {
     func completed(_ result: Result<TransferSummary, UpstreamError>) {
         transfer = nil
         if case .failure(let error) = result { self.error = error }
-        handle(.ended(fetches.transferEnded(request, result, status: head?.status, since: start)))
+        let (end, seconds) = fetches.transferEnded(request, result, status: head?.status, since: start)
+        for (_, relay) in relays { relay.request.note?.upstreamTook(seconds) }
+        handle(.ended(end))
     }
 
     /// Works out what the head means, and goes on with that.

@@ -310,8 +310,8 @@ extension LiveDocument {
         }
     }
 
-    /// How many have come and were sent nothing yet.
-    var joining: Int { readers.count { $0.phase == .joining } }
+    /// Those who have come and were sent nothing yet.
+    var joining: [LiveReader] { readers.filter { $0.phase == .joining } }
 
     /// Begins a stream with what is known.
     private func join(

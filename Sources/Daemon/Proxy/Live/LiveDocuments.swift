@@ -58,6 +58,7 @@ final class LiveDocuments {
         let reader = LiveReader(
             reply,
             mode: mode,
+            note: request.note,
             loop: loop,
             window: settings.limits.relayWindow,
             metrics: metrics

@@ -23,6 +23,8 @@ final class LiveReader {
     let resumed: Int64?
     /// Whether the stream ends with the upstream's first word (`once`).
     let endsAfterWord: Bool
+    /// Its request, for those who watch requests.
+    let note: RequestNote?
     var phase = Phase.joining
     /// The inquiry whose response is the upstream's word for this stream.
     var awaited = 0
@@ -51,8 +53,16 @@ final class LiveReader {
     private(set) var isOver = false
     private var over: (LiveReader) -> Void = { _ in }
 
-    init(_ reply: Reply, mode: LiveMode, loop: EventLoop, window: Int, metrics: LiveMetrics) {
+    init(
+        _ reply: Reply,
+        mode: LiveMode,
+        note: RequestNote?,
+        loop: EventLoop,
+        window: Int,
+        metrics: LiveMetrics
+    ) {
         self.reply = reply
+        self.note = note
         (resumed, endsAfterWord) = if case .on(let number) = mode { (number, false) } else { (nil, true) }
         self.loop = loop
         self.window = window

@@ -191,7 +191,10 @@ extension ProxyCore {
             status = refusal?.cacheStatus ?? CacheStatus.forwarded(shown == nil ? .uriMiss : .request).text
         }
         let outcome = shown.map { $0.cacheUse.outcome(of: $0.ready) } ?? (asks ? .miss : .error)
-        for _ in 0..<document.joining { outcomes.count(outcome) }
+        for reader in document.joining {
+            outcomes.count(outcome)
+            reader.note?.counted(as: outcome)
+        }
         return LiveDocument.Opening(
             cacheStatus: status,
             refusal: refusal,

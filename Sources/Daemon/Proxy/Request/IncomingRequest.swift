@@ -18,6 +18,8 @@ package struct IncomingRequest: Sendable {
     /// What `Larder-Live` asks for; nil where the response is a plain one.
     package let live: LiveMode?
     let base: ClientAuthority
+    /// What notes how it is answered; nil where nobody wants to know, as for a request that is only imagined.
+    var note: RequestNote?
 }
 
 extension IncomingRequest {

@@ -33,6 +33,8 @@ package struct ProxyRequest: Sendable {
     var isForWhole = false
     /// Whether it is passed on without a look-up, and its response forgotten.
     private(set) var isPassed = false
+    /// What notes how the client's request is answered.
+    let note: RequestNote?
     /// Why the upstream is asked, as `Cache-Status` says it; settled by the decision.
     package private(set) var reason = CacheStatus.Forward.uriMiss
 
@@ -58,6 +60,8 @@ package struct ProxyRequest: Sendable {
         route = incoming.route
         key = incoming.cacheKey(of: principal)
         digest = hasher.digest(key)
+        note = incoming.note
+        note?.hasKey(digest)
         directives = RequestDirectives(fields: message.fields)
         view = incoming.view
         overrides = incoming.upstream.overrides(

@@ -33,7 +33,7 @@ extension ProxyCore {
             )
             return refuse(.storeFailed(error), reply)
         }
-        outcomes.count(.bypass)
+        count(.bypass, for: request)
         let (start, requestTime) = (cache.now, now)
         let write = fetches.write(request.asking(because: .method), reply)
         let outcome = await write.ended()

@@ -83,7 +83,9 @@ final class RunningWrite: TransferDelegate {
     func completed(_ result: Result<TransferSummary, UpstreamError>) {
         transfer = nil
         if case .failure(let error) = result { self.error = error }
-        handle(.ended(fetches.transferEnded(request, result, status: head?.status, since: start)))
+        let (end, seconds) = fetches.transferEnded(request, result, status: head?.status, since: start)
+        request.note?.upstreamTook(seconds)
+        handle(.ended(end))
     }
 
     private func clientLeft() {

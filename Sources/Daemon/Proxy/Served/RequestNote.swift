@@ -1,0 +1,153 @@
+import CachePolicy
+package import HTTPSemantics
+import HTTPServer
+import Mapping
+import Settings
+import Store
+import Synchronization
+
+/// One request on its way: watches what its client is given, and hands it to the `RequestLog` when that is complete.
+///
+/// Any thread. The request carries it along, so that whoever finds out how it was answered can say so.
+package final class RequestNote: ReplyObserver {
+    private let log: RequestLog
+    private let metrics: UpstreamMetrics
+    private let upstream: ProxiedUpstream
+    /// The path that routes are matched against.
+    private let route: String
+    private let started: UInt64
+    private let state: Mutex<State>
+
+    private struct State {
+        var served: ServedRequest
+        var outcome: Outcome?
+        var isOver = false
+    }
+
+    /// - Parameter started: when the request's head had been read, in ns of the monotonic clock.
+    init(
+        _ request: Request,
+        _ incoming: IncomingRequest,
+        at entrance: BoundAddress,
+        started: UInt64,
+        _ proxy: ProxyCore
+    ) {
+        log = proxy.requests
+        metrics = proxy.metrics.upstream(incoming.upstream.name)
+        upstream = incoming.upstream
+        route = incoming.route
+        self.started = started
+        var served = ServedRequest(
+            client: ClientAddress(peer: request.peer, at: entrance),
+            method: request.method,
+            url: incoming.keyURL,
+            upstream: incoming.upstream.name
+        )
+        served.time = RequestClock.wall - Int64((RequestClock.nanoseconds - started) / 1_000)
+        state = Mutex(State(served: served))
+    }
+
+    package var outlivesClient: Bool { false }
+
+    /// As what the metrics count it.
+    func counted(as outcome: Outcome) {
+        state.withLock { $0.outcome = outcome }
+    }
+
+    func hasKey(_ key: Digest128) {
+        state.withLock { $0.served.key = key }
+    }
+
+    /// A transfer that it waited for is over; there may be several.
+    func upstreamTook(_ seconds: Double) {
+        state.withLock { $0.served.upstreamSeconds = ($0.served.upstreamSeconds ?? 0) + seconds }
+    }
+
+    // MARK: The response
+
+    package func began(status: Int, fields: Fields, length: Int?) {
+        let member = CacheStatus.ownMember(of: fields)
+        state.withLock { state in
+            state.served.status = status
+            state.served.cacheStatus = member
+            state.served.detail = member.flatMap { CacheStatus.detail(of: $0) }
+        }
+    }
+
+    package func wrote(_ bytes: [UInt8]) {
+        state.withLock { $0.served.bytes += bytes.count }
+    }
+
+    package func finished() { end(isWhole: true) }
+
+    package func aborted() { end(isWhole: false) }
+
+    private func end(isWhole: Bool) {
+        let seconds = Double(RequestClock.nanoseconds - started) / 1_000_000_000
+        let served = state.withLock { state -> ServedRequest? in
+            guard !state.isOver else { return nil }
+            state.isOver = true
+            state.served.seconds = seconds
+            state.served.conclude(state.outcome, isWhole: isWhole)
+            return state.served
+        }
+        guard let served else { return }
+        let match = upstream.rules.route(method: served.method, path: route, status: nil)
+        metrics.responded(route: match?.index, seconds: seconds)
+        log.note(served)
+    }
+}
+
+extension ServedRequest {
+    fileprivate mutating func conclude(_ counted: Outcome?, isWhole: Bool) {
+        if !isWhole {
+            // The client has left, or the upstream's response broke off.
+            detail = detail ?? (status == 0 ? "client-left" : "broke-off")
+            if status == 0 { status = Self.clientLeft }
+        }
+        if method == "HEAD" || status == 204 || status == 304 { bytes = 0 }
+        outcome = counted ?? Outcome(cacheStatus: cacheStatus)
+    }
+}
+
+extension Outcome {
+    /// Of a response that the metrics do not count by its request: one out of a recording, or an error.
+    fileprivate init(cacheStatus: String?) {
+        self =
+            switch cacheStatus {
+            case let status? where status.hasPrefix("larder; hit"): .hit
+            case let status? where status.hasPrefix("larder; fwd") && !status.contains("; detail="): .miss
+            default: .error
+            }
+    }
+}
+
+extension CacheStatus {
+    /// Larder's own member, the last of the list: each cache appends itself.
+    static func ownMember(of fields: Fields) -> String? {
+        guard let list = fields.combined("cache-status"),
+            let start = list.lastPosition(of: "larder;")
+        else { return nil }
+        return String(list[start...])
+    }
+
+    /// The `detail` of a member of Larder's own.
+    static func detail(of member: String) -> String? {
+        guard let start = member.lastPosition(of: "; detail=") else { return nil }
+        return String(member[start...].dropFirst("; detail=".count)).filter { $0 != "\"" }
+    }
+}
+
+extension String {
+    /// Where a text occurs last.
+    fileprivate func lastPosition(of text: String) -> String.Index? {
+        let (bytes, wanted) = (utf8, Array(text.utf8))
+        guard bytes.count >= wanted.count else { return nil }
+        var start = bytes.index(bytes.endIndex, offsetBy: -wanted.count)
+        while true {
+            if bytes[start...].starts(with: wanted) { return start }
+            guard start > bytes.startIndex else { return nil }
+            start = bytes.index(before: start)
+        }
+    }
+}

@@ -1,0 +1,148 @@
+import Testing
+
+@testable import CachePolicy
+@testable import HTTPServer
+@testable import Proxy
+@testable import Settings
+@testable import Upstream
+
+@Suite struct UpstreamHealthTests {
+    private let second: Int64 = 1_000_000
+
+    @Test func `the first failure is news, the next ones are not, and the recovery counts them`() {
+        var health = UpstreamHealth()
+        #expect(health.state(at: 0) == .unused)
+        #expect(health.responded(at: second) == nil)
+        #expect(health.state(at: second) == .reachable)
+        #expect(health.failed("refused", at: 10 * second) == .fails)
+        for moment in 11..<27 { #expect(health.failed("refused", at: Int64(moment) * second) == nil) }
+        #expect(health.state(at: 30 * second) == .failing)
+        #expect(health.failingSince == 10 * second)
+        #expect(health.responded(at: 190 * second) == .recovered(after: .seconds(180), failures: 17))
+        #expect(health.state(at: 190 * second) == .reachable)
+        #expect(health.lastError?.message == "refused")
+        #expect(health.requests == 19)
+        #expect(health.failures == 17)
+    }
+
+    @Test func `an upstream that fails every other time is reported once in ten seconds`() {
+        var health = UpstreamHealth()
+        var warnings = 0
+        for moment in 0..<200 {
+            let time = Int64(moment) * second / 4
+            if moment.isMultiple(of: 2) {
+                if health.failed("reset", at: time) != nil { warnings += 1 }
+            } else {
+                _ = health.responded(at: time)
+            }
+        }
+        #expect(warnings == 5)
+    }
+
+    @Test func `a failure that lasts is reported although the one before was a moment ago`() {
+        var health = UpstreamHealth()
+        #expect(health.failed("reset", at: 0) == .fails)
+        _ = health.responded(at: second)
+        #expect(health.failed("reset", at: 2 * second) == nil)
+        #expect(health.failed("reset", at: 11 * second) == .fails)
+        #expect(health.responded(at: 12 * second) == .recovered(after: .seconds(10), failures: 2))
+    }
+
+    @Test func `a client that leaves says nothing of the upstream`() {
+        var health = UpstreamHealth()
+        health.gaveUp()
+        #expect(health.failures == 0)
+        #expect(health.state(at: 0) == .reachable)
+    }
+
+    @Test func `the tightest limit is shown, and none whose period is over if there is another`() {
+        var health = UpstreamHealth()
+        #expect(health.tightestLimit(at: 0) == nil)
+        health.limited(RateLimit(limit: 5000, remaining: 4000, reset: 100, resource: "core"))
+        health.limited(RateLimit(limit: 30, remaining: 3, reset: 60, resource: "search"))
+        #expect(health.tightestLimit(at: 50 * second)?.resource == "search")
+        #expect(health.tightestLimit(at: 70 * second)?.resource == "core")
+        #expect(health.tightestLimit(at: 200 * second)?.resource == "search")
+    }
+
+    @Test func `an upstream that names ever new resources takes no more memory`() {
+        var health = UpstreamHealth()
+        for number in 0..<1_000 { health.limited(RateLimit(remaining: 1, resource: "r\(number)")) }
+        #expect(health.allLimits.count == 32)
+    }
+
+    @Test func `each failure that a person can mend names the key`() throws {
+        var upstream = Configuration.Upstream()
+        upstream.name = "github"
+        let expected: [(UpstreamError, String)] = [
+            (.tls("SSL certificate problem: self-signed certificate"), "upstreams.github.ca_file"),
+            (.tls("SSL certificate problem: certificate has expired"), "clock"),
+            (.tls("SSL: no alternative certificate subject name matches target host name 'x'"), "upstreams.github.url"),
+            (.tls("error:0A00010B:SSL routines::wrong version number"), "http://"),
+            (.tls("error setting certificate file: /nowhere"), "upstreams.github.ca_file"),
+            (.couldNotResolve("Could not resolve host: x"), "upstreams.github.proxy"),
+            (.refused("Connection refused"), "upstreams.github.url"),
+            (.connectTimeout, "timeouts.connect"), (.proxy("Received HTTP code 407"), "upstreams.github.proxy"),
+            (.firstByteTimeout, "timeouts.first_byte"), (.stalled, "timeouts.stall"),
+            (.headTooLarge, "limits.upstream_head"), (.badAnswer("HTTP/0.9"), "upstreams.github.http2"),
+        ]
+        for (error, word) in expected { #expect(error.cure(for: upstream)?.contains(word) == true, "\(error)") }
+        #expect(UpstreamError.reset(afterBytes: 0).cure(for: upstream) == nil)
+        upstream.caFile = "/etc/ssl/own.pem"
+        let cure = UpstreamError.tls("unable to get local issuer certificate").cure(for: upstream)
+        #expect(cure?.contains("replaces the system's authorities") == true)
+    }
+}
+
+@Suite struct RequestLogTests {
+    private func served(_ url: String) -> ServedRequest {
+        ServedRequest(
+            client: ClientAddress(peer: [127, 0, 0, 1], at: .tcp(host: "127.0.0.1", port: 1)),
+            method: "GET",
+            url: url,
+            upstream: "api"
+        )
+    }
+
+    @Test func `the last thousand are kept, in order`() {
+        let log = RequestLog()
+        for number in 1...2_500 { log.note(served("/\(number)")) }
+        let all = log.requests(after: 0, limit: 1_000)
+        #expect(all.last == 2_500)
+        #expect(all.requests.map(\.id) == Array(1_501...2_500))
+        #expect(all.requests.allSatisfy { $0.url == "/\($0.id)" })
+        #expect(log.requests(after: 2_498, limit: 100).requests.map(\.id) == [2_499, 2_500])
+        #expect(log.requests(after: 0, limit: 2).requests.map(\.id) == [2_499, 2_500])
+        #expect(log.requests(after: 2_500, limit: 2).requests.isEmpty)
+    }
+
+    @Test func `fewer are all given`() {
+        let log = RequestLog()
+        #expect(log.requests(after: 0, limit: 5).requests.isEmpty)
+        for number in 1...3 { log.note(served("/\(number)")) }
+        #expect(log.requests(after: 0, limit: 1_000).requests.map(\.id) == [1, 2, 3])
+    }
+
+    @Test func `hits are wanted while somebody watches`() {
+        let log = RequestLog()
+        let now = RequestClock.nanoseconds
+        #expect(!log.notesHits(at: now))
+        _ = log.requests(after: 0, limit: 1)
+        #expect(log.notesHits(at: now + 59_000_000_000))
+        #expect(!log.notesHits(at: now + 70_000_000_000))
+        let listener = log.listen {}
+        #expect(log.notesHits(at: now + 3_600_000_000_000))
+        log.stopListening(listener)
+        #expect(!log.notesHits(at: now + 70_000_000_000))
+        log.setSink { _ in }
+        #expect(log.notesHits(at: .max - 1))
+    }
+
+    @Test func `clients are named by their address or their user`() {
+        let tcp = { (peer: [UInt8]) in ClientAddress(peer: peer, at: .tcp(host: "::", port: 1)).text }
+        #expect(tcp([192, 0, 2, 7]) == "192.0.2.7")
+        #expect(tcp(Array(repeating: 0, count: 15) + [1]) == "::1")
+        #expect(tcp([]) == "-")
+        #expect(ClientAddress(peer: [0xE8, 3, 0, 0], at: .unix(path: "/x")).text == "uid:1000")
+    }
+}
