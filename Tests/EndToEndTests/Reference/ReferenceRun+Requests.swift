@@ -19,6 +19,7 @@ extension ReferenceRun {
         idle = nil
         var request = Open(ask: ask, client: client, sent: now, lastWrite: lastWrite, tags: tags, rangeTag: rangeTag)
         (request.known, request.seen) = (documents[ask.key].map(\.received), seen)
+        let joined = isShared ? try larder.followers() : 0
         do {
             try client.send(
                 Client.message(
@@ -30,7 +31,9 @@ extension ReferenceRun {
                 )
             )
         } catch { throw Violation("Larder took no request: \(error)") }
-        if mayWait, !isAnswered(request, waitsAtMost: ask.plan.isHeld ? nil : 25) { return open.append(request) }
+        if mayWait, !isAnswered(request, waitsAtMost: ask.plan.isHeld ? nil : 25, joined: joined) {
+            return open.append(request)
+        }
         try conclude(request)
     }
 
@@ -52,11 +55,19 @@ extension ReferenceRun {
 
     /// Waits until there is an answer, or the upstream has the request and holds its answer.
     ///
-    /// - Parameter limit: milliseconds, after which it is taken to wait for another one's answer.
-    private func isAnswered(_ request: Open, waitsAtMost limit: Int?) -> Bool {
+    /// - Parameters:
+    ///   - limit: milliseconds, after which it is taken to wait for another one's answer.
+    ///   - joined: how many requests had joined another one's before it. On a busy machine, one that has joined none has longer.
+    private func isAnswered(_ request: Open, waitsAtMost limit: Int?, joined: Int) -> Bool {
         let isShared = !request.ask.isWrite && open.contains { $0.ask.key == request.ask.key }
         var rest = limit ?? (isShared ? 25 : 20_000)
-        while rest > 0 {
+        var patience = isShared ? 40 : 0
+        while rest > 0 || patience > 0 {
+            if rest == 0 {
+                guard (try? larder.followers()) == joined else { return false }
+                patience -= 1
+                rest = 25
+            }
             if request.client.socket.isReadable(within: 1) { return true }
             let hasArrived = hasArrived(request.ask)
             if hasArrived, request.ask.plan.isHeld {

@@ -151,9 +151,11 @@ final class LiveInquiry: Recipient {
 
     // MARK: -
 
-    /// Leaves the fetch with this problem.
+    /// Leaves the fetch with this problem, and what came of its response.
     private func give(up problem: ProblemDocument) {
         arriving = nil
+        fetches.release(charge)
+        charge = 0
         settle(.failed(problem, nil))
         leave()
     }

@@ -40,7 +40,7 @@ package final class RequestNote: ReplyObserver {
         var served = ServedRequest(
             client: ClientAddress(peer: request.peer, at: entrance),
             method: request.method,
-            url: incoming.keyURL,
+            url: incoming.parts.url,
             upstream: incoming.upstream.name
         )
         served.time = RequestClock.wall - Int64((RequestClock.nanoseconds - started) / 1_000)
