@@ -33,8 +33,8 @@ extension ObjectStore {
         let models = core.models
         var query = query
         query.upstream = core.upstream(labelled: query.upstream)
-        var page = try await core.read { [hasher, query] in
-            try Inventory(database: $0, hasher: hasher).objects(query, models: models)
+        var page = try await core.read { [core, query] in
+            try Inventory(database: $0, hasher: core.keyHasher).objects(query, models: models)
         }
         for index in page.rows.indices { page.rows[index].upstream = core.label(ofUpstream: page.rows[index].upstream) }
         return page

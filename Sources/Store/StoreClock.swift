@@ -74,7 +74,8 @@ public final class StoreClock: Sendable {
     private let offset: Int64
     private let last: Atomic<Int64>
     /// The age of anything before this time is unknown: so is how long the store was closed after it.
-    public let agesKnownSince: Int64
+    public var agesKnownSince: Int64 { ageless.load(ordering: .relaxed) }
+    private let ageless: Atomic<Int64>
 
     init(source: TimeSource, stored: StoredTime) {
         self.source = source
@@ -89,7 +90,7 @@ public final class StoreClock: Sendable {
             passed = wall
         }
         let start = max(wall, passed ?? 0, stored.clock + 1)
-        agesKnownSince = passed == nil ? start : stored.agesKnownSince
+        ageless = Atomic(passed == nil ? start : stored.agesKnownSince)
         offset = start - elapsed
         last = Atomic(start - 1)
     }
@@ -118,6 +119,13 @@ public final class StoreClock: Sendable {
     /// The time in seconds since 1970; any thread; uses up no time of `now`, and never goes back on one thread.
     public var seconds: Int64 {
         max(offset &+ source.elapsed(), last.load(ordering: .relaxed)) / 1_000_000
+    }
+
+    /// Goes on after the times of a store whose content is taken over; how long ago these were is not known.
+    func takeOver(after time: Int64) {
+        last.max(time, ordering: .relaxed)
+        // Ages are counted in seconds: the one that has begun counts as before.
+        ageless.store(now() + 1_000_000, ordering: .relaxed)
     }
 
     /// What is written to the file when it is opened, besides the time itself.

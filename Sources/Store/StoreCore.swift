@@ -11,6 +11,10 @@ final class StoreCore: Sendable {
     let hasher: KeyHasher
     let secret: (UInt64, UInt64)
     private let damage = Mutex<String?>(nil)
+    /// How far the copy is that is being made.
+    let copying = Mutex<CopyProgress?>(nil)
+    /// Whether a copy's content is being taken over.
+    let isLoading = Atomic(false)
     private let lag: Lag
     private let lags: [String: Lag]
     private let objectLimit: Int
@@ -45,6 +49,7 @@ final class StoreCore: Sendable {
 
     private struct Shared {
         var models: [String: UpstreamModels]
+        var keyHasher: KeyHasher
         var listener: (any ChangeListener)?
         var onChanges: (@Sendable () -> Void)?
         var statistics = StoreStatistics()
@@ -70,7 +75,7 @@ final class StoreCore: Sendable {
         publicNumbers = file.publicNumbers
         recent = RecentChanges(since: file.numbers.sequence)
         queueLimit = QueueLimit(count: configuration.queueLimit, bytes: configuration.queueBytes)
-        shared = Mutex(Shared(models: [:]))
+        shared = Mutex(Shared(models: [:], keyHasher: KeyHasher(secret: file.keySecret)))
         models = compiled(configuration.models)
     }
 
@@ -94,6 +99,12 @@ final class StoreCore: Sendable {
     var models: [String: UpstreamModels] {
         get { shared.withLock(\.models) }
         set { shared.withLock { $0.models = newValue } }
+    }
+
+    /// Digests the keys of objects, under a secret of their own where they came with a copy of another store.
+    var keyHasher: KeyHasher {
+        get { shared.withLock(\.keyHasher) }
+        set { shared.withLock { $0.keyHasher = newValue } }
     }
 
     var listener: (any ChangeListener)? {

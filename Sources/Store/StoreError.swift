@@ -22,6 +22,8 @@ public enum StoreError: Error, Sendable, Equatable {
     case earlierFormat
     /// Too much is waiting to be written.
     case queueFull
+    /// It cannot be done with what was given, or not now; the reason says what to do.
+    case refused(String)
     /// The store has been closed.
     case closed
     /// Any other error of SQLite, in its own words.
@@ -40,6 +42,7 @@ public enum StoreError: Error, Sendable, Equatable {
         case .corrupt: "corrupt"
         case .earlierFormat: "earlier_format"
         case .queueFull: "queue_full"
+        case .refused: "refused"
         case .closed: "closed"
         case .sqlite: "sqlite"
         }
@@ -75,6 +78,8 @@ extension StoreError: CustomStringConvertible {
             "the store was written by an earlier Larder, in another format"
         case .queueFull:
             "too much is waiting to be written to the store"
+        case .refused(let reason):
+            reason
         case .closed:
             "the store is closed"
         case .sqlite(let code, let message):

@@ -28,6 +28,9 @@ package protocol AdminContext: Sendable {
     /// The recordings that are begun and ended while it runs; nil where it is for one recording.
     var recordings: Recordings? { get }
 
+    /// Copies the store and takes copies over; nil where there is none to copy.
+    var copies: StoreCopies? { get }
+
     /// Figures of the store and the memory tier; read at each scrape.
     func figures() async throws(StoreError) -> StoreFigures
 
@@ -50,6 +53,7 @@ package protocol AdminContext: Sendable {
 extension AdminContext {
     package var replayer: Replayer? { nil }
     package var recordings: Recordings? { nil }
+    package var copies: StoreCopies? { nil }
 
     /// How each upstream does now.
     var upstreamStates: [UpstreamsResponse.Upstream] {

@@ -99,7 +99,11 @@ package final class AdminHandler: HTTPHandler {
         let limit = AdminService.maximumBody
         let tooLong = ProblemDocument(413, "the body of a request to the admin side may have at most \(limit) bytes")
         var bytes: [UInt8] = []
-        if let body = request.body {
+        let parts = request.target.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
+        let takesFile = AdminRoute.all.contains {
+            $0.takesFile && $0.method == request.method && $0.path == parts[0]
+        }
+        if !takesFile, let body = request.body {
             if let length = body.declaredLength, length > limit { throw tooLong }
             do throws(RequestBodyError) {
                 bytes = try await body.collect(limit: limit)
@@ -111,14 +115,14 @@ package final class AdminHandler: HTTPHandler {
                 }
             }
         }
-        let parts = request.target.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
-        let read = AdminRequest(
+        var read = AdminRequest(
             method: request.method,
             path: String(parts[0]),
             query: parts.count == 2 ? String(parts[1]) : nil,
             fields: request.fields,
             body: bytes
         )
+        if takesFile { read?.upload = request.body }
         guard let read else { throw .badRequest("the target has a broken percent-escape, or is not UTF-8 text") }
         return read
     }

@@ -12,6 +12,8 @@ struct AdminRequest: Sendable {
     var query: [(name: String, value: String)]
     let fields: Fields
     let body: [UInt8]
+    /// A body that the route reads itself, because it may be a large file.
+    var upload: RequestBody?
 
     /// What a path pattern captured, by name.
     var captures: [String: String] = [:]

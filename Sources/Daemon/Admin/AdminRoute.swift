@@ -34,6 +34,8 @@ struct AdminRoute: Sendable {
     var query: [Parameter] = []
     /// The members of a JSON body; empty when none is read.
     var body: [Parameter] = []
+    /// Whether the body is a file of any size.
+    var takesFile = false
     /// Of a successful response.
     var mediaType = "application/json"
     /// The type of its body, where that is JSON.

@@ -5,7 +5,7 @@ import Store
 
 extension AdminRoute {
     /// Every endpoint, in the order of the OpenAPI document.
-    static let all: [AdminRoute] = monitoring + activity + contents + [changes] + control + recordings
+    static let all: [AdminRoute] = monitoring + activity + contents + [changes] + control + copies + recordings
 
     private static let monitoring: [AdminRoute] = [
         AdminRoute(

@@ -266,6 +266,24 @@ package actor ProxyCore {
         return result
     }
 
+    /// Copies the store into a file, with everything that has come by now.
+    package func save(to path: String) async throws(StoreError) {
+        await cache.store.flush()
+        try await cache.store.save(to: path, principalKey: principals.keyDigest)
+    }
+
+    /// Puts the content of a copy in the place of the store's, everywhere; fetches that have begun store nothing.
+    package func load(_ path: String, replacing: Bool) async throws(StoreError) -> LoadResult {
+        fetches.cleaned()
+        liveDocuments.forgetAll()
+        defer { liveDocuments.settled() }
+        await cache.store.flush()
+        let result = try await cache.store.load(path, principalKey: principals.keyDigest, replacing: replacing)
+        fetches.invalidations.noteCleaning()
+        cache.memory.removeAll()
+        return result
+    }
+
     /// Starts to work: the fetches need the loop's thread.
     package func start() {
         started = Fetches(

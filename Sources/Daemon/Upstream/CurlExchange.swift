@@ -1,4 +1,5 @@
 import CCurl
+import Glibc
 package import HTTPSemantics
 
 /// One HTTP exchange over libcurl that blocks its thread until it ends: for commands, which have no event loop.
@@ -11,6 +12,8 @@ package struct CurlExchange {
     package var fields: Fields
     /// Nil for a request without a body.
     package var body: [UInt8]?
+    /// A file that is the body, in the place of `body`.
+    package var upload: Upload?
     /// The path of a Unix socket to connect to instead of the URL's host.
     package var unixSocket: String?
     /// Seconds without a byte after which the connection counts as dead; nil: never.
@@ -22,6 +25,20 @@ package struct CurlExchange {
         self.fields = fields
         self.body = body
         self.unixSocket = unixSocket
+    }
+
+    /// A file to send.
+    package struct Upload {
+        let descriptor: Int32
+        let length: Int
+        let sent: (Int) -> Void
+
+        /// - Parameters:
+        ///   - descriptor: open for reading, until the exchange is over.
+        ///   - sent: is told how many bytes are sent so far.
+        package init(descriptor: Int32, length: Int, sent: @escaping (Int) -> Void) {
+            (self.descriptor, self.length, self.sent) = (descriptor, length, sent)
+        }
     }
 
     /// Why there was no whole response.
@@ -41,7 +58,7 @@ package struct CurlExchange {
     /// - Parameter received: gets each piece of the body, with the response's head.
     package func perform(_ received: (UpstreamHead, UnsafeRawBufferPointer) -> Void) throws(Failure) -> UpstreamHead {
         let result = withoutActuallyEscaping(received) { received in
-            Run(body: body ?? [], received: received).perform(self)
+            Run(body: body ?? [], upload: upload, received: received).perform(self)
         }
         return try result.get()
     }
@@ -60,7 +77,7 @@ package struct CurlExchange {
             request,
             options: options,
             timeouts: options.timeouts,
-            bodyLength: body.map { $0.count },
+            bodyLength: upload?.length ?? body?.count,
             waitsForMultiplexing: false
         )
         guard let silence else { return }
@@ -72,14 +89,20 @@ package struct CurlExchange {
 /// What libcurl calls while it performs an exchange.
 private final class Run: CurlTransfer.Owner {
     private let body: [UInt8]
+    private let upload: CurlExchange.Upload?
     private var sent = 0
     private let received: (UpstreamHead, UnsafeRawBufferPointer) -> Void
     private var reader = ResponseHeadReader(limit: UpstreamOptions().maxHeadBytes, decodes: false)
     private var head: UpstreamHead?
     private var isMalformed = false
 
-    init(body: [UInt8], received: @escaping (UpstreamHead, UnsafeRawBufferPointer) -> Void) {
+    init(
+        body: [UInt8],
+        upload: CurlExchange.Upload?,
+        received: @escaping (UpstreamHead, UnsafeRawBufferPointer) -> Void
+    ) {
         self.body = body
+        self.upload = upload
         self.received = received
     }
 
@@ -120,6 +143,14 @@ private final class Run: CurlTransfer.Owner {
     }
 
     func curlWantsBody(_ room: UnsafeMutableRawBufferPointer) -> CurlTransfer.Read {
+        if let upload {
+            let count = pread(upload.descriptor, room.baseAddress, min(room.count, upload.length - sent), off_t(sent))
+            // A file that has become shorter is no body of the length that was announced.
+            guard count > 0 else { return sent == upload.length ? .end : .abort }
+            sent += count
+            upload.sent(sent)
+            return .bytes(count)
+        }
         let piece = body[sent...].prefix(room.count)
         guard !piece.isEmpty else { return .end }
         room.copyBytes(from: piece)

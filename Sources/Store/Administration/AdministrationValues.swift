@@ -16,6 +16,8 @@ public struct CleanFilter: Sendable {
     public var url: (@Sendable (String) -> Bool)?
     /// Only what was last observed longer ago than this many microseconds.
     public var olderThan: Int64?
+    /// Only what belongs to a principal.
+    var isPrivate = false
 
     /// Makes a filter; without a condition it selects everything.
     public init(

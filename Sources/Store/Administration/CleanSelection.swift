@@ -9,6 +9,8 @@ struct CleanSelection {
     private let before: Int64?
     let collections: [CollectionID]
     let identity: Identity?
+    /// Principals with greater ids are meant.
+    private let owners: SQLValue
     private let concrete: ConcreteModel?
     /// The base of the filter's model, if that model is one of a cluster's concrete ones.
     var base: String? { concrete?.base }
@@ -39,6 +41,7 @@ struct CleanSelection {
         concrete = filter.model.flatMap { ConcreteModel(of: $0, models) }
         before = filter.olderThan.map { now - $0 }
         identity = filter.identity.map { Identity($0) }
+        owners = .id(filter.isPrivate ? PrincipalID.anonymous : .zero)
         var found: [CollectionID] = []
         try Query(
             database,
@@ -47,10 +50,15 @@ struct CleanSelection {
             JOIN _scopes s ON s.id = c.scope
             JOIN _names m ON m.id = c.model AND (?1 IS NULL OR m.text = ?1 OR m.text = ?4)
             JOIN _names u ON u.id = s.upstream AND (?2 IS NULL OR u.text = ?2)
-            JOIN _principals p ON p.id = s.principal AND (?3 IS NULL OR p.label = ?3)
+            JOIN _principals p ON p.id = s.principal AND (?3 IS NULL OR p.label = ?3) AND p.id > ?5
             """
-        ).each(SQLValue(filter.model), SQLValue(filter.upstream), SQLValue(filter.principal), SQLValue(concrete?.base))
-        {
+        ).each(
+            SQLValue(filter.model),
+            SQLValue(filter.upstream),
+            SQLValue(filter.principal),
+            SQLValue(concrete?.base),
+            owners
+        ) {
             found.append($0.id(0))
         }
         collections = found
@@ -74,7 +82,7 @@ struct CleanSelection {
             SELECT d.id, d.url, b.pins, d.length,
                 (?1 IS NULL OR u.text = ?1) AND (?2 IS NULL OR p.label = ?2)
                 AND (?3 IS NULL OR substr(d.url, 1, length(?3)) = ?3)
-                AND (?4 IS NULL OR (SELECT finish FROM _observations WHERE id = d.observation) < ?4)
+                AND (?4 IS NULL OR (SELECT finish FROM _observations WHERE id = d.observation) < ?4) AND p.id > ?7
             FROM _documents d
             JOIN _bodies b ON b.document = d.id
             JOIN _scopes s ON s.id = d.scope
@@ -88,7 +96,8 @@ struct CleanSelection {
             SQLValue(filter.urlPrefix),
             before.map(SQLValue.integer) ?? .null,
             .id(after),
-            .id(last)
+            .id(last),
+            owners
         ) { row in
             slice.position = row.id(0)
             if row.integer(4) != 0, filter.url?(row.string(1)) ?? true,

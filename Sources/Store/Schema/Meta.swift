@@ -3,6 +3,10 @@ import GRDB
 /// The single values of a store.
 enum Meta: String {
     case secretLow, secretHigh
+    /// The secret of the digests in `_keys`, where it is not the store's: they came with a copy of another store.
+    case keyLow, keyHigh
+    /// Only in copies: which principal key its principals were made by, as a digest.
+    case principalKey
     /// The commit sequence.
     case sequence
     /// The commit sequence of the last change to any object.

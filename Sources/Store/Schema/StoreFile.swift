@@ -9,6 +9,7 @@ struct StoreFile: Sendable {
     let lock: StoreLock
     let budget: FileBudget
     let secret: (UInt64, UInt64)
+    let keySecret: (UInt64, UInt64)
     let time: StoredTime
     let changed: Int64
     let numbers: WriterSession.Numbers
@@ -25,6 +26,7 @@ struct StoreFile: Sendable {
         let access = try StoreAccess(path: configuration.path, group: configuration.group)
         let lock = try StoreLock(store: configuration.path)
         access.narrow()
+        StoreCopy.removeLeftovers(beside: configuration.path)
         do {
             return try ready(openDespiteFullDisk(configuration, lock: lock, notices: []), access)
         } catch .corrupt(let reason) {
@@ -120,11 +122,13 @@ struct StoreFile: Sendable {
                 guard let low = secret.0, let high = secret.1 else {
                     throw StoreError.corrupt("its secret is missing")
                 }
+                let keys = (try Meta.keyLow.integer(in: database), try Meta.keyHigh.integer(in: database))
                 return StoreFile(
                     pool: pool,
                     lock: lock,
                     budget: budget,
                     secret: (UInt64(bitPattern: low), UInt64(bitPattern: high)),
+                    keySecret: (UInt64(bitPattern: keys.0 ?? low), UInt64(bitPattern: keys.1 ?? high)),
                     time: try StoredTime(in: database),
                     changed: try Meta.changed.integer(in: database) ?? 0,
                     numbers: try numbers(in: database),
@@ -185,7 +189,7 @@ struct StoreFile: Sendable {
     /// Opens the file only for reading, so that a refused file is not changed.
     ///
     /// - Returns: whether a daemon closed it in order.
-    private static func checkIdentity(_ path: String, models: [String: Models]) throws -> Bool {
+    static func checkIdentity(_ path: String, models: [String: Models]) throws -> Bool {
         var status = stat()
         guard stat(path, &status) == 0, status.st_size > 0 else { return true }
         var settings = GRDB.Configuration()
@@ -219,7 +223,7 @@ struct StoreFile: Sendable {
     }
 
     /// Refuses a damaged header that SQLite would treat as an empty database, or notice only later.
-    private static func checkHeader(_ path: String, _ descriptor: Int32) throws(StoreError) {
+    static func checkHeader(_ path: String, _ descriptor: Int32) throws(StoreError) {
         var header = [UInt8](repeating: 0, count: 100)
         let count = pread(descriptor, &header, header.count, 0)
         guard count > 0 else { return }
@@ -246,7 +250,7 @@ struct StoreFile: Sendable {
         guard result == "ok" else { throw StoreError.corrupt(result ?? "quick_check gave no result") }
     }
 
-    private static func numbers(in database: Database) throws -> WriterSession.Numbers {
+    static func numbers(in database: Database) throws -> WriterSession.Numbers {
         func last(_ column: String, _ table: String) throws -> Int64 {
             try Query(database, "SELECT max(\(column)) FROM \(table)").first { $0.integer(0) } ?? 0
         }

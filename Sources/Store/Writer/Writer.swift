@@ -67,6 +67,7 @@ final class Writer {
                 work(on: jobs)
             }
         }
+        session.copy = nil
         if damage == nil { keeper.close(session) }
         return damage
     }
@@ -288,6 +289,7 @@ struct FoundDamage {
 
     /// Forgets the state in memory; on the writer's thread, before anything is written.
     private func forget(_ core: StoreCore) {
+        core.keyHasher = core.hasher
         core.principals.forgetAll()
         core.recent.forgetAll(at: core.publicNumbers.current)
         core.listener?.storeEmptied()

@@ -209,7 +209,7 @@ extension WriterSession {
         var found: [ObjectID: (record: ObjectRecord, scope: ScopeID)] = [:]
         for key in object.keys {
             var candidates: [(id: ObjectID, isBound: Bool)] = []
-            try query("SELECT object, bound FROM _keys WHERE value = ?").each(.integer(hasher.lookUp(key))) {
+            try query("SELECT object, bound FROM _keys WHERE value = ?").each(.integer(keyHasher.lookUp(key))) {
                 candidates.append(($0.id(0), $0.integer(1) == 1))
             }
             for (id, isBound) in candidates where found[id] == nil {

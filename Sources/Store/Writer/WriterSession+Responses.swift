@@ -239,10 +239,10 @@ extension WriterSession {
     private func note(keysOf occurrence: Occurrence, for record: ObjectRecord, _ kind: Observation.Kind) throws {
         for key in occurrence.keys {
             try query("INSERT OR IGNORE INTO _keys VALUES (?, ?, NULL)")
-                .run(.id(record.id), .integer(hasher.lookUp(key.value)))
+                .run(.id(record.id), .integer(keyHasher.lookUp(key.value)))
         }
         for key in occurrence.boundKeys {
-            let value = SQLValue.integer(hasher.lookUp(key.value))
+            let value = SQLValue.integer(keyHasher.lookUp(key.value))
             if kind == .write, occurrence.keys.contains(where: { $0.member == key.member }) {
                 try query("UPDATE _keys SET bound = NULL WHERE object = ? AND value = ?").run(
                     .id(record.id),

@@ -62,6 +62,8 @@ final class WriterSession {
 
     let database: Database
     let hasher: KeyHasher
+    /// Digests the keys of objects.
+    var keyHasher: KeyHasher
     let clock: StoreClock
     let presence: KeyPresence
     /// Whether dispensable jobs are dropped, because the store is being closed.
@@ -76,6 +78,8 @@ final class WriterSession {
     var names: NameTable
     /// Which doubts began and ended lately.
     var doubts = DoubtHistory()
+    /// The copy that is being made of the file.
+    var copy: StoreCopy?
     /// Whether the disk takes writes.
     var disk = DiskState()
     /// About how many rows `_told` has; nil: not counted yet.
@@ -98,6 +102,7 @@ final class WriterSession {
     init(_ database: Database, of core: StoreCore, numbers: Numbers, journal: Journal) {
         self.database = database
         hasher = core.hasher
+        keyHasher = core.keyHasher
         clock = core.clock
         presence = core.presence
         models = core.models

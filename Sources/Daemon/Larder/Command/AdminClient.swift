@@ -24,6 +24,23 @@ struct AdminClient {
         return received
     }
 
+    /// Sends a request whose body, or whose response's, may be a large file; a status that is not 2xx is an error.
+    func transfer(
+        _ target: String,
+        upload: CurlExchange.Upload? = nil,
+        received: (UnsafeRawBufferPointer) -> Void
+    ) throws(AdminClientError) {
+        var exchange = exchange("POST", target, upload == nil ? [] : nil, accept: "*/*")
+        exchange.upload = upload
+        var refusal: [UInt8] = []
+        let head = try perform(exchange) { head, bytes in
+            if (200..<300).contains(head.status) { received(bytes) } else { refusal += bytes }
+        }
+        guard (200..<300).contains(head.status) else {
+            throw AdminClientError(status: head.status, refusal, hadToken: token != nil)
+        }
+    }
+
     /// Listens to a stream of events until it ends or breaks; gives the number to come back with.
     ///
     /// - Parameters:

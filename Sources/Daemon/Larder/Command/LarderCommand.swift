@@ -21,6 +21,7 @@ struct LarderCommand: ParsableCommand {
               larder clean --model User --older-than 30d
               larder explain /users/octocat
               larder changes --follow
+              larder save copy.db
 
             Record what a program asks, and run its tests without the API:
 
@@ -31,8 +32,10 @@ struct LarderCommand: ParsableCommand {
             """,
         version: Version.text,
         subcommands: [
-            Serve.self, Check.self, Count.self, Objects.self, Documents.self, Why.self, Clean.self, ModeCommand.self,
-            Changes.self, Warnings.self, RouteCommand.self, MapCommand.self, Explain.self, KeyCommand.self,
+            Serve.self, Check.self, Count.self, Objects.self, Documents.self, Why.self, Clean.self, Save.self,
+            Load.self,
+            ModeCommand.self, Changes.self, Warnings.self, RouteCommand.self, MapCommand.self, Explain.self,
+            KeyCommand.self,
             Record.self, RecordingCommand.self, Replay.self, Run.self, Diff.self, Import.self, Export.self,
         ]
     )

@@ -105,7 +105,12 @@ final class LarderDaemon {
         }
         let service = AdminService(context: parts, token: parts.token)
         let hosts = settings.upstreams.flatMap(\.hosts)
-        admin = Server(loops: [loops.admin], notice: notice) { _ in AdminHandler(service: service, hosts: hosts) }
+        // A copy of a store may be as large as the store; other bodies are bounded by the admin side itself.
+        var adminLimits = HTTPLimits()
+        adminLimits.maxBody = 1 << 42
+        admin = Server(loops: [loops.admin], limits: adminLimits, notice: notice) { _ in
+            AdminHandler(service: service, hosts: hosts)
+        }
         for loop in [loops.upstream, loops.admin] + loops.workers { loop.start() }
         try listen(inherited)
     }

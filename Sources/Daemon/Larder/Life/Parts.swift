@@ -136,6 +136,8 @@ extension Parts: AdminContext {
 
     var recordings: Recordings? { recordingSwitch.current.recordings }
 
+    var copies: StoreCopies? { StoreCopies(proxy: proxy) }
+
     var models: [String: Models] {
         Dictionary(uniqueKeysWithValues: upstreams.map { ($0.name, $0.rules.models) })
     }

@@ -33,6 +33,9 @@ package final class Principals: Sendable {
         }
     }
 
+    /// Says which key principals are made by, and nothing about it.
+    var keyDigest: [UInt8] { key.digest(of: Array("larder.save".utf8)) }
+
     /// The digest of a request's fields that are neither in the key nor known to be harmless; nil for none.
     package func otherFields(of incoming: IncomingRequest) -> Digest128? {
         incoming.parts.otherFields.isEmpty ? nil : fieldHasher.digest(incoming.parts.otherFields)

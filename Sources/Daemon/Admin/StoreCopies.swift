@@ -1,0 +1,233 @@
+import Foundation
+import HTTPSemantics
+import HTTPServer
+package import Proxy
+import Store
+
+/// Gives copies of the store to clients, and takes copies over that clients send.
+///
+/// The bytes go through the connection: a client needs no right to the daemon's files, and the daemon none to the client's.
+package struct StoreCopies: Sendable {
+    private let proxy: ProxyCore
+
+    package init(proxy: ProxyCore) {
+        self.proxy = proxy
+    }
+
+    static let mediaType = "application/vnd.sqlite3"
+
+    /// How far the copy is that is being made.
+    var progress: CopyProgress? { proxy.cache.store.copyProgress }
+
+    /// Makes a copy; the response is its bytes.
+    func save() async throws(ProblemDocument) -> AdminResponse {
+        let path = proxy.cache.store.copyPaths.saving
+        do throws(StoreError) {
+            try await proxy.save(to: path)
+        } catch {
+            throw Self.problem(error)
+        }
+        let file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
+        let code = errno
+        // Nobody but the connection needs it any more.
+        unlink(path)
+        guard file >= 0 else {
+            throw ProblemDocument(500, "the copy cannot be read: \(String(cString: strerror(code)))")
+        }
+        let sender = CopySender(file)
+        var response = AdminResponse(fields: Fields([Field("Content-Type", Self.mediaType)]))
+        response.stream = { reply, fields in sender.send(to: reply, fields) }
+        return response
+    }
+
+    /// Takes a copy over.
+    func load(_ body: RequestBody?, replacing: Bool) async throws(ProblemDocument) -> LoadResult {
+        guard let body else { throw .badRequest("the body is missing: send a copy that larder save has made") }
+        let path = proxy.cache.store.copyPaths.loading
+        let file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        guard file >= 0 else {
+            throw errno == EEXIST
+                ? ProblemDocument(409, "a copy is being loaded already; try again when that is done")
+                : Self.problem(.unwritable(String(cString: strerror(errno))))
+        }
+        do throws(ProblemDocument) {
+            defer { close(file) }
+            try await Self.receive(body, into: file)
+        } catch {
+            unlink(path)
+            throw error
+        }
+        do throws(StoreError) {
+            return try await proxy.load(path, replacing: replacing)
+        } catch {
+            unlink(path)
+            throw Self.problem(error)
+        }
+    }
+
+    private static func receive(_ body: RequestBody, into file: Int32) async throws(ProblemDocument) {
+        while true {
+            switch body.take() {
+            case .bytes(let bytes):
+                var rest = bytes[...]
+                while !rest.isEmpty {
+                    let count = rest.withUnsafeBytes { write(file, $0.baseAddress, $0.count) }
+                    if count < 0, errno == EINTR { continue }
+                    guard count > 0 else { throw problem(.unwritable(String(cString: strerror(errno)))) }
+                    rest = rest.dropFirst(count)
+                }
+            case .pending:
+                await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
+                    body.onAvailable { continuation.resume() }
+                }
+            case .end: return
+            case .failed: throw .badRequest("the body is incomplete")
+            }
+        }
+    }
+
+    private static func problem(_ error: StoreError) -> ProblemDocument {
+        switch error {
+        case .refused: ProblemDocument(409, error.description)
+        case .unwritable(let reason), .full(let reason):
+            ProblemDocument(507, "the store's disk has no room for the copy: \(reason)")
+        default: ProblemDocument(error)
+        }
+    }
+}
+
+/// Sends a file as the body of a response, as fast as the client takes it.
+private final class CopySender: Sendable {
+    private let file: Int32
+    private let length: Int
+    private static let queue = DispatchQueue(label: "larder.copies", qos: .utility)
+    /// Bytes that may wait for the client.
+    private static let window = 1 << 20
+
+    init(_ file: Int32) {
+        self.file = file
+        var status = stat()
+        length = fstat(file, &status) == 0 ? Int(status.st_size) : 0
+    }
+
+    deinit { close(file) }
+
+    func send(to reply: Reply, _ fields: Fields) {
+        reply.start(status: 200, fields: fields, framing: .length(length))
+        Self.queue.async { self.send(from: 0, to: reply) }
+    }
+
+    private func send(from start: Int, to reply: Reply) {
+        var position = start
+        while position < length {
+            guard reply.backlog < Self.window else {
+                // Where the client has left, nothing is taken any more, and this ends soon.
+                let rest = position
+                return reply.onDrain(below: Self.window / 2) { Self.queue.async { self.send(from: rest, to: reply) } }
+            }
+            let size = min(256 << 10, length - position)
+            let bytes = [UInt8](unsafeUninitializedCapacity: size) { buffer, count in
+                count = max(pread(file, buffer.baseAddress, size, off_t(position)), 0)
+            }
+            guard !bytes.isEmpty else { return reply.abort() }
+            reply.write(bytes)
+            position += bytes.count
+        }
+        reply.finish()
+    }
+}
+
+/// `GET /save`.
+package struct SavingResponse: AdminBody {
+    package static let sentences = [
+        "saving": "Whether a copy is being made.", "copied": "Bytes that are copied.",
+        "total": "Bytes in all; 0 where that is not known yet.",
+    ]
+    package var saving: Bool
+    package var copied: Int64
+    package var total: Int64
+}
+
+/// `POST /load`.
+package struct LoadResponse: AdminBody {
+    package static let sentences = [
+        "bytes": "Bytes in use in the store's file.", "models": "The number of objects of each model.",
+        "droppedObjects": "Objects that were left out: they belong to principals of another key.",
+        "droppedDocuments": "The same for documents.",
+    ]
+    package var objects: Int
+    package var documents: Int
+    package var bytes: Int64
+    package var models: [String: Int]
+    package var droppedObjects: Int
+    package var droppedDocuments: Int
+
+    init(_ result: LoadResult) {
+        let count = result.count
+        (objects, documents, bytes, models) = (count.objects, count.documents, count.bytes, count.models)
+        (droppedObjects, droppedDocuments) = (result.dropped.objects, result.dropped.documents)
+    }
+}
+
+extension AdminRoute {
+    /// The store as one file.
+    static let copies: [AdminRoute] = [
+        AdminRoute(
+            method: "GET",
+            path: "/save",
+            sentence: "How far the copy is that is being made of the store.",
+            schema: SavingResponse.self,
+            respond: { _, context throws(ProblemDocument) in
+                let progress = try context.storeCopies().progress
+                return .json(
+                    SavingResponse(
+                        saving: progress != nil,
+                        copied: progress?.copied ?? 0,
+                        total: progress?.total ?? 0
+                    )
+                )
+            }
+        ),
+        AdminRoute(
+            method: "POST",
+            path: "/save",
+            sentence: "Copies the store while it serves; the response is the copy, an SQLite file.",
+            mediaType: StoreCopies.mediaType,
+            respond: { _, context throws(ProblemDocument) in try await context.storeCopies().save() }
+        ),
+        AdminRoute(
+            method: "POST",
+            path: "/load",
+            sentence:
+                "Puts the content of a copy, which is the body, in the place of the store's. Nothing changes if anything is wrong with it.",
+            query: [
+                Parameter(
+                    name: "replace",
+                    kind: .boolean,
+                    sentence:
+                        "Whether the store may have content, which goes; without it, only an empty store is loaded."
+                )
+            ],
+            takesFile: true,
+            schema: LoadResponse.self,
+            respond: { request, context throws(ProblemDocument) in
+                var isReplacing = false
+                if let value = request.query.first(where: { $0.name == "replace" })?.value {
+                    guard let flag = AdminScalar.text(value).flag else {
+                        throw .badRequest("replace must be true or false")
+                    }
+                    isReplacing = flag
+                }
+                let result = try await context.storeCopies().load(request.upload, replacing: isReplacing)
+                return .json(LoadResponse(result))
+            }
+        ),
+    ]
+}
+
+extension AdminContext {
+    fileprivate func storeCopies() throws(ProblemDocument) -> StoreCopies {
+        guard let copies else { throw ProblemDocument(409, "this daemon has no store to copy") }
+        return copies
+    }
+}

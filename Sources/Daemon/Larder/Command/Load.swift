@@ -1,0 +1,73 @@
+import Admin
+import ArgumentParser
+import Foundation
+import Glibc
+import Settings
+import Upstream
+
+/// `larder load`: the content of a copy in the place of the store's.
+struct Load: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Put back what larder save has saved.",
+        discussion: """
+            The store gets the content of the file; what it had before goes:
+
+              larder load monday.db
+              larder load monday.db --replace
+
+            Without --replace only an empty store is loaded. A file that is damaged, or no copy, is refused, and the store \
+            stays as it is. Larder asks the API about loaded responses before it serves them, unless the API cannot be \
+            reached or the mode is offline. Responses of authenticated users are left out if the copy comes from a Larder \
+            with another principal.key.
+            """
+    )
+
+    @Argument(help: ArgumentHelp("A file made by larder save.", valueName: "file"))
+    var file: String
+
+    @Flag(help: "Replace what the store contains.")
+    var replace = false
+
+    @OptionGroup var options: AdminOptions
+
+    func validate() throws { try GivenText.check(["the file": file]) }
+
+    func run() throws {
+        let source = CopyFile(file)
+        let descriptor = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+        guard descriptor >= 0 else { throw source.failure(systemMessage(errno)) }
+        defer { close(descriptor) }
+        var status = stat()
+        guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
+            throw source.failure("this is no file of larder save")
+        }
+        if source.isStore {
+            throw source.failure("this is the file of a store itself; make a copy with larder save")
+        }
+        let (length, isShown) = (Int(status.st_size), !options.json && isatty(2) == 1)
+        let target = replace ? "/load?replace=true" : "/load"
+        let response = try options.orFail { () throws(AdminClientError) in
+            defer { if isShown { Terminal.progress("") } }
+            var received: [UInt8] = []
+            let upload = CurlExchange.Upload(descriptor: descriptor, length: length) { sent in
+                guard isShown else { return }
+                Terminal.progress(
+                    sent < length
+                        ? "sent \(HumanText.bytes(sent)) of \(HumanText.bytes(length))" : "checking and loading"
+                )
+            }
+            try options.client().transfer(target, upload: upload) { received += $0 }
+            return received
+        }
+        try options.present(LoadResponse.self, response) { loaded in
+            let count = [HumanText.count(loaded.objects, "object"), HumanText.count(loaded.documents, "document")]
+            let line = "loaded \(count.joined(separator: ", "))"
+            guard loaded.droppedDocuments > 0 || loaded.droppedObjects > 0 else { return line }
+            let dropped = [
+                HumanText.count(loaded.droppedObjects, "object"), HumanText.count(loaded.droppedDocuments, "document"),
+            ]
+            return
+                "\(line)\nleft out \(dropped.joined(separator: ", ")) of users whom only another principal.key tells apart"
+        }
+    }
+}

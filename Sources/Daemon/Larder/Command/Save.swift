@@ -1,0 +1,153 @@
+import Admin
+import ArgumentParser
+import Foundation
+import Glibc
+import Settings
+import Upstream
+
+/// `larder save`: a copy of the store in one file.
+struct Save: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Copy the store into a file, while Larder serves.",
+        discussion: """
+            The copy is an SQLite file of its own, readable by you alone. larder load puts it back, here or elsewhere:
+
+              larder save monday.db
+              larder load monday.db --replace
+
+            It contains stored responses, also those of authenticated users, but neither credentials nor the key by which \
+            users are told apart. While it is made, the store's disk needs room for a second one.
+            """
+    )
+
+    @Argument(help: ArgumentHelp("The file to make.", valueName: "file"))
+    var file: String
+
+    @Flag(help: "Replace the file if there is one.")
+    var force = false
+
+    @OptionGroup var options: AdminOptions
+
+    func validate() throws { try GivenText.check(["the file": file]) }
+
+    func run() throws {
+        let target = CopyFile(file)
+        if let complaint = target.complaintAboutWriting(isForced: force) { throw target.failure(complaint) }
+        let part = "\(file).part"
+        unlink(part)
+        let descriptor = open(part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        guard descriptor >= 0 else { throw target.failure("it cannot be written: \(systemMessage(errno))") }
+        var isComplete = false
+        defer {
+            close(descriptor)
+            if !isComplete { unlink(part) }
+        }
+        let size = try receive(into: descriptor, target)
+        guard fsync(descriptor) == 0, rename(part, file) == 0 else {
+            throw target.failure("it cannot be written: \(systemMessage(errno))")
+        }
+        isComplete = true
+        if options.json {
+            Terminal.out(AdminJSON.encode(Saved(file: file, bytes: size)))
+        } else {
+            Terminal.out("saved the store as \(file), \(HumanText.bytes(size))")
+        }
+    }
+
+    private struct Saved: Encodable {
+        var file: String
+        var bytes: Int
+    }
+
+    /// Has the daemon copy, and writes what comes; gives the number of bytes.
+    private func receive(into descriptor: Int32, _ target: CopyFile) throws -> Int {
+        let client = try options.orFail { () throws(AdminClientError) in try options.client() }
+        let isShown = !options.json && isatty(2) == 1
+        let watch = isShown ? SavingWatch(client) : nil
+        defer {
+            watch?.end()
+            if isShown { Terminal.progress("") }
+        }
+        var (size, code): (Int, Int32) = (0, 0)
+        try options.orFail { () throws(AdminClientError) in
+            try client.transfer("/save") { bytes in
+                watch?.end()
+                var rest = bytes[...]
+                while code == 0, !rest.isEmpty {
+                    let count = Glibc.write(descriptor, UnsafeRawBufferPointer(rebasing: rest).baseAddress, rest.count)
+                    if count < 0, errno == EINTR { continue }
+                    guard count > 0 else {
+                        code = errno
+                        break
+                    }
+                    rest = rest.dropFirst(count)
+                }
+                size += bytes.count
+                if isShown { Terminal.progress("received \(HumanText.bytes(size))") }
+            }
+        }
+        guard code == 0 else { throw target.failure("it cannot be written: \(systemMessage(code))") }
+        return size
+    }
+}
+
+/// Shows how far the daemon is with its copy, from a thread of its own, until the copy comes.
+private final class SavingWatch: @unchecked Sendable {  // `ended` is all that changes, under the lock
+    private let client: AdminClient
+    private let lock = NSLock()
+    private var ended = false
+
+    init(_ client: AdminClient) {
+        self.client = client
+        Thread.detachNewThread { self.run() }
+    }
+
+    func end() { lock.withLock { ended = true } }
+
+    private func run() {
+        while true {
+            usleep(300_000)
+            let bytes = try? client.send("GET", "/save")
+            let response = bytes.flatMap { try? AdminJSON.decode(SavingResponse.self, from: $0) }
+            let isOver = lock.withLock {
+                if !ended, let response, response.total > 0 {
+                    let (copied, total) = (HumanText.bytes(Int(response.copied)), HumanText.bytes(Int(response.total)))
+                    Terminal.progress("copied \(copied) of \(total)")
+                }
+                return ended
+            }
+            if isOver { return }
+        }
+    }
+}
+
+/// A file that is, or is to be, a copy of a store.
+struct CopyFile {
+    let path: String
+
+    init(_ path: String) { self.path = path }
+
+    /// Ends the command with what is wrong.
+    func failure(_ complaint: String) -> ExitCode {
+        Terminal.complain("larder: \(path): \(complaint)")
+        return .failed
+    }
+
+    /// Why a copy cannot be written here; nil where it can.
+    func complaintAboutWriting(isForced: Bool) -> String? {
+        var status = stat()
+        guard lstat(path, &status) == 0 else {
+            return errno == ENOENT ? nil : systemMessage(errno)
+        }
+        switch status.st_mode & S_IFMT {
+        case S_IFDIR: return "this is a folder; name a file in it"
+        case S_IFREG: break
+        default: return "this is no regular file"
+        }
+        if isStore { return "this is the file of a store; name another one" }
+        return isForced ? nil : "there is a file already; --force replaces it"
+    }
+
+    /// Whether Larder uses, or has used, it as its store.
+    var isStore: Bool { access(path + ".lock", F_OK) == 0 || access(path + "-wal", F_OK) == 0 }
+}

@@ -1,0 +1,171 @@
+import Foundation
+import GRDB
+import GRDBSQLite
+import Glibc
+import Synchronization
+
+/// Copies of the whole store, made while it is in use.
+extension ObjectStore {
+    /// Copies what is committed into a new file, which only its owner may read.
+    ///
+    /// The writer copies slice by slice, and does other work in between. The copy has the content at its end. The file stands
+    /// alone: it needs no WAL.
+    ///
+    /// - Parameter principalKey: a digest of the key that principals are made by; `load` compares it.
+    public func save(to path: String, principalKey: [UInt8]) async throws(StoreError) {
+        let core = core
+        let isFirst = core.copying.withLock { progress in
+            defer { progress = progress ?? CopyProgress() }
+            return progress == nil
+        }
+        guard isFirst else { throw .refused("the store is being saved already; try again when that is done") }
+        defer { core.copying.withLock { $0 = nil } }
+        do throws(StoreError) {
+            try await core.slice { $0.copy = try StoreCopy(of: $0.database, to: path) }
+            var isDone = false
+            while !isDone {
+                isDone = try await core.slice { session in
+                    guard let copy = session.copy else { throw StoreError.refused("the store has changed; try again") }
+                    defer { core.copying.withLock { $0 = copy.progress } }
+                    guard try copy.isDone(after: StoreCopy.slice) else { return false }
+                    session.copy = nil
+                    return true
+                }
+            }
+            try await blocking { try StoreCopy.complete(path, principalKey: principalKey) }
+        } catch {
+            try? await core.slice { $0.copy = nil }
+            StoreCopy.remove(path)
+            throw error
+        }
+    }
+
+    /// How far the copy is that is being made; nil: none is.
+    public var copyProgress: CopyProgress? { core.copying.withLock { $0 } }
+}
+
+/// How far a copy is, in bytes.
+public struct CopyProgress: Sendable {
+    /// Bytes that are copied.
+    public var copied: Int64 = 0
+    /// Bytes in all; 0: not known yet.
+    public var total: Int64 = 0
+}
+
+extension StoreCore {
+    /// Lets the writer do one slice of a copy; its errors are the copy's own and say nothing about the store's disk.
+    func slice<Value: Sendable>(_ work: @escaping @Sendable (WriterSession) throws -> Value) async throws(StoreError)
+        -> Value
+    {
+        let result = try await write(.prompt, alone: true) { session in
+            Result { try work(session) }.mapError { StoreError($0) }
+        }
+        do throws(StoreError) {
+            return try result.get()
+        } catch .full(let reason) {
+            throw .unwritable(reason)
+        } catch {
+            throw noted(error)
+        }
+    }
+}
+
+/// Does work that blocks on a thread that may block.
+func blocking<Value: Sendable>(_ work: @escaping @Sendable () throws -> Value) async throws(StoreError) -> Value {
+    try await result { done in
+        DispatchQueue.global(qos: .utility).async { done(Result(catching: work).mapError { StoreError($0) }) }
+    }
+}
+
+/// A copy of the file that is being made, by SQLite's backup; on the writer's thread only.
+///
+/// SQLite itself repeats in the copy what the writer changes in pages that are copied already.
+final class StoreCopy {
+    /// Pages that are copied at once.
+    static let slice: Int32 = 512
+
+    private let target: OpaquePointer
+    private let backup: OpaquePointer
+    private let pageSize: Int64
+    private(set) var progress = CopyProgress()
+
+    init(of database: Database, to path: String) throws {
+        PageChecksums.install
+        Self.remove(path)
+        let file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        guard file >= 0 else { throw StoreError.unwritable(String(cString: strerror(errno))) }
+        close(file)
+        var handle: OpaquePointer?
+        let code = sqlite3_open_v2(path, &handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, nil)
+        guard code == SQLITE_OK, let handle else {
+            sqlite3_close(handle)
+            throw StoreError(code: code, message: "the copy cannot be opened")
+        }
+        // Nothing of it counts until it is complete.
+        sqlite3_exec(handle, "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF", nil, nil, nil)
+        guard let backup = sqlite3_backup_init(handle, "main", database.sqliteConnection, "main") else {
+            let error = StoreError(
+                code: sqlite3_extended_errcode(handle),
+                message: String(cString: sqlite3_errmsg(handle))
+            )
+            sqlite3_close(handle)
+            throw error
+        }
+        (target, self.backup) = (handle, backup)
+        pageSize = try Query(database, "PRAGMA page_size").first { $0.integer(0) } ?? 0
+    }
+
+    /// Copies some pages; whether all are copied then.
+    func isDone(after pages: Int32) throws -> Bool {
+        let code = sqlite3_backup_step(backup, pages)
+        let total = Int64(sqlite3_backup_pagecount(backup))
+        progress.copied = (total - Int64(sqlite3_backup_remaining(backup))) * pageSize
+        progress.total = total * pageSize
+        switch code {
+        case SQLITE_DONE: return true
+        case SQLITE_OK, SQLITE_BUSY, SQLITE_LOCKED: return false
+        default: throw StoreError(code: code, message: String(cString: sqlite3_errstr(code)))
+        }
+    }
+
+    deinit {
+        sqlite3_backup_finish(backup)
+        sqlite3_close(target)
+    }
+
+    /// Makes a file that stands alone of the pages that were copied, and writes it to disk.
+    static func complete(_ path: String, principalKey: [UInt8]) throws {
+        // The header says that there is a WAL; so far there are no checksums.
+        let file = open(path, O_RDWR | O_CLOEXEC)
+        guard file >= 0, pwrite(file, [1, 1], 2, 18) == 2 else {
+            throw StoreError.unwritable(String(cString: strerror(errno)))
+        }
+        close(file)
+        try PageChecksums.seal(path, isNew: true)
+        let copy = try DatabaseQueue(path: path)
+        try copy.write { database in
+            try Query(database, "DELETE FROM _told").run()
+            try Meta.closed.set(1, in: database)
+            try Query(database, "INSERT OR REPLACE INTO _meta VALUES (?, ?)")
+                .run(.string(Meta.principalKey.rawValue), .blob(principalKey))
+        }
+        try copy.close()
+    }
+
+    /// The names under which a store is copied beside itself: before it is given away, and before it is taken over.
+    static func names(beside store: String) -> (saving: String, loading: String) {
+        ("\(store).saving", "\(store).loading")
+    }
+
+    /// Removes copies that a daemon left behind when it was killed.
+    static func removeLeftovers(beside store: String) {
+        let names = names(beside: store)
+        remove(names.saving)
+        remove(names.loading)
+    }
+
+    /// Removes a copy with what SQLite keeps beside it.
+    static func remove(_ path: String) {
+        for suffix in ["", "-wal", "-shm", "-journal", ".lock"] { unlink(path + suffix) }
+    }
+}

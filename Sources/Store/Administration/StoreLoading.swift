@@ -1,0 +1,361 @@
+import Foundation
+import GRDB
+import Glibc
+import Mapping
+import Synchronization
+
+/// What was taken over from a copy.
+public struct LoadResult: Sendable {
+    /// What the store has now.
+    public var count: StoreCount
+    /// What was left out, because it belongs to principals of another key.
+    public var dropped: StoreCount
+}
+
+extension ObjectStore {
+    /// The files beside the store in which copies are made, and from which they are loaded.
+    public var copyPaths: (saving: String, loading: String) { StoreCopy.names(beside: core.budget.path) }
+
+    /// Puts the content of a copy in the place of the store's own, in one transaction.
+    ///
+    /// The copy is checked first, page by page. If anything is wrong with it, or anything fails, the store stays as it is. What
+    /// is loaded is of unknown age: it is validated before it is served, unless the upstream is away.
+    ///
+    /// - Parameters:
+    ///   - path: a copy made by `save`. It is used up.
+    ///   - principalKey: a digest of the key that principals are made by. If the copy has another one, nobody could ask for
+    ///     what its principals own: that is left out.
+    ///   - isReplacing: whether the store may have content.
+    public func load(_ path: String, principalKey: [UInt8], replacing isReplacing: Bool) async throws(StoreError)
+        -> LoadResult
+    {
+        let core = core
+        guard !core.isLoading.exchange(true, ordering: .acquiringAndReleasing) else {
+            throw .refused("a copy is being loaded already; try again when that is done")
+        }
+        defer {
+            StoreCopy.remove(path)
+            core.isLoading.store(false, ordering: .releasing)
+        }
+        let present = try await count()
+        guard isReplacing || present.objects == 0 && present.documents == 0 else {
+            throw .refused(
+                "the store has \(present.objects) objects and \(present.documents) documents; "
+                    + "--replace puts the copy in their place"
+            )
+        }
+        let copiedKey = try await blocking { try StoreLoading.check(path, for: core) }
+        var result = try await StoreLoading.open(path, for: core, withoutPrivate: copiedKey != principalKey)
+        let owners = try await blocking { try StoreLoading.principals(in: path) }
+        // From here on these ids are taken: nobody else is given one of them meanwhile.
+        let (ids, last) = try await core.write(.durable) { session in
+            (try owners.map { try session.principal($0.digest) }, session.numbers.document)
+        }
+        let principals = Dictionary(uniqueKeysWithValues: zip(owners.map(\.id), ids))
+        let copy = try await blocking {
+            try StoreLoading.renumber(
+                path,
+                principals,
+                documentsAfter: last.rawValue + StoreLoading.distance,
+                for: core
+            )
+        }
+        try await core.slice { session in
+            guard session.numbers.document.rawValue < last.rawValue + StoreLoading.distance else {
+                throw StoreError.refused("too much was stored meanwhile; try again")
+            }
+            try StoreLoading.takeOver(copy, session, core)
+        }
+        result.count = try await count()
+        return result
+    }
+}
+
+/// The steps by which the content of a copy becomes the store's.
+enum StoreLoading {
+    /// More documents than can be stored while one copy is loaded.
+    static let distance: Int64 = 1 << 24
+    /// How far the copy's clock may be ahead: so long this store's clock stands still, and nothing ages.
+    private static let lead: Int64 = 300_000_000
+
+    /// Refuses what is no whole copy of a store that fits in here; gives the digest of its principal key.
+    static func check(_ path: String, for core: StoreCore) throws -> [UInt8] {
+        do {
+            let file = Glibc.open(path, O_RDONLY | O_CLOEXEC)
+            guard file >= 0 else { throw StoreError.refused(String(cString: strerror(errno))) }
+            defer { Glibc.close(file) }
+            try StoreFile.checkHeader(path, file)
+            _ = try StoreFile.checkIdentity(path, models: core.models.mapValues(\.models))
+            var settings = Configuration()
+            settings.readonly = true
+            let queue = try DatabaseQueue(path: path, configuration: settings)
+            defer { try? queue.close() }
+            return try queue.read { database in
+                let key = try Query(database, "SELECT value FROM _meta WHERE key = ?")
+                    .first(.string(Meta.principalKey.rawValue)) { $0.bytes(0) }
+                guard let key else {
+                    throw StoreError.refused("this is the file of a store itself, no copy; make one with larder save")
+                }
+                let pages = try Query(database, "PRAGMA page_count").first { $0.integer(0) } ?? 0
+                let size = try Query(database, "PRAGMA page_size").first { $0.integer(0) } ?? 0
+                guard size == core.budget.pageSize else {
+                    throw StoreError.refused(
+                        "the copy has pages of \(size) bytes, the store of \(core.budget.pageSize)"
+                    )
+                }
+                guard pages * size <= core.budget.database else {
+                    throw StoreError.refused(
+                        "the copy has \(pages * size) bytes, and the store may have \(core.budget.database); "
+                            + "raise store.maximum_size"
+                    )
+                }
+                let clock = try Meta.clock.integer(in: database) ?? 0
+                guard clock <= core.clock.now() + lead else {
+                    throw StoreError.refused(
+                        "the copy is from the future: the clock of one of the two machines is wrong"
+                    )
+                }
+                let problem = try Query(database, "PRAGMA quick_check(1)").first { $0.string(0) }
+                guard problem == "ok" else { throw StoreError.corrupt(problem ?? "quick_check gave no result") }
+                return key
+            }
+        } catch {
+            throw refusal(StoreError(error))
+        }
+    }
+
+    /// What is wrong, in words about a copy.
+    private static func refusal(_ error: StoreError) -> StoreError {
+        switch error {
+        case .corrupt(let reason): .refused("the copy is damaged: \(reason)")
+        case .cannotOpen(_, let reason): .refused("this is no copy of a store: \(reason)")
+        case .earlierFormat: .refused("the copy was made by an earlier Larder, in another format")
+        case .newerSchema(_, let found, let known):
+            .refused("the copy was made by a newer Larder (schema \(found), this one knows \(known)); update Larder")
+        case .newerModel(_, let upstream, let model, let found, let declared):
+            .refused(
+                "the copy has objects of model \(model) of upstream \(upstream) at version \(found), "
+                    + "and the configuration declares version \(declared)"
+            )
+        default: error
+        }
+    }
+
+    /// Opens the copy as a store of its own, which settles what was under way when it was made; leaves out private data.
+    static func open(_ path: String, for core: StoreCore, withoutPrivate: Bool) async throws(StoreError) -> LoadResult {
+        var configuration = StoreConfiguration(
+            path: path,
+            // Nothing is evicted from it.
+            maximumFileBytes: core.budget.maximum * 2,
+            models: core.models.mapValues(\.models)
+        )
+        configuration.changes = 0
+        let settings = configuration
+        let (store, notices) = try await blocking { try ObjectStore.open(settings) }
+        for notice in notices {
+            guard case .corruptFileSetAside(let aside, let reason) = notice else { continue }
+            await store.close()
+            StoreCopy.remove(aside)
+            throw .refused("the copy is damaged: \(reason)")
+        }
+        var result = LoadResult(
+            count: try await store.count(),
+            dropped: .init(objects: 0, documents: 0, bytes: 0, models: [:])
+        )
+        do throws(StoreError) {
+            try await SecretErasure(core: store.core).run()
+            if withoutPrivate {
+                var filter = CleanFilter.all
+                filter.isPrivate = true
+                result.dropped = try await store.clean(filter).removed
+                // They may name what was left out.
+                try await store.core.write(.prompt) { try $0.query("DELETE FROM _warnings").run() }
+            }
+        } catch {
+            await store.close()
+            throw error
+        }
+        await store.close()
+        return result
+    }
+
+    /// The principals with data.
+    static func principals(in path: String) throws -> [(id: PrincipalID, digest: [UInt8])] {
+        let queue = try DatabaseQueue(path: path)
+        defer { try? queue.close() }
+        return try queue.read { database in
+            var found: [(PrincipalID, [UInt8])] = []
+            try Query(
+                database,
+                "SELECT id, digest FROM _principals WHERE id > ? AND id IN (SELECT principal FROM _scopes)"
+            ).each(.id(PrincipalID.anonymous)) { found.append(($0.id(0), $0.bytes(1))) }
+            return found
+        }
+    }
+
+    /// Gives principals the ids that this store knows them by, and documents ids and digests that are nobody else's here.
+    ///
+    /// So whoever still has an id of the former content finds nothing under it, and not another one's data.
+    static func renumber(
+        _ path: String,
+        _ principals: [PrincipalID: PrincipalID],
+        documentsAfter offset: Int64,
+        for core: StoreCore
+    ) throws -> DatabaseQueue {
+        let copy = try DatabaseQueue(path: path)
+        try copy.write { database in
+            try Query(database, "DELETE FROM _principals WHERE id > ?").run(.id(PrincipalID.anonymous))
+            // By way of numbers that no principal has.
+            for (old, new) in principals {
+                try Query(database, "UPDATE _scopes SET principal = ? WHERE principal = ?")
+                    .run(.integer(-new.rawValue), .id(old))
+            }
+            try Query(database, "UPDATE _scopes SET principal = -principal WHERE principal < 0").run()
+            try Query(database, "DELETE FROM _changes").run()
+            try Query(database, "DELETE FROM _gone").run()
+            try Meta.journal.remove(in: database)
+            try Query(database, "DELETE FROM _meta WHERE key = ?").run(.string(Meta.principalKey.rawValue))
+            try digest(database, documentsAfter: offset, core.hasher)
+            for (table, column) in [("_bodies", "document"), ("_used", "document"), ("_undivided", "document")] {
+                try Query(database, "UPDATE \(table) SET \(column) = \(column) + ?").run(.integer(offset))
+            }
+        }
+        return copy
+    }
+
+    private static func digest(_ database: Database, documentsAfter offset: Int64, _ hasher: KeyHasher) throws {
+        let scopes = try DocumentScopes(in: database)
+        let update = try Query(database, "UPDATE _documents SET id = ?, low = ?, place = ? WHERE id = ?")
+        let last = try Query(database, "SELECT max(id) FROM _documents").first { $0.integer(0) } ?? 0
+        var position: Int64 = 0
+        while position < last {
+            var rows: [(id: Int64, scope: ScopeID, url: String)] = []
+            try Query(database, "SELECT id, scope, url FROM _documents WHERE id > ? AND id <= ? ORDER BY id LIMIT 4096")
+                .each(.integer(position), .integer(last)) { rows.append(($0.integer(0), $0.id(1), $0.string(2))) }
+            guard let end = rows.last?.id else { break }
+            position = end
+            for row in rows {
+                guard let scope = scopes.all[row.scope] else { throw StoreError.corrupt("a document has no scope") }
+                let key = DocumentKey(
+                    upstream: scope.upstream,
+                    principal: scope.principal,
+                    context: ObjectContext.key(of: scope.context),
+                    url: row.url
+                )
+                try update.run(
+                    .integer(row.id + offset),
+                    .integer(Int64(bitPattern: hasher.digest(key).low)),
+                    .integer(hasher.place(upstream: scope.upstream, url: row.url)),
+                    .integer(row.id)
+                )
+            }
+        }
+    }
+
+    private struct DocumentScopes {
+        private(set) var all: [ScopeID: (upstream: String, principal: PrincipalID, context: String)] = [:]
+
+        init(in database: Database) throws {
+            var found: [ScopeID: (String, PrincipalID, String)] = [:]
+            try Query(
+                database,
+                """
+                SELECT s.id, u.text, s.principal, x.text FROM _scopes s
+                JOIN _names u ON u.id = s.upstream JOIN _names x ON x.id = s.context
+                """
+            ).each { found[$0.id(0)] = ($0.string(1), $0.id(2), $0.string(3)) }
+            all = found.mapValues { (upstream: $0.0, principal: $0.1, context: $0.2) }
+        }
+    }
+
+    // MARK: On the writer's thread
+
+    /// Replaces the file's content, and what is known of it in memory.
+    static func takeOver(_ copy: DatabaseQueue, _ session: WriterSession, _ core: StoreCore) throws {
+        session.copy = nil
+        let known = try copy.read { try StoreFile.numbers(in: $0) }
+        let sequence = max(session.numbers.sequence, known.sequence) + 1
+        var lows: [UInt64] = []
+        let keySecret = try copy.write { database in
+            let secret = (
+                try Meta.keyLow.integer(in: database) ?? Meta.secretLow.integer(in: database) ?? 0,
+                try Meta.keyHigh.integer(in: database) ?? Meta.secretHigh.integer(in: database) ?? 0
+            )
+            core.clock.takeOver(after: try Meta.clock.integer(in: database) ?? 0)
+            try Meta.keyLow.set(secret.0, in: database)
+            try Meta.keyHigh.set(secret.1, in: database)
+            try Meta.secretLow.set(Int64(bitPattern: core.secret.0), in: database)
+            try Meta.secretHigh.set(Int64(bitPattern: core.secret.1), in: database)
+            try Meta.sequence.set(sequence, in: database)
+            try Meta.object.set(max(session.numbers.object, known.object).rawValue, in: database)
+            try Meta.clock.set(core.clock.now(), in: database)
+            try Meta.closed.set(0, in: database)
+            try core.clock.stored.write(in: database)
+            try core.publicNumbers.write(in: database)
+            try own(principals(of: session), in: database)
+            let isOwned =
+                try Query(database, "SELECT 1 FROM _scopes WHERE principal NOT IN (SELECT id FROM _principals)")
+                .first { _ in false } ?? true
+            guard isOwned else { throw StoreError.refused("principals were forgotten meanwhile; try again") }
+            try Query(database, "SELECT low FROM _documents").each { lows.append(UInt64(bitPattern: $0.integer(0))) }
+            return (UInt64(bitPattern: secret.0), UInt64(bitPattern: secret.1))
+        }
+        // Before the commit: a look-up must never miss a stored document.
+        core.presence.insert(lows)
+        do {
+            try copy.unsafeRead { try $0.backup(to: session.database) }
+        } catch {
+            try? copy.close()
+            throw error
+        }
+        try? copy.close()
+        session.adopt(known, sequence: sequence)
+        (core.keyHasher, session.keyHasher) = (KeyHasher(secret: keySecret), KeyHasher(secret: keySecret))
+        session.journal = Journal(limit: core.changeLimit)
+        // If there is no room for it, the next opening begins the journal.
+        _ = try? session.transaction { try session.beginJournal() }
+        core.publicNumbers.advance(to: sequence)
+        core.recent.forgetAll(at: sequence)
+        core.principals.forgetAll()
+        core.listener?.storeEmptied()
+        core.listener?.principalsForgotten()
+        core.onChanges?()
+    }
+
+    private static func principals(of session: WriterSession) throws -> [(
+        id: PrincipalID, digest: [UInt8], label: String
+    )] {
+        var found: [(PrincipalID, [UInt8], String)] = []
+        try Query(session.database, "SELECT id, digest, label FROM _principals WHERE id > ?")
+            .each(.id(PrincipalID.anonymous)) { found.append(($0.id(0), $0.bytes(1), $0.string(2))) }
+        return found
+    }
+
+    /// Keeps the principals that this store knows: requests of theirs may be under way.
+    private static func own(_ principals: [(id: PrincipalID, digest: [UInt8], label: String)], in database: Database)
+        throws
+    {
+        for principal in principals {
+            try Query(database, "INSERT INTO _principals (id, digest, label) VALUES (?, ?, ?)")
+                .run(.id(principal.id), .blob(principal.digest), .string(principal.label))
+        }
+    }
+}
+
+extension WriterSession {
+    /// Goes on after the numbers of a copy whose content was taken over, and forgets what it knew of the former content.
+    fileprivate func adopt(_ known: Numbers, sequence: Int64) {
+        numbers.document = max(numbers.document, known.document)
+        numbers.object = max(numbers.object, known.object)
+        numbers.version = max(numbers.version, known.version)
+        numbers.observation = max(numbers.observation, known.observation)
+        numbers.suspect = max(numbers.suspect, known.suspect)
+        numbers.principal = max(numbers.principal, known.principal)
+        numbers.scope = max(numbers.scope, known.scope)
+        numbers.sequence = sequence
+        names.forget()
+        recentMarks = RecentMarks()
+        doubts = DoubtHistory()
+        sentCount = nil
+    }
+}

@@ -1,0 +1,266 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// `larder save` and `larder load`: the store as one file.
+@Suite(.scripts) struct SaveTests {
+    /// Users by number, each with who asked.
+    private static func origin() throws -> Origin {
+        try Origin { request in
+            guard request.method == "GET" else { return .empty(204) }
+            let number = request.path.split(separator: "/").last.map(String.init) ?? "0"
+            let who = request["Authorization"] ?? "nobody"
+            return .json(#"{"id":\#(number),"login":"user\#(number)","name":"\#(who)"}"#, Fresh.hour)
+        }
+    }
+
+    private static func larder(_ origin: Origin, store: TemporaryFolder = TemporaryFolder()) throws -> Larder {
+        try Larder(config: Configs.blog(origin), store: store)
+    }
+
+    /// What a store has, without its size.
+    private func contents(_ larder: Larder) throws -> [String] {
+        let count = try larder.count()
+        return ["\(count["objects"] ?? "")", "\(count["documents"] ?? "")", "\(count["models"] ?? "")"]
+    }
+
+    private func load(_ larder: Larder, _ file: String, _ more: String...) throws -> (
+        end: ChildProcess.End?, output: String, errors: String
+    ) {
+        try Larder.run(
+            ["load", file, "--admin", "127.0.0.1:\(larder.adminPort)", "--store", larder.folder.file("larder.db")]
+                + more
+        )
+    }
+
+    @Test func `after a save, a clean and a load there is what was there before`() throws {
+        let (origin, folder) = (try Self.origin(), TemporaryFolder())
+        let larder = try Self.larder(origin)
+        for number in 1...20 { _ = try larder.get("/users/\(number)") }
+        _ = try larder.get("/users/1", ["Authorization": "Bearer bob"])
+        #expect(try larder.waitForDocuments(21))
+        let (before, copy) = (try contents(larder), folder.file("copy.db"))
+        #expect(try larder.command("save", copy).output.hasPrefix("saved the store as \(copy), "))
+        #expect(try FileManager.default.attributesOfItem(atPath: copy)[.posixPermissions] as? Int == 0o600)
+        #expect(folder.names == ["copy.db"])
+        #expect(!Data(folder.bytes("copy.db")).contains(Data(larder.folder.bytes("principal.key"))))
+
+        let refusal = try load(larder, copy)
+        #expect(refusal.end == .exited(1) && refusal.errors.contains("--replace"), "\(refusal.errors)")
+        #expect(try larder.command("clean", "--all", "--yes").end == .exited(0))
+        #expect(try larder.documents() == 0)
+        #expect(try load(larder, copy).output == "loaded 21 objects, 21 documents\n")
+        #expect(try contents(larder) == before)
+        #expect(try larder.sql("PRAGMA integrity_check") == ["ok"])
+        #expect(!larder.folder.names.contains { $0.hasPrefix("larder.db.") && $0 != "larder.db.lock" })
+
+        // Each sees what is theirs, and by its keys an object is found.
+        #expect(try larder.command("mode", "offline").end == .exited(0))
+        #expect(try larder.get("/users/1", ["Authorization": "Bearer bob"]).text.contains("bob"))
+        #expect(try larder.get("/users/1").text.contains("nobody"))
+        #expect(try larder.get("/users/1", ["Authorization": "Bearer eve"]).status >= 500)
+        #expect(try larder.command("objects", "User", "user7").output.contains("user7"))
+        try larder.restart()
+        #expect(try contents(larder) == before)
+    }
+
+    @Test func `what is loaded is asked about before it is served`() throws {
+        let (origin, folder) = (try Self.origin(), TemporaryFolder())
+        let larder = try Self.larder(origin)
+        _ = try larder.get("/users/1")
+        #expect(try larder.waitForDocuments(1))
+        #expect(try larder.command("save", folder.file("copy.db")).end == .exited(0))
+        #expect(try larder.request("PATCH", "/users/1", body: "{}").status == 204)
+        let asked = origin.count()
+        #expect(try load(larder, folder.file("copy.db"), "--replace").end == .exited(0))
+        #expect(try !larder.get("/users/1").isHit)
+        #expect(origin.count() == asked + 1)
+        #expect(try larder.get("/users/1").isHit)
+    }
+
+    @Test func `another Larder gets all but the data of users whom only the first one's key tells apart`() throws {
+        let (origin, folder) = (try Self.origin(), TemporaryFolder())
+        let first = try Self.larder(origin)
+        for number in 1...5 { _ = try first.get("/users/\(number)") }
+        for number in 1...3 { _ = try first.get("/users/\(number)", ["Authorization": "Bearer bob"]) }
+        #expect(try first.waitForDocuments(8))
+        #expect(try first.command("save", folder.file("copy.db")).end == .exited(0))
+
+        let second = try Self.larder(origin)
+        for name in ["eve", "carl"] { _ = try second.get("/users/9", ["Authorization": "Bearer \(name)"]) }
+        let loaded = try load(second, folder.file("copy.db"), "--replace")
+        #expect(loaded.output.hasPrefix("loaded 5 objects, 5 documents\nleft out 3 objects, 3 documents"), "\(loaded)")
+        #expect(try second.command("objects", "User", "user4").output.contains("user4"))
+        #expect(!Data(second.storeBytes).contains(Data("bob".utf8)))
+
+        // With the first one's key nothing is left out, and ids that stand for others here do not matter.
+        let keyed = TemporaryFolder()
+        _ = try keyed.write("", to: "principal.key")
+        try Data(first.folder.bytes("principal.key")).write(to: URL(filePath: keyed.file("principal.key")))
+        chmod(keyed.file("principal.key"), 0o600)
+        let third = try Self.larder(origin, store: keyed)
+        _ = try third.get("/users/1", ["Authorization": "Bearer eve"])
+        #expect(try third.waitForDocuments(1))
+        #expect(try load(third, folder.file("copy.db"), "--replace").output == "loaded 8 objects, 8 documents\n")
+        #expect(try third.command("mode", "offline").end == .exited(0))
+        #expect(try third.get("/users/2", ["Authorization": "Bearer bob"]).text.contains("bob"))
+        #expect(try third.get("/users/2", ["Authorization": "Bearer eve"]).status >= 500)
+        #expect(try third.get("/users/1", ["Authorization": "Bearer eve"]).status >= 500)
+    }
+
+    @Test func `a file that is no whole copy is refused, and nothing changes`() throws {
+        let (origin, folder) = (try Self.origin(), TemporaryFolder())
+        let larder = try Self.larder(origin)
+        for number in 1...50 { _ = try larder.get("/users/\(number)") }
+        #expect(try larder.waitForDocuments(50))
+        #expect(try larder.command("save", folder.file("copy.db")).end == .exited(0))
+        let (copy, before) = (folder.bytes("copy.db"), try contents(larder))
+        var flipped = copy
+        flipped[copy.count / 2] ^= 1
+        try Data(flipped).write(to: URL(filePath: folder.file("flipped")))
+        try Data(copy.dropLast(5000)).write(to: URL(filePath: folder.file("short")))
+        try Data(copy.prefix(50)).write(to: URL(filePath: folder.file("stub")))
+        _ = try folder.write("", to: "empty")
+        _ = try folder.write(String(repeating: "no database\n", count: 100), to: "text")
+        try ChildProcess.run("sqlite3", [folder.file("other"), "CREATE TABLE t (x); INSERT INTO t VALUES (1)"])
+        try Data(copy).write(to: URL(filePath: folder.file("edited")))
+        try ChildProcess.run("sqlite3", [folder.file("edited"), "UPDATE _documents SET status = 201"])
+        let cases = [
+            ("flipped", "damaged"), ("short", "cut short"), ("stub", "no SQLite database"), ("empty", "copy"),
+            ("text", "no SQLite database"), ("other", "another program"), ("edited", "damaged"),
+            ("missing", "No such file"), (".", "no file of larder save"),
+        ]
+        for (name, words) in cases {
+            let refusal = try load(larder, folder.file(name), "--replace")
+            #expect(refusal.end == .exited(1) && refusal.errors.contains(words), "\(name): \(refusal.errors)")
+            #expect(try contents(larder) == before, "\(name)")
+        }
+        let own = try load(larder, larder.folder.file("larder.db"), "--replace")
+        #expect(own.end == .exited(1) && own.errors.contains("a store itself"), "\(own.errors)")
+        try Data(larder.folder.bytes("larder.db")).write(to: URL(filePath: folder.file("store")))
+        #expect(try load(larder, folder.file("store"), "--replace").end == .exited(1))
+        #expect(try larder.admin("POST", "/load?replace=perhaps").status == 400)
+        #expect(try larder.admin("POST", "/load?replace=true").status == 400)
+        #expect(try contents(larder) == before)
+        #expect(try larder.get("/users/1").isHit)
+        #expect(!larder.folder.names.contains { $0.contains(".loading") })
+    }
+
+    @Test func `a copy goes to no folder, and over no file or store unless that is said`() throws {
+        let (origin, folder) = (try Self.origin(), TemporaryFolder())
+        let larder = try Self.larder(origin)
+        _ = try folder.write("mine", to: "mine")
+        let there = try larder.command("save", folder.file("mine"))
+        #expect(there.end == .exited(1) && there.errors.contains("--force"))
+        #expect(folder.bytes("mine") == Array("mine".utf8))
+        #expect(try larder.command("save", folder.path).errors.contains("this is a folder"))
+        #expect(try larder.command("save", folder.file("no/copy.db")).errors.contains("No such file"))
+        let own = try larder.command("save", larder.folder.file("larder.db"), "--force")
+        #expect(own.end == .exited(1) && own.errors.contains("the file of a store"), "\(own.errors)")
+        #expect(try larder.command("save", folder.file("mine"), "--force").end == .exited(0))
+        #expect(try load(larder, folder.file("mine")).end == .exited(0))
+    }
+
+    @Test func `a copy that is made while all is written and read is whole`() throws {
+        let body = String(repeating: "x", count: 20_000)
+        let (origin, folder) = (try Origin { .json("[\"\($0.path)\(body)\"]", Fresh.hour) }, TemporaryFolder())
+        let larder = try Larder(origin)
+        for number in 0..<800 { _ = try larder.get("/\(number)") }
+        #expect(try larder.waitForDocuments(800))
+        let process = try ChildProcess(
+            Larder.binary,
+            [
+                "save", folder.file("copy.db"), "--admin", "127.0.0.1:\(larder.adminPort)", "--store",
+                larder.folder.file("larder.db"),
+            ],
+            environment: Larder.environment
+        )
+        var number = 800
+        while process.end == nil {
+            #expect(try larder.get("/\(number)").status == 200)
+            #expect(try larder.get("/\(number - 800)").isHit)
+            if number % 10 == 0 { #expect(try larder.request("DELETE", "/gone\(number)").status == 200) }
+            number += 1
+        }
+        #expect(process.waitForEnd() == .exited(0), "\(process.errors)")
+        let other = try Larder(origin)
+        #expect(try load(other, folder.file("copy.db")).end == .exited(0))
+        #expect(try other.documents() >= 700)
+        #expect(try other.sql("PRAGMA integrity_check") == ["ok"])
+    }
+
+    @Test func `a daemon that is killed while it loads has what it had, and leaves nothing behind`() throws {
+        let body = String(repeating: "x", count: 20_000)
+        let (origin, folder) = (try Origin { .json("[\"\($0.path)\(body)\"]", Fresh.hour) }, TemporaryFolder())
+        let full = try Larder(origin)
+        for number in 0..<1000 { _ = try full.get("/\(number)") }
+        #expect(try full.waitForDocuments(1000))
+        #expect(try full.command("save", folder.file("copy.db")).end == .exited(0))
+        let larder = try Larder(origin)
+        _ = try larder.get("/mine")
+        #expect(try larder.waitForDocuments(1))
+        for delay in [5, 40, 80, 150, 300] {
+            let process = try ChildProcess(
+                Larder.binary,
+                [
+                    "load", folder.file("copy.db"), "--replace", "--admin", "127.0.0.1:\(larder.adminPort)", "--store",
+                    larder.folder.file("larder.db"),
+                ],
+                environment: Larder.environment
+            )
+            _ = eventually { larder.folder.names.contains("larder.db.loading") || process.end != nil }
+            usleep(UInt32(delay) * 1000)
+            larder.kill()
+            #expect(process.waitForEnd() != nil)
+            try larder.start()
+            let documents = try larder.documents()
+            #expect(documents == 1 || documents == 1000)
+            #expect(try larder.sql("PRAGMA integrity_check") == ["ok"])
+            #expect(!larder.folder.names.contains { $0.contains(".loading") || $0.contains("corrupt") })
+            if documents == 1000 { break }
+        }
+    }
+}
+
+/// Copies on a disk that is really full.
+@Suite(.scripts, .enabled(if: SmallDisk.isPossible, "file systems can be mounted by root only"))
+struct SaveToFullDiskTests {
+    @Test func `a disk that fills leaves neither half a copy nor half a store`() throws {
+        let body = String(repeating: "x", count: 20_000)
+        let (origin, disk) = (try Origin { .json("[\"\($0.path)\(body)\"]", Fresh.hour) }, try SmallDisk(megabytes: 16))
+        let config = Configs.plain(origin, top: ["store: { maximum_size: 16MiB }"])
+        let larder = try Larder(
+            arguments: ["--config", try disk.outside.write(config, to: "larder.yaml")],
+            folder: disk.folder,
+            startedBy: disk.entrance
+        )
+        func admin(_ method: String, _ target: String) throws -> Response {
+            try larder.admin(method, target, disk.authorization)
+        }
+        for number in 0..<200 { _ = try larder.get("/\(number)") }
+        #expect(try eventually { try admin("GET", "/count").object["documents"] as? Int == 200 })
+        // The daemon's own copy finds no room.
+        try disk.fill()
+        let refused = try admin("POST", "/save")
+        #expect(refused.status == 507 && refused.text.contains("disk"), "\(refused.text)")
+        #expect(try larder.get("/7").isHit)
+        #expect(try admin("GET", "/count").object["documents"] as? Int == 200)
+
+        // Nor does the client's file.
+        let other = try Larder(origin)
+        for number in 0..<50 { _ = try other.get("/\(number)") }
+        #expect(try other.waitForDocuments(50))
+        try disk.fill()
+        let arguments =
+            disk.entrance + [
+                Larder.binary, "save", disk.folder.file("copy.db"), "--admin", "127.0.0.1:\(other.adminPort)",
+                "--store", other.folder.file("larder.db"),
+            ]
+        let process = try ChildProcess(arguments[0], Array(arguments.dropFirst()), environment: Larder.environment)
+        #expect(process.waitForEnd() == .exited(1))
+        #expect(process.errors.contains("No space left"), "\(process.errors)")
+        let names = try ChildProcess.run(disk.entrance[0], Array(disk.entrance.dropFirst()) + ["ls", disk.folder.path])
+        #expect(!names.contains("copy.db"), "\(names)")
+        #expect(try other.get("/7").isHit)
+    }
+}
