@@ -35,6 +35,20 @@ extension ObjectStore {
         }
     }
 
+    /// A document by its id, composed if newer values of its objects are known; nil if it is gone, or shows no object of a
+    /// model.
+    public func document(_ id: DocumentID, showing model: String? = nil) async throws(StoreError) -> StoredDocument? {
+        let core = core
+        return try await core.read { database in
+            if let model {
+                let selection = try CleanSelection(CleanFilter(model: model), in: database, now: 0, of: core)
+                let pins = try StoredBody.pins(of: id, in: database)
+                guard try pins.contains(where: { try selection.selects($0.object) }) else { return nil }
+            }
+            return try DocumentReader(database, models: core.models).document(id)
+        }
+    }
+
     /// The body of a document as it was received; nil when the document is gone.
     public func received(_ id: DocumentID) async throws(StoreError) -> [UInt8]? {
         try await core.read { database in

@@ -1,5 +1,6 @@
 import HTTPSemantics
 import Recording
+import Settings
 
 /// `POST /replay/reset`.
 struct ReplayResetResponse: AdminBody {
@@ -27,6 +28,64 @@ package struct RecordingStopped: AdminBody {
     package var name: String
     package var exchanges: Int
     package var notices: [String]
+}
+
+/// `DELETE /recordings/{name}`.
+package struct RecordingRemoved: AdminBody {
+    package static let sentences = ["name": "The recording that is gone."]
+    package var name: String
+}
+
+/// A request to `POST /freeze`; conditions add up.
+struct FreezeRequest {
+    static let parameters: [AdminRoute.Parameter] = [
+        .init(name: "name", sentence: "The recording's name, and its folder's.", isRequired: true),
+        .init(name: "model", sentence: "Only responses that show an object of this model."),
+        .init(name: "route", sentence: "Only responses of the route whose path the config spells so."),
+        .init(name: "principal", sentence: "Whose responses, by label; needed where there are several."),
+        .init(name: "max_age", sentence: "Only responses that came no longer ago: 90s, 15m, 12h, 7d."),
+    ]
+
+    let name: String
+    private var route: String?
+    private var chosen = FreezeSelection()
+
+    init(_ request: AdminRequest) throws(ProblemDocument) {
+        var name: String?
+        for (member, value) in try request.members() {
+            guard let text = value.text else { throw .badRequest("\(member) must be a text that is not empty") }
+            switch member {
+            case "name": name = text
+            case "model": chosen.model = text
+            case "route": route = text
+            case "principal": chosen.principal = text
+            case "max_age":
+                do throws(Units.Misfit) {
+                    let parts = try Units.duration(text).components
+                    chosen.maxAge = parts.seconds * 1_000_000 + parts.attoseconds / 1_000_000_000_000
+                } catch {
+                    throw .badRequest("max_age: \"\(text)\" \(error.reason)")
+                }
+            default:
+                let known = Self.parameters.map(\.name).joined(separator: ", ")
+                throw .badRequest("\(member) is not a member of this body: use \(known)")
+            }
+        }
+        guard let name else { throw .badRequest("name is missing") }
+        self.name = name
+    }
+
+    /// Fails for names that neither config nor store know.
+    func selection(in context: any AdminContext) async throws(ProblemDocument) -> FreezeSelection {
+        var selection = chosen
+        if let model = selection.model, let complaint = context.unknownModel(model) { throw .badRequest(complaint) }
+        try await context.checkOwnership(upstream: nil, principal: selection.principal)
+        guard let route else { return selection }
+        let routes = context.routes(spelled: route)
+        guard !routes.isEmpty else { throw .badRequest("the config has no route \(route)") }
+        selection.covers = { upstream, url in routes.contains { $0.upstream == upstream && $0.covers(url) } }
+        return selection
+    }
 }
 
 /// `GET /recordings`.
@@ -114,6 +173,39 @@ extension AdminRoute {
                 let recordings = try context.madeRecordings()
                 try recorded { () throws(RecordingError) in try recordings.start(name, session: session) }
                 return .json(RecordingStart(name: name, session: session), status: 201)
+            }
+        ),
+        AdminRoute(
+            method: "POST",
+            path: "/freeze",
+            sentence: "Makes a recording of what is stored, of one principal.",
+            body: FreezeRequest.parameters,
+            schema: RecordingStopped.self,
+            respond: { request, context throws(ProblemDocument) in
+                let question = try FreezeRequest(request)
+                let (recordings, selection) = (try context.madeRecordings(), try await question.selection(in: context))
+                let summary: RecordingSummary
+                do throws(RecordingError) {
+                    summary = try await recordings.freeze(question.name, selection, of: context.store)
+                } catch {
+                    throw ProblemDocument(409, error.description)
+                }
+                let notices = Array(summary.sentences(folder: question.name).dropFirst())
+                return .json(
+                    RecordingStopped(name: question.name, exchanges: summary.count, notices: notices),
+                    status: 201
+                )
+            }
+        ),
+        AdminRoute(
+            method: "DELETE",
+            path: "/recordings/{name}",
+            sentence: "Removes a recording that is over.",
+            schema: RecordingRemoved.self,
+            respond: { request, context throws(ProblemDocument) in
+                let (recordings, name) = (try context.madeRecordings(), request.captures["name"] ?? "")
+                try recorded { () throws(RecordingError) in try recordings.remove(name) }
+                return .json(RecordingRemoved(name: name))
             }
         ),
         AdminRoute(

@@ -3,7 +3,7 @@ package import HTTPSemantics
 package import HTTPServer
 import Mapping
 import Settings
-import Store
+package import Store
 
 /// A response out of a recording, to be served as a stored one is: in each view, by conditions and ranges, as an event.
 package struct RecordedResponse: Sendable {
@@ -268,7 +268,22 @@ extension ResponseCache {
     }
 }
 
+extension ResponseCache {
+    /// The fields of a stored response.
+    package static func fields(of document: StoredDocument) -> Fields { StoredHead.decode(document.head) }
+}
+
 extension ProxiedUpstream {
+    /// The fields of a request for the representation that a context names.
+    package func requestFields(ofContext context: String) -> Fields {
+        Fields(
+            context.split(separator: "\n").compactMap { line in
+                let parts = line.split(separator: "=", maxSplits: 1).map(String.init)
+                return parts.count == 2 ? Field(parts[0], parts[1]) : nil
+            }
+        )
+    }
+
     /// Stands for whose data a recorded request asks for, where its credentials are still in it; nil for anonymous.
     package func credentials(target: String, fields: Fields) -> [UInt8]? {
         principal.canonical(target: Array(target.utf8), fields: fields)

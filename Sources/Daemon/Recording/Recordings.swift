@@ -10,8 +10,8 @@ import Synchronization
 /// Any thread. What each client receives is recorded, from the cache or from the upstream.
 package final class Recordings: ExchangeInterceptor {
     private let folder: String
-    private let config: String
-    private let upstreams: [ProxiedUpstream]
+    let config: String
+    let upstreams: [ProxiedUpstream]
     private let log: Logger
     private let running = Mutex<[String: Running]>([:])
     private let count = Atomic<Int>(0)
@@ -67,6 +67,16 @@ package final class Recordings: ExchangeInterceptor {
         count.add(1, ordering: .relaxed)
     }
 
+    func isRunning(_ name: String) -> Bool { running.withLock { $0[name] != nil } }
+
+    /// Where a recording is made that does not exist yet.
+    func newPlace(_ name: String) throws(RecordingError) -> RecordingFolder {
+        try Self.check(name)
+        let place = RecordingFolder("\(folder)/\(name)")
+        guard !place.exists else { throw RecordingError(name, "there is a recording of this name already") }
+        return place
+    }
+
     /// Ends a recording; what is complete is written.
     package func stop(_ name: String) throws(RecordingError) -> RecordingSummary {
         guard let running = running.withLock({ $0.removeValue(forKey: name) }) else {
@@ -114,7 +124,7 @@ package final class Recordings: ExchangeInterceptor {
         return try place.read("\(place.path)/\(path)", limit: 1 << 30)
     }
 
-    private func place(of name: String) throws(RecordingError) -> RecordingFolder {
+    func place(of name: String) throws(RecordingError) -> RecordingFolder {
         try Self.check(name)
         let place = RecordingFolder("\(folder)/\(name)")
         guard place.exists else { throw RecordingError(name, "there is no such recording") }

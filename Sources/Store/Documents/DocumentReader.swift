@@ -77,6 +77,57 @@ struct DocumentReader {
         return (documents, verified, sequence)
     }
 
+    /// A document by its id; nil if it is gone.
+    func document(_ id: DocumentID) throws -> StoredDocument? {
+        let found = try Query(
+            database,
+            """
+            SELECT d.scope, d.verified, d.variant, d.status, d.head, d.policy, o.start, o.finish, o.id, o.kind,
+                d.url, u.text, x.text, s.principal
+            FROM _documents d
+            JOIN _scopes s ON s.id = d.scope
+            JOIN _names u ON u.id = s.upstream
+            JOIN _names x ON x.id = s.context
+            JOIN _observations o ON o.id = d.observation
+            WHERE d.id = ?
+            """
+        ).first(.id(id)) { row in
+            let document = StoredDocument(
+                id: id,
+                key: DocumentKey(
+                    upstream: row.string(11),
+                    principal: row.id(13),
+                    context: ObjectContext.key(of: row.string(12)),
+                    url: row.string(10)
+                ),
+                variant: row.bytes(2),
+                status: Int(row.integer(3)),
+                head: row.bytes(4),
+                policy: row.bytes(5),
+                body: [],
+                form: .asReceived,
+                objects: [],
+                start: row.integer(6),
+                end: row.integer(7),
+                sequence: sequence
+            )
+            let observation = Observation(
+                sequence: row.integer(8),
+                start: row.integer(6),
+                end: row.integer(7),
+                kind: Observation.Kind(rawValue: UInt8(truncatingIfNeeded: row.integer(9))) ?? .list
+            )
+            return (
+                document: document, scope: row.id(0, as: ScopeID.self), verified: row.integer(1),
+                observation: observation
+            )
+        }
+        guard let found else { return nil }
+        var document = found.document
+        _ = try fill(&document, found.observation, scope: found.scope, verified: found.verified)
+        return document
+    }
+
     /// Fills in body, form and objects; true if objects had changed, but the document still shows the newest values.
     func fill(
         _ document: inout StoredDocument,

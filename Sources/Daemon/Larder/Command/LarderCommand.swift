@@ -36,7 +36,7 @@ struct LarderCommand: ParsableCommand {
             Load.self,
             ModeCommand.self, Changes.self, Warnings.self, RouteCommand.self, MapCommand.self, Explain.self,
             KeyCommand.self,
-            Record.self, RecordingCommand.self, Replay.self, Run.self, Diff.self, Import.self, Export.self,
+            Record.self, RecordingCommand.self, Freeze.self, Replay.self, Run.self, Diff.self, Import.self, Export.self,
         ]
     )
 }

@@ -13,10 +13,11 @@ struct RecordingCommand: ParsableCommand {
               larder recording start monday
               larder recording stop monday
               larder recording get monday fixtures
+              larder recording remove monday
 
             With --session only requests that have the field Larder-Session with that value are recorded.
             """,
-        subcommands: [Start.self, Stop.self, List.self, Get.self]
+        subcommands: [Start.self, Stop.self, List.self, Get.self, Remove.self]
     )
 
     struct Start: ParsableCommand {
@@ -94,17 +95,9 @@ struct RecordingCommand: ParsableCommand {
 
         func run() throws {
             let target = RecordingFolder(folder)
-            let files = try options.decode(
-                RecordingFilesResponse.self,
-                options.ask("GET", Target.make(["recordings", name]))
-            ).files
-            try orComplain {
-                try target.copy(files) { file in
-                    try options.ask("GET", Target.make(["recordings", name], [("file", file)]))
-                }
-            }
+            let count = try options.copyRecording(name, to: target)
             if options.json {
-                Terminal.out(AdminJSON.encode(Copied(folder: target.path, files: files.count)))
+                Terminal.out(AdminJSON.encode(Copied(folder: target.path, files: count)))
             } else {
                 Terminal.out("copied \(name) to \(target.path)")
             }
@@ -114,5 +107,32 @@ struct RecordingCommand: ParsableCommand {
             var folder: String
             var files: Int
         }
+    }
+    struct Remove: ParsableCommand {
+        static let configuration = CommandConfiguration(abstract: "Remove a recording from the daemon.")
+
+        @Argument(help: "What the recording is called.")
+        var name: String
+
+        @OptionGroup var options: AdminOptions
+
+        func validate() throws { try GivenText.check(["the name": name]) }
+
+        func run() throws {
+            let response = try options.ask("DELETE", Target.make(["recordings", name]))
+            try options.present(RecordingRemoved.self, response) { "removed \($0.name)" }
+        }
+    }
+}
+
+extension AdminOptions {
+    /// Copies a recording of the daemon into a new folder; gives the number of its files.
+    func copyRecording(_ name: String, to target: RecordingFolder) throws -> Int {
+        let response = try ask("GET", Target.make(["recordings", name]))
+        let files = try decode(RecordingFilesResponse.self, response).files
+        try orComplain {
+            try target.copy(files) { try ask("GET", Target.make(["recordings", name], [("file", $0)])) }
+        }
+        return files.count
     }
 }

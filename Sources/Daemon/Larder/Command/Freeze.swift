@@ -1,0 +1,82 @@
+import Admin
+import ArgumentParser
+import Glibc
+import HTTPSemantics
+import Recording
+import Settings
+
+/// `larder freeze`: a recording of what the running daemon has stored.
+struct Freeze: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Make a recording of what is stored.",
+        discussion: """
+            Each stored response becomes an exchange, as a client would get it now:
+
+              larder freeze fixtures
+              larder freeze fixtures --model User --max-age 1h
+              larder freeze fixtures --route 'repos/*/*/issues'
+              larder freeze fixtures --principal p-1a2b3c4d
+
+            A recording is of one user. If responses of several are stored, name one, or anonymous. Secrets are replaced as \
+            in every recording.
+            """
+    )
+
+    @Argument(help: ArgumentHelp("The folder to make.", valueName: "folder"))
+    var folder: String
+
+    @Option(help: ArgumentHelp("Only responses that show an object of this model.", valueName: "name"))
+    var model: String?
+
+    @Option(help: ArgumentHelp("Only responses of the route with this path in the config.", valueName: "path"))
+    var route: String?
+
+    @Option(help: ArgumentHelp("Only responses of the principal with this label.", valueName: "label"))
+    var principal: String?
+
+    @Option(
+        help: ArgumentHelp("Only responses that came no longer ago than this: 90s, 12h, 30d.", valueName: "duration")
+    )
+    var maxAge: String?
+
+    @OptionGroup var options: AdminOptions
+
+    func validate() throws {
+        try GivenText.check([
+            "the folder": folder, "--model": model, "--route": route, "--principal": principal, "--max-age": maxAge,
+        ])
+    }
+
+    func run() throws {
+        let target = RecordingFolder(folder)
+        guard !target.exists else {
+            Terminal.complain("larder: \(target.path): there is a recording already; name a new folder")
+            throw ExitCode.failed
+        }
+        // The daemon makes it beside its store, and this command takes it from there.
+        let name = "freeze-\(getpid())-\(UInt32.random(in: 0 ... .max))"
+        let body = Body(name: name, model: model, route: route, principal: principal, maxAge: maxAge)
+        let response = try options.ask("POST", "/freeze", body: body)
+        defer { _ = try? options.client().send("DELETE", Target.make(["recordings", name])) }
+        let frozen = try options.decode(RecordingStopped.self, response)
+        _ = try options.copyRecording(name, to: target)
+        guard !options.json else {
+            return Terminal.out(
+                JSONText.object([
+                    ("folder", .string(target.path)), ("exchanges", .integer(frozen.exchanges)),
+                    ("notices", .array(frozen.notices.map { .string($0) })),
+                ]).text
+            )
+        }
+        let count = "\(frozen.exchanges) exchange\(frozen.exchanges == 1 ? "" : "s")"
+        Terminal.out((["recorded \(count) in \(target.path)"] + frozen.notices).joined(separator: "\n"))
+    }
+
+    private struct Body: Encodable {
+        var name: String
+        var model: String?
+        var route: String?
+        var principal: String?
+        var maxAge: String?
+    }
+}
