@@ -117,7 +117,7 @@ import Testing
             let label: Comment =
                 "seed \(seed), round \(round), \(isShared ? "shared" : "private"), \(status): \(Self.shown(fields))"
             let bound = strict.freshness(fields, status: status, isShared: isShared, now: exampleDate)
-            if case .fresh(_, let timeToLive) = policy.answer.reuse(at: exampleDate, for: .none) {
+            if case .fresh(_, let timeToLive) = policy.stored.reuse(at: exampleDate, for: .none) {
                 #expect(timeToLive <= bound, label)
                 #expect(!strict.forbids("no-cache", fields), label)
             }
@@ -125,8 +125,8 @@ import Testing
                 #expect(!strict.forbids("no-store", fields) || strict.mustUnderstand(fields), label)
                 if isShared { #expect(!strict.forbids("private", fields), label) }
             }
-            #expect(policy.answer.lifetime >= 0 && policy.answer.initialAge >= 0, label)
-            #expect(StoredPolicy(bytes: policy.answer.bytes) == policy.answer, label)
+            #expect(policy.stored.lifetime >= 0 && policy.stored.initialAge >= 0, label)
+            #expect(StoredPolicy(bytes: policy.stored.bytes) == policy.stored, label)
         }
     }
 

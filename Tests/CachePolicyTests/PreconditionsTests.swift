@@ -205,9 +205,9 @@ import Testing
                     ("Date", date(exampleDate + 100)), ("Link", "<c>"), ("X-RateLimit-Remaining", "9"),
                 ])
         )
-        #expect(renewed.policy.answer.lifetime == 60)
-        #expect(renewed.policy.answer.initialAge == 7)
-        #expect(renewed.policy.answer.reuse(at: exampleDate + 110, for: .none) == .fresh(age: 17, timeToLive: 43))
+        #expect(renewed.policy.stored.lifetime == 60)
+        #expect(renewed.policy.stored.initialAge == 7)
+        #expect(renewed.policy.stored.reuse(at: exampleDate + 110, for: .none) == .fresh(age: 17, timeToLive: 43))
     }
 }
 

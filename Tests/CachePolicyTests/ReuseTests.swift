@@ -14,7 +14,7 @@ import Testing
     )
         -> Reuse
     {
-        policy([("Cache-Control", control)], shared: shared).answer.applying(route)
+        policy([("Cache-Control", control)], shared: shared).stored.applying(route)
             .reuse(at: exampleDate + seconds, for: asking(asked))
     }
 
@@ -138,7 +138,7 @@ import Testing
     }
 
     @Test func `the age grows from the initial one`() {
-        let answer = policy([("Cache-Control", "max-age=60"), ("Age", "50")]).answer
+        let answer = policy([("Cache-Control", "max-age=60"), ("Age", "50")]).stored
         #expect(answer.reuse(at: exampleDate + 9, for: .none) == .fresh(age: 59, timeToLive: 1))
         #expect(!answer.reuse(at: exampleDate + 10, for: .none).isServable)
     }

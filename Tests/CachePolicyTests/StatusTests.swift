@@ -16,8 +16,8 @@ import Testing
         for lifetime in [("Cache-Control", "max-age=60"), ("Expires", date(exampleDate + 60))] {
             let policy = policy([("Date", date(exampleDate)), lifetime], status: status, shared: isShared)
             #expect(policy.storability == .yes)
-            #expect(policy.answer.reuse(at: exampleDate + 59, for: .none).isServable)
-            #expect(!policy.answer.reuse(at: exampleDate + 60, for: .none).isServable)
+            #expect(policy.stored.reuse(at: exampleDate + 59, for: .none).isServable)
+            #expect(!policy.stored.reuse(at: exampleDate + 60, for: .none).isServable)
         }
     }
 
@@ -25,7 +25,7 @@ import Testing
     func `without a lifetime only some are stored, and none is reused`(_ status: Int) {
         let isKnown = [200, 203, 204, 300, 301, 308, 404, 405, 410, 414, 501].contains(status)
         #expect((policy([], status: status).storability == .yes) == isKnown)
-        #expect(!policy([], status: status).answer.reuse(at: exampleDate, for: .none).isServable)
+        #expect(!policy([], status: status).stored.reuse(at: exampleDate, for: .none).isServable)
     }
 
     @Test(arguments: [100, 101, 102, 103, 202, 206, 304])
@@ -84,9 +84,9 @@ import Testing
                     return settings
                 }()
             )
-            #expect(!renewed.policy.answer.reuse(at: exampleDate, for: .none).isServable)
+            #expect(!renewed.policy.stored.reuse(at: exampleDate, for: .none).isServable)
         }
-        #expect(policy([("Cache-Control", "private, max-age=60")]).answer.reuse(at: exampleDate, for: .none).isServable)
+        #expect(policy([("Cache-Control", "private, max-age=60")]).stored.reuse(at: exampleDate, for: .none).isServable)
     }
 
     @Test func `a credential of Larder's own counts as Authorization`() {

@@ -8,7 +8,7 @@ import Testing
     @Test func `bytes give the same policy back`() throws {
         var answer = policy([
             ("Cache-Control", "max-age=60, no-cache, stale-if-error=7"), ("Age", "3"), ("ETag", "\"a\""),
-        ]).answer
+        ]).stored
         answer.status = 404
         answer.lastModified = 1
         answer.staleWhileRevalidate = 9
@@ -20,7 +20,7 @@ import Testing
     }
 
     @Test func `bytes of another form are refused`() {
-        let bytes = policy([]).answer.bytes
+        let bytes = policy([]).stored.bytes
         #expect(StoredPolicy(bytes: []) == nil)
         #expect(StoredPolicy(bytes: bytes.dropLast()) == nil)
         #expect(StoredPolicy(bytes: bytes + [0]) == nil)
@@ -33,7 +33,7 @@ import Testing
     @Test func `a route's fresh replaces lifetime and no-cache, not must-revalidate`() {
         var route = CacheOverrides()
         route.fresh = .seconds(300)
-        let answer = policy([("Cache-Control", "no-cache, must-revalidate, max-age=1")]).answer.applying(route)
+        let answer = policy([("Cache-Control", "no-cache, must-revalidate, max-age=1")]).stored.applying(route)
         #expect(answer.lifetime == 300)
         #expect(answer.lifetimeSource == .route)
         #expect(answer.flags.contains(.mustRevalidate))
@@ -43,7 +43,7 @@ import Testing
     @Test func `force makes everything reusable for ever, or for as long as fresh says`() {
         var route = CacheOverrides()
         route.cache = .force
-        let answer = policy([("Cache-Control", "no-store, no-cache, must-revalidate")]).answer
+        let answer = policy([("Cache-Control", "no-store, no-cache, must-revalidate")]).stored
         #expect(answer.applying(route).reuse(at: exampleDate + 1_000_000_000, for: .none).isServable)
         route.fresh = .seconds(10)
         #expect(!answer.applying(route).reuse(at: exampleDate + 10, for: .none).isServable)
@@ -65,7 +65,7 @@ import Testing
     ) {
         var route = CacheOverrides()
         route.negative = .seconds(30)
-        let answer = policy([("Cache-Control", control)], status: status).answer.applying(route)
+        let answer = policy([("Cache-Control", control)], status: status).stored.applying(route)
         #expect(answer.lifetime == lifetime)
         #expect(answer.lifetimeSource == source)
     }

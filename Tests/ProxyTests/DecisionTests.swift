@@ -19,11 +19,11 @@ import Testing
         let request = ProxyFixture.request("GET", "/x", request, of: upstream)
         let found = fields.map { ProxyFixture.answer($0, form: form, of: upstream, for: request) }
         switch Decision(request, found, mode: mode, now: now) {
-        case .answer(_, .hit(isStale: false)): return "hit"
-        case .answer(_, .hit(isStale: true)): return "stale hit"
-        case .answer(_, .offline(let isStale)): return isStale ? "offline stale" : "offline"
-        case .answer: return "answer"
-        case .answerAndRefresh: return "refresh behind"
+        case .serve(_, .hit(isStale: false)): return "hit"
+        case .serve(_, .hit(isStale: true)): return "stale hit"
+        case .serve(_, .offline(let isStale)): return isStale ? "offline stale" : "offline"
+        case .serve: return "answer"
+        case .serveAndRefresh: return "refresh behind"
         case .ask(let reason, let stored): return "ask \(reason.rawValue)" + (stored == nil ? "" : " with stored")
         case .refuse(let problem): return "\(problem.status)"
         }

@@ -57,11 +57,11 @@ import Testing
                 responseTime: exampleDate,
                 settings: CachePolicySettings()
             )
-            #expect(StoredPolicy(bytes: policy.answer.bytes) == policy.answer)
-            #expect(policy.answer.lifetime >= 0 && policy.answer.initialAge >= 0)
-            _ = policy.answer.reuse(at: exampleDate + 5, for: RequestDirectives(fields: message))
+            #expect(StoredPolicy(bytes: policy.stored.bytes) == policy.stored)
+            #expect(policy.stored.lifetime >= 0 && policy.stored.initialAge >= 0)
+            _ = policy.stored.reuse(at: exampleDate + 5, for: RequestDirectives(fields: message))
             let conditions = Preconditions(fields: message, now: exampleDate)
-            _ = conditions.evaluateForCache(method: "GET", against: .init(fields: message, policy: policy.answer))
+            _ = conditions.evaluateForCache(method: "GET", against: .init(fields: message, policy: policy.stored))
             if let selection = VarySelection(policy.vary, request: message) {
                 #expect(selection.matches(message))
                 #expect(VarySelection(bytes: selection.bytes) == selection)

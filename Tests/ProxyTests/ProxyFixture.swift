@@ -73,7 +73,7 @@ enum ProxyFixture {
             status: 200,
             fields: lines,
             body: Array(body.utf8),
-            policy: policy.answer,
+            policy: policy.stored,
             selection: .none,
             form: form,
             objects: []

@@ -70,6 +70,6 @@ import Testing
                 == #"{"url":"http://localhost:8787/users/1","text":"see https://api.example.com"}"#
         )
         #expect(ready.fields.text("etag")?.hasPrefix("\"larder-") == true)
-        #expect(ready.answer.body == Array(body.utf8))
+        #expect(ready.response.body == Array(body.utf8))
     }
 }

@@ -36,7 +36,7 @@ import Testing
 
     /// The same response as a 304 has renewed it.
     private func renewed(_ ready: ReadyResponse) -> ReadyResponse {
-        var answer = ready.answer
+        var answer = ready.response
         answer.document = ready.stored?.document
         return ReadyResponse(
             answer,
@@ -95,8 +95,8 @@ import Testing
         cache.renew(old, with: renewed, sent: sent, isLatest: true)
         memory.remove(request.digest)
         let found = try #require(cache.admit(documents, for: request, now: cache.now / 1_000_000))
-        #expect(found.answer.fields.text("cache-control") == "max-age=0")
-        #expect(found.answer.policy == renewed.answer.policy && found.answer.policy != old.answer.policy)
+        #expect(found.response.fields.text("cache-control") == "max-age=0")
+        #expect(found.response.policy == renewed.response.policy && found.response.policy != old.response.policy)
         await store.close()
     }
 
@@ -129,10 +129,10 @@ import Testing
         cache.unsettled.begin(1, upstream: "another", time: cache.now)
         cache.unsettled.begin(2, upstream: ready.upstream.storeKey, time: cache.now)
         let found = try await store.documents(at: request.key)
-        #expect(cache.admit(found, for: request, now: 1_000)?.answer.form == .outdated)
+        #expect(cache.admit(found, for: request, now: 1_000)?.response.form == .outdated)
         #expect(remembered.isEmpty)
         cache.unsettled.end(2)
-        #expect(cache.admit(found, for: request, now: 1_000)?.answer.form == .received)
+        #expect(cache.admit(found, for: request, now: 1_000)?.response.form == .received)
         #expect(remembered.count == 1)
         await store.close()
     }

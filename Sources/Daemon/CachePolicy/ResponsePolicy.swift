@@ -76,7 +76,7 @@ package struct ResponsePolicy: Sendable, Equatable {
     /// The upstream's word, to be stored with the response.
     ///
     /// `answer.applying(route)` is what decides.
-    package var answer: StoredPolicy
+    package var stored: StoredPolicy
     package var vary: VaryField
     /// Whether it is private, or must be revalidated: then it is for requests alone that agree in their `OtherFields`.
     package var isForAgreeing: Bool
@@ -119,26 +119,26 @@ package struct ResponsePolicy: Sendable, Equatable {
             settings: settings
         )
 
-        var answer = StoredPolicy(
+        var stored = StoredPolicy(
             requestTime: requestTime,
             responseTime: responseTime,
             date: dateField ?? wall
         )
-        answer.status = Int64(status)
-        answer.ageValue = age
-        answer.initialAge = StoredPolicy.initialAge(
+        stored.status = Int64(status)
+        stored.ageValue = age
+        stored.initialAge = StoredPolicy.initialAge(
             responseDelay: responseTime - requestTime,
-            apparentAge: wall - answer.date,
+            apparentAge: wall - stored.date,
             ageValue: age
         )
-        answer.lastModified = lifetime.lastModified ?? -1
-        answer.lifetime = lifetime.seconds
-        answer.lifetimeSource = lifetime.source
-        answer.staleWhileRevalidate = directives.staleWhileRevalidate ?? -1
-        answer.staleIfError = directives.staleIfError ?? -1
-        answer.flags = Self.flags(directives, fields: fields, isShared: settings.isShared)
-        if dateField == nil { answer.flags.insert(.dateAssumed) }
-        self.answer = answer
+        stored.lastModified = lifetime.lastModified ?? -1
+        stored.lifetime = lifetime.seconds
+        stored.lifetimeSource = lifetime.source
+        stored.staleWhileRevalidate = directives.staleWhileRevalidate ?? -1
+        stored.staleIfError = directives.staleIfError ?? -1
+        stored.flags = Self.flags(directives, fields: fields, isShared: settings.isShared)
+        if dateField == nil { stored.flags.insert(.dateAssumed) }
+        self.stored = stored
         vary = VaryField(fields)
         isForAgreeing =
             directives.isPrivate || !directives.privateFields.isEmpty || directives.noCache || directives.mustRevalidate
@@ -156,7 +156,7 @@ package struct ResponsePolicy: Sendable, Equatable {
         ) {
             storability = .no(reason)
             // A 304 may forbid what is stored already.
-            if Self.forbidsReuse(reason) { self.answer.flags.insert(.noStore) }
+            if Self.forbidsReuse(reason) { self.stored.flags.insert(.noStore) }
         }
     }
 
@@ -188,7 +188,7 @@ package struct ResponsePolicy: Sendable, Equatable {
         settings: CachePolicySettings,
         route: CacheOverrides
     ) -> Storability.Reason? {
-        let status = Int(answer.status)
+        let status = Int(stored.status)
         let isExplicit = directives.maxAge != nil || hasExpires || settings.isShared && directives.sMaxAge != nil
         switch request.method {
         case "GET", "HEAD": break

@@ -133,9 +133,9 @@ package actor ProxyCore {
         if request.isForOrigin, modes.current == .online { return pass(request.passed, reply) }
         let (decision, variants) = await decide(request)
         switch decision {
-        case .answer(let ready, let cacheUse):
+        case .serve(let ready, let cacheUse):
             await answer(request, reply, ready, cacheUse)
-        case .answerAndRefresh(let ready, let cacheUse):
+        case .serveAndRefresh(let ready, let cacheUse):
             await answer(request, reply, ready, cacheUse)
             fetches.refresh(request.forWhole.asking(because: .stale), stored: ready)
         case .ask(let reason, let stored):
@@ -169,7 +169,7 @@ package actor ProxyCore {
             now: now
         )
         switch decision {
-        case .answer(let ready, let cacheUse):
+        case .serve(let ready, let cacheUse):
             await answer(request, reply, ready, cacheUse)
         case .ask(let request, let stored, let completing):
             if let refusal { return refuse(refusal, reply) }

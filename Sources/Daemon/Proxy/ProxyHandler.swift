@@ -128,17 +128,18 @@ package final class ProxyHandler: HTTPHandler {
         let credentials = cacheKey.credentialsDigest(upstream, cache.store.hasher)
         guard let principal = proxy.principals.recognise(credentials) else { return false }
         let digest = cacheKey.digest(request, upstream, principal: principal, cache.store.hasher)
-        guard let answers = cache.memory.responses(at: digest) else { return false }
+        guard let responses = cache.memory.responses(at: digest) else { return false }
         let now = seconds()
-        for answer in answers {
+        for response in responses {
             guard
-                answer.key.principal == principal, answer.isClean, !answer.isDoubtDue(at: now),
-                answer.isGood(for: request),
-                !answer.isForAgreeing || answer.otherFields == cacheKey.otherFieldsDigest(proxy.principals.fieldHasher),
-                case .fresh(let age, let timeToLive) = answer.policy.reuse(at: now, for: directives)
+                response.key.principal == principal, response.isClean, !response.isDoubtDue(at: now),
+                response.isGood(for: request),
+                !response.isForAgreeing
+                    || response.otherFields == cacheKey.otherFieldsDigest(proxy.principals.fieldHasher),
+                case .fresh(let age, let timeToLive) = response.policy.reuse(at: now, for: directives)
             else { continue }
-            let status = respond(answer, age: age, timeToLive: timeToLive, now: now, to: request, connection)
-            if let started { note(answer, status, timeToLive, digest, request, connection, since: started) }
+            let status = respond(response, age: age, timeToLive: timeToLive, now: now, to: request, connection)
+            if let started { note(response, status, timeToLive, digest, request, connection, since: started) }
             return true
         }
         return false
@@ -151,34 +152,34 @@ package final class ProxyHandler: HTTPHandler {
     }
 
     private func respond(
-        _ answer: ReadyResponse,
+        _ response: ReadyResponse,
         age: Int64,
         timeToLive: Int64,
         now: Int64,
         to request: borrowing RequestHead,
         _ connection: HTTPConnection
     ) -> Int {
-        answer.residence.noteUse()
+        response.residence.noteUse()
         variable.clear()
         withUnsafeTemporaryAllocation(byteCount: HitFields.capacity, alignment: 8) { room in
             let count = HitFields.write(age: age, timeToLive: timeToLive, into: room)
             variable.append(UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(room)[..<count]))
         }
-        variable.append(answer.hitDetail)
+        variable.append(response.hitDetail)
         variable.append("\r\n\r\n")
-        answer.answer.form == .composed ? metrics.composed.add() : metrics.hits.add()
+        response.response.form == .composed ? metrics.composed.add() : metrics.hits.add()
         let isConditional = request.has(.ifNoneMatch) || request.has(.ifModifiedSince)
-        guard isConditional, answer.isNotModified(request, now: now) else {
-            connection.respond(head: answer.head, variable: variable, body: answer.body)
-            return answer.answer.status
+        guard isConditional, response.isNotModified(request, now: now) else {
+            connection.respond(head: response.head, variable: variable, body: response.body)
+            return response.response.status
         }
-        connection.respond(head: answer.notModifiedHead, variable: variable, body: [], headOnly: true)
+        connection.respond(head: response.notModifiedHead, variable: variable, body: [], headOnly: true)
         return 304
     }
 
     /// Notes a hit for those who watch.
     private func note(
-        _ answer: ReadyResponse,
+        _ response: ReadyResponse,
         _ status: Int,
         _ timeToLive: Int64,
         _ digest: Digest128,
@@ -189,15 +190,15 @@ package final class ProxyHandler: HTTPHandler {
         var served = ServedRequest(
             client: ClientAddress(peer: connection.peer, at: connection.entrance.address),
             method: request.method == .head ? "HEAD" : "GET",
-            url: answer.key.url,
-            upstream: answer.upstream.name
+            url: response.key.url,
+            upstream: response.upstream.name
         )
-        let detail = answer.hitDetail.isEmpty ? nil : String(decoding: answer.hitDetail, as: UTF8.self)
+        let detail = response.hitDetail.isEmpty ? nil : String(decoding: response.hitDetail, as: UTF8.self)
         served.cacheStatus = CacheStatus.hit(timeToLive: timeToLive).text + (detail ?? "")
         served.detail = detail.flatMap { CacheStatus.detail(of: $0) }
         (served.status, served.key) = (status, digest)
-        served.outcome = answer.answer.form == .composed ? .composed : .hit
-        if request.method != .head, status != 304, status != 204 { served.bytes = answer.body.count }
+        served.outcome = response.response.form == .composed ? .composed : .hit
+        if request.method != .head, status != 304, status != 204 { served.bytes = response.body.count }
         let elapsed = RequestClock.nanoseconds - started
         served.time = RequestClock.wall - Int64(elapsed / 1_000)
         served.seconds = Double(elapsed) / 1_000_000_000

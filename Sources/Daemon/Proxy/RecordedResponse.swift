@@ -24,19 +24,19 @@ package struct RecordedResponse: Sendable {
             responseTime: moment,
             settings: upstream.policySettings
         )
-        let answer = CachedResponse(
+        let response = CachedResponse(
             key: incoming.cacheKey(of: .anonymous),
             document: nil,
             status: status,
             fields: fields,
             body: body,
-            policy: policy.answer,
+            policy: policy.stored,
             selection: .none,
             form: .received,
             objects: []
         )
         ready = ReadyResponse(
-            answer,
+            response,
             digest: Digest128(low: 0, high: 0),
             upstream: upstream,
             base: incoming.base,
@@ -52,7 +52,7 @@ package struct RecordedResponse: Sendable {
         var (status, fields, body) = part.message(from: ready)
         finish(&fields, exchange.request.fields, incoming.upstream)
         // What is not there in a HEAD response has a length all the same.
-        let length = exchange.request.method == "HEAD" ? ready.answer.fields.text("content-length") : nil
+        let length = exchange.request.method == "HEAD" ? ready.response.fields.text("content-length") : nil
         guard let length else { return exchange.reply.respond(status: status, fields: fields, body: body) }
         fields.set("Content-Length", length)
         exchange.reply.start(status: status, fields: fields, framing: .none)
@@ -71,7 +71,7 @@ package struct RecordedResponse: Sendable {
         fields.vary(by: incoming.upstream.variesBy)
         exchange.reply.startEvents(fields)
         var event = LiveEvent(kind: .fresh)
-        event.status = ready.answer.status
+        event.status = ready.response.status
         event.age = 0
         event.fields = ready.fields
         event.body = LiveBody(ready.body)
@@ -254,7 +254,7 @@ extension ResponseCache {
             variant: VarySelection.none.bytes,
             status: recorded.status,
             head: StoredHead.encode(upstream.storable(fields)),
-            policy: policy.answer.bytes,
+            policy: policy.stored.bytes,
             body: recorded.body,
             start: moment,
             end: moment,

@@ -211,18 +211,18 @@ extension Transfer: CurlTransfer.Owner {
         case .informational(let status, let fields):
             state.progressed(now: client.loop.now)
             if status != 100 { delegate?.informational(status: status, fields: fields) }
-        case .final(let answer):
+        case .final(let response):
             state.headArrived(now: client.loop.now)
-            dropsBody = answer.status == 205
+            dropsBody = response.status == 205
             if request.method != "HEAD" {
-                decoder = answer.decodedFrom.flatMap(ContentDecoder.Coding.init(named:)).map(ContentDecoder.init)
+                decoder = response.decodedFrom.flatMap(ContentDecoder.Coding.init(named:)).map(ContentDecoder.init)
             }
-            client.answered(request, version: answer.version)
+            client.answered(request, version: response.version)
             watch()
-            if decoder != nil, !answer.isEventStream {
-                withheldHead = answer
+            if decoder != nil, !response.isEventStream {
+                withheldHead = response
             } else {
-                delegate?.received(head: answer)
+                delegate?.received(head: response)
             }
         case .failed(let error):
             state.stop(because: error)

@@ -5,7 +5,7 @@ import Settings
 extension Explanation.Freshness {
     /// The arithmetic of a stored response's freshness (RFC 9111 §4.2), each number with its source.
     init(_ ready: ReadyResponse, of upstream: ProxiedUpstream, route: CacheOverrides, now: Int64) {
-        let (policy, word) = (ready.policy, ready.answer.policy)
+        let (policy, word) = (ready.policy, ready.response.policy)
         let reuse = policy.reuse(at: now, for: .none)
         if case .fresh = reuse { isFresh = true } else { isFresh = false }
         terms = [
@@ -104,7 +104,7 @@ extension Explanation.Freshness {
         _ upstream: ProxiedUpstream,
         _ route: CacheOverrides
     ) -> String {
-        let fields = ready.answer.fields
+        let fields = ready.response.fields
         switch policy.lifetimeSource {
         case .none: return "nothing gives one"
         case .maxAge: return "max-age of Cache-Control"

@@ -9,9 +9,9 @@ extension Explanation.Outcome {
     /// - Parameter shortfall: why what is stored cannot show what is newest, as far as that is known.
     init(_ decision: Decision, _ request: ProxyRequest, shortfall: String?, now: Int64) {
         switch decision {
-        case .answer(let ready, let manner):
+        case .serve(let ready, let manner):
             self.init("answer", ready, manner, request, now: now)
-        case .answerAndRefresh(let ready, let manner):
+        case .serveAndRefresh(let ready, let manner):
             self.init("answer-and-refresh", ready, manner, request, now: now)
         case .ask(let reason, let stored):
             var status = CacheStatus.forwarded(reason)
@@ -79,7 +79,7 @@ extension Explanation.Outcome {
 
     private init(_ action: String, _ ready: ReadyResponse, _ manner: CacheUse, _ request: ProxyRequest, now: Int64) {
         let portion = SelectedPart(of: ready.shown(to: request), for: request.message, now: now)
-        let sent = portion?.status(of: ready) ?? ready.answer.status
+        let sent = portion?.status(of: ready) ?? ready.response.status
         self.init(
             action: action,
             status: sent,
@@ -116,7 +116,7 @@ extension Explanation.Outcome {
         shortfall: String?,
         now: Int64
     ) -> String {
-        if stored.answer.form == .outdated {
+        if stored.response.form == .outdated {
             return shortfall.map { "newer values are known than it can show: \($0)" }
                 ?? "newer values are known of what it shows, but not all of them"
         }

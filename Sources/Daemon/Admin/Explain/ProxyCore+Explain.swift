@@ -81,9 +81,9 @@ extension ProxyCore {
         case .ask(_, let stored):
             let others = request.asksForItself ? try await cache.variants(besides: request) : []
             explanation.upstream = .init(request, stored: stored, variants: others, now: now)
-        case .answerAndRefresh(let ready, _):
+        case .serveAndRefresh(let ready, _):
             explanation.upstream = .init(request, stored: ready, variants: [], now: now)
-        case .answer, .refuse: break
+        case .serve, .refuse: break
         }
         return explanation
     }
@@ -146,12 +146,12 @@ extension Decision {
         guard let parts else { return self }
         var (request, known): (ProxyRequest, ReadyResponse?) = (request, nil)
         switch self {
-        case .answer, .answerAndRefresh: return self
+        case .serve, .serveAndRefresh: return self
         case .ask(let reason, let stored): (request, known) = (request.asking(because: reason), stored)
         case .refuse: break
         }
         switch (PartDecision(request, stored: known, parts: parts, mode: mode, limit: limit, now: now), self) {
-        case (.answer(let ready, let manner), _): return .answer(ready, manner)
+        case (.serve(let ready, let manner), _): return .serve(ready, manner)
         case (.ask, .refuse): return self
         case (.ask(let request, let stored, _), _): return .ask(request.reason, stored: stored)
         }
@@ -203,15 +203,15 @@ extension Explanation.Overrides {
 
 extension Explanation.Variant {
     init(_ variant: ResponseCache.SurveyedResponse, isSelected: Bool, now: Int64) {
-        let (ready, answer) = (variant.ready, variant.ready.answer)
-        let fields = answer.fields
+        let (ready, response) = (variant.ready, variant.ready.response)
+        let fields = response.fields
         self.init(
             isSelected: isSelected,
-            status: answer.status,
-            selection: answer.selection.texts,
+            status: response.status,
+            selection: response.selection.texts,
             inMemory: variant.isInMemory,
             document: variant.document?.rawValue,
-            form: "\(answer.form)",
+            form: "\(response.form)",
             isDirty: variant.isDirty,
             objects: variant.objects,
             bytes: ready.body.count,
@@ -328,22 +328,22 @@ extension ResponseCache {
         }
         let documents = store.mayHave(request.digest) ? try await store.documents(at: request.key) : []
         for document in documents {
-            guard !isDropped(document.id), let answer = CachedResponse(document) else { continue }
-            let known = variants.firstIndex { $0.ready.answer.selection == answer.selection }
+            guard !isDropped(document.id), let response = CachedResponse(document) else { continue }
+            let known = variants.firstIndex { $0.ready.response.selection == response.selection }
             // What is in memory answers unless it is dirty, as for any request.
             if let known, !variants[known].isDirty { continue }
             let variant = SurveyedResponse(
-                ready: ReadyResponse(answer, digest: request.digest, upstream: request.upstream, base: request.base),
+                ready: ReadyResponse(response, digest: request.digest, upstream: request.upstream, base: request.base),
                 isInMemory: known != nil,
                 document: document.id,
-                isDirty: known != nil || answer.form == .outdated,
+                isDirty: known != nil || response.form == .outdated,
                 objects: document.objects.count,
                 shortfall: document.form.shortfall
             )
             if let known { variants[known] = variant } else { variants.append(variant) }
         }
         if let held = inMemory(request, now: now), held.isClean { return (variants, held) }
-        let selected = variants.map(\.ready).filter { $0.answers(request) }
+        let selected = variants.map(\.ready).filter { $0.matches(request) }
             .max { $1.isPreferred(to: $0, for: request.directives, now: now) }
         return (variants, selected)
     }

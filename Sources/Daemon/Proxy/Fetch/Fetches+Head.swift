@@ -95,7 +95,7 @@ extension Fetches {
         if case .no(let reason) = policy.storability { throw Unstored(reason, head.fields, of: request) }
         // An error, cacheable as it may be, never takes the place of a good response.
         let isFailure = head.status >= 500 || request.upstream.isFailure(status: head.status, fields: head.fields)
-        if isFailure, let stored = fetch.stored, stored.answer.status < 500 { throw .olderIsBetter }
+        if isFailure, let stored = fetch.stored, stored.response.status < 500 { throw .olderIsBetter }
         if let length = head.fields.text("content-length").flatMap(Int.init), length > settings.limits.document {
             throw .tooLarge(limit: settings.limits.document)
         }
@@ -115,7 +115,7 @@ extension Fetches {
         // Parts of a body that is served otherwise than it came would not fit the whole.
         if part != nil, isServedTransformed(head, in: fetch) { throw .part }
         let dated = StoredFields.dated(fields, at: wall)
-        return RunningFetch.Storing(policy: policy.answer, fields: dated, selection: selection, part: part)
+        return RunningFetch.Storing(policy: policy.stored, fields: dated, selection: selection, part: part)
     }
 
     /// What a head says about its own use.
@@ -149,7 +149,7 @@ extension Fetches {
         }
         let bound = request.upstream.bound(request)
         guard bound != nil || fetch.stored != nil else { return nil }
-        let age = policy(of: head, in: fetch).answer.knownAge
+        let age = policy(of: head, in: fetch).stored.knownAge
         var absence = ObservedAbsence(key: request.key, bound: bound, start: fetch.start - age)
         absence.method = request.message.method
         return absence

@@ -69,10 +69,10 @@ extension Fetches {
         return cache.keep(
             ready,
             sent: fetch.start,
-            age: ready.answer.policy.knownAge,
+            age: ready.response.policy.knownAge,
             reading: mapping,
             overtakenAt: writtenAt,
-            isSecret: fetch.request.isRepeated(in: ready.answer.body, ready.answer.fields),
+            isSecret: fetch.request.isRepeated(in: ready.response.body, ready.response.fields),
             isAwaited: isAwaited,
             done: done
         )
@@ -80,12 +80,17 @@ extension Fetches {
 
     /// Keeps what a POST has made of its target, once what that invalidated is gone.
     func keep(_ posted: PostedResponse, of request: ProxyRequest) {
-        let ready = ReadyResponse(posted.answer, digest: request.digest, upstream: request.upstream, base: request.base)
+        let ready = ReadyResponse(
+            posted.response,
+            digest: request.digest,
+            upstream: request.upstream,
+            base: request.base
+        )
         let mapping = request.upstream.reading(
             request,
             method: "GET",
-            status: posted.answer.status,
-            fields: posted.answer.fields
+            status: posted.response.status,
+            fields: posted.response.fields
         )
         invalidations.noteKept(at: request.digest)
         // A write's response is as new as its completion (law 3).
@@ -95,7 +100,7 @@ extension Fetches {
             age: 0,
             reading: mapping,
             overtakenAt: nil,
-            isSecret: request.isRepeated(in: posted.answer.body, posted.answer.fields)
+            isSecret: request.isRepeated(in: posted.response.body, posted.response.fields)
         )
     }
 

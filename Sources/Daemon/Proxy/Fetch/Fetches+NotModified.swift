@@ -40,14 +40,14 @@ extension Fetches {
     private func renew(_ stored: ReadyResponse, by head: UpstreamHead, _ fetch: RunningFetch) {
         // A document that became dirty meanwhile is not what the 304 is about.
         guard cache.isStillClean(stored), !fetch.isInvalidated else { return fetch.renewed(nil) }
-        let renewed = renewed(stored.answer, by: head, fetch)
-        var answer = stored.answer
-        answer.fields = renewed.fields
-        answer.policy = renewed.policy.answer
-        if let known = stored.stored { (answer.document, answer.objects) = known }
-        let selection = selection(of: answer, renewed, fetch)
-        if let selection, selection == answer.selection {
-            let ready = ready(answer, fetch)
+        let renewed = renewed(stored.response, by: head, fetch)
+        var response = stored.response
+        response.fields = renewed.fields
+        response.policy = renewed.policy.stored
+        if let known = stored.stored { (response.document, response.objects) = known }
+        let selection = selection(of: response, renewed, fetch)
+        if let selection, selection == response.selection {
+            let ready = ready(response, fetch)
             renew(stored, with: ready, fetch)
             return fetch.renewed(outcome(ready, by: head, renewed, isStored: true))
         }
@@ -55,9 +55,9 @@ extension Fetches {
         cache.drop(stored)
         // Parts that are kept no longer are still the response to this one request.
         guard !stored.isPartial else {
-            return fetch.renewed(outcome(ready(answer, fetch), by: head, renewed, isStored: false))
+            return fetch.renewed(outcome(ready(response, fetch), by: head, renewed, isStored: false))
         }
-        keepAnew(answer, under: selection, by: head, renewed, fetch)
+        keepAnew(response, under: selection, by: head, renewed, fetch)
     }
 
     /// The response to a request with other selecting fields is the response to this one, too.
@@ -66,29 +66,29 @@ extension Fetches {
     private func adopt(_ source: CachedResponse?, by head: UpstreamHead, _ fetch: RunningFetch) {
         guard let source, source.form == .received, !fetch.isInvalidated else { return fetch.renewed(nil) }
         let renewed = renewed(source, by: head, fetch)
-        var answer = source
-        answer.fields = renewed.fields
-        answer.policy = renewed.policy.answer
-        keepAnew(answer, under: selection(of: source, renewed, fetch), by: head, renewed, fetch)
+        var response = source
+        response.fields = renewed.fields
+        response.policy = renewed.policy.stored
+        keepAnew(response, under: selection(of: source, renewed, fetch), by: head, renewed, fetch)
     }
 
     /// Keeps a stored body as if it had just come with the fields of a 304.
     private func keepAnew(
-        _ answer: CachedResponse,
+        _ response: CachedResponse,
         under selection: VarySelection?,
         by head: UpstreamHead,
         _ renewed: Freshening.Renewed,
         _ fetch: RunningFetch
     ) {
         guard let selection else {
-            return fetch.renewed(outcome(ready(answer, fetch), by: head, renewed, isStored: false))
+            return fetch.renewed(outcome(ready(response, fetch), by: head, renewed, isStored: false))
         }
-        var answer = answer
-        answer.selection = selection
-        answer.document = nil
-        answer.objects = []
+        var response = response
+        response.selection = selection
+        response.document = nil
+        response.objects = []
         let isStored = !fetch.isInvalidated
-        let (kept, isWithheld) = keep(answer, from: fetch, isAwaited: fetch.isAwaited)
+        let (kept, isWithheld) = keep(response, from: fetch, isAwaited: fetch.isAwaited)
         fetch.renewed(kept.map { outcome($0, by: head, renewed, isStored: isStored) }, isWithheld: isWithheld)
     }
 
@@ -114,11 +114,12 @@ extension Fetches {
         cache.renew(stored, with: ready, sent: fetch.start, isLatest: isLatest)
     }
 
-    private func renewed(_ answer: CachedResponse, by head: UpstreamHead, _ fetch: RunningFetch) -> Freshening.Renewed {
+    private func renewed(_ response: CachedResponse, by head: UpstreamHead, _ fetch: RunningFetch) -> Freshening.Renewed
+    {
         let request = fetch.request
         return Freshening.renewed(
-            answer.fields,
-            status: answer.status,
+            response.fields,
+            status: response.status,
             by: head.fields,
             request: request.facts,
             requestTime: fetch.requestTime,
@@ -133,29 +134,29 @@ extension Fetches {
     /// The variant that a renewed response is from now on; nil if it may not be kept.
     ///
     /// What was for requests alone that agree in their `OtherFields` stays so, whatever the 304 says of freshness.
-    private func selection(of answer: CachedResponse, _ renewed: Freshening.Renewed, _ fetch: RunningFetch)
+    private func selection(of response: CachedResponse, _ renewed: Freshening.Renewed, _ fetch: RunningFetch)
         -> VarySelection?
     {
         var policy = renewed.policy
         guard policy.storability == .yes else { return nil }
-        if answer.selection.isForAgreeing { policy.isForAgreeing = true }
+        if response.selection.isForAgreeing { policy.isForAgreeing = true }
         let request = fetch.request
         return request.upstream.selection(policy, route: request.overrides, request: request.message.fields)
     }
 
-    private func ready(_ answer: CachedResponse, _ fetch: RunningFetch) -> ReadyResponse {
+    private func ready(_ response: CachedResponse, _ fetch: RunningFetch) -> ReadyResponse {
         let request = fetch.request
-        let digest = answer.status == 206 ? cache.partsDigest(of: request) : request.digest
-        return ReadyResponse(answer, digest: digest, upstream: request.upstream, base: request.base)
+        let digest = response.status == 206 ? cache.partsDigest(of: request) : request.digest
+        return ReadyResponse(response, digest: digest, upstream: request.upstream, base: request.base)
     }
 
     // MARK: HEAD
 
     /// The 200 to a HEAD renews the stored response to a GET, or shows that it is out of date.
     func compare(_ stored: ReadyResponse, with head: UpstreamHead, _ fetch: RunningFetch) {
-        let hasWhole = stored.answer.form == .received && stored.answer.status == 200
-        let length = hasWhole ? stored.answer.body.count : nil
-        switch Freshening.outcome(ofHead: head.fields, stored: stored.answer.fields, length: length) {
+        let hasWhole = stored.response.form == .received && stored.response.status == 200
+        let length = hasWhole ? stored.response.body.count : nil
+        switch Freshening.outcome(ofHead: head.fields, stored: stored.response.fields, length: length) {
         case .invalidate:
             cache.drop(stored)
         case .refresh:
@@ -170,14 +171,14 @@ extension Fetches {
         guard known.objects.isEmpty || head.fields.contains("etag") || head.fields.contains("last-modified") else {
             return
         }
-        let renewed = renewed(stored.answer, by: head, fetch)
-        guard selection(of: stored.answer, renewed, fetch) == stored.answer.selection else {
+        let renewed = renewed(stored.response, by: head, fetch)
+        guard selection(of: stored.response, renewed, fetch) == stored.response.selection else {
             return cache.drop(stored)
         }
-        var answer = stored.answer
-        (answer.document, answer.objects) = known
-        answer.fields = renewed.fields
-        answer.policy = renewed.policy.answer
-        renew(stored, with: ready(answer, fetch), fetch)
+        var response = stored.response
+        (response.document, response.objects) = known
+        response.fields = renewed.fields
+        response.policy = renewed.policy.stored
+        renew(stored, with: ready(response, fetch), fetch)
     }
 }

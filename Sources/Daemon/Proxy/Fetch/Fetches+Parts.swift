@@ -62,12 +62,12 @@ extension Fetches {
         {
             guard joined.isWorthKeeping(for: new) else { return (nil, false) }
             parts = joined
-            fields = Self.fields(of: Self.withoutFraming(known.answer.fields), replacedBy: fields)
+            fields = Self.fields(of: Self.withoutFraming(known.response.fields), replacedBy: fields)
         } else if let known, known.policy.requestTime > fetch.requestTime {
             return (nil, false)
         }
         guard let policy = policy(of: fields, storing, isWhole: parts.isWhole, fetch) else { return (nil, false) }
-        var answer = CachedResponse(
+        var response = CachedResponse(
             key: request.key,
             document: nil,
             status: 200,
@@ -78,11 +78,11 @@ extension Fetches {
             form: .received,
             objects: []
         )
-        if parts.isWhole { return keep(answer, from: fetch, isAwaited: true) }
+        if parts.isWhole { return keep(response, from: fetch, isAwaited: true) }
         for value in parts.contentRanges { fields.append("Content-Range", value) }
-        (answer.key, answer.status, answer.fields) = (request.partsKey, 206, fields)
+        (response.key, response.status, response.fields) = (request.partsKey, 206, fields)
         let digest = cache.partsDigest(of: request)
-        let ready = ReadyResponse(answer, digest: digest, upstream: request.upstream, base: request.base)
+        let ready = ReadyResponse(response, digest: digest, upstream: request.upstream, base: request.base)
         if !fetch.isInvalidated { keep(ready, BodyMapping(rule: nil, kind: .detail, bound: [:]), from: fetch) }
         return (ready, false)
     }
@@ -107,7 +107,7 @@ extension Fetches {
             responseTime: storing.policy.responseTime,
             wall: storing.policy.responseTime - now + wall
         )
-        return policy.storability == .yes ? policy.answer : nil
+        return policy.storability == .yes ? policy.stored : nil
     }
 
     /// The fields of earlier parts with those of a later one in their place (RFC 9111 §3.4).

@@ -76,7 +76,7 @@ extension Fetches {
             status: head.status,
             fields: StoredFields.storable(head.fields),
             body: body,
-            policy: policy(of: head, in: fetch).answer,
+            policy: policy(of: head, in: fetch).stored,
             selection: .none,
             form: .received,
             objects: []

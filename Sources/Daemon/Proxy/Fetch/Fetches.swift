@@ -203,7 +203,7 @@ package final class Fetches {
         let upstreamRequest = request.upstreamRequest(
             validation,
             completing: fetch.completing,
-            settlesDoubt: stored?.answer.doubts.isEmpty == false
+            settlesDoubt: stored?.response.doubts.isEmpty == false
         )
         fetch.send(upstreamRequest, through: clients[request.upstream.index])
         return fetch

@@ -12,7 +12,7 @@ package struct Refreshes {
 
         init(_ stored: ReadyResponse) {
             digest = stored.residence.digest
-            variant = stored.answer.selection.bytes
+            variant = stored.response.selection.bytes
         }
     }
 

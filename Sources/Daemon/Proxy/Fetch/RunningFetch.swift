@@ -114,7 +114,7 @@ final class RunningFetch: TransferDelegate {
         guard change == .none, !state.isTransferred else { return false }
         return switch state.phase {
         // A 304 or a failure would have the stored response served, which is of one variant.
-        case .asking, .noting: stored?.answers(request) ?? true
+        case .asking, .noting: stored?.matches(request) ?? true
         // Who insists on asking would get what was said before.
         case .relaying: state.body.isWhole && matches(request) && !request.insistsOnAsking && !request.wantsRendering
         case .gathering: state.body.isWhole && matches(request) && !request.insistsOnAsking
@@ -299,7 +299,7 @@ final class RunningFetch: TransferDelegate {
     private func serve(_ relays: [Relay]) {
         guard let outcome else { return }
         let isServed = { (relay: Relay) in
-            !outcome.isForVariantOnly || relay.isLeader || outcome.ready.answers(relay.request)
+            !outcome.isForVariantOnly || relay.isLeader || outcome.ready.matches(relay.request)
         }
         fetches.serve(outcome.ready, to: relays.filter(isServed), as: outcome.use, cookies: outcome.cookies)
         for relay in relays where !isServed(relay) { fetches.askAlone(relay) }

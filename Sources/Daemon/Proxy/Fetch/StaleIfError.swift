@@ -37,7 +37,7 @@ extension Fetches {
 extension ReadyResponse {
     /// Whether it may stand in for a response that the upstream did not give; an error kept earlier is no better than a new one.
     package func maySubstitute(at now: Int64, for request: ProxyRequest) -> Bool {
-        guard !StatusFacts.isFailure(answer.status) else { return false }
+        guard !StatusFacts.isFailure(response.status) else { return false }
         return switch policy.reuse(at: now, for: request.directives) {
         case .fresh: true
         case .stale(_, _, let allowed), .mustValidate(_, _, let allowed): allowed.contains(.onError)

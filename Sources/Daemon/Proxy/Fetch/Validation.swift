@@ -34,15 +34,15 @@ package struct Validation: Sendable {
     package init(_ request: ProxyRequest, stored: ReadyResponse?, variants: [Variant]) {
         let isOfParts = request.isForParts && stored?.isPartial == true && !request.hasConditions
         guard request.asksForItself || isOfParts, stored?.isClean != false,
-            stored.map({ $0.answer.form == .received && $0.answer.doubts.isEmpty }) != false
+            stored.map({ $0.response.form == .received && $0.response.doubts.isEmpty }) != false
         else {
             self = .none
             return
         }
-        let answer = stored?.answer
-        let isValidatable = answer?.isValidatable == true
+        let response = stored?.response
+        let isValidatable = response?.isValidatable == true
         self.init(
-            chosen: isValidatable ? answer.map { Preconditions.Stored(fields: $0.fields, policy: $0.policy) } : nil,
+            chosen: isValidatable ? response.map { Preconditions.Stored(fields: $0.fields, policy: $0.policy) } : nil,
             // The response to a HEAD has no body to be stored under another selection.
             variants: request.isShareable ? variants : []
         )

@@ -96,10 +96,10 @@ extension LiveEvent {
         now: Int64
     ) {
         var fields = ready.fields
-        ready.addHistory(to: &fields, as: cacheUse, sent: ready.answer.status, isCollapsed: isCollapsed, now: now)
+        ready.addHistory(to: &fields, as: cacheUse, sent: ready.response.status, isCollapsed: isCollapsed, now: now)
         self.init(
             kind: kind,
-            status: ready.answer.status,
+            status: ready.response.status,
             age: max(0, ready.policy.age(at: now)),
             fields: Self.shown(fields),
             body: LiveBody(ready.body)
@@ -122,14 +122,14 @@ extension LiveEvent {
     /// - Parameters:
     ///   - age: of what was shown.
     ///   - answer: the upstream's error.
-    init(failure problem: ProblemDocument, age: Int64?, _ answer: LiveEvent? = nil) {
+    init(failure problem: ProblemDocument, age: Int64?, _ response: LiveEvent? = nil) {
         self.init(
             kind: .error,
             problem: problem,
-            status: answer?.status,
+            status: response?.status,
             age: age,
-            fields: answer?.fields,
-            body: answer?.body
+            fields: response?.fields,
+            body: response?.body
         )
     }
 

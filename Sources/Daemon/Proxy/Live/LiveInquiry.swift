@@ -95,12 +95,14 @@ final class LiveInquiry: Recipient {
     }
 
     func finish() {
-        guard !isSettled, let answer = arriving, let fields = answer.fields, let status = answer.status else { return }
+        guard !isSettled, let response = arriving, let fields = response.fields, let status = response.status else {
+            return
+        }
         arriving = nil
         if upstream.isFailure(status: status, fields: fields) {
-            settle(.failed(.upstreamAnswered(status, upstream: upstream.name), answer))
+            settle(.failed(.upstreamAnswered(status, upstream: upstream.name), response))
         } else {
-            settle(.answered(answer, isKept: isStored))
+            settle(.answered(response, isKept: isStored))
         }
     }
 

@@ -123,7 +123,8 @@ extension ProxyCore {
             }
             let shown = Array(
                 Set(
-                    objects + cache.memory.responsesByObject.objects(of: found.residence) + found.answer.objects + known
+                    objects + cache.memory.responsesByObject.objects(of: found.residence) + found.response.objects
+                        + known
                 )
             )
             // What was read before its objects were watched may have changed meanwhile.
@@ -144,9 +145,9 @@ extension ProxyCore {
         found.residence.noteUse()
         let cacheUse: CacheUse
         switch decision {
-        case .answer(_, let how), .answerAndRefresh(_, let how): cacheUse = how
+        case .serve(_, let how), .serveAndRefresh(_, let how): cacheUse = how
         case .ask, .refuse:
-            guard found.answer.form != .outdated, found.mayBeShown(at: now) else { return nil }
+            guard found.response.form != .outdated, found.mayBeShown(at: now) else { return nil }
             cacheUse = .hit(isStale: true)
         }
         // What is sent has to be committed, so that it can be recognised after a restart.
@@ -185,7 +186,7 @@ extension ProxyCore {
         }
         let status: String
         if let shown, refusal != nil {
-            let sent = shown.ready.answer.status
+            let sent = shown.ready.response.status
             status = shown.cacheUse.cacheStatus(of: shown.ready, sent: sent, isCollapsed: false, now: now).text
         } else {
             status = refusal?.cacheStatus ?? CacheStatus.forwarded(shown == nil ? .uriMiss : .request).text
@@ -236,13 +237,13 @@ extension ProxyCore {
         _ causes: LiveWatch.Causes
     ) -> LiveRhythm.Need {
         switch decision {
-        case .answer(let ready, _):
-            if ready.answer.form == .outdated { return .displaced }
+        case .serve(let ready, _):
+            if ready.response.form == .outdated { return .displaced }
             return .expiry(min(ready.policy.timeToLive(at: now), ready.doubtDue - now))
-        case .answerAndRefresh, .refuse: return .stale
+        case .serveAndRefresh, .refuse: return .stale
         case .ask(_, let stored):
             guard let stored else { return document.isKept ? .displaced : .stale }
-            return stored.answer.form == .outdated || stored.isDoubtDue(at: now) || causes.contains(.objects)
+            return stored.response.form == .outdated || stored.isDoubtDue(at: now) || causes.contains(.objects)
                 ? .displaced : .stale
         }
     }
@@ -276,7 +277,7 @@ extension ProxyCore {
         failure: ProblemDocument?,
         of document: LiveDocument
     ) -> LiveDocument.Update? {
-        let isFresh = if case .answer = decision { true } else { false }
+        let isFresh = if case .serve = decision { true } else { false }
         if let shown, isFresh || !(outcome?.isUnkept ?? false) {
             // What a write has outdated is not sent, even if it is still there.
             guard !document.isInvalid else { return nil }
@@ -286,7 +287,7 @@ extension ProxyCore {
         }
         switch outcome {
         case nil: return nil
-        case .failed(let problem, let answer): return update(LiveEvent(failure: problem, age: nil, answer))
+        case .failed(let problem, let response): return update(LiveEvent(failure: problem, age: nil, response))
         case .answered(var event, let isKept):
             if isKept, isOvertaken(document, decision) { return nil }
             if document.request.upstream.settings.cookies != .replay { event.fields?.remove("set-cookie") }
@@ -314,7 +315,7 @@ extension ProxyCore {
     /// known of what that shows and it cannot be put together from them.
     private func isOvertaken(_ document: LiveDocument, _ decision: Decision) -> Bool {
         guard document.isOvertaken, case .ask(_, let stored?) = decision else { return false }
-        return stored.answer.form == .outdated
+        return stored.response.form == .outdated
     }
 
     func update(_ event: LiveEvent, _ shown: Shown? = nil) -> LiveDocument.Update {
@@ -326,7 +327,7 @@ extension ProxyCore {
             isStored: shown != nil,
             isCommitted: shown?.isCommitted ?? false,
             policy: shown?.ready.policy,
-            variant: shown?.ready.answer.selection.bytes ?? []
+            variant: shown?.ready.response.selection.bytes ?? []
         )
     }
 

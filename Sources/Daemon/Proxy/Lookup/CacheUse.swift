@@ -24,7 +24,7 @@ package enum CacheUse: Sendable {
     func outcome(of ready: ReadyResponse) -> Outcome {
         switch self {
         case .hit(isStale: true), .heldBack: .stale
-        case .hit: ready.answer.form == .composed ? .composed : .hit
+        case .hit: ready.response.form == .composed ? .composed : .hit
         case .offline, .substituted: .offline
         case .revalidated: .revalidated
         case .fetched, .unkept, .completed: .miss
@@ -51,18 +51,18 @@ package enum CacheUse: Sendable {
             status = .forwarded(reason, status: 304, isStored: isStored)
         case .substituted(let reason, let upstreamStatus, _):
             status = .forwarded(reason, status: upstreamStatus)
-            detail = ready.answer.doubts.isEmpty ? ready.staleDetail : ready.answer.detail
+            detail = ready.response.doubts.isEmpty ? ready.staleDetail : ready.response.detail
         case .completed(let reason):
             status = .forwarded(reason, status: 206, isStored: true)
         case .unkept(let reason):
-            status = .forwarded(reason, status: sent == ready.answer.status ? nil : ready.answer.status)
+            status = .forwarded(reason, status: sent == ready.response.status ? nil : ready.response.status)
         case .fetched(let reason):
-            let fetched = ready.answer.status
+            let fetched = ready.response.status
             status = .forwarded(reason, status: sent == fetched ? nil : fetched, isStored: true)
         }
         if case .unkept = self {} else { status.timeToLive = ready.policy.timeToLive(at: now) }
         status.isCollapsed = isCollapsed
-        detail = detail ?? ready.answer.detail
+        detail = detail ?? ready.response.detail
         status.detail = RouteOverrideDetail.detail(detail, ready.overrideDetail)
         return status
     }

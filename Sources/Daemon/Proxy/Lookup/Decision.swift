@@ -6,9 +6,9 @@ import Settings
 ///
 /// A pure function of the request, the stored response, the mode and the time.
 package enum Decision {
-    case answer(ReadyResponse, CacheUse)
+    case serve(ReadyResponse, CacheUse)
     /// Answered from what is stored, while the upstream is asked for the next one.
-    case answerAndRefresh(ReadyResponse, CacheUse)
+    case serveAndRefresh(ReadyResponse, CacheUse)
     /// The upstream is asked; `stored` is what a 304 would renew and what may stand in for an error.
     case ask(CacheStatus.Forward, stored: ReadyResponse?)
     case refuse(ProblemDocument)
@@ -40,16 +40,16 @@ package enum Decision {
             return request.directives.onlyIfCached ? .refuse(.notCached(request)) : .ask(reason, stored: nil)
         }
         // Something newer is known than can be shown: only the upstream can give the whole.
-        if found.answer.form == .outdated {
+        if found.response.form == .outdated {
             return request.directives.onlyIfCached ? .refuse(.notCached(request)) : .ask(.stale, stored: found)
         }
         if found.isDoubtDue(at: now), !request.directives.onlyIfCached { return .ask(.stale, stored: found) }
         switch found.policy.reuse(at: now, for: request.directives) {
         case .fresh:
-            return .answer(found, .hit(isStale: false))
+            return .serve(found, .hit(isStale: false))
         case .stale(_, _, let allowed):
-            if allowed.contains(.whileRevalidating) { return .answerAndRefresh(found, .hit(isStale: true)) }
-            if allowed.contains(.byRequest) { return .answer(found, .hit(isStale: true)) }
+            if allowed.contains(.whileRevalidating) { return .serveAndRefresh(found, .hit(isStale: true)) }
+            if allowed.contains(.byRequest) { return .serve(found, .hit(isStale: true)) }
             return request.directives.onlyIfCached ? .refuse(.notCached(request)) : .ask(.stale, stored: found)
         case .mustValidate(_, let reason, _):
             guard !request.directives.onlyIfCached else { return .refuse(.notCached(request)) }
@@ -61,10 +61,10 @@ package enum Decision {
         guard let found else { return .refuse(.unknownOffline(request)) }
         switch found.policy.reuse(at: now, for: .none) {
         case .fresh:
-            return .answer(found, found.answer.form == .outdated ? .offline(isStale: true) : .hit(isStale: false))
+            return .serve(found, found.response.form == .outdated ? .offline(isStale: true) : .hit(isStale: false))
         case .stale, .mustValidate:
             // Nobody can be asked, and nobody was promised more than what is known.
-            return .answer(found, .offline(isStale: true))
+            return .serve(found, .offline(isStale: true))
         }
     }
 }
@@ -83,7 +83,7 @@ extension Reuse.Reason {
 ///
 /// A pure function, as `Decision` is.
 package enum PartDecision {
-    case answer(ReadyResponse, CacheUse)
+    case serve(ReadyResponse, CacheUse)
     /// The upstream is asked: `stored` is what a 304 would renew and what may stand in for an error, and `completing` the
     /// parts of which only the gap is asked for.
     case ask(ProxyRequest, stored: ReadyResponse?, completing: ReadyResponse?)
@@ -137,11 +137,11 @@ package enum PartDecision {
     private static func held(_ parts: ReadyResponse, _ request: ProxyRequest, mode: Mode, now: Int64) -> PartDecision {
         switch (mode, parts.policy.reuse(at: now, for: mode == .offline ? .none : request.directives)) {
         case (_, .fresh):
-            return .answer(parts, .hit(isStale: false))
+            return .serve(parts, .hit(isStale: false))
         case (.offline, _):
-            return .answer(parts, .offline(isStale: true))
+            return .serve(parts, .offline(isStale: true))
         case (.online, .stale(_, _, let allowed)) where allowed.contains(.byRequest):
-            return .answer(parts, .hit(isStale: true))
+            return .serve(parts, .hit(isStale: true))
         case (.online, .mustValidate(_, let reason, _)) where reason.isOfRequest:
             return .ask(request.asking(because: .request), stored: parts, completing: nil)
         case (.online, _):

@@ -143,10 +143,10 @@ struct KnownParts: Sendable, Equatable {
 
 extension ReadyResponse {
     /// Whether it is parts of a response, which never stand for the whole.
-    var isPartial: Bool { answer.status == 206 }
+    var isPartial: Bool { response.status == 206 }
 
     /// What of the response is known; nil where it is one that came whole.
-    var parts: KnownParts? { isPartial ? KnownParts(fields: answer.fields, body: answer.body) : nil }
+    var parts: KnownParts? { isPartial ? KnownParts(fields: response.fields, body: response.body) : nil }
 }
 
 /// Answers stored in parts, which lie under a key of their own: see `ProxyRequest.partsKey`.
@@ -171,12 +171,13 @@ extension ResponseCache {
         guard !commits.contains(digest) else { return partsInMemory(request) }
         let found = documents.compactMap { document -> ReadyResponse? in
             guard !unsettled.mayBeNewer(than: document.start, of: request.upstream.storeKey) else { return nil }
-            guard let answer = CachedResponse(document), KnownParts(fields: answer.fields, body: answer.body) != nil
+            guard let response = CachedResponse(document),
+                KnownParts(fields: response.fields, body: response.body) != nil
             else {
                 store.remove(document.id)
                 return nil
             }
-            let ready = ReadyResponse(answer, digest: digest, upstream: request.upstream, base: request.base)
+            let ready = ReadyResponse(response, digest: digest, upstream: request.upstream, base: request.base)
             // What was kept while these were read is newer.
             memory.insert(ready, at: digest, insteadOf: { _ in false })
             return ready
@@ -205,8 +206,8 @@ extension ResponseCache {
         if isInMemory || store.mayHave(digest) { store.remove(at: request.partsKey) }
     }
 
-    private static func newest(_ answers: [ReadyResponse], for request: ProxyRequest) -> ReadyResponse? {
-        answers.filter { $0.answers(request, under: request.partsKey) && $0.isPartial }
+    private static func newest(_ responses: [ReadyResponse], for request: ProxyRequest) -> ReadyResponse? {
+        responses.filter { $0.matches(request, under: request.partsKey) && $0.isPartial }
             .max { $0.policy.responseTime < $1.policy.responseTime }
     }
 }

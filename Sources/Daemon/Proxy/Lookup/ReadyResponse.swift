@@ -10,7 +10,7 @@ import Synchronization
 /// Immutable and shared by all threads. One that has links into the upstream, or whose body is rewritten for the client's
 /// address, is good for one link base; the rest are good for all.
 package final class ReadyResponse: MemoryResident {
-    package let answer: CachedResponse
+    package let response: CachedResponse
     let upstream: ProxiedUpstream
     package let key: DocumentKey
     package let variant: [UInt8]
@@ -57,7 +57,7 @@ package final class ReadyResponse: MemoryResident {
     ///   - source: the flags of the response that this one is made of, if it is to be kept beside that one.
     ///   - known: what the store has of the objects that the view names by their bare identities; nil: it was not asked.
     package init(
-        _ answer: CachedResponse,
+        _ response: CachedResponse,
         digest: Digest128,
         upstream: ProxiedUpstream,
         base: ClientAuthority,
@@ -68,49 +68,49 @@ package final class ReadyResponse: MemoryResident {
         self.source = source
         self.view = view
         self.upstream = upstream
-        key = answer.key
+        key = response.key
         residence = Residence(digest: digest)
-        precedence = Self.precedence(of: answer)
-        document = Atomic(answer.document ?? .zero)
-        shown = Mutex(answer.objects)
-        let route = upstream.overrides(ofURL: answer.key.url)
-        policy = upstream.applying(answer.policy, route)
+        precedence = Self.precedence(of: response)
+        document = Atomic(response.document ?? .zero)
+        shown = Mutex(response.objects)
+        let route = upstream.overrides(ofURL: response.key.url)
+        policy = upstream.applying(response.policy, route)
         overrideDetail =
-            route == CacheOverrides() ? nil : RouteOverrideDetail(route, policy, vary: VaryField(answer.fields))
-        let detail = RouteOverrideDetail.detail(answer.detail, overrideDetail)
+            route == CacheOverrides() ? nil : RouteOverrideDetail(route, policy, vary: VaryField(response.fields))
+        let detail = RouteOverrideDetail.detail(response.detail, overrideDetail)
         hitDetail = detail.map { Array("; detail=\($0)".utf8) } ?? []
-        isJSON = upstream.isJSON(answer.fields)
-        let agreed = answer.selection.lines.first { $0.name == OtherFields.name }
+        isJSON = upstream.isJSON(response.fields)
+        let agreed = response.selection.lines.first { $0.name == OtherFields.name }
         isForAgreeing = agreed != nil
         otherFields = agreed?.value.map { OtherFields.digest($0) ?? Digest128(low: 0, high: 0) }
-        hitSelection = answer.selection.without(OtherFields.name)
+        hitSelection = response.selection.without(OtherFields.name)
 
         let json = known?.mapValues(\.json) ?? [:]
-        let rendering = Rendering(answer, upstream: upstream, base: base, view: view, known: json)
+        let rendering = Rendering(response, upstream: upstream, base: base, view: view, known: json)
         named = known == nil ? rendering.named : []
         self.known = known?.values.map(\.id) ?? []
         body = rendering.body
-        var kept = answer
+        var kept = response
         // What is served is the body above; the bytes that it was made of are the other one's.
         if source != nil { (kept.body, kept.migrated) = ([], nil) }
-        self.answer = kept
+        self.response = kept
         self.base = rendering.dependsOnBase ? base : nil
         variant =
-            answer.selection.bytes + (rendering.dependsOnBase ? [0] + base.bytes : [])
+            response.selection.bytes + (rendering.dependsOnBase ? [0] + base.bytes : [])
             + (source == nil ? [] : [0, view.number])
-        var stored = Preconditions.Stored(fields: rendering.fields, policy: answer.policy)
+        var stored = Preconditions.Stored(fields: rendering.fields, policy: response.policy)
         // Other bytes than the upstream's have no date of their last change; nobody may patch them together by it.
         if !rendering.fields.contains("last-modified") { stored.lastModified = nil }
         // Its `Date` is that of the bytes received, which a client may have had before these.
-        if answer.form == .composed { stored.date = nil }
+        if response.form == .composed { stored.date = nil }
         preconditions = stored
-        head = Self.head(answer.status, rendering.fields, length: body.count)
+        head = Self.head(response.status, rendering.fields, length: body.count)
         notModifiedHead = Self.head(304, StoredFields.notModified(rendering.fields), length: nil)
         // The constant is what a response was measured to take besides its bytes: its objects, the places in tables, and the
         // allocator's share; of large bodies, blocks of unequal size that come and go, the allocator loses a quarter.
         byteCount =
             2_200 + body.count + body.count / 4 + (rendering.dependsOnBase ? kept.body.count : 0)
-            + head.count + notModifiedHead.count + 2 * variant.count + 3 * hitDetail.count + answer.overhead
+            + head.count + notModifiedHead.count + 2 * variant.count + 3 * hitDetail.count + response.overhead
     }
 
     /// The fields as they are served; read anew each time.
@@ -122,10 +122,10 @@ package final class ReadyResponse: MemoryResident {
 
     /// The same as one that something newer is known of which it does not show.
     var outdated: ReadyResponse {
-        var answer = answer
-        answer.form = .outdated
+        var response = response
+        response.form = .outdated
         return ReadyResponse(
-            answer,
+            response,
             digest: residence.digest,
             upstream: upstream,
             base: base ?? ClientAuthority(authority: "")
@@ -162,11 +162,11 @@ package final class ReadyResponse: MemoryResident {
     }
 
     /// Whether this is the variant that a request asks for, whatever its address.
-    package func answers(_ request: ProxyRequest) -> Bool { answers(request, under: request.key) }
+    package func matches(_ request: ProxyRequest) -> Bool { matches(request, under: request.key) }
 
     /// The same for what is stored under another key than the request's.
-    func answers(_ request: ProxyRequest, under wanted: DocumentKey) -> Bool {
-        key == wanted && answer.selection.matches { request.message.fields.combinedBytes($0) }
+    func matches(_ request: ProxyRequest, under wanted: DocumentKey) -> Bool {
+        key == wanted && response.selection.matches { request.message.fields.combinedBytes($0) }
             && (isJSON || !request.wantsJSONOnly)
     }
 
@@ -176,7 +176,7 @@ package final class ReadyResponse: MemoryResident {
     package func shown(to request: ProxyRequest) -> ReadyResponse {
         guard needsRendering(for: request) else { return self }
         return ReadyResponse(
-            answer,
+            response,
             digest: residence.digest,
             upstream: upstream,
             base: request.base,

@@ -39,21 +39,21 @@ struct Rendering {
 
     /// - Parameter known: what is known of objects that the mapped view names by their bare identities.
     init(
-        _ answer: CachedResponse,
+        _ response: CachedResponse,
         upstream: ProxiedUpstream,
         base: ClientAuthority,
         view: View,
         known: [ObjectName: [UInt8]] = [:]
     ) {
-        let received = answer.fields
+        let received = response.fields
         fields = received
-        body = answer.body
+        body = response.body
         let links = upstream.links(for: base)
         links.rewrite(&fields)
         dependsOnBase = fields != received
-        var isChanged = answer.form == .composed
+        var isChanged = response.form == .composed
         // In a part a link may be cut in two, and its bytes are counted by their place in what the upstream sent.
-        if answer.status != 206, upstream.settings.rewriteLinks, view != .raw, upstream.isJSON(fields),
+        if response.status != 206, upstream.settings.rewriteLinks, view != .raw, upstream.isJSON(fields),
             let rewritten = links.rewritten(body: body)
         {
             body = rewritten
@@ -62,8 +62,8 @@ struct Rendering {
         }
         if view == .mapped,
             let mapped = upstream.mapped(
-                answer,
-                body: mappable(answer, upstream, links),
+                response,
+                body: mappable(response, upstream, links),
                 known: upstream.settings.rewriteLinks
                     ? known.mapValues { links.rewritten(body: $0) ?? $0 } : known
             )
@@ -79,16 +79,16 @@ struct Rendering {
         }
         fields.remove("content-length")
         // What came without a date is given that of its arrival (RFC 9110 §6.6.1).
-        if answer.policy.flags.contains(.dateAssumed) {
-            fields.set("Date", String(decoding: HTTPDate.format(answer.policy.date), as: UTF8.self))
+        if response.policy.flags.contains(.dateAssumed) {
+            fields.set("Date", String(decoding: HTTPDate.format(response.policy.date), as: UTF8.self))
         }
         Via.append(to: &fields)
         fields.vary(by: upstream.variesBy)
     }
 
     /// What the mapped view is made of: the body, with what was stored under earlier versions of its models brought to today's.
-    private func mappable(_ answer: CachedResponse, _ upstream: ProxiedUpstream, _ links: LinkRewriter) -> [UInt8] {
-        guard let migrated = answer.migrated else { return body }
+    private func mappable(_ response: CachedResponse, _ upstream: ProxiedUpstream, _ links: LinkRewriter) -> [UInt8] {
+        guard let migrated = response.migrated else { return body }
         return upstream.settings.rewriteLinks ? links.rewritten(body: migrated) ?? migrated : migrated
     }
 }

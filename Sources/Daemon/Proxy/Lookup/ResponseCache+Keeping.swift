@@ -29,7 +29,7 @@ extension ResponseCache {
         isAwaited: Bool = false,
         done: @escaping @Sendable () -> Void = {}
     ) -> Bool {
-        let size = ready.answer.body.count
+        let size = ready.response.body.count
         guard uncommitted.load(ordering: .relaxed) + size <= Self.uncommittedLimit else {
             log.warning("the store cannot follow: an answer was not kept", metadata: ["url": "\(ready.key.url)"])
             memory.remove(ready.residence.digest)
@@ -56,18 +56,18 @@ extension ResponseCache {
         uncommitted.add(size, ordering: .relaxed)
         var document = ReceivedDocument(
             key: ready.key,
-            variant: ready.answer.selection.bytes,
-            selectedBy: ready.upstream.context.rest(of: ready.answer.selection),
-            status: ready.answer.status,
-            head: StoredHead.encode(ready.upstream.storable(ready.answer.fields)),
-            policy: ready.answer.policy.bytes,
-            body: ready.answer.body,
+            variant: ready.response.selection.bytes,
+            selectedBy: ready.upstream.context.rest(of: ready.response.selection),
+            status: ready.response.status,
+            head: StoredHead.encode(ready.upstream.storable(ready.response.fields)),
+            policy: ready.response.policy.bytes,
+            body: ready.response.body,
             start: sent - age,
             end: now,
             sent: sent,
             kind: reading.kind,
             rule: rule,
-            surroundings: reading.surroundings(url: ready.key.url, fields: ready.answer.fields)
+            surroundings: reading.surroundings(url: ready.key.url, fields: ready.response.fields)
         )
         document.upstreamWrittenAt = overtakenAt
         // Handed over at once: writes that settle from now on find it among those that are still to be committed.

@@ -13,11 +13,11 @@ extension ResponseCache {
         var known: Set<[UInt8]> = []
         var variants: [Variant] = []
         for ready in memory.responses(at: request.digest) ?? [] where ready.key == request.key {
-            let selection = ready.answer.selection
+            let selection = ready.response.selection
             guard !selection.matches(fields), selection.agrees(with: fields), known.insert(selection.bytes).inserted
             else { continue }
-            let isAskable = ready.isClean && ready.answer.form == .received
-            let validators = Preconditions.Stored(fields: ready.answer.fields, policy: ready.answer.policy)
+            let isAskable = ready.isClean && ready.response.form == .received
+            let validators = Preconditions.Stored(fields: ready.response.fields, policy: ready.response.policy)
             variants.append(Variant(selection: selection.bytes, validators: isAskable ? validators : nil))
         }
         for stored in try await store.variants(at: request.key) {
@@ -33,7 +33,7 @@ extension ResponseCache {
 
     /// Whether others than the one chosen may be stored under a request's key; memory only.
     func mayHaveVariants(besides stored: ReadyResponse?, of request: ProxyRequest) -> Bool {
-        if let stored, stored.answer.selection.without(OtherFields.name) == .none { return false }
+        if let stored, stored.response.selection.without(OtherFields.name) == .none { return false }
         return store.mayHave(request.digest) || memory.responses(at: request.digest) != nil
     }
 }
@@ -41,8 +41,8 @@ extension ResponseCache {
 extension ReadyResponse {
     /// The order of several responses that a request selects: those that `Vary` selected before those that came without it,
     /// since some servers forget the field in their default responses, and the most recent by `Date` before older ones.
-    static func precedence(of answer: CachedResponse) -> Int64 {
-        answer.policy.date &+ (answer.selection.without(OtherFields.name) == .none ? 0 : 1 << 40)
+    static func precedence(of response: CachedResponse) -> Int64 {
+        response.policy.date &+ (response.selection.without(OtherFields.name) == .none ? 0 : 1 << 40)
     }
 
     /// Whether this one is rather used than another one that the request selects as well: a fresh one before a stale one,

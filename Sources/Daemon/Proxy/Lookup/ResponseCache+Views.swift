@@ -26,10 +26,10 @@ extension ResponseCache {
             }
         }
         guard let body = try await store.received(ready.document.load(ordering: .relaxed)) else { return nil }
-        var answer = ready.answer
-        answer.body = body
-        answer.form = .received
-        return ReadyResponse(answer, digest: request.digest, upstream: request.upstream, base: request.base)
+        var response = ready.response
+        response.body = body
+        response.form = .received
+        return ReadyResponse(response, digest: request.digest, upstream: request.upstream, base: request.base)
             .shown(to: request)
     }
 
@@ -46,7 +46,7 @@ extension ResponseCache {
             return kept
         }
         // Parts are cut out of the bytes that they were received as.
-        guard isKept(ready), ready.answer.status != 206 else { return ready.shown(to: request) }
+        guard isKept(ready), ready.response.status != 206 else { return ready.shown(to: request) }
         let shown = beside(ready, for: request, known: nil)
         if shown.named.isEmpty { memory.insert(shown, at: digest) }
         return shown
@@ -61,7 +61,7 @@ extension ResponseCache {
         to request: ProxyRequest
     ) async throws(StoreError) -> ReadyResponse {
         let upstream = ready.upstream
-        let selectedBy = upstream.context.rest(of: ready.answer.selection)
+        let selectedBy = upstream.context.rest(of: ready.response.selection)
         let found = try await store.known(names, beside: ready.key, selectedBy: selectedBy)
         func mayBeOutdated(_ object: RelatedObject) -> Bool {
             unsettled.mayBeNewer(than: object.start, of: upstream.storeKey)
@@ -87,7 +87,7 @@ extension ResponseCache {
         known: [ObjectName: RelatedObject]?
     ) -> ReadyResponse {
         ReadyResponse(
-            ready.answer,
+            ready.response,
             digest: ready.residence.digest.besides,
             upstream: ready.upstream,
             base: request.base,
@@ -100,7 +100,7 @@ extension ResponseCache {
 
 extension ReadyResponse {
     /// Whether a view cannot be made of this response: the raw view shows what was received, not what was composed.
-    func needsReceivedBytes(in view: View) -> Bool { view == .raw && answer.form == .composed }
+    func needsReceivedBytes(in view: View) -> Bool { view == .raw && response.form == .composed }
 
     /// Whether it was made of another one for what a request wants.
     fileprivate func isMade(of ready: ReadyResponse, for request: ProxyRequest) -> Bool {

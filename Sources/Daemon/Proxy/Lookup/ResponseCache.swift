@@ -59,7 +59,7 @@ package final class ResponseCache: Sendable {
     /// - Parameter now: in seconds of the store's clock.
     package func inMemory(_ request: ProxyRequest, now: Int64) -> ReadyResponse? {
         memory.responses(at: request.digest)?
-            .filter { $0.answers(request) }
+            .filter { $0.matches(request) }
             .max { $1.isPreferred(to: $0, for: request.directives, now: now) }
     }
 
@@ -72,40 +72,40 @@ package final class ResponseCache: Sendable {
         let isPending = commits.contains(request.digest)
         for document in documents {
             guard !isDropped(document.id) else { continue }
-            guard var answer = CachedResponse(document) else {
+            guard var response = CachedResponse(document) else {
                 log.warning("a stored answer is unreadable and was dropped", metadata: ["url": "\(request.key.url)"])
                 store.remove(document.id)
                 continue
             }
             if let renewal = renewed.withLock({ $0[document.id] }) {
-                (answer.fields, answer.policy) = (StoredHead.decode(renewal.head), renewal.policy)
+                (response.fields, response.policy) = (StoredHead.decode(renewal.head), renewal.policy)
             }
-            answer.policy = answer.policy.aged(at: now, knownSince: store.clock.agesKnownSince / 1_000_000)
+            response.policy = response.policy.aged(at: now, knownSince: store.clock.agesKnownSince / 1_000_000)
             if unsettled.mayBeNewer(than: document.start, of: request.upstream.storeKey) {
                 // Composed, it is neither what was received nor what is known.
-                guard answer.form != .composed else { continue }
-                answer.form = .outdated
+                guard response.form != .composed else { continue }
+                response.form = .outdated
             }
-            var ready = ReadyResponse(answer, digest: request.digest, upstream: request.upstream, base: request.base)
+            var ready = ReadyResponse(response, digest: request.digest, upstream: request.upstream, base: request.base)
             noteDoubts(of: ready)
             if let newer = kept(insteadOf: ready) {
                 ready = newer
-            } else if answer.form != .outdated, !isPending {
+            } else if response.form != .outdated, !isPending {
                 register(ready, under: document.objects, asOf: document.sequence)
                 memory.insert(ready, at: request.digest, insteadOf: { !$0.isClean })
             }
-            guard ready.answers(request) else { continue }
+            guard ready.matches(request) else { continue }
             if found.map({ !$0.isPreferred(to: ready, for: request.directives, now: now) }) ?? true { found = ready }
         }
         return found
     }
 
     private func noteDoubts(of ready: ReadyResponse) {
-        guard !ready.answer.doubts.isEmpty else { return doubts.forget(ready.residence.digest) }
+        guard !ready.response.doubts.isEmpty else { return doubts.forget(ready.residence.digest) }
         ready.asksAgain.store(
             doubts.nextInquiry(
                 for: ready.residence.digest,
-                about: ready.answer.doubts,
+                about: ready.response.doubts,
                 lag: ready.upstream.settings.lag.lists.seconds
             ),
             ordering: .relaxed
@@ -114,8 +114,8 @@ package final class ResponseCache: Sendable {
 
     /// Notes that a document is being asked for, which may show a member in doubt.
     func noteInquiry(about ready: ReadyResponse) {
-        guard !ready.answer.doubts.isEmpty else { return }
-        doubts.noteInquiry(for: ready.residence.digest, about: ready.answer.doubts, at: seconds)
+        guard !ready.response.doubts.isEmpty else { return }
+        doubts.noteInquiry(for: ready.residence.digest, about: ready.response.doubts, at: seconds)
         noteDoubts(of: ready)
     }
 
@@ -159,8 +159,8 @@ package final class ResponseCache: Sendable {
         if ready.stored == nil, commits.refute(ready) { return }
         guard let (document, _) = ready.stored else { return }
         // By name: what is kept in its place from now on lies under the same digest.
-        for answer in memory.responses(at: digest) ?? [] where answer.stored?.document == document {
-            memory.remove(answer, at: digest)
+        for response in memory.responses(at: digest) ?? [] where response.stored?.document == document {
+            memory.remove(response, at: digest)
         }
         dropped.withLock { $0.insert((), of: document) }
         store.remove(document)
@@ -179,10 +179,10 @@ package final class ResponseCache: Sendable {
         // Until the commit of what it renews, nobody knows whose changes it would have to follow.
         guard document != .zero else { return }
         ready.asOf.store(stored.asOf.load(ordering: .relaxed), ordering: .relaxed)
-        memory.register(ready, under: ready.answer.objects)
+        memory.register(ready, under: ready.response.objects)
         // Dirty in the meantime: so is its successor.
         if !isStillClean(stored) { ready.residence.isDirty.store(true, ordering: .relaxed) }
-        let (head, policy) = (StoredHead.encode(ready.upstream.storable(ready.answer.fields)), ready.answer.policy)
+        let (head, policy) = (StoredHead.encode(ready.upstream.storable(ready.response.fields)), ready.response.policy)
         renewed.withLock { $0.insert(Renewal(head: head, policy: policy, sent: sent), of: document) }
         let digest = ready.residence.digest
         let isResident = memory.responses(at: digest)?.contains { $0.stored?.document == document } == true

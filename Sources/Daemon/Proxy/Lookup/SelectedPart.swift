@@ -32,7 +32,7 @@ package enum SelectedPart: Equatable {
 
     /// The ranges that are to be heeded; nil where the whole is wanted.
     private static func selected(by request: Request, of ready: ReadyResponse, now: Int64) -> RangeField? {
-        guard request.method == "GET", ready.answer.status == 200 || ready.isPartial,
+        guard request.method == "GET", ready.response.status == 200 || ready.isPartial,
             let field = RangeField(lines: request.fields.all("range"))
         else { return nil }
         let condition = request.fields.all("if-range")
@@ -64,7 +64,7 @@ package enum SelectedPart: Equatable {
     /// The status that a client is sent.
     package func status(of ready: ReadyResponse) -> Int {
         switch self {
-        case .whole: ready.answer.status
+        case .whole: ready.response.status
         case .nothing: 304
         case .part, .several: 206
         case .unsatisfiable: 416
@@ -74,7 +74,7 @@ package enum SelectedPart: Equatable {
     /// The response that a client is sent, but for the fields that change with time.
     func message(from ready: ReadyResponse) -> (status: Int, fields: Fields, body: [UInt8]) {
         switch self {
-        case .whole: return (ready.answer.status, ready.fields, ready.body)
+        case .whole: return (ready.response.status, ready.fields, ready.body)
         case .nothing: return (304, StoredFields.notModified(ready.fields), [])
         case .unsatisfiable:
             var fields = Fields()

@@ -146,18 +146,18 @@ package final class ProxiedUpstream: Sendable {
     /// The mapped view of a response; nil where no route maps it.
     ///
     /// - Parameter known: what is shown in the place of bare identities.
-    func mapped(_ answer: CachedResponse, body: [UInt8], known: [ObjectName: [UInt8]]) -> MappedBody? {
-        guard answer.status != 206, isJSON(answer.fields) else { return nil }
+    func mapped(_ response: CachedResponse, body: [UInt8], known: [ObjectName: [UInt8]]) -> MappedBody? {
+        guard response.status != 206, isJSON(response.fields) else { return nil }
         let subject = RouteSubject(
             method: "GET",
-            path: route(ofURL: answer.key.url),
-            query: Self.query(ofURL: answer.key.url),
-            status: answer.status,
-            contentType: Self.mediaType(answer.fields)
+            path: route(ofURL: response.key.url),
+            query: Self.query(ofURL: response.key.url),
+            status: response.status,
+            contentType: Self.mediaType(response.fields)
         )
         guard let match = rules.body(subject) else { return nil }
         let reading = BodyMapping(rule: match.rule, kind: .detail, bound: match.bound, captures: match.captures)
-        let context = reading.surroundings(url: answer.key.url, fields: answer.fields)
+        let context = reading.surroundings(url: response.key.url, fields: response.fields)
         let mapped = mapper.map(body, as: match.rule, in: context, known: known)
         return mapped.isMapped ? mapped : nil
     }
@@ -181,7 +181,7 @@ package final class ProxiedUpstream: Sendable {
     /// reading, may not be noted down to compare others with (law 4): no request matches. That there was none can be noted.
     func selection(_ policy: ResponsePolicy, route: CacheOverrides, request: Fields) -> VarySelection? {
         // `Vary: *` says that nothing selects it; a route that forces it says that nothing needs to.
-        let isForced = route.cache == .force && StatusFacts.takesRouteLifetime(Int(policy.answer.status))
+        let isForced = route.cache == .force && StatusFacts.takesRouteLifetime(Int(policy.stored.status))
         var selecting: [String]
         switch policy.vary {
         case .any where isForced: selecting = []

@@ -327,7 +327,7 @@ extension ProxyRequest {
     /// Where a model says what a JSON response is made of, a part could show an object otherwise than it is known by now, and
     /// cannot be recomposed. There parts only save bytes of the whole.
     func mayBeServed(parts: ReadyResponse) -> Bool {
-        !parts.isJSON || upstream.reading(self, status: 200, fields: parts.answer.fields).rule == nil
+        !parts.isJSON || upstream.reading(self, status: 200, fields: parts.response.fields).rule == nil
     }
 }
 

@@ -7,7 +7,7 @@ import Upstream
 /// The response to a POST that is the new representation of its target (RFC 9110 §9.3.3): with explicit freshness and a
 /// `Content-Location` that equals the target URI, it answers later requests for it.
 struct PostedResponse {
-    let answer: CachedResponse
+    let response: CachedResponse
 
     /// - Parameters:
     ///   - requestTime: when the request was sent, and `responseTime` when its response had come, in seconds of the store's
@@ -34,13 +34,13 @@ struct PostedResponse {
             leavingOut: policy.fieldsNotStored + policy.fieldsNotReused,
             replaysCookies: request.upstream.settings.cookies == .replay
         )
-        answer = CachedResponse(
+        response = CachedResponse(
             key: request.key,
             document: nil,
             status: head.status,
             fields: StoredFields.dated(fields, at: wall),
             body: body,
-            policy: policy.answer,
+            policy: policy.stored,
             selection: selection,
             form: .received,
             objects: []
