@@ -17,7 +17,10 @@ final class AdminFixture: AdminContext {
     let changeStreams: ChangeStreams? = nil
     let requests = RequestLog()
     let requestStreams: RequestStreams? = nil
-    let origins = [(name: "github", url: "https://api.github.com"), (name: "forge", url: "https://forge.example")]
+    let origins = [
+        UpstreamOrigin(name: "github", url: "https://api.github.com", routes: ["users/{login}", "a\"b"]),
+        UpstreamOrigin(name: "forge", url: "https://forge.example", routes: []),
+    ]
     let version = "0.1-test"
     let models: [String: Models]
     let token = "correct-horse-battery"

@@ -21,8 +21,8 @@ package protocol AdminContext: Sendable {
     var requests: RequestLog { get }
     /// The open streams of requests; nil where there is no loop for them.
     var requestStreams: RequestStreams? { get }
-    /// The upstreams of the config in its order, with their URLs.
-    var origins: [(name: String, url: String)] { get }
+    /// The upstreams of the config, in its order.
+    var origins: [UpstreamOrigin] { get }
     /// What the daemon answers from; nil where it replays nothing.
     var replayer: Replayer? { get }
     /// The recordings that are begun and ended while it runs; nil where it is for one recording.
@@ -62,6 +62,18 @@ extension AdminContext {
         return origins.map {
             UpstreamsResponse.Upstream(name: $0.name, origin: $0.url, known[$0.name] ?? UpstreamHealth(), at: now)
         }
+    }
+}
+
+/// An upstream of the config, for people and monitors.
+package struct UpstreamOrigin: Sendable {
+    package let name: String
+    package let url: String
+    /// The paths of its routes, in the order of the config.
+    let routes: [String]
+
+    package init(name: String, url: String, routes: [String]) {
+        (self.name, self.url, self.routes) = (name, url, routes)
     }
 }
 

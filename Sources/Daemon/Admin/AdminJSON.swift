@@ -25,6 +25,31 @@ package enum AdminJSON {
     }
 }
 
+/// A number of Larder's own that need not be whole.
+package struct AdminNumber: Codable, Sendable, Equatable {
+    package let value: Double
+
+    package init(_ value: Double) { self.value = value }
+
+    package init(from decoder: any Decoder) throws {
+        let container = try decoder.singleValueContainer()
+        if let number = try? container.decode(Double.self) {
+            value = number
+        } else {
+            let text = try container.decode(String.self)
+            guard let number = ReadableJSON.number(in: text).flatMap(Double.init) else {
+                throw DecodingError.dataCorruptedError(in: container, debugDescription: "not a number")
+            }
+            value = number
+        }
+    }
+
+    package func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        try container.encode(value)
+    }
+}
+
 /// JSON text that is part of a response as it is: an object, or a value of one, in the upstream's own spelling.
 package struct RawJSON: Codable, Sendable {
     private let json: JSONText

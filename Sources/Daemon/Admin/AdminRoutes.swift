@@ -49,7 +49,8 @@ extension AdminRoute {
                     store: try await asked { () throws(StoreError) in try await context.figures() },
                     process: .read(),
                     mode: context.modes.current,
-                    version: context.version
+                    version: context.version,
+                    origins: context.origins
                 )
                 return .text(Array(PrometheusText.write(Metric.all, reading).utf8), type: PrometheusText.mediaType)
             }

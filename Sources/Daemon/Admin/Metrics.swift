@@ -1,3 +1,4 @@
+import CachePolicy
 import Glibc
 import Proxy
 import Settings
@@ -15,6 +16,7 @@ struct Metric: Sendable {
         let process: ProcessFigures
         let mode: Mode
         let version: String
+        var origins: [UpstreamOrigin] = []
     }
 
     /// One line of the exposition.
@@ -58,6 +60,21 @@ extension Metric {
                     )
                 }
             }
+        ),
+        Metric(
+            name: "larder_response_duration_seconds",
+            kind: .histogram,
+            sentence:
+                "Time from a request to the last byte of its response by the route in the config, other being without one; hits from memory, which are not timed, apart.",
+            samples: { reading in
+                reading.metrics.allUpstreams.flatMap { upstream in durations(of: upstream, reading.origins) }
+            }
+        ),
+        Metric(
+            name: "larder_access_log_dropped_total",
+            kind: .counter,
+            sentence: "Lines of the access log that were not written: the disk was full, or they came too fast.",
+            samples: { value($0.metrics.accessLogDropped.value) }
         ),
         Metric(
             name: "larder_received_bytes_total",
@@ -158,6 +175,25 @@ extension Metric {
             kind: .gauge,
             sentence: "Requests to the upstream that have not ended.",
             samples: { perUpstream($0) { Double($0.inFlight.value) } }
+        ),
+        Metric(
+            name: "larder_upstream_failing",
+            kind: .gauge,
+            sentence: "1 if the last request got no response, or a gateway's 502, 503 or 504; else 0.",
+            samples: { perUpstream($0) { $0.health.failingSince == nil ? 0 : 1 } }
+        ),
+        Metric(
+            name: "larder_upstream_ratelimit_remaining",
+            kind: .gauge,
+            sentence:
+                "Requests that are left of a rate limit, as the upstream's last response that named the limit said.",
+            samples: { limits($0) { $0.remaining } }
+        ),
+        Metric(
+            name: "larder_upstream_ratelimit_limit",
+            kind: .gauge,
+            sentence: "Requests that a rate limit allows in a period.",
+            samples: { limits($0) { $0.limit } }
         ),
         Metric(
             name: "larder_coalesced_requests_total",
@@ -296,6 +332,38 @@ extension Metric {
     private static func perUpstream(_ reading: Reading, _ read: (UpstreamMetrics) -> Double) -> [Sample] {
         reading.metrics.allUpstreams.map {
             Sample(labels: [Label(name: "upstream", value: $0.name)], value: read($0.metrics))
+        }
+    }
+
+    /// By route: routes of one path, for several methods, are one.
+    private static func durations(
+        of upstream: (name: String, metrics: UpstreamMetrics),
+        _ origins: [UpstreamOrigin]
+    ) -> [Sample] {
+        let paths = origins.first { $0.name == upstream.name }?.routes ?? []
+        var byPath: [(path: String, histogram: Histogram)] = []
+        for (route, histogram) in upstream.metrics.durations {
+            let path = route.flatMap { paths.indices.contains($0) ? paths[$0] : nil } ?? "other"
+            if let index = byPath.firstIndex(where: { $0.path == path }) {
+                byPath[index].histogram.add(histogram)
+            } else {
+                byPath.append((path, histogram))
+            }
+        }
+        return byPath.flatMap { path, histogram in
+            let labels = [Label(name: "upstream", value: upstream.name), Label(name: "route", value: path)]
+            return buckets(histogram, labels: labels)
+        }
+    }
+
+    private static func limits(_ reading: Reading, _ read: (RateLimit) -> Int64?) -> [Sample] {
+        reading.metrics.allUpstreams.flatMap { upstream in
+            upstream.metrics.health.allLimits.compactMap { limit in
+                let resource = limit.resource.map { [Label(name: "resource", value: $0)] } ?? []
+                return read(limit).map {
+                    Sample(labels: [Label(name: "upstream", value: upstream.name)] + resource, value: Double($0))
+                }
+            }
         }
     }
 

@@ -8,6 +8,9 @@ package enum EventSystem {
         mallopt(M_ARENA_MAX, count)
     }
 
+    /// The version of libevent that is linked.
+    package static var version: String { String(cString: event_get_version()) }
+
     /// A counter that wakes whoever waits for it; nil with `errno` set when there are no descriptors left.
     static func makeWakeDescriptor() -> SystemCall.Outcome<Int> {
         SystemCall.retried { Int(eventfd(0, Int32(EFD_CLOEXEC | EFD_NONBLOCK))) }

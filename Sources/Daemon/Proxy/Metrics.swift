@@ -15,6 +15,8 @@ package final class Metrics: Sendable {
     package let changeStreamsCut = Counter()
     /// What streams that stay open do.
     package let live = LiveMetrics()
+    /// Lines of the access log that were not written.
+    package let accessLogDropped = Counter()
     /// When the process came up, in seconds since 1970.
     package let startTime: Double
 
@@ -286,6 +288,11 @@ package struct Histogram: Sendable {
 
     package private(set) var counts = [UInt64](repeating: 0, count: bounds.count + 1)
     package private(set) var sum = 0.0
+
+    package mutating func add(_ other: Histogram) {
+        for (index, count) in other.counts.enumerated() { counts[index] += count }
+        sum += other.sum
+    }
 
     mutating func record(seconds: Double) {
         counts[Self.bounds.firstIndex { seconds <= $0 } ?? Self.bounds.count] += 1

@@ -73,6 +73,7 @@ package struct ConfigOverrides: Sendable, Equatable {
     package var mode: Configuration.Mode?
     package var workers: Int?
     package var logLevel: Configuration.Log.Level?
+    package var accessLog: Configuration.AccessLog.Format?
 
     package init(
         upstream: UpstreamURL? = nil,
@@ -81,7 +82,8 @@ package struct ConfigOverrides: Sendable, Equatable {
         storePath: String? = nil,
         mode: Configuration.Mode? = nil,
         workers: Int? = nil,
-        logLevel: Configuration.Log.Level? = nil
+        logLevel: Configuration.Log.Level? = nil,
+        accessLog: Configuration.AccessLog.Format? = nil
     ) {
         self.upstream = upstream
         self.listen = listen
@@ -90,6 +92,7 @@ package struct ConfigOverrides: Sendable, Equatable {
         self.mode = mode
         self.workers = workers
         self.logLevel = logLevel
+        self.accessLog = accessLog
     }
 
     func apply(to draft: inout ConfigDraft) {
@@ -113,6 +116,7 @@ package struct ConfigOverrides: Sendable, Equatable {
         if let mode { draft.settings.mode = mode }
         if let workers { draft.settings.workers = workers }
         if let logLevel { draft.settings.log.level = logLevel }
+        if let accessLog { draft.settings.accessLog.format = accessLog }
     }
 }
 

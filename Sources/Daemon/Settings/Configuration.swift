@@ -17,6 +17,9 @@ package struct Configuration: Sendable, Equatable {
     package var timeouts = Timeouts()
     package var live = Live()
     package var log = Log()
+    package var accessLog = AccessLog()
+    /// Requests that take longer are logged; zero for none.
+    package var slowRequests: Duration = .zero
     /// In the order of the file.
     package var upstreams: [Upstream] = []
 
@@ -115,6 +118,20 @@ package struct Configuration: Sendable, Equatable {
         package var heartbeat: Duration = .seconds(15)
         /// How long a client should wait before it reconnects.
         package var retry: Duration = .seconds(2)
+    }
+
+    /// What is written of each request.
+    package struct AccessLog: Sendable, Equatable {
+        /// Nil: that of the destination.
+        package var format: Format?
+        /// The file; nil is standard error.
+        package var file: String?
+
+        package init() {}
+
+        package enum Format: String, Sendable, CaseIterable {
+            case off, short, common, json
+        }
     }
 
     /// What is written to standard error.

@@ -1,3 +1,5 @@
+import Yams
+
 /// The keys at the top of the file, and those of the sections that are about the daemon itself.
 extension ConfigDraft: ConfigSection {
     static let keys: [ConfigKey<ConfigDraft>] = [
@@ -55,6 +57,13 @@ extension ConfigDraft: ConfigSection {
         .section("timeouts", \.settings.timeouts, "How long Larder waits for clients and upstreams."),
         .section("live", \.settings.live, "Responses that are followed as they change (Larder-Live: on)."),
         .section("log", \.settings.log, "What is written to standard error, and so to the journal."),
+        .accessLog,
+        .duration(
+            "slow_requests",
+            \.settings.slowRequests,
+            in: .zero ... .seconds(86_400),
+            "Requests that take longer than this are logged as warnings, streams apart. 0s logs none."
+        ),
         .upstreams,
         .models(\.models),
         .routes(\.routes),
@@ -248,6 +257,53 @@ extension Configuration.Live: ConfigSection {
             "How long clients should wait before they reconnect; sent to them as `retry`."
         ),
     ]
+}
+
+extension Configuration.AccessLog: ConfigSection {
+    private static let formats = Format.allCases.map(\.rawValue)
+
+    static let keys: [ConfigKey<Configuration.AccessLog>] = [
+        ConfigKey(
+            "format",
+            .choice(formats),
+            example: "json",
+            "off, short, common or json. Without it, json in a file."
+        ) { node, section, reader in
+            section.read(node, &reader)
+        },
+        .text(
+            "file",
+            \.file,
+            example: "/var/log/larder/access.log",
+            "The file. It is opened anew at SIGUSR1, as logrotate needs it. Without it: standard error."
+        ),
+    ]
+
+    private mutating func read(_ node: Node, _ reader: inout ConfigReader) {
+        if let word = reader.choice(node, of: Self.formats) { format = Format(rawValue: word) }
+    }
+
+    /// The key with its short form, which is the format alone.
+    fileprivate static let key = ConfigKey<ConfigDraft>(
+        "access_log",
+        .either([.choice(formats), .section(keys.map(\.facts))]),
+        example: "json",
+        """
+        A line for each request. short: for people. common: Apache's format. json: with cache status, cache key and the \
+        upstream's time. off: none. Without it: short if standard error is a terminal, else off. Credentials in URLs are \
+        redacted. The long form names a file: { format: json, file: /var/log/larder/access.log }.
+        """
+    ) { node, draft, reader in
+        if node.mapping == nil {
+            draft.settings.accessLog.read(node, &reader)
+        } else {
+            reader.section(node, into: &draft.settings.accessLog)
+        }
+    }
+}
+
+extension ConfigKey where Section == ConfigDraft {
+    fileprivate static var accessLog: ConfigKey { Configuration.AccessLog.key }
 }
 
 extension Configuration.Log: ConfigSection {

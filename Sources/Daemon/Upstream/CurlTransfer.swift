@@ -278,10 +278,10 @@ struct CurlResult {
 }
 
 /// libcurl as a whole: its one-time initialisation and what this build of it can do.
-enum CurlLibrary {
+package enum CurlLibrary {
     /// Initialises libcurl once for the process; whoever makes a handle touches this first.
     static let isReady: Bool = curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK
 
-    /// The version that is linked, for messages.
-    static var version: String { String(cString: curl_version()) }
+    /// The version that is linked, with those of the libraries that it uses.
+    package static var version: String { String(cString: curl_version()) }
 }

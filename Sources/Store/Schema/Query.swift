@@ -222,3 +222,8 @@ extension StoreError {
             }
     }
 }
+
+extension ObjectStore {
+    /// The version of SQLite that is linked.
+    public static var libraryVersion: String { String(cString: sqlite3_libversion()) }
+}

@@ -93,10 +93,10 @@ struct LineLogHandler: LogHandler {
                 ("time", time.text), ("level", level.rawValue), ("logger", label), ("message", message),
             ]
             let members = head + fields.map { ($0.key, $0.value.description) }
-            return JSONText.object(members.map { (name: $0, value: .string($1)) }).text + "\n"
+            return JSONText.object(members.map { (name: $0, value: .printable($1)) }).text + "\n"
         }
         let text =
-            Self.escaped(message) + fields.map { " \($0.key)=\(Self.quoted($0.value.description))" }.joined() + "\n"
+            message.printable + fields.map { " \($0.key)=\(Self.quoted($0.value.description))" }.joined() + "\n"
         return switch form {
         case .journal: "<\(level.priority)>\(text)"
         case .plain, .json: "\(time.text) \(level.rawValue) \(text)"
@@ -105,24 +105,10 @@ struct LineLogHandler: LogHandler {
 
     /// Quoted where it would not be read as one word.
     private static func quoted(_ value: String) -> String {
-        let isWord = !value.isEmpty && value.utf8.allSatisfy { $0 > 0x20 && $0 != 0x22 && $0 != 0x3D && $0 != 0x7F }
-        return isWord ? value : "\"\(escaped(value).replacing("\"", with: "\\\""))\""
-    }
-
-    /// A value from outside must not be able to forge a line of its own.
-    private static func escaped(_ text: String) -> String {
-        guard text.utf8.contains(where: { $0 < 0x20 || $0 == 0x7F }) else { return text }
-        var result = ""
-        for scalar in text.unicodeScalars {
-            switch scalar {
-            case "\n": result += "\\n"
-            case "\r": result += "\\r"
-            case "\t": result += "\\t"
-            case "\u{0}"..."\u{1F}", "\u{7F}": result += "\\x" + String(scalar.value, radix: 16)
-            default: result.unicodeScalars.append(scalar)
-            }
-        }
-        return result
+        let isWord =
+            !value.isEmpty
+            && value.unicodeScalars.allSatisfy { !$0.isDeceptive && $0 != " " && $0 != "\"" && $0 != "=" }
+        return isWord ? value : "\"\(value.printable.replacing("\"", with: "\\\""))\""
     }
 }
 

@@ -1,4 +1,5 @@
 import ArgumentParser
+import Glibc
 import Settings
 
 /// `larder serve`: the daemon.
@@ -21,7 +22,8 @@ struct Serve: ParsableCommand {
             Flags override the config, and the config overrides the defaults. Without --config, --preset and --upstream the \
             config is ~/.config/larder/larder.yaml or, if there is none, /etc/larder/larder.yaml.
 
-            SIGTERM and SIGINT stop the daemon after the requests in flight; a second signal stops it at once.
+            SIGTERM and SIGINT stop the daemon after the requests in flight; a second signal stops it at once. SIGUSR1 opens \
+            the file of the access log anew.
             """
     )
 
@@ -72,6 +74,14 @@ struct Serve: ParsableCommand {
     )
     var logLevel: Configuration.Log.Level?
 
+    @Option(
+        help: ArgumentHelp(
+            "A line for each request: off, short, common or json. (default: short on a terminal, else off)",
+            valueName: "format"
+        )
+    )
+    var accessLog: Configuration.AccessLog.Format?
+
     @Flag(help: "Write each log line as a JSON object, for programs.")
     var json = false
 
@@ -83,15 +93,20 @@ struct Serve: ParsableCommand {
 
     func run() throws {
         HarmlessSignals.ignore()
-        let settings = try settings(environment: Environment.variables)
-        LogSetup.start(json ? .json : .suitable(for: Environment.variables), level: settings.log.level)
+        var settings = try settings(environment: Environment.variables)
+        // A person who watches wants to see what happens.
+        if settings.accessLog == Configuration.AccessLog(), isatty(2) == 1 {
+            settings.accessLog.format = json ? .json : .short
+        }
+        let form = json ? LogForm.json : .suitable(for: Environment.variables)
+        LogSetup.start(form, level: settings.log.level)
         var role = RecordingRole.none
         role.config = ConfigFile.portable(
             try source.path(environment: Environment.variables),
             settings,
             environment: Environment.variables
         )
-        throw ExitCode(try runDaemon(settings, role: role))
+        throw ExitCode(try runDaemon(settings, role: role, logForm: form))
     }
 
     /// The settings; warnings are printed, errors end the command.
@@ -102,7 +117,8 @@ struct Serve: ParsableCommand {
             storePath: store,
             mode: mode,
             workers: workers,
-            logLevel: logLevel
+            logLevel: logLevel,
+            accessLog: accessLog
         )
         var settings = try source.file(overrides, environment: environment).usable()
         if settings.store.path == nil { settings.store.path = Defaults(environment: environment).storePath }
@@ -118,3 +134,4 @@ struct Serve: ParsableCommand {
 
 extension Configuration.Mode: ExpressibleByArgument {}
 extension Configuration.Log.Level: ExpressibleByArgument {}
+extension Configuration.AccessLog.Format: ExpressibleByArgument {}

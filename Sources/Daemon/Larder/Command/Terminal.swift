@@ -1,5 +1,6 @@
 import ArgumentParser
 import Glibc
+import HTTPSemantics
 
 extension ExitCode {
     /// It did not work.
@@ -24,6 +25,12 @@ enum Terminal {
 
     /// Whether a person sits there who can be asked, and sees what is written about what happens.
     static var isInteractive: Bool { isatty(0) == 1 && isatty(2) == 1 }
+
+    /// Whether what is written there may be coloured: a terminal reads it, and its user has not said no (no-color.org).
+    static func hasColours(on descriptor: Int32) -> Bool {
+        let named = { (name: String) in getenv(name).map { String(cString: $0) } ?? "" }
+        return isatty(descriptor) == 1 && named("NO_COLOR").isEmpty && named("TERM") != "dumb"
+    }
 
     /// Asks a question that only a clear yes answers with yes.
     static func isConfirmed(_ question: String) -> Bool {
@@ -90,9 +97,12 @@ enum HumanText {
     /// `1 object`, `2 objects`.
     static func count(_ number: Int, _ noun: String) -> String { "\(number) \(noun)\(number == 1 ? "" : "s")" }
 
-    /// One line without control characters, cut to a width.
+    /// One line, cut to a width; what must not reach a terminal is escaped.
     static func line(_ text: String, width: Int) -> String {
-        let flat = String(text.unicodeScalars.map { $0.value < 0x20 || $0.value == 0x7F ? " " : Character($0) })
+        let spaced = String(
+            String.UnicodeScalarView(text.unicodeScalars.map { "\n\r\t".unicodeScalars.contains($0) ? " " : $0 })
+        )
+        let flat = spaced.printable
         return flat.count <= width ? flat : flat.prefix(width - 1) + "…"
     }
 }

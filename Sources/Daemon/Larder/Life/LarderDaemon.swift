@@ -31,6 +31,7 @@ final class LarderDaemon {
     private var signals: [EventSignal] = []
     private var timers: [EventTimer] = []
     private let ending = Ending()
+    private let accessLog: AccessLog?
     private let recordings: RecordingParts
     /// Who hears of signals first, and takes those that are not for the daemon.
     var takesSignal: (Int32) -> Bool = { _ in false }
@@ -56,7 +57,12 @@ final class LarderDaemon {
         }
     }
 
-    init(_ settings: Configuration, environment: [String: String], role: RecordingRole = .none) throws {
+    init(
+        _ settings: Configuration,
+        environment: [String: String],
+        role: RecordingRole = .none,
+        logForm: LogForm
+    ) throws {
         self.settings = settings
         log = Logger(label: "larder")
         notifier = SystemdNotifier(environment: environment)
@@ -72,6 +78,8 @@ final class LarderDaemon {
         )
         recordings = try RecordingParts(role, parts, log: log)
         parts.recordingSwitch.set((recordings.replayer, recordings.made))
+
+        accessLog = Self.accessLog(settings.accessLog, form: logForm, parts, log)
 
         let (parts, loops, log, interceptor) = (parts, loops, log, recordings.interceptor)
         let notice: @Sendable (HTTPNotice) -> Void = { notice in
@@ -112,7 +120,53 @@ final class LarderDaemon {
             AdminHandler(service: service, hosts: hosts)
         }
         for loop in [loops.upstream, loops.admin] + loops.workers { loop.start() }
+        introduce()
         try listen(inherited)
+    }
+
+    /// The access log, which gets every request from now on; nil where it is off.
+    private static func accessLog(
+        _ settings: Configuration.AccessLog,
+        form: LogForm,
+        _ parts: Parts,
+        _ log: Logger
+    ) -> AccessLog? {
+        guard settings.format != .off, settings != Configuration.AccessLog() else { return nil }
+        let metrics = parts.metrics
+        let accessLog = AccessLog(settings, form: form, log: log) { metrics.accessLogDropped.add(UInt64($0)) }
+        parts.requests.setSink { accessLog.write($0) }
+        return accessLog
+    }
+
+    /// Says what runs here, and with what.
+    private func introduce() {
+        log.info(
+            "larder \(Version.text)",
+            metadata: [
+                "libcurl": "\(CurlLibrary.version)", "sqlite": "\(ObjectStore.libraryVersion)",
+                "libevent": "\(EventSystem.version)", "workers": "\(loops.workers.count)",
+                "mode": "\(settings.mode.rawValue)",
+            ]
+        )
+        for upstream in settings.upstreams {
+            var metadata: Logger.Metadata = [
+                "name": "\(upstream.name)", "url": "\(upstream.url)", "models": "\(upstream.models.count)",
+                "routes": "\(upstream.routes.count)",
+            ]
+            if !upstream.prefix.isEmpty { metadata["prefix"] = "\(upstream.prefix)" }
+            log.info("upstream", metadata: metadata)
+        }
+        let (store, path, log) = (parts.store, settings.store.path ?? "", log)
+        Task {
+            guard let count = try? await store.count() else { return }
+            log.info(
+                "store",
+                metadata: [
+                    "path": "\(path)", "size": "\(HumanText.bytes(Int(count.bytes)))", "objects": "\(count.objects)",
+                    "documents": "\(count.documents)",
+                ]
+            )
+        }
     }
 
     /// Opens every address; what the service manager has opened comes first.
@@ -189,6 +243,11 @@ final class LarderDaemon {
     /// Logs a signal that other daemons reload their config or reopen their logs by.
     private func ignore(_ signal: Int32) {
         if takesSignal(signal) { return }
+        if signal == SIGUSR1, settings.accessLog.file != nil, let accessLog {
+            accessLog.reopen()
+            log.notice("the access log is opened anew", metadata: ["file": "\(settings.accessLog.file ?? "")"])
+            return
+        }
         // The terminal that it was started in is gone: it ends with it, as every job of the shell.
         if signal == SIGHUP, HarmlessSignals.hasLostTerminal { return stop(signal) }
         log.notice(
@@ -218,7 +277,7 @@ final class LarderDaemon {
         notifier.send(.stopping)
         parts.proxy.endStreams()
         let (data, admin, parts, loops, recordings) = (data, admin, parts, loops, recordings)
-        let (limit, log, ending) = (settings.timeouts.drain, log, ending)
+        let (limit, log, ending, accessLog) = (settings.timeouts.drain, log, ending, accessLog)
         let deadline = ContinuousClock.now + limit
         Task {
             await data.drain(within: limit)
@@ -239,6 +298,7 @@ final class LarderDaemon {
                     metadata: ["responses": "\(lost)"]
                 )
             }
+            await accessLog?.flush(within: .seconds(1))
             await admin.drain(within: .milliseconds(200))
             log.notice("stopped")
             ending.finish(code: 0)
@@ -276,6 +336,7 @@ final class Ending: Sendable {
 func runDaemon(
     _ settings: Configuration,
     role: RecordingRole = .none,
+    logForm: LogForm = .suitable(for: Environment.variables),
     begun: (LarderDaemon) -> Void = { _ in },
     ended: (LarderDaemon) -> Void = { _ in }
 ) throws -> Int32 {
@@ -284,7 +345,7 @@ func runDaemon(
     // Bodies are made on one thread and let go of on another: with an arena for each of them, glibc keeps half as much
     // memory again as the daemon uses.
     EventSystem.limitArenas(to: 2)
-    let daemon = try LarderDaemon(settings, environment: Environment.variables, role: role)
+    let daemon = try LarderDaemon(settings, environment: Environment.variables, role: role, logForm: logForm)
     let code = daemon.run(begun: begun)
     ended(daemon)
     // Never given back: what lives on the loops may only be taken apart on their threads, which end with the process.

@@ -142,8 +142,10 @@ extension Parts: AdminContext {
         Dictionary(uniqueKeysWithValues: upstreams.map { ($0.name, $0.rules.models) })
     }
 
-    var origins: [(name: String, url: String)] {
-        settings.upstreams.map { (name: $0.name, url: $0.url.description) }
+    var origins: [UpstreamOrigin] {
+        settings.upstreams.map {
+            UpstreamOrigin(name: $0.name, url: $0.url.description, routes: $0.routes.map(\.declaration.path))
+        }
     }
 
     func figures() async throws(StoreError) -> StoreFigures {

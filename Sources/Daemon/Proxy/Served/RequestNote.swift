@@ -1,16 +1,21 @@
 import CachePolicy
 package import HTTPSemantics
 import HTTPServer
+import Logging
 import Mapping
 import Settings
 import Store
 import Synchronization
+import Upstream
 
 /// One request on its way: watches what its client is given, and hands it to the `RequestLog` when that is complete.
 ///
 /// Any thread. The request carries it along, so that whoever finds out how it was answered can say so.
 package final class RequestNote: ReplyObserver {
-    private let log: RequestLog
+    private let requests: RequestLog
+    private let log: Logger
+    /// Seconds from which it counts as slow; 0: never.
+    private let slowness: Double
     private let metrics: UpstreamMetrics
     private let upstream: ProxiedUpstream
     /// The path that routes are matched against.
@@ -21,6 +26,8 @@ package final class RequestNote: ReplyObserver {
     private struct State {
         var served: ServedRequest
         var outcome: Outcome?
+        /// Whether the response is a stream of events, which takes as long as it takes.
+        var isStream = false
         var isOver = false
     }
 
@@ -32,7 +39,9 @@ package final class RequestNote: ReplyObserver {
         started: UInt64,
         _ proxy: ProxyCore
     ) {
-        log = proxy.requests
+        requests = proxy.requests
+        log = proxy.log
+        slowness = Double(proxy.settings.slowRequests.nanoseconds) / 1_000_000_000
         metrics = proxy.metrics.upstream(incoming.upstream.name)
         upstream = incoming.upstream
         route = incoming.route
@@ -67,7 +76,9 @@ package final class RequestNote: ReplyObserver {
 
     package func began(status: Int, fields: Fields, length: Int?) {
         let member = CacheStatus.ownMember(of: fields)
+        let isStream = fields.isEventStream
         state.withLock { state in
+            state.isStream = isStream
             state.served.status = status
             state.served.cacheStatus = member
             state.served.detail = member.flatMap { CacheStatus.detail(of: $0) }
@@ -84,17 +95,30 @@ package final class RequestNote: ReplyObserver {
 
     private func end(isWhole: Bool) {
         let seconds = Double(RequestClock.nanoseconds - started) / 1_000_000_000
-        let served = state.withLock { state -> ServedRequest? in
+        let ended = state.withLock { state -> (ServedRequest, isStream: Bool)? in
             guard !state.isOver else { return nil }
             state.isOver = true
             state.served.seconds = seconds
             state.served.conclude(state.outcome, isWhole: isWhole)
-            return state.served
+            return (state.served, state.isStream)
         }
-        guard let served else { return }
+        guard let (served, isStream) = ended else { return }
         let match = upstream.rules.route(method: served.method, path: route, status: nil)
         metrics.responded(route: match?.index, seconds: seconds)
-        log.note(served)
+        requests.note(served)
+        if slowness > 0, seconds > slowness, !isStream { report(served) }
+    }
+}
+
+extension RequestNote {
+    private func report(_ served: ServedRequest) {
+        let text = { (seconds: Double) in "\((seconds * 1_000).rounded() / 1_000)" }
+        var metadata: Logger.Metadata = [
+            "method": "\(served.method)", "url": "\(served.url)", "upstream": "\(upstream.name)",
+            "status": "\(served.status)", "outcome": "\(served.outcome.rawValue)", "seconds": "\(text(served.seconds))",
+        ]
+        if let seconds = served.upstreamSeconds { metadata["upstream_seconds"] = "\(text(seconds))" }
+        log.warning("a request was slow", metadata: metadata)
     }
 }
 

@@ -1,0 +1,220 @@
+import Admin
+import Dispatch
+import Glibc
+import HTTPSemantics
+import Logging
+import Proxy
+import Settings
+import Synchronization
+
+/// Writes a line for each request, to a file or to standard error, off the loops and in batches.
+///
+/// No request ever waits for it: what comes faster than it can be written, or while it cannot be written, is dropped and
+/// counted. A file that cannot be written is one warning, and one line when it can be again.
+final class AccessLog: Sendable {
+    /// How many requests may wait to be written.
+    private static let capacity = 16_384
+    /// How long a file that cannot be opened or written is left alone, in ns.
+    fileprivate static let retryPause: UInt64 = 1_000_000_000
+
+    private let queue = DispatchQueue(label: "larder.access-log", qos: .utility)
+    private let state = Mutex(State())
+    private let writer: Mutex<AccessLogWriter>
+    private let dropped: @Sendable (Int) -> Void
+
+    private struct State {
+        var waiting: [ServedRequest] = []
+        /// Those that came while there was no room for them.
+        var lost = 0
+        var isScheduled = false
+        var isReopened = false
+    }
+
+    /// - Parameter dropped: hears how many lines are not written.
+    init(_ settings: Configuration.AccessLog, form: LogForm, log: Logger, dropped: @escaping @Sendable (Int) -> Void) {
+        self.dropped = dropped
+        writer = Mutex(AccessLogWriter(settings, form: form, log: log))
+    }
+
+    /// Has a request written; any thread, at once.
+    func write(_ request: ServedRequest) {
+        let hasRoom = schedule { state in
+            guard state.waiting.count < Self.capacity else {
+                state.lost += 1
+                return false
+            }
+            state.waiting.append(request)
+            return true
+        }
+        if !hasRoom { dropped(1) }
+    }
+
+    /// Opens the file again by its name, for those who rename it (logrotate).
+    func reopen() {
+        schedule { $0.isReopened = true }
+    }
+
+    private func schedule<Result: Sendable>(_ change: (inout State) -> Result) -> Result {
+        let (result, mustSchedule) = state.withLock { state in
+            let result = change(&state)
+            defer { state.isScheduled = true }
+            return (result, !state.isScheduled)
+        }
+        if mustSchedule { queue.async { self.drain() } }
+        return result
+    }
+
+    /// On the queue.
+    private func drain() {
+        while true {
+            let work = state.withLock { state -> State? in
+                guard !state.waiting.isEmpty || state.lost > 0 || state.isReopened else {
+                    state.isScheduled = false
+                    return nil
+                }
+                defer { state = State(isScheduled: true) }
+                return state
+            }
+            guard let work else { return }
+            let lost = writer.withLock { writer in
+                if work.isReopened { writer.reopen() }
+                return writer.write(work.waiting, lost: work.lost)
+            }
+            if lost > 0 { dropped(lost) }
+        }
+    }
+
+    /// Returns when all that waits is written, or the time is over.
+    func flush(within limit: Duration) async {
+        await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
+            let resume = OnceOnly { continuation.resume() }
+            queue.async { resume.call() }
+            DispatchQueue.global().asyncAfter(deadline: .now() + .nanoseconds(Int(limit.nanoseconds))) { resume.call() }
+        }
+    }
+}
+
+/// Calls something the first time that it is called itself.
+private final class OnceOnly: Sendable {
+    private let isDone = Atomic(false)
+    private let work: @Sendable () -> Void
+
+    init(_ work: @escaping @Sendable () -> Void) {
+        self.work = work
+    }
+
+    func call() {
+        if !isDone.exchange(true, ordering: .relaxed) { work() }
+    }
+}
+
+/// The file of an access log, or standard error; one thread at a time.
+private struct AccessLogWriter: ~Copyable {
+    private let format: Configuration.AccessLog.Format
+    private let path: String?
+    private let form: LogForm
+    private let colours: Bool
+    private let log: Logger
+    private var descriptor: Int32 = -1
+    /// Whether the last line in the file has no end.
+    private var isTorn = false
+    /// Since when it cannot be written, in ns; nil if it can.
+    private var failedAt: UInt64?
+    /// Lines that are not written since that was last said.
+    private var lost = 0
+    private static let bufferSize = 64 << 10
+
+    init(_ settings: Configuration.AccessLog, form: LogForm, log: Logger) {
+        path = settings.file
+        format = settings.format ?? (settings.file == nil ? .short : .json)
+        self.form = form
+        self.log = log
+        colours = settings.file == nil && Terminal.hasColours(on: 2)
+        if path == nil { descriptor = 2 }
+    }
+
+    deinit {
+        if path != nil, descriptor >= 0 { close(descriptor) }
+    }
+
+    mutating func reopen() {
+        guard path != nil else { return }
+        if descriptor >= 0 { close(descriptor) }
+        (descriptor, isTorn, failedAt) = (-1, false, nil)
+        open()
+    }
+
+    /// Writes lines; gives how many it has not written.
+    ///
+    /// - Parameter lost: how many were dropped before.
+    mutating func write(_ requests: [ServedRequest], lost before: Int) -> Int {
+        var missing = 0
+        var text: [UInt8] = []
+        var count = 0
+        for (index, request) in requests.enumerated() {
+            // The journal reads the level of what is no log message, too.
+            if form == .journal, path == nil { text += "<6>".utf8 }
+            text += AccessLogLine.text(RequestsResponse.Request(request), format, colours: colours).utf8
+            count += 1
+            guard text.count >= Self.bufferSize || index == requests.count - 1 else { continue }
+            if !write(text) { missing += count }
+            (text, count) = ([], 0)
+        }
+        lost += missing + before
+        if missing == 0, failedAt == nil, lost > 0 {
+            log.warning(
+                "lines of the access log were dropped",
+                metadata: ["lines": "\(lost)", "file": "\(path ?? "standard error")"]
+            )
+            lost = 0
+        }
+        return missing
+    }
+
+    private mutating func write(_ text: [UInt8]) -> Bool {
+        if descriptor < 0 || failedAt != nil {
+            if let failedAt, Self.now < failedAt + AccessLog.retryPause { return false }
+            if descriptor < 0 { open() }
+            guard descriptor >= 0 else { return false }
+        }
+        var rest = (isTorn ? [0x0A] + text : text)[...]
+        while !rest.isEmpty {
+            let count = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
+            if count < 0, errno == EINTR { continue }
+            guard count > 0 else {
+                fail("write", errno)
+                return false
+            }
+            isTorn = rest[rest.startIndex + count - 1] != 0x0A
+            rest = rest.dropFirst(count)
+        }
+        recover()
+        return true
+    }
+
+    private mutating func open() {
+        guard let path else { return }
+        descriptor = Glibc.open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY, 0o640)
+        if descriptor < 0 { fail("open", errno) }
+    }
+
+    private mutating func fail(_ operation: String, _ code: Int32) {
+        defer { failedAt = Self.now }
+        guard failedAt == nil else { return }
+        log.warning(
+            "the access log cannot be written; requests are served as before, their lines are dropped",
+            metadata: [
+                "file": "\(path ?? "standard error")", "operation": "\(operation)",
+                "reason": "\(String(cString: strerror(code)))",
+            ]
+        )
+    }
+
+    private mutating func recover() {
+        guard failedAt != nil else { return }
+        failedAt = nil
+        log.notice("the access log can be written again", metadata: ["file": "\(path ?? "standard error")"])
+    }
+
+    private static var now: UInt64 { DispatchTime.now().uptimeNanoseconds }
+}
