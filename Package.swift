@@ -68,7 +68,8 @@ let package = Package(
         room("Settings", ["HTTPSemantics", "CachePolicy", "Mapping", .product(name: "Yams", package: "Yams")]),
         room("Proxy", belowProxy + ["CCrypto", logging]),
         room("Recording", belowProxy + ["Proxy", .product(name: "Yams", package: "Yams"), logging]),
-        room("Admin", belowProxy + ["Proxy", "Recording"]),
+        // The dashboard's files become part of the binary: there is nothing to install beside it.
+        room("Admin", belowProxy + ["Proxy", "Recording"], resources: [.embedInCode("Dashboard")]),
         .executableTarget(
             name: "Larder",
             dependencies: belowProxy + ["Proxy", "Recording", "Admin", argumentParser, logging],
@@ -103,8 +104,14 @@ let package = Package(
 )
 
 /// A room of the daemon.
-func room(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
-    .target(name: name, dependencies: dependencies, path: "Sources/Daemon/\(name)", swiftSettings: settings)
+func room(_ name: String, _ dependencies: [Target.Dependency] = [], resources: [Resource] = []) -> Target {
+    .target(
+        name: name,
+        dependencies: dependencies,
+        path: "Sources/Daemon/\(name)",
+        resources: resources,
+        swiftSettings: settings
+    )
 }
 
 /// The tests of a target, named after it.

@@ -24,6 +24,8 @@ final class AdminFixture: AdminContext {
     let version = "0.1-test"
     let models: [String: Models]
     let token = "correct-horse-battery"
+    let logins = DashboardLogins(token: AdminToken("correct-horse-battery"))
+    let dashboardURL: String? = nil
     private let state = Mutex(Readiness.ready)
 
     init() throws {
@@ -51,6 +53,8 @@ final class AdminFixture: AdminContext {
         store = try ObjectStore.open(configuration).0
     }
 
+    var traffic: TrafficHistory { TrafficHistory(metrics) }
+
     var readiness: Readiness {
         get { state.withLock { $0 } }
         set { state.withLock { $0 = newValue } }
@@ -74,6 +78,13 @@ final class AdminFixture: AdminContext {
         progress: @escaping CleanProgress
     ) async throws(StoreError) -> CleanResult {
         try await store.clean(filter, dryRun: dryRun, progress: progress)
+    }
+
+    func inspect(_ document: DocumentID, in view: View) async throws(StoreError) -> ShownDocument? {
+        guard let found = try await store.inspect(document) else { return nil }
+        // As for an upstream that the config no longer has: nothing is proxied here.
+        let body = try await store.received(document) ?? []
+        return ShownDocument(document: found, fields: Fields(), body: body, ready: nil, notice: "received")
     }
 
     func explain(_ question: ExplainQuestion) async throws(ProblemDocument) -> Explanation {

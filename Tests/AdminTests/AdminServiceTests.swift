@@ -46,21 +46,30 @@ import Testing
         #expect(try await ask("GET", "/count", token: nil, isTrusted: true).status == 200)
     }
 
-    @Test func `a browser without the token is shown the page that asks for it`() async throws {
-        let response = try await ask("GET", "/", token: nil, accept: "text/html,application/xhtml+xml")
-        #expect(response.status == 401)
-        #expect(response.fields.text("content-type") == "text/html; charset=utf-8")
-        #expect(response.fields.text("www-authenticate") == "Bearer realm=\"larder\"")
-        let policy = try #require(response.fields.text("content-security-policy"))
-        let nonce = try #require(policy.firstMatch(of: /script-src 'nonce-([0-9a-z]+)'/)?.1)
-        let page = String(decoding: response.body, as: UTF8.self)
-        #expect(page.contains("<script nonce=\"\(nonce)\">"))
-        #expect(page.contains("<style nonce=\"\(nonce)\">"))
-        #expect(!page.contains("src=") && !page.contains("http"), "the page needs nobody else")
+    @Test func `the dashboard's files are open, hold no markup for others, and are asked for anew`() async throws {
+        let types = [
+            "/": "text/html; charset=utf-8", "/dashboard.css": "text/css; charset=utf-8",
+            "/dashboard.js": "text/javascript; charset=utf-8",
+        ]
+        for (path, type) in types {
+            let response = try await ask("GET", path, token: nil)
+            #expect(response.status == 200)
+            #expect(response.fields.text("content-type") == type)
+            #expect(response.fields.text("cache-control") == "no-cache")
+            let policy = try #require(response.fields.text("content-security-policy"))
+            #expect(policy.contains("script-src 'self'; style-src 'self'") && !policy.contains("unsafe"))
+            let text = String(decoding: response.body, as: UTF8.self)
+            #expect(!text.contains("https://") && !text.contains("innerHTML") && !text.contains(" style="))
+            let tag = try #require(response.fields.text("etag"))
+            let fields = Fields([Field("If-None-Match", tag)])
+            let again = try #require(AdminRequest(method: "GET", path: path, query: nil, fields: fields))
+            let known = await service.respond(again, isTrusted: false)
+            #expect(known.status == 304 && known.body.isEmpty)
+        }
     }
 
-    @Test(arguments: ["/healthz", "/count", "/nothing", "/"])
-    func `no response is to be kept or framed`(path: String) async throws {
+    @Test(arguments: ["/healthz", "/count", "/nothing"])
+    func `no response with data is to be kept or framed`(path: String) async throws {
         let response = try await ask("GET", path)
         #expect(response.fields.text("cache-control") == "no-store")
         #expect(response.fields.text("x-content-type-options") == "nosniff")

@@ -31,6 +31,13 @@ package protocol AdminContext: Sendable {
     /// Copies the store and takes copies over; nil where there is none to copy.
     var copies: StoreCopies? { get }
 
+    /// The dashboards that are logged in.
+    var logins: DashboardLogins { get }
+    /// What has gone through lately.
+    var traffic: TrafficHistory { get }
+    /// The URL of the dashboard; nil where the admin side has no address that a browser can open.
+    var dashboardURL: String? { get }
+
     /// Figures of the store and the memory tier; read at each scrape.
     func figures() async throws(StoreError) -> StoreFigures
 
@@ -45,6 +52,9 @@ package protocol AdminContext: Sendable {
         dryRun: Bool,
         progress: @escaping CleanProgress
     ) async throws(StoreError) -> CleanResult
+
+    /// A stored document in one view; nil when it is gone.
+    func inspect(_ document: DocumentID, in view: View) async throws(StoreError) -> ShownDocument?
 
     /// What is stored for a URL, and what a request for it would get; changes nothing.
     func explain(_ question: ExplainQuestion) async throws(ProblemDocument) -> Explanation

@@ -44,9 +44,6 @@ struct AdminRequest: Sendable {
         self.body = body
     }
 
-    /// Whether a browser asks for a page to show.
-    var wantsPage: Bool { fields.combined("accept")?.contains("text/html") == true }
-
     /// A parameter of the query; nil when it is absent or empty.
     func value(_ name: String) -> String? {
         query.first { $0.name == name }.flatMap { $0.value.isEmpty ? nil : $0.value }

@@ -64,9 +64,12 @@ package struct CleanResponse: AdminBody {
 
 /// `GET /objects/{model}` and `GET /objects/{model}/{id}`.
 package struct ObjectsResponse: AdminBody {
-    package static let sentences = nextSentence
+    package static let sentences = nextSentence.merging([
+        "examined": "With `search` or `sort`: how many objects were looked at for this page."
+    ]) { $1 }
     package var objects: [Object]
     package var next: String?
+    var examined: Int?
 
     package struct Object: AdminBody {
         package static let sentences = [
@@ -122,11 +125,13 @@ package struct DocumentsResponse: AdminBody {
 
     package struct Document: AdminBody {
         package static let sentences = [
-            "upstream": "The upstream's name.", "principal": "The principal's label.",
+            "id": "Its number, for `/documents/{id}`.", "upstream": "The upstream's name.",
+            "principal": "The principal's label.",
             "context": "The representation that was asked for.", "url": "Path and query.", "status": "The status code.",
             "objects": "How many objects it shows.", "bytes": "The length of the body received.",
             "received": "When it was received (RFC 3339).", "used": "When it was last used (RFC 3339).",
         ]
+        var id: Int64
         package var upstream: String
         package var principal: String
         var context: String
@@ -138,6 +143,7 @@ package struct DocumentsResponse: AdminBody {
         var used: String
 
         init(_ row: DocumentRow) {
+            id = row.id.rawValue
             (upstream, principal, context) = (row.upstream, row.principal, row.context)
             (url, status, objects, bytes) = (row.url, row.status, row.objects, row.bytes)
             (received, used) = (StoreTime.text(row.end), StoreTime.text(row.used))
@@ -157,6 +163,7 @@ package struct WarningsResponse: AdminBody {
             "message": "What did not fit.", "url": "Path and query of the response in which it was last seen.",
             "pointer": "The place in that response (RFC 6901).", "count": "How often it was seen.",
             "first": "When it was first seen (RFC 3339).", "last": "When it was last seen (RFC 3339).",
+            "cure": "What ends it; absent where nothing is to be done.",
         ]
         package var kind: String
         package var subject: String
@@ -166,8 +173,11 @@ package struct WarningsResponse: AdminBody {
         package var count: Int
         package var first: String
         package var last: String
+        var cure: WarningCure?
 
-        init(_ warning: StoredWarning) {
+        /// - Parameter local: the members that a model declares to be local.
+        init(_ warning: StoredWarning, local: (_ model: String) -> [String]) {
+            cure = WarningCure(kind: warning.kind, subject: warning.subject, local: local)
             (kind, subject, message) = (warning.kind, warning.subject, warning.message)
             (url, pointer, count) = (warning.url, warning.pointer, warning.count)
             (first, last) = (StoreTime.text(warning.first), StoreTime.text(warning.last))

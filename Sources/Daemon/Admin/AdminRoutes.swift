@@ -1,20 +1,15 @@
 import HTTPSemantics
+import Mapping
 import Proxy
 import Settings
 import Store
 
 extension AdminRoute {
     /// Every endpoint, in the order of the OpenAPI document.
-    static let all: [AdminRoute] = monitoring + activity + contents + [changes] + control + copies + recordings
+    static let all: [AdminRoute] =
+        dashboard + monitoring + activity + contents + [changes] + control + copies + recordings
 
     private static let monitoring: [AdminRoute] = [
-        AdminRoute(
-            method: "GET",
-            path: "/",
-            sentence: "A status page for people.",
-            mediaType: "text/html",
-            respond: { _, _ in StatusPage.response(status: 200) }
-        ),
         AdminRoute(
             method: "GET",
             path: "/healthz",
@@ -79,12 +74,14 @@ extension AdminRoute {
         AdminRoute(
             method: "GET",
             path: "/objects/{model}",
-            sentence: "The objects of a model at their newest known values.",
-            query: ObjectView.parameters + Paging.parameters + Ownership.parameters,
+            sentence:
+                "The objects of a model at their newest known values. With search or sort, a page may be short, or even empty, and have a next.",
+            query: ListQuestion.objectParameters + ObjectView.parameters + Paging.parameters + Ownership.parameters,
             schema: ObjectsResponse.self,
             respond: { request, context throws(ProblemDocument) in
                 let view = try ObjectView(request)
                 try view.check(request.captures["model"] ?? "", context.models)
+                if let listed = try await ListQuestion.objects(request, view, in: context) { return .json(listed) }
                 let page = try await objects(request, view, context)
                 if page.rows.isEmpty { try await request.checkNames(in: context) }
                 return .json(ObjectsResponse(objects: page.rows.map { .init($0) }, next: page.cursor))
@@ -141,13 +138,15 @@ extension AdminRoute {
         AdminRoute(
             method: "GET",
             path: "/documents",
-            sentence: "The stored responses.",
+            sentence:
+                "The stored responses. With search or sort, a page may be short, or even empty, and have a next.",
             query: [
                 Parameter(name: "url", sentence: "Only those whose path and query, as sent upstream, begin with this.")
-            ]
+            ] + ListQuestion.documentParameters
                 + Paging.parameters + Ownership.parameters,
             schema: DocumentsResponse.self,
             respond: { request, context throws(ProblemDocument) in
+                if let listed = try await ListQuestion.documents(request, in: context) { return .json(listed) }
                 let paging = try Paging(request)
                 let query = DocumentQuery(
                     upstream: request.value("upstream"),
@@ -159,6 +158,16 @@ extension AdminRoute {
                 let page = try await asked { () throws(StoreError) in try await context.store.documents(query) }
                 if page.rows.isEmpty { try await context.checkOwnership(of: request) }
                 return .json(DocumentsResponse(documents: page.rows.map { .init($0) }, next: page.cursor))
+            }
+        ),
+        AdminRoute(
+            method: "GET",
+            path: "/documents/{id}",
+            sentence: "One stored response as a client would get it: fields, body, and how fresh it is.",
+            query: DocumentQuestion.parameters,
+            schema: DocumentResponse.self,
+            respond: { request, context throws(ProblemDocument) in
+                .json(try await DocumentQuestion(request).response(in: context))
             }
         ),
         AdminRoute(
@@ -182,7 +191,11 @@ extension AdminRoute {
                 let page = try await asked { () throws(StoreError) in
                     try await context.store.warnings(limit: paging.limit, after: paging.after)
                 }
-                return .json(WarningsResponse(warnings: page.rows.map { .init($0) }, next: page.cursor))
+                let declarations = context.models.values.flatMap(\.declarations)
+                let rows = page.rows.map { row in
+                    WarningsResponse.Warning(row) { model in declarations.first { $0.name == model }?.local ?? [] }
+                }
+                return .json(WarningsResponse(warnings: rows, next: page.cursor))
             }
         ),
     ]

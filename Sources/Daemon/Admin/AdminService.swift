@@ -19,12 +19,7 @@ package struct AdminService: Sendable {
         do throws(ProblemDocument) {
             response = try await dispatch(request, isTrusted: isTrusted)
         } catch {
-            if error.status == 401, request.wantsPage {
-                response = StatusPage.response(status: 401)
-                response.fields.lines += error.fields.lines
-            } else {
-                response = .problem(error)
-            }
+            response = .problem(error)
         }
         for field in Self.always where !response.fields.contains(named: field.lowercasedName) {
             response.fields.lines.append(field)
@@ -35,7 +30,7 @@ package struct AdminService: Sendable {
     private func dispatch(_ request: AdminRequest, isTrusted: Bool) async throws(ProblemDocument) -> AdminResponse {
         let match = AdminRoute.match(request, in: routes)
         if case .route(let route, _) = match, route.access == .open {
-            // Health, readiness and metrics are for monitors, which carry no token.
+            // Health, readiness and metrics are for monitors, which carry no token; the dashboard's files hold no data.
         } else if !isTrusted {
             // Before 404 and 405, so that strangers learn nothing from them.
             try authorize(request)
@@ -63,7 +58,11 @@ package struct AdminService: Sendable {
 
     private func authorize(_ request: AdminRequest) throws(ProblemDocument) {
         let credentials = request.fields.all("authorization")
-        if credentials.count == 1, token.authorizes(credentials[0]) { return }
+        if credentials.count == 1,
+            token.authorizes(credentials[0]) || context.logins.authorizes(credentials[0])
+        {
+            return
+        }
         let error = credentials.isEmpty ? "" : ", error=\"invalid_token\""
         throw ProblemDocument(
             401,

@@ -54,10 +54,14 @@ package struct AdminToken: Sendable {
 
     /// Whether the value of an `Authorization` field carries the token as a bearer (RFC 6750 §2.1).
     func authorizes(_ field: some Collection<UInt8>) -> Bool {
+        Self.bearer(field).map { matches($0) } ?? false
+    }
+
+    /// What the value of an `Authorization` field carries as a bearer; nil where its scheme is another.
+    static func bearer<Value: Collection<UInt8>>(_ field: Value) -> Value.SubSequence? {
         let scheme = field.prefix(while: { $0 != 0x20 })
-        guard scheme.elementsEqual("bearer".utf8, by: { asciiLowercased($0) == $1 }) else { return false }
-        let credential = field.dropFirst(scheme.count).drop(while: { $0 == 0x20 })
-        return matches(credential)
+        guard scheme.elementsEqual("bearer".utf8, by: { asciiLowercased($0) == $1 }) else { return nil }
+        return field.dropFirst(scheme.count).drop(while: { $0 == 0x20 })
     }
 }
 
@@ -130,7 +134,7 @@ extension AdminToken {
     }
 
     /// 32 bytes of the kernel's randomness in base64url without padding (RFC 4648 §5).
-    private static func random() -> String {
+    static func random() -> String {
         let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
         var generator = SystemRandomNumberGenerator()
         var characters: [UInt8] = []

@@ -128,7 +128,8 @@ package struct ShowingDocumentsResponse: AdminBody {
 /// A document that shows an object.
 package struct ShowingDocumentResponse: AdminBody {
     package static let sentences = [
-        "upstream": "The upstream's name.", "principal": "The principal's label.",
+        "id": "Its number, for `/documents/{id}`.", "upstream": "The upstream's name.",
+        "principal": "The principal's label.",
         "context": "The representation that was asked for.", "url": "Path and query.", "status": "The status code.",
         "objects": "How many objects it shows.", "bytes": "The length of the body received.",
         "received": "When it was received (RFC 3339).", "age": "Seconds since it was current.",
@@ -136,6 +137,7 @@ package struct ShowingDocumentResponse: AdminBody {
             "`newest`; `composed`: the newest values are put in at the next hit; `outdated`: they cannot be, and the next request is a miss.",
         "reason": "Why it is outdated.",
     ]
+    var id: Int64
     package var upstream: String
     package var principal: String
     var context: String
@@ -151,6 +153,7 @@ package struct ShowingDocumentResponse: AdminBody {
     /// - Parameter now: the store's clock, in µs.
     init(_ document: ShowingDocument, now: Int64) {
         let row = document.row
+        id = row.id.rawValue
         (upstream, principal, context) = (row.upstream, row.principal, row.context)
         (url, status, objects, bytes) = (row.url, row.status, row.objects, row.bytes)
         (received, age) = (StoreTime.text(row.end), seconds(since: row.start, now: now))

@@ -37,8 +37,7 @@ struct Inventory {
     }
 
     func objects(_ query: ObjectQuery, models: [String: UpstreamModels]) throws -> Page<ObjectRow> {
-        let reader = try DocumentReader(database, models: models)
-        var found: [(row: ObjectRow, state: StoredState, scope: ScopeID)] = []
+        var found: [FoundObject] = []
         let limit = max(query.limit, 1)
         // An identity is looked up by the index of each collection; otherwise objects are read in the order of their ids.
         let order = query.identity == nil && query.key == nil ? "o.id" : "+o.id"
@@ -48,14 +47,11 @@ struct Inventory {
             ? "_objects o LEFT JOIN _keys k ON k.object = o.id AND k.value = ?8"
             : "_keys k CROSS JOIN _objects o ON o.id = k.object AND k.value = ?8"
         // A cluster's objects are stored under the name of its base.
-        let base = query.model.flatMap { model in
-            models.values.lazy.map { $0.models.objectName(of: model) }.first { $0 != model }
-        }
+        let base = query.model.flatMap { Self.base(of: $0, models) }
         try Query(
             database,
             """
-            SELECT o.id, u.text, p.label, x.text, m.text, o.identity, o.changed, k.bound, c.scope,
-                \(StoredState.columns)
+            SELECT \(FoundObject.columns), k.bound
             FROM \(source)
             JOIN _collections c ON c.id = o.collection
             JOIN _scopes s ON s.id = c.scope
@@ -76,31 +72,38 @@ struct Inventory {
             SQLValue(base),
             query.key.map { .integer(hasher.lookUp($0)) } ?? .null
         ) { row in
-            let object = ObjectRow(
-                id: row.id(0),
-                upstream: row.string(1),
-                principal: row.string(2),
-                context: row.string(3),
-                model: row.string(4),
-                identity: Identity(row, column: 5).text,
-                json: [],
-                changed: row.integer(6),
-                observed: 0,
-                isBound: row.integer(7) == 1
-            )
-            found.append((object, try StoredState(row, from: 9), row.id(8)))
+            var object = try FoundObject(row)
+            object.row.isBound = row.integer(FoundObject.columnCount) == 1
+            found.append(object)
         }
         let next = found.count > limit ? found[limit - 1].row.id.rawValue : nil
-        let rows = try found.prefix(limit).map { entry in
+        let rows = try rows(of: found.prefix(limit), view: query.view, areDeleted: query.areDeleted, models: models)
+        return Page(rows: rows.filter { isWanted($0, by: query, models: models) }, next: next)
+    }
+
+    /// The name under which the objects of a cluster's model are stored; nil where that is its own.
+    static func base(of model: String, _ models: [String: UpstreamModels]) -> String? {
+        models.values.lazy.map { $0.models.objectName(of: model) }.first { $0 != model }
+    }
+
+    /// Objects with their newest values.
+    func rows(
+        of found: some Collection<FoundObject>,
+        view: ObjectQuery.View,
+        areDeleted: Bool = false,
+        models: [String: UpstreamModels]
+    ) throws -> [ObjectRow] {
+        let reader = try DocumentReader(database, models: models)
+        return try found.map { entry in
             var row = entry.row
             let known = models[row.upstream]
             let state = try entry.state.state(of: row.model, known?.models, in: database)
-            if !query.areDeleted, state.isOutdated(lag: known?.lag ?? Lag(lists: 0)) {
+            if !areDeleted, state.isOutdated(lag: known?.lag ?? Lag(lists: 0)) {
                 row.unknownSince = state.mark?.time
             }
             row.observed = state.lastSeen ?? 0
             row.json = state.plainJSON(model: row.model, models: known?.models ?? .none) ?? []
-            if case .mapped(let members) = query.view, let models = known?.models {
+            if case .mapped(let members) = view, let models = known?.models {
                 let payload = state.newestPayload(model: row.model, models: models) ?? row.json
                 row.mapped = DocumentMapper(models: models).mapObject(
                     payload,
@@ -117,7 +120,6 @@ struct Inventory {
             }
             return row
         }
-        return Page(rows: rows.filter { isWanted($0, by: query, models: models) }, next: next)
     }
 
     /// Whether a row matches the query: it belongs to the concrete model, and its key has that value today.
@@ -187,6 +189,37 @@ struct Inventory {
         }
         let next = rows.count > limit ? offset + Int64(limit) : nil
         return Page(rows: Array(rows.prefix(limit)), next: next)
+    }
+}
+
+/// An object's row as listings read it, before its values are.
+struct FoundObject {
+    /// The columns that `init` reads; a query selects them first, with these letters for the tables.
+    static let columns = """
+        o.id, u.text, p.label, x.text, m.text, o.identity, o.changed, c.scope, \(StoredState.columns)
+        """
+    /// How many columns these are.
+    static let columnCount: Int32 = 14
+
+    var row: ObjectRow
+    let state: StoredState
+    let scope: ScopeID
+
+    /// Reads a row that begins with `columns`.
+    init(_ row: QueryRow) throws {
+        self.row = ObjectRow(
+            id: row.id(0),
+            upstream: row.string(1),
+            principal: row.string(2),
+            context: row.string(3),
+            model: row.string(4),
+            identity: Identity(row, column: 5).text,
+            json: [],
+            changed: row.integer(6),
+            observed: 0
+        )
+        state = try StoredState(row, from: 8)
+        scope = row.id(7)
     }
 }
 

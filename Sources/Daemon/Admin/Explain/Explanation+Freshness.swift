@@ -1,6 +1,7 @@
 import CachePolicy
 import Proxy
 import Settings
+import Store
 
 extension Explanation.Freshness {
     /// The arithmetic of a stored response's freshness (RFC 9111 §4.2), each number with its source.
@@ -122,5 +123,12 @@ extension Explanation.Freshness {
             return "cache: force of the route"
         case .negative: return "negative: \(route.negative.map(Units.text) ?? "") of the route"
         }
+    }
+}
+
+extension ReadyResponse {
+    /// The arithmetic of its freshness.
+    func freshness(now: Int64) -> Explanation.Freshness {
+        Explanation.Freshness(self, of: upstream, route: upstream.overrides(ofURL: key.url), now: now)
     }
 }

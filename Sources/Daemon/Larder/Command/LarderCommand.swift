@@ -15,6 +15,7 @@ struct LarderCommand: ParsableCommand {
 
             While it runs, other commands show what it has stored, and remove what you no longer need:
 
+              larder dashboard
               larder count
               larder objects User
               larder why User octocat
@@ -32,7 +33,7 @@ struct LarderCommand: ParsableCommand {
             """,
         version: Version.text,
         subcommands: [
-            Serve.self, Check.self, Count.self, Objects.self, Documents.self, Why.self, Clean.self, Save.self,
+            Serve.self, Check.self, Dashboard.self, Count.self, Objects.self, Documents.self, Why.self, Clean.self, Save.self,
             Load.self,
             ModeCommand.self, Changes.self, Warnings.self, RouteCommand.self, MapCommand.self, Explain.self,
             KeyCommand.self,

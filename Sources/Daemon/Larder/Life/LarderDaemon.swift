@@ -180,6 +180,7 @@ final class LarderDaemon {
         if adminSockets.isEmpty { admins += try admin.listen(on: ListenAddress(settings.admin)) }
         announce("admin on", admins)
         if let first = admins.first { parts.store.announce(admin: "\(first)") }
+        parts.browserAddress.withLock { $0 = admins.lazy.compactMap(\.forBrowsers).first }
         let own = settings.upstreams.flatMap(\.listen)
         let shared = dataSockets.isEmpty && settings.upstreams.contains { $0.listen.isEmpty } ? settings.listen : []
         for address in shared + own {
@@ -223,6 +224,8 @@ final class LarderDaemon {
         }
         let cache = parts.cache
         timers.append(loops.main.every(.seconds(10)) { cache.reportUse() })
+        let traffic = parts.traffic
+        timers.append(loops.main.every(TrafficHistory.interval) { traffic.turn() })
         let watchdog = Watchdog(notifier: notifier, members: loops.all.map { Watchdog.Member($0) })
         if let watchdog {
             let log = log
@@ -374,5 +377,16 @@ enum DescriptorLimit {
     static func connections(wanted: Int, within limit: Int, upstreamConnections: Int) -> Int {
         let rest = limit - 128 - upstreamConnections
         return max(1, min(wanted, max(rest, limit / 8)))
+    }
+}
+
+extension BoundAddress {
+    /// Host and port as a browser on this machine opens them; nil for what none can open.
+    var forBrowsers: String? {
+        switch self {
+        case .unix: nil
+        case .tcp("0.0.0.0", let port), .tcp("::", let port): "127.0.0.1:\(port)"
+        case .tcp: "\(self)"
+        }
     }
 }

@@ -23,6 +23,10 @@ final class Parts: Sendable {
     let requests = RequestLog()
     let requestStreams: RequestStreams?
     let token: AdminToken
+    let logins: DashboardLogins
+    let traffic: TrafficHistory
+    /// The admin address that a browser can open, once it is bound.
+    let browserAddress = Mutex<String?>(nil)
     let readinessSwitch = ReadinessSwitch()
     let recordingSwitch = RecordingSwitch()
 
@@ -61,6 +65,7 @@ final class Parts: Sendable {
             )
         }
         self.token = token
+        logins = DashboardLogins(token: token)
 
         let memory = MemoryTier<ReadyResponse>(capacity: settings.memory.maximumSize)
         let watch = LiveWatch()
@@ -71,6 +76,7 @@ final class Parts: Sendable {
         modes = ModeSwitch(settings.mode)
         // One more for the responses of the upstream loop.
         metrics = Metrics(workers: workers + 1, startTime: ProcessFigures.wallClock())
+        traffic = TrafficHistory(metrics)
         changeStreams = ChangeStreams(store: store, loop: adminLoop, metrics: metrics)
         requestStreams = RequestStreams(requests, loop: adminLoop)
         let proxy = ProxyCore(
@@ -146,6 +152,14 @@ extension Parts: AdminContext {
         settings.upstreams.map {
             UpstreamOrigin(name: $0.name, url: $0.url.description, routes: $0.routes.map(\.declaration.path))
         }
+    }
+
+    var dashboardURL: String? { browserAddress.withLock { $0 }.map { "http://\($0)/" } }
+
+    func inspect(_ document: DocumentID, in view: View) async throws(StoreError) -> ShownDocument? {
+        // The port may be one that the kernel chose; links in bodies are then shown with the one of the config.
+        let authority = settings.listen.first.map { "\($0)" } ?? "localhost"
+        return try await cache.inspect(document, in: view, of: upstreams, at: authority)
     }
 
     func figures() async throws(StoreError) -> StoreFigures {

@@ -5,7 +5,7 @@ package enum Crypto {
     /// HMAC-SHA-256 (RFC 2104): 32 bytes.
     ///
     /// Any thread.
-    static func authenticationCode(key: [UInt8], message: [UInt8]) -> [UInt8] {
+    package static func authenticationCode(key: [UInt8], message: [UInt8]) -> [UInt8] {
         var code = [UInt8](repeating: 0, count: 32)
         var count: UInt32 = 0
         let result = key.withUnsafeBytes { key in

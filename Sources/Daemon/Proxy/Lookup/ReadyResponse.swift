@@ -11,7 +11,7 @@ import Synchronization
 /// address, is good for one link base; the rest are good for all.
 package final class ReadyResponse: MemoryResident {
     package let response: CachedResponse
-    let upstream: ProxiedUpstream
+    package let upstream: ProxiedUpstream
     package let key: DocumentKey
     package let variant: [UInt8]
     package let residence: Residence

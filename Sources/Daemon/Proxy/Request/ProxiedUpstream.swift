@@ -108,7 +108,7 @@ package final class ProxiedUpstream: Sendable {
     }
 
     /// The same for a path and query as they go upstream.
-    func overrides(ofURL url: String) -> CacheOverrides {
+    package func overrides(ofURL url: String) -> CacheOverrides {
         hasOverrides ? overrides(for: route(ofURL: url), query: Self.query(ofURL: url)) : CacheOverrides()
     }
 

@@ -1,0 +1,143 @@
+import HTTPSemantics
+import Proxy
+
+/// One of the dashboard's files, which are part of the binary (`Dashboard/`).
+///
+/// None holds data: the script asks the endpoints below, and shows nothing before somebody is logged in. So they are open to
+/// whoever reaches the address.
+struct DashboardFile: Sendable {
+    private let bytes: [UInt8]
+    private let type: String
+    private let entityTag: String
+
+    static let page = DashboardFile(PackageResources.index_html, "text/html; charset=utf-8")
+    static let style = DashboardFile(PackageResources.dashboard_css, "text/css; charset=utf-8")
+    static let script = DashboardFile(PackageResources.dashboard_js, "text/javascript; charset=utf-8")
+
+    /// Nothing but the page's own files; no markup may be made of text, nowhere in the script.
+    private static let policy =
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; connect-src 'self'; base-uri 'none'; "
+        + "form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+
+    private init(_ bytes: [UInt8], _ type: String) {
+        (self.bytes, self.type) = (bytes, type)
+        let code = Crypto.authenticationCode(key: [], message: bytes).prefix(12)
+        entityTag = "\"" + code.map { String($0, radix: 36) }.joined(separator: "-") + "\""
+    }
+
+    /// The file, or 304 to a browser that has it.
+    func response(to request: AdminRequest) -> AdminResponse {
+        let known = request.fields.combined("if-none-match")?.contains(entityTag) == true
+        var response = known ? AdminResponse(status: 304) : .text(bytes, type: type)
+        // A browser asks each time: what it has may be of an earlier version.
+        for (name, value) in [
+            ("Cache-Control", "no-cache"), ("ETag", entityTag), ("Content-Security-Policy", Self.policy),
+            ("Cross-Origin-Opener-Policy", "same-origin"),
+        ] {
+            response.fields.append(name, value)
+        }
+        return response
+    }
+}
+
+/// `POST /login/codes`.
+package struct LoginCodeResponse: AdminBody {
+    package static let sentences = [
+        "code": "What `/login` takes for a session, once.", "seconds": "How long it is good for.",
+        "url": "The dashboard's URL; absent where the admin side has no address that a browser can open.",
+    ]
+    package var code: String
+    package var seconds: Int
+    package var url: String?
+}
+
+/// `POST /login`.
+struct LoginResponse: AdminBody {
+    static let sentences = ["session": "What to send as `Authorization: Bearer`, until it ends."]
+    var session: String
+}
+
+/// `DELETE /login`.
+struct LogoutResponse: AdminBody {
+    static let sentences = ["ended": "Always true."]
+    var ended = true
+}
+
+extension AdminRoute {
+    /// The dashboard: its files, its login, and what only it asks for.
+    static let dashboard: [AdminRoute] = [
+        file("/", "The dashboard for people. It holds no data before somebody logs in.", "text/html", .page),
+        file("/dashboard.css", "The dashboard's style.", "text/css", .style),
+        file("/dashboard.js", "The dashboard's script.", "text/javascript", .script),
+        AdminRoute(
+            method: "POST",
+            path: "/login/codes",
+            sentence: "A code for one login to the dashboard, as `larder dashboard` asks for it.",
+            schema: LoginCodeResponse.self,
+            respond: { _, context in
+                .json(
+                    LoginCodeResponse(
+                        code: context.logins.makeCode(),
+                        seconds: DashboardLogins.linkSeconds,
+                        url: context.dashboardURL
+                    ),
+                    status: 201
+                )
+            }
+        ),
+        AdminRoute(
+            method: "POST",
+            path: "/login",
+            sentence: "Begins a session for a code or for the admin token.",
+            access: .open,
+            body: [
+                Parameter(name: "code", sentence: "A code of `/login/codes`."),
+                Parameter(name: "token", sentence: "The admin token, in its place."),
+            ],
+            schema: LoginResponse.self,
+            respond: { request, context throws(ProblemDocument) in
+                var (code, token): (String?, String?) = (nil, nil)
+                for (member, value) in try request.members() {
+                    switch member {
+                    case "code": code = value.text
+                    case "token": token = value.text
+                    default: throw .badRequest("\(member) is not a member of this body: use code or token")
+                    }
+                }
+                switch (code, token) {
+                case (let code?, nil): return .json(LoginResponse(session: try context.logins.redeem(code)))
+                case (nil, let token?): return .json(LoginResponse(session: try context.logins.open(with: token)))
+                default: throw .badRequest("give a code or the token, not both")
+                }
+            }
+        ),
+        AdminRoute(
+            method: "DELETE",
+            path: "/login",
+            sentence: "Ends the session that it is sent with; the admin token stays good.",
+            schema: LogoutResponse.self,
+            respond: { request, context in
+                for field in request.fields.all("authorization") { context.logins.end(field) }
+                return .json(LogoutResponse())
+            }
+        ),
+        AdminRoute(
+            method: "GET",
+            path: "/traffic",
+            sentence: "How many requests there were in the last hour, and how many of them were hits.",
+            schema: TrafficResponse.self,
+            respond: { _, context in .json(TrafficResponse(context.traffic, version: context.version)) }
+        ),
+    ]
+
+    private static func file(_ path: String, _ sentence: String, _ type: String, _ file: DashboardFile) -> AdminRoute {
+        AdminRoute(
+            method: "GET",
+            path: path,
+            sentence: sentence,
+            access: .open,
+            mediaType: type,
+            respond: { request, _ in file.response(to: request) }
+        )
+    }
+}

@@ -1,0 +1,1331 @@
+// The dashboard of Larder. It runs as it is: no build step, nothing from elsewhere.
+//
+// All that upstreams and clients have written is text here: it gets into the page by text nodes alone (the policy that comes
+// with the page forbids everything else), in isolation from the direction of the text around it, with whatever is invisible
+// in it made visible. The address of a page is in the hash, so that the back button and links work.
+"use strict";
+
+(() => {
+  const byID = id => document.getElementById(id);
+  const main = byID("main");
+
+  // ---------------------------------------------------------------- Elements
+
+  const append = (node, children) => {
+    for (const child of children.flat(Infinity)) if (child !== null && child !== undefined && child !== false) node.append(child);
+    return node;
+  };
+
+  const element = (node, properties, children) => {
+    for (const [name, value] of Object.entries(properties ?? {})) {
+      if (value === null || value === undefined || value === false) continue;
+      if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
+      else node.setAttribute(name, value === true ? "" : value);
+    }
+    return append(node, children);
+  };
+  const el = (name, properties, ...children) => element(document.createElement(name), properties, children);
+  const svg = (name, properties, ...children) =>
+    element(document.createElementNS("http://www.w3.org/2000/svg", name), properties, children);
+
+  // Control characters, marks that turn the direction, what has no width, halves of characters.
+  const invisible = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u;
+  const runs = /([\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}])/u;
+  const controlName = character => {
+    const code = character.codePointAt(0);
+    if (code < 0x20) return String.fromCodePoint(0x2400 + code);
+    if (code === 0x7f) return "␡";
+    return "U+" + code.toString(16).toUpperCase().padStart(4, "0");
+  };
+  const visible = (text, keepsLines) => {
+    if (!invisible.test(text)) return [text];
+    return text.split(runs).filter(part => part !== "").map(part => {
+      if (!invisible.test(part) || keepsLines && (part === "\n" || part === "\t")) return part;
+      return el("span", { class: "ctl", title: "U+" + part.codePointAt(0).toString(16).toUpperCase().padStart(4, "0") }, controlName(part));
+    });
+  };
+  /// Text of others on one line.
+  const foreign = (text, properties) => el("bdi", properties, visible(String(text), false));
+  const code = text => el("code", { class: "foreign" }, foreign(text));
+
+  // ---------------------------------------------------------------- Words and numbers
+
+  const grouped = number => Number(number).toLocaleString("en");
+  const plural = (number, one, many = one + "s") => `${grouped(number)} ${number === 1 ? one : many}`;
+  const size = bytes => {
+    const units = ["B", "KiB", "MiB", "GiB", "TiB"];
+    let unit = 0;
+    while (bytes >= 1023.95 && unit < 4) { bytes /= 1024; unit++; }
+    return (unit ? bytes.toFixed(bytes < 100 ? 1 : 0) : bytes) + " " + units[unit];
+  };
+  const percent = (part, whole) => whole ? (100 * part / whole).toFixed(part === whole || part === 0 ? 0 : 1) + " %" : "–";
+  const seconds = value => {
+    if (value === null || value === undefined) return "";
+    if (value < 0.001) return Math.max(1, Math.round(value * 1e6)) + " µs";
+    if (value < 1) return (value * 1000).toFixed(value < 0.1 ? 1 : 0) + " ms";
+    return value.toFixed(value < 10 ? 2 : 0) + " s";
+  };
+  const span = total => {
+    const [sign, value] = [total < 0 ? "−" : "", Math.abs(Math.round(total))];
+    for (const [unit, name] of [[86400, "d"], [3600, "h"], [60, "min"]])
+      if (value >= 2 * unit) return sign + Math.floor(value / unit) + " " + name;
+    return sign + value + " s";
+  };
+  const relative = date => {
+    const difference = (Date.now() - date) / 1000;
+    if (Math.abs(difference) < 1.5) return "now";
+    return difference > 0 ? span(difference) + " ago" : "in " + span(-difference);
+  };
+  const clock = date => date.toLocaleTimeString("en-GB");
+  const when = text => {
+    if (!text) return "";
+    const date = new Date(text);
+    return el("time", { datetime: text, title: date.toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "long" }), "data-relative": true },
+      relative(date));
+  };
+  setInterval(() => {
+    if (!document.hidden) for (const time of document.querySelectorAll("time[data-relative]")) {
+      const text = relative(new Date(time.dateTime));
+      if (time.textContent !== text) time.textContent = text;
+    }
+  }, 5000);
+
+  /// A number whose spelling a machine number would lose.
+  class Exact { constructor(text) { this.text = text; } }
+  const parse = text => JSON.parse(text, (_, value, context) =>
+    typeof value === "number" && context && context.source !== undefined && context.source !== String(value) ? new Exact(context.source) : value);
+  const number = value => value instanceof Exact ? Number(value.text) : value;
+  const spell = (value, indent = 0) => {
+    if (value instanceof Exact) return value.text;
+    if (value === null || typeof value !== "object") return JSON.stringify(value);
+    const pad = "  ".repeat(indent + 1);
+    const entries = Array.isArray(value) ? value.map(item => spell(item, indent + 1))
+      : Object.entries(value).map(([name, item]) => JSON.stringify(name) + ": " + spell(item, indent + 1));
+    const [open, close] = Array.isArray(value) ? "[]" : "{}";
+    if (!entries.length) return open + close;
+    return `${open}\n${pad}${entries.join(",\n" + pad)}\n${"  ".repeat(indent)}${close}`;
+  };
+  const short = value => {
+    if (value instanceof Exact) return value.text;
+    if (typeof value === "string") return value;
+    const text = value !== null && typeof value === "object" ? spell(value).replace(/\s+/g, " ") : String(value);
+    return text.length > 160 ? text.slice(0, 160) + "…" : text;
+  };
+
+  // ---------------------------------------------------------------- The daemon
+
+  /// The daemon refused, with a reason.
+  class Problem extends Error { constructor(status, detail) { super(detail); this.status = status; } }
+  /// The daemon did not respond.
+  class Gone extends Error {}
+  /// Nobody is logged in.
+  class Locked extends Error {}
+
+  let session = sessionStorage.getItem("larder-session");
+  const keep = value => {
+    session = value;
+    if (value) sessionStorage.setItem("larder-session", value);
+    else sessionStorage.removeItem("larder-session");
+  };
+
+  const send = async (path, { method = "GET", body, accept = "application/json", signal, isOpen } = {}) => {
+    const headers = { Accept: accept };
+    if (session && !isOpen) headers.Authorization = "Bearer " + session;
+    if (body) headers["Content-Type"] = "application/json";
+    let response;
+    try {
+      response = await fetch(path, { method, headers, signal, body: body && JSON.stringify(body), credentials: "omit", redirect: "error", cache: "no-store" });
+    } catch (error) {
+      if (signal?.aborted) throw error;
+      connection.lost();
+      throw new Gone("Larder does not respond");
+    }
+    connection.found();
+    if (response.status === 401 && !isOpen) {
+      lock(session ? "This login has ended: Larder was restarted, or somebody logged it out." : "");
+      throw new Locked("log in");
+    }
+    if (response.ok) return response;
+    let detail = `Larder responded with status ${response.status}.`;
+    try { const problem = await response.json(); detail = problem.detail ?? problem.title ?? detail; } catch {}
+    throw new Problem(response.status, detail);
+  };
+  const text = async response => {
+    try { return await response.text(); } catch (error) {
+      if (error.name === "AbortError") throw error;
+      connection.lost();
+      throw new Gone("the connection broke off");
+    }
+  };
+  const ask = async (path, options) => parse(await text(await send(path, options)));
+  const target = (path, query) => {
+    const pairs = Object.entries(query).filter(([, value]) => value !== null && value !== undefined && value !== "");
+    return pairs.length ? path + "?" + new URLSearchParams(pairs) : path;
+  };
+  const path = (...parts) => "/" + parts.map(encodeURIComponent).join("/");
+
+  /// Reads server-sent events; ends when the stream does.
+  const listen = async (path, options, each) => {
+    const response = await send(path, { ...options, accept: "text/event-stream" });
+    const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+    let rest = "";
+    let event = { name: "message", data: [], id: "" };
+    try {
+      for (;;) {
+        const { value, done } = await reader.read();
+        if (done) return;
+        const lines = (rest + value).split(/\r\n|\n|\r/);
+        rest = lines.pop();
+        for (const line of lines) {
+          if (line === "") {
+            if (event.data.length) each(event.name, parse(event.data.join("\n")), event.id);
+            event = { name: "message", data: [], id: event.id };
+            continue;
+          }
+          const colon = line.indexOf(":");
+          const [field, content] = colon < 0 ? [line, ""] : [line.slice(0, colon), line.slice(colon + 1).replace(/^ /, "")];
+          if (field === "event") event.name = content;
+          else if (field === "data") event.data.push(content);
+          else if (field === "id") event.id = content;
+        }
+      }
+    } finally { reader.cancel().catch(() => {}); }
+  };
+
+  const pause = (milliseconds, signal) => new Promise((resolve, reject) => {
+    const timer = setTimeout(resolve, milliseconds);
+    signal?.addEventListener("abort", () => { clearTimeout(timer); reject(signal.reason); }, { once: true });
+  });
+
+  /// Whether the daemon can be reached; the banner says so, and says when it is back.
+  const connection = {
+    isUp: true,
+    waiting: [],
+    last: null,
+    banner(words, isCalm) {
+      const banner = byID("banner");
+      banner.hidden = !words;
+      banner.classList.toggle("calm", Boolean(isCalm));
+      if (banner.textContent !== words) banner.textContent = words;
+    },
+    found() {
+      this.last = new Date();
+      if (this.isUp) return;
+      this.isUp = true;
+      this.banner("Larder responds again.", true);
+      setTimeout(() => { if (this.isUp) this.banner(""); }, 3000);
+      for (const resume of this.waiting.splice(0)) resume();
+      if (page.hasFailed) show();
+    },
+    async lost() {
+      if (!this.isUp) return;
+      this.isUp = false;
+      this.banner(`Larder does not respond${this.last ? " since " + clock(this.last) : ""}. This page tries again until it does.`);
+      for (let wait = 1; !this.isUp; wait = Math.min(wait * 1.6, 8)) {
+        await pause(wait * 1000);
+        try { await fetch("/healthz", { cache: "no-store" }); this.found(); } catch {}
+      }
+    },
+    /// Resolves once it can be reached.
+    up() { return this.isUp ? Promise.resolve() : new Promise(resolve => this.waiting.push(resolve)); },
+  };
+
+  /// Does something again and again for as long as the page is shown and visible.
+  const repeat = async (milliseconds, signal, work) => {
+    while (!signal.aborted) {
+      try {
+        await work();
+        await pause(milliseconds, signal);
+        while (document.hidden) await pause(500, signal);
+      } catch (error) {
+        if (signal.aborted || error instanceof Locked) return;
+        if (!(error instanceof Gone)) throw error;
+        await connection.up();
+      }
+    }
+  };
+
+  // ---------------------------------------------------------------- Parts of pages
+
+  const heading = (title, { crumbs, sub, tools } = {}) => el("div", { class: "head" },
+    crumbs && el("nav", { class: "crumbs", "aria-label": "Above this page" }, crumbs),
+    el("h1", { tabindex: "-1" }, title), tools, sub && el("p", { class: "sub" }, sub));
+  const section = (title, aside, ...children) => el("section", { class: "section" },
+    el("div", { class: "bar" }, el("h2", {}, title), aside), children);
+  const card = (...children) => el("div", { class: "card" }, children);
+  const empty = (title, ...words) => el("p", { class: "empty" }, el("strong", {}, title), words);
+  const pill = (word, kind = "") => el("span", { class: "pill " + kind }, word);
+  const button = (words, action, kind = "") => el("button", { type: "button", class: kind, onclick: action }, words);
+  const facts = pairs => el("dl", { class: "facts" }, pairs.filter(([, value]) => value !== null && value !== undefined && value !== "").map(([name, value]) =>
+    [el("dt", {}, name), el("dd", {}, value)]));
+  const complaint = (error, retry) => el("div", { class: "empty", role: "alert" }, el("strong", {}, "That did not work"),
+    el("p", {}, foreign(error.message)), retry && el("p", {}, button("Try again", retry, "quiet")));
+
+  let fieldNumber = 0;
+  const field = (label, control, hint) => {
+    control.id ||= "field-" + ++fieldNumber;
+    const note = hint && el("span", { class: "hint", id: control.id + "-hint" }, hint);
+    if (note) control.setAttribute("aria-describedby", note.id);
+    return el("div", { class: "field" }, el("label", { for: control.id }, label), control, note);
+  };
+  const select = (value, choices, properties) => el("select", properties, choices.map(([key, name]) =>
+    el("option", { value: key, selected: key === value }, name)));
+
+  /// A table; on a phone each row is a card, with the main cell first. The roles survive that, which CSS would take away.
+  const table = (label, columns) => {
+    const body = el("tbody", { role: "rowgroup" });
+    const head = el("thead", { role: "rowgroup" }, el("tr", { role: "row" }, columns.map(column =>
+      el("th", { scope: "col", role: "columnheader", class: [column.width, column.number && "num"].filter(Boolean).join(" ") }, column.title))));
+    const node = el("table", { class: "rows stack", role: "table", "aria-label": label }, head, body);
+    const row = cells => el("tr", { role: "row" }, columns.map((column, index) => {
+      const content = cells[index];
+      const isEmpty = content === "" || content === null || content === undefined;
+      const kinds = [column.number && "num", column.main ? "main" : "", column.wraps ? "wrapped" : "cut", isEmpty && "none"];
+      return el("td", { role: "cell", class: kinds.filter(Boolean).join(" "), "data-label": column.main || column.bare ? null : column.title.toLowerCase() }, content);
+    }));
+    return { node: card(node), body, row, add(...cells) { body.append(row(cells)); } };
+  };
+
+  const waiting = (place, what) => {
+    const words = el("p", { class: "wait", role: "status" });
+    const begun = Date.now();
+    place.replaceChildren(words);
+    // What comes at once needs no words.
+    const timer = setInterval(() => {
+      const passed = Math.round((Date.now() - begun) / 1000);
+      words.textContent = `Waiting for ${what}…` + (passed > 3 ? ` (${passed} s)` : "");
+      if (!words.isConnected) clearInterval(timer);
+    }, 300);
+    return () => clearInterval(timer);
+  };
+  /// Fills a place with what is asked for, and says meanwhile what it waits for.
+  const fill = async (place, what, signal, work) => {
+    const done = waiting(place, what);
+    try {
+      const content = await work();
+      if (!signal.aborted) place.replaceChildren(...[content].flat(Infinity).filter(Boolean));
+    } catch (error) {
+      if (signal.aborted || error instanceof Locked) return;
+      if (error instanceof Gone) page.hasFailed = true;
+      place.replaceChildren(complaint(error, () => fill(place, what, signal, work)));
+    } finally { done(); }
+  };
+
+  /// Asks a question that only a clear yes answers with yes.
+  const confirm = (title, content, yes, isDangerous) => new Promise(resolve => {
+    const dialog = byID("dialog");
+    byID("dialog-title").textContent = title;
+    byID("dialog-text").replaceChildren(...[content].flat());
+    byID("dialog-yes").textContent = yes;
+    byID("dialog-yes").className = isDangerous ? "danger" : "";
+    byID("dialog-no").onclick = event => { event.preventDefault(); dialog.close("no"); };
+    byID("dialog-yes").onclick = event => { event.preventDefault(); dialog.close("yes"); };
+    dialog.returnValue = "no";
+    dialog.onclose = () => resolve(dialog.returnValue === "yes");
+    dialog.showModal();
+    byID("dialog-no").focus();
+  });
+
+  // JSON in colours, by its tokens; the text stays what it is.
+  const tokens = /("(?:[^"\\]|\\.)*")(\s*:)?|(-?\d[\d.eE+-]*)|\b(true|false|null)\b/g;
+  const coloured = text => {
+    if (text.length > 300_000) return visible(text, true);
+    const nodes = [];
+    let last = 0;
+    for (const match of text.matchAll(tokens)) {
+      if (match.index > last) nodes.push(visible(text.slice(last, match.index), true));
+      const [all, string, colon, digits] = match;
+      if (string) nodes.push(el("span", { class: colon ? "t-key" : "t-string" }, visible(string, true)), colon ?? "");
+      else nodes.push(el("span", { class: digits ? "t-number" : "t-word" }, all));
+      last = match.index + all.length;
+    }
+    nodes.push(visible(text.slice(last), true));
+    return nodes;
+  };
+  /// JSON on many lines; only the white space outside of strings changes.
+  const indented = text => {
+    let [result, depth, isText] = ["", 0, false];
+    for (let at = 0; at < text.length; at++) {
+      const character = text[at];
+      if (isText) {
+        result += character;
+        if (character === "\\") result += text[++at] ?? "";
+        else if (character === '"') isText = false;
+      } else if (character === '"') { isText = true; result += character; }
+      else if (/\s/.test(character)) continue;
+      else if (character === "{" || character === "[") {
+        const close = character === "{" ? "}" : "]";
+        const next = text.slice(at + 1).match(/^\s*(.)/)?.[1];
+        if (next === close) { result += character + close; at = text.indexOf(close, at); }
+        else result += character + "\n" + "  ".repeat(++depth);
+      } else if (character === "}" || character === "]") result += "\n" + "  ".repeat(depth = Math.max(0, depth - 1)) + character;
+      else if (character === ",") result += ",\n" + "  ".repeat(depth);
+      else if (character === ":") result += ": ";
+      else result += character;
+    }
+    return result;
+  };
+  const bodyText = (label, text, isJSON) => el("pre", { class: "body", tabindex: "0", role: "region", "aria-label": label },
+    isJSON ? coloured(text) : visible(text, true));
+
+  // ---------------------------------------------------------------- Charts
+
+  /// Minutes of the last hour, of the daemon's intervals; the last one is under way.
+  const minutes = traffic => {
+    const step = Math.max(1, Math.round(60 / traffic.interval));
+    const sums = Array.from({ length: 60 }, () => ({ requests: 0, hits: 0, errors: 0 }));
+    const count = traffic.requests.length;
+    for (let back = 0; back < count && back < 60 * step; back++) {
+      const minute = sums[59 - Math.floor(back / step)];
+      for (const name of ["requests", "hits", "errors"]) minute[name] += traffic[name][count - 1 - back];
+    }
+    return sums;
+  };
+
+  const chart = (title, scale) => {
+    const picture = svg("svg", { viewBox: "0 0 600 100", preserveAspectRatio: "none", "aria-hidden": "true" });
+    const said = el("span", {});
+    const plot = el("div", { class: "plot", role: "img", tabindex: "0" }, picture,
+      el("span", { class: "scale top" }), el("span", { class: "scale low" }, scale));
+    const node = el("figure", { class: "card chart" }, el("figcaption", {}, el("h3", {}, title), said), plot,
+      el("div", { class: "axis", "aria-hidden": "true" }, el("span", {}, "an hour ago"), el("span", {}, "now")));
+    let [data, pointed] = [[], null];
+    const tell = () => {
+      const at = pointed === null ? null : data[pointed];
+      said.textContent = !at ? said.dataset.summary ?? ""
+        : `${pointed === 59 ? "this minute" : 59 - pointed + " min ago"}: ${plural(at.requests, "request")}, ${plural(at.hits, "hit")}, ${plural(at.errors, "error")}`;
+    };
+    const point = index => { pointed = index; tell(); };
+    plot.addEventListener("pointermove", event => {
+      const box = plot.getBoundingClientRect();
+      point(Math.min(59, Math.max(0, Math.floor(60 * (event.clientX - box.left) / box.width))));
+    });
+    plot.addEventListener("pointerleave", () => point(null));
+    plot.addEventListener("blur", () => point(null));
+    plot.addEventListener("keydown", event => {
+      if (event.key === "ArrowLeft") point(Math.max(0, (pointed ?? 60) - 1));
+      else if (event.key === "ArrowRight") point(Math.min(59, (pointed ?? -1) + 1));
+      else return;
+      event.preventDefault();
+    });
+    return {
+      node,
+      draw(sums, top, summary, shapes) {
+        data = sums;
+        plot.setAttribute("aria-label", `${title} in the last hour: ${summary}`);
+        plot.querySelector(".top").textContent = top;
+        said.dataset.summary = summary;
+        tell();
+        picture.replaceChildren(svg("path", { class: "grid", d: "M0 0H600M0 50H600M0 100H600" }), ...shapes);
+      },
+    };
+  };
+  const round = value => {
+    if (value <= 4) return 4;
+    const power = 10 ** Math.floor(Math.log10(value));
+    return [1, 2, 4, 5, 10].map(factor => factor * power).find(candidate => candidate >= value);
+  };
+
+  const trafficCharts = () => {
+    const requests = chart("Requests per minute", "0");
+    const ratio = chart("Hit ratio", "0 %");
+    requests.node.append(el("div", { class: "legend", "aria-hidden": "true" },
+      el("span", {}, el("i", { class: "hit" }), "hits"), el("span", {}, el("i", {}), "upstream asked"), el("span", {}, el("i", { class: "error" }), "errors")));
+    ratio.node.append(el("div", { class: "legend", "aria-hidden": "true" }, el("span", {}, "requests for which the upstream was not asked")));
+    return {
+      node: el("div", { class: "charts" }, requests.node, ratio.node),
+      draw(traffic) {
+        const sums = minutes(traffic);
+        const [all, hits] = [sums.reduce((sum, one) => sum + one.requests, 0), sums.reduce((sum, one) => sum + one.hits, 0)];
+        const most = Math.max(...sums.map(one => one.requests));
+        const top = round(most);
+        const bars = sums.flatMap((one, index) => {
+          let y = 100;
+          return [["f-hit", one.hits], ["f-miss", one.requests - one.hits - one.errors], ["f-error", one.errors]].map(([kind, count]) => {
+            const height = 100 * count / top;
+            y -= height;
+            return count > 0 ? svg("rect", { class: kind, x: index * 10 + 1, y, width: 8, height }) : null;
+          });
+        }).filter(Boolean);
+        requests.draw(sums, grouped(top), all ? `${grouped(all)} in all, ${grouped(most)} at most` : "no requests", bars);
+        let [line, isOn] = ["", false];
+        sums.forEach((one, index) => {
+          if (!one.requests) { isOn = false; return; }
+          const y = 100 - 100 * one.hits / one.requests;
+          line += `${isOn ? "L" : "M"}${index * 10 + 1} ${y}H${index * 10 + 9}`;
+          isOn = true;
+        });
+        ratio.draw(sums, "100 %", all ? `${percent(hits, all)} of ${plural(all, "request")}` : "no requests",
+          line ? [svg("path", { class: "line", d: line })] : []);
+        return { all, hits };
+      },
+    };
+  };
+
+  // ---------------------------------------------------------------- Links between pages
+
+  const pageLink = (parts, query = {}) => target("#" + path(...parts), query);
+  const objectLink = (model, id, more = {}) =>
+    el("a", { href: pageLink(["objects", model, id], more), class: "foreign" }, foreign(`${model} ${id}`));
+  const documentLink = (row, words = row.url) => row.id
+    ? el("a", { href: pageLink(["documents", String(row.id)]), class: "foreign mono" }, foreign(words)) : code(words);
+  /// The URL by which the daemon explains a request: the upstream's own, which leaves no doubt about prefixes.
+  let origins = null;
+  const explained = async (url, upstream, signal) => {
+    if (!url.startsWith("/") || !upstream) return url;
+    try {
+      origins ??= new Map((await ask("/upstreams", { signal })).upstreams.map(one => [one.name, new URL(one.origin).origin]));
+    } catch (error) { if (!(error instanceof Problem)) throw error; }
+    return origins?.has(upstream) ? origins.get(upstream) + url : url;
+  };
+  const outcomeKinds = { hit: "good", composed: "good", stale: "good", offline: "warn", error: "bad" };
+  const outcome = word => pill(word, outcomeKinds[word]);
+  const statusPill = status => el("span", { class: status >= 500 || status === 499 ? "pill bad" : status >= 400 ? "pill warn" : "pill" }, String(status));
+
+  // ---------------------------------------------------------------- Overview
+
+  const states = {
+    unused: ["not asked yet", ""], reachable: ["reachable", "good"], failing: ["failing", "bad"], backing_off: ["backing off", "warn"],
+  };
+  const upstreamCard = one => {
+    const [word, kind] = states[one.state] ?? [one.state, ""];
+    const limit = one.rate_limit;
+    const share = limit && limit.limit ? Math.max(0, Math.min(1, number(limit.remaining) / number(limit.limit))) : null;
+    return el("article", { class: "card upstream" },
+      el("div", { class: "top" }, el("h3", {}, foreign(one.name)), pill(word, kind)),
+      el("p", { class: "origin mono" }, foreign(one.origin)),
+      el("p", {}, plural(number(one.requests), "request"), number(one.failures) ? `, ${plural(number(one.failures), "failure")}` : ", no failures"),
+      one.failing_since && el("p", { class: "note bad" }, "failing for ", when(one.failing_since).textContent.replace(" ago", "")),
+      one.back_off_until && el("p", { class: "note" }, "asked again ", when(one.back_off_until)),
+      limit && el("div", {},
+        el("p", { class: "note" }, `${grouped(number(limit.remaining))} of ${limit.limit === undefined || limit.limit === null ? "?" : grouped(number(limit.limit))} requests left`,
+          limit.resource ? [" (", foreign(limit.resource), ")"] : "", limit.reset ? [", renewed ", when(limit.reset)] : ""),
+        share === null ? null : el("div", { class: "meter", "aria-hidden": "true" }, svg("svg", { viewBox: "0 0 100 1", preserveAspectRatio: "none" },
+          svg("rect", { class: share < 0.1 ? "f-error" : "f-hit", width: 100 * share, height: 1 })))),
+      one.last_error && el("p", { class: one.state === "failing" ? "note bad" : "note" }, "last error ", when(one.last_error.time), ": ", foreign(one.last_error.message)));
+  };
+
+  const figure = name => {
+    const [value, note] = [el("span", {}, "…"), el("small", {}, " ")];
+    return {
+      node: el("div", {}, el("dt", {}, name), el("dd", {}, value, note)),
+      set(words, small) {
+        if (value.textContent !== words) value.textContent = words;
+        note.replaceChildren(...[small ?? " "].flat());
+      },
+    };
+  };
+
+  const overview = async ({ signal }) => {
+    const [requests, ratio, objects, documents, store] =
+      ["Requests, last hour", "Hit ratio, last hour", "Objects", "Documents", "Store"].map(figure);
+    const charts = trafficCharts();
+    const upstreams = el("div", { class: "upstreams" });
+    const latest = el("div", {});
+    const warnings = el("div", {});
+    main.append(heading("Overview"),
+      el("dl", { class: "figures" }, [requests, ratio, objects, documents, store].map(one => one.node)), charts.node,
+      section("Upstreams", null, upstreams),
+      section("Latest requests", el("a", { href: "#/requests" }, "All requests"), latest),
+      section("Warnings", el("a", { href: "#/warnings" }, "All warnings"), warnings));
+    upstreams.append(el("p", { class: "wait card" }));
+    latest.append(el("p", { class: "wait card" }));
+    warnings.append(el("p", { class: "wait card" }));
+
+    const unknown = (error, what) => {
+      if (error instanceof Problem && error.status === 404) return card(empty(`No ${what}`, `This version of Larder does not report its ${what}.`));
+      throw error;
+    };
+    const rows = requestTable("The latest requests");
+    await Promise.all([
+      repeat(5000, signal, async () => {
+        const traffic = await ask("/traffic", { signal });
+        const { all, hits } = charts.draw(traffic);
+        byID("version").textContent = "Larder " + traffic.version;
+        requests.set(grouped(all), `${plural(traffic.total.requests, "request")} since the start`);
+        ratio.set(percent(hits, all), `${percent(traffic.total.hits, traffic.total.requests)} since the start`);
+      }),
+      repeat(10000, signal, async () => {
+        const count = await ask("/count", { signal });
+        const models = Object.keys(count.models).length;
+        objects.set(grouped(count.objects), models ? el("a", { href: "#/objects" }, `of ${plural(models, "model")}`) : "no models have any");
+        documents.set(grouped(count.documents), el("a", { href: "#/documents" }, "stored responses"));
+        store.set(size(count.bytes), "in use in the file");
+      }),
+      repeat(5000, signal, async () => {
+        let nodes;
+        try { nodes = (await ask("/upstreams", { signal })).upstreams.map(upstreamCard); } catch (error) { nodes = [unknown(error, "upstreams")]; }
+        // What is not new stays as it is: somebody may be selecting it.
+        if (nodes.length !== upstreams.children.length || nodes.some((node, index) => !node.isEqualNode(upstreams.children[index])))
+          upstreams.replaceChildren(...nodes);
+      }),
+      (async () => {
+        let seen = null;
+        await repeat(2000, signal, async () => {
+          let answer;
+          try { answer = await ask(target("/requests", { limit: 8 }), { signal }); } catch (error) { latest.replaceChildren(unknown(error, "requests")); return; }
+          if (!answer.requests.length) latest.replaceChildren(card(empty("No requests yet", "Point a program at Larder's address, and its requests show up here.")));
+          else if (answer.next !== seen) {
+            rows.show(answer.requests.slice(-8), seen);
+            if (rows.node.parentNode !== latest) latest.replaceChildren(rows.node);
+          }
+          seen = answer.next;
+        });
+      })(),
+      repeat(15000, signal, async () => {
+        const answer = await ask("/warnings?limit=3", { signal });
+        warnings.replaceChildren(answer.warnings.length ? card(answer.warnings.map(one => warningNode(one, true)))
+          : card(empty("No warnings", "Everything that was received fits the models and routes.")));
+      }),
+    ]);
+  };
+
+  // ---------------------------------------------------------------- Requests
+
+  const requestTable = label => {
+    const made = table(label, [
+      { title: "Time", width: "w-s", bare: true }, { title: "Request", main: true }, { title: "Upstream", width: "w-m" },
+      { title: "Status", width: "w-xs", bare: true }, { title: "Outcome", width: "w-m", bare: true }, { title: "Size", width: "w-s", number: true, bare: true },
+      { title: "Took", width: "w-s", number: true }, { title: "Upstream took", width: "w-m", number: true },
+    ]);
+    const row = (one, isNew) => {
+      const link = el("a", { href: pageLink(["explain"], { url: one.url, method: one.method, upstream: one.upstream ?? "", request: String(one.id) }), class: "foreign mono", title: one.url },
+        foreign(one.method + " " + one.url));
+      const node = made.row([el("time", { datetime: one.time, title: new Date(one.time).toLocaleString("en-GB") }, clock(new Date(one.time))), link, one.upstream ? foreign(one.upstream) : "",
+        statusPill(one.status), [outcome(one.outcome), one.detail ? [" ", el("span", { class: "note" }, foreign(one.detail))] : ""], size(one.bytes), seconds(number(one.seconds)),
+        seconds(number(one.upstream_seconds))]);
+      if (isNew) node.classList.add("fresh");
+      return node;
+    };
+    return {
+      ...made,
+      /// Shows these, the latest first; those after a number are new.
+      show(requests, after) {
+        made.body.replaceChildren(...[...requests].reverse().map(one => row(one, after !== null && one.id > after)));
+      },
+    };
+  };
+
+  const requestsPage = async ({ signal, query }) => {
+    const wanted = { text: query.get("search") ?? "", outcome: query.get("outcome") ?? "" };
+    const list = el("div", {});
+    const [kept, rows] = [[], requestTable("Requests, the latest first")];
+    let [isPaused, seen, isKnown] = [false, null, true];
+    const count = el("span", { class: "note" });
+    const draw = after => {
+      const shown = kept.filter(one => (!wanted.outcome || one.outcome === wanted.outcome) && (!wanted.text || (one.method + " " + one.url).toLowerCase().includes(wanted.text.toLowerCase())));
+      count.textContent = `${grouped(shown.length)} of the last ${plural(kept.length, "request")}`;
+      if (!kept.length) return list.replaceChildren(card(empty("No requests yet", "Point a program at Larder's address, and its requests show up here.")));
+      if (!shown.length) return list.replaceChildren(card(empty("No request fits", "Requests that fit show up here as they come.")));
+      rows.show(shown.slice(-300), after);
+      if (rows.node.parentNode !== list) list.replaceChildren(rows.node);
+    };
+    const search = el("input", { type: "search", value: wanted.text, spellcheck: "false", oninput: () => { wanted.text = search.value; remember(); draw(null); } });
+    const kinds = select(wanted.outcome, [["", "all"], ...["hit", "stale", "composed", "miss", "revalidated", "offline", "error", "bypass"].map(one => [one, one])],
+      { onchange: () => { wanted.outcome = kinds.value; remember(); draw(null); } });
+    const remember = () => history.replaceState(null, "", pageLink(["requests"], { search: wanted.text, outcome: wanted.outcome }));
+    const pausing = button("Pause", () => {
+      isPaused = !isPaused;
+      pausing.textContent = isPaused ? "Go on" : "Pause";
+      pausing.setAttribute("aria-pressed", isPaused);
+    }, "quiet");
+    pausing.setAttribute("aria-pressed", "false");
+    const searching = field("Method or URL contains", search);
+    searching.classList.add("grow");
+    main.append(heading("Requests", { sub: "What programs asked, and what they were given. Each leads to its explanation." }),
+      el("div", { class: "tools" }, searching, field("Outcome", kinds), pausing), list, el("div", { class: "pager" }, count));
+    const done = waiting(list, "the requests");
+    try {
+      await repeat(2000, signal, async () => {
+        if (isPaused || !isKnown) return;
+        let answer;
+        try { answer = await ask(target("/requests", { limit: 500, after: seen }), { signal }); }
+        catch (error) {
+          if (!(error instanceof Problem) || error.status !== 404) throw error;
+          isKnown = false;
+          return list.replaceChildren(card(empty("No requests", "This version of Larder does not report its requests.")));
+        }
+        const before = seen;
+        seen = answer.next;
+        if (before !== null && !answer.requests.length) return;
+        kept.push(...answer.requests);
+        kept.splice(0, kept.length - 500);
+        draw(before);
+      });
+    } finally { done(); }
+  };
+
+  // ---------------------------------------------------------------- Explain
+
+  const explainPage = async ({ signal, query }) => {
+    const url = el("input", { type: "text", value: query.get("url") ?? "", spellcheck: "false", autocomplete: "off", required: true });
+    const method = el("input", { type: "text", value: query.get("method") ?? "GET", size: "8", spellcheck: "false" });
+    const upstream = el("input", { type: "text", value: query.get("upstream") ?? "", spellcheck: "false" });
+    const headers = el("textarea", { rows: "2", spellcheck: "false", placeholder: "Accept: application/json" });
+    const result = el("div", {});
+    const wide = field("URL", url, "A path as programs send it to Larder, or a URL of Larder or of an upstream.");
+    const form = el("form", { class: "card padded" }, el("div", { class: "fields" }, wide, field("Method", method), field("Upstream", upstream, "Where the URL fits several."),
+      field("Header fields", headers, "One on each line. Credentials decide whose data it is; they are used for this question alone.")),
+      el("p", { class: "section" }, el("button", { type: "submit" }, "Explain")));
+    form.addEventListener("submit", event => {
+      event.preventDefault();
+      history.replaceState(null, "", pageLink(["explain"], { url: url.value, method: method.value, upstream: upstream.value }));
+      explain(null);
+    });
+    const fact = el("div", {});
+    main.append(heading("Explain", { sub: "What is stored for a URL, how fresh it is and why, and what a request would get now. Nothing is fetched." }), fact, form, result);
+    const explain = async request => fill(result, "the explanation", signal, async () => {
+      const parameters = new URLSearchParams({ url: await explained(url.value.trim(), upstream.value.trim(), signal), method: method.value.trim() || "GET" });
+      if (upstream.value.trim()) parameters.set("upstream", upstream.value.trim());
+      for (const line of headers.value.split("\n")) if (line.trim()) parameters.append("header", line.trim());
+      return explanation(await ask("/explain?" + parameters, { signal }));
+    });
+    if (query.get("request")) fact.replaceChildren(...await requestFacts(query.get("request"), signal));
+    if (url.value) await explain(); else url.focus();
+  };
+
+  const requestFacts = async (id, signal) => {
+    if (!/^\d+$/.test(id)) return [];
+    let answer;
+    try { answer = await ask(target("/requests", { limit: 1, after: String(Math.max(0, Number(id) - 1)) }), { signal }); }
+    catch (error) { if (error instanceof Problem) return []; throw error; }
+    const one = answer.requests.find(request => String(request.id) === id);
+    if (!one) return [section("What it was given", null, card(empty("No longer known", "Larder remembers its latest requests only.")))];
+    return [section("What it was given", null, card(facts([
+      ["Request", code(one.method + " " + one.url)], ["When", [when(one.time), ", ", new Date(one.time).toLocaleString("en-GB")]], ["Client", one.client && foreign(one.client)],
+      ["Outcome", [outcome(one.outcome), " ", statusPill(one.status)]], ["Cache-Status", one.cache_status && code(one.cache_status)],
+      ["Size", size(one.bytes)], ["Took", seconds(number(one.seconds))], ["Upstream took", seconds(number(one.upstream_seconds))],
+    ]))), el("div", { class: "section" }, el("h2", {}, "What such a request would get now"))];
+  };
+
+  const actions = {
+    "answer": "served from the cache", "answer-and-refresh": "served from the cache, and fetched anew behind it", "ask": "asks the upstream",
+    "events": "events", "pass": "passed on", "write": "a write, passed on", "refuse": "refused",
+  };
+  const outcomeFacts = one => facts([["Gets", [pill(actions[one.action] ?? one.action, one.action.startsWith("answer") ? "good" : one.action === "refuse" ? "bad" : ""), one.status ? [" ", statusPill(one.status)] : ""]],
+    ["Why", foreign(one.reason)], ["Cache-Status", one.cache_status && code(one.cache_status)]]);
+  const explanation = told => {
+    const request = told.request;
+    const nodes = [
+      el("div", { class: "section pair" },
+        el("div", {}, el("div", { class: "section bar" }, el("h2", {}, "Online", told.mode === "online" ? " (now)" : "")), card(outcomeFacts(told.online))),
+        el("div", {}, el("div", { class: "section bar" }, el("h2", {}, "Offline", told.mode === "offline" ? " (now)" : "")), card(outcomeFacts(told.offline)))),
+      section("The request as the cache sees it", null, card(facts([
+        ["Sent", code(`${request.method} ${request.sent}`)], ["Upstream", foreign(request.upstream)], ["Cache key", code(request.key)],
+        ["Route", request.route ? [code(request.route.path), request.route.model ? [" contains ", foreign(request.route.model)] : ""] : "none"],
+        ["Principal", [foreign(request.principal.label), request.principal.is_known ? "" : ", never seen", request.principal.fields.length ? [", by ", foreign(request.principal.fields.join(", "))] : ""]],
+        ["Context", request.context.length ? request.context.map((line, index) => [index ? ", " : "", code(line)]) : ""], ["View", request.view],
+      ]))),
+    ];
+    if (told.freshness) nodes.push(freshness(told.freshness));
+    const stored = told.variants.map(one => card(facts([
+      ["Status", [statusPill(one.status), " ", one.is_selected ? pill("this one", "good") : ""]],
+      ["Form", [one.form, one.is_dirty ? ", newer values are known" : "", one.in_memory ? ", in memory" : ""]],
+      ["Document", one.document ? el("a", { href: pageLink(["documents", String(one.document)]) }, `document ${one.document}`) : "not committed yet"],
+      ["Age", `${span(one.age)}; ${one.time_to_live >= 0 ? "fresh for another " + span(one.time_to_live) : "stale for " + span(-one.time_to_live)}`],
+      ["Varies by", one.selection.length ? code(one.selection.join(", ")) : ""], ["ETag", one.entity_tag && code(one.entity_tag)],
+      ["Last-Modified", one.last_modified && foreign(one.last_modified)], ["Shows", `${plural(one.objects, "object")}, ${size(one.bytes)}`],
+    ])));
+    nodes.push(section("Stored", null, stored.length ? el("div", { class: "pair" }, stored) : card(empty("Nothing is stored", "for this request."))));
+    if (told.unstored) nodes.push(section("The last response was not stored", null, card(facts([
+      ["Status", statusPill(told.unstored.status)], ["When", span(told.unstored.seconds_ago) + " ago"], ["Why", foreign(told.unstored.reason)],
+      ["Rule", [foreign(told.unstored.rule), ", decided by ", foreign(told.unstored.decided_by)]]]))));
+    if (told.others.length) nodes.push(section("Stored for other requests of this URL", null, ...told.others.map(one => card(facts([
+      ["Differs", one.differences.map((line, index) => [index ? "; " : "", foreign(line)])], ["Status", statusPill(one.status)],
+      ["Age", `${span(one.age)}; ${one.time_to_live >= 0 ? "fresh" : "stale"}`]])))));
+    if (told.upstream) nodes.push(section("If the upstream is asked", null, card(facts([
+      ["Conditions", told.upstream.conditions.length ? told.upstream.conditions.map((line, index) => [index ? ", " : "", code(line)]) : "none"],
+      ["After a 304", told.upstream.not_modified && foreign(told.upstream.not_modified)], ["Storing", told.upstream.storing && foreign(told.upstream.storing)],
+      ["After a failure", foreign(told.upstream.failure)]]))));
+    return nodes;
+  };
+  const freshness = told => {
+    const made = table("Freshness", [{ title: "Number", main: true }, { title: "Value", width: "w-m", number: true, bare: true }, { title: "Source", wraps: true, bare: true }]);
+    for (const term of told.terms) made.add(term.name, `${grouped(term.seconds)} s`, foreign(term.source));
+    return section("Freshness", pill(told.is_fresh ? "fresh" : "stale", told.is_fresh ? "good" : "warn"), made.node,
+      told.rules.length ? el("p", { class: "note" }, "Directives that bear on reuse: ", told.rules.map((rule, index) => [index ? ", " : "", code(rule)])) : null);
+  };
+
+  // ---------------------------------------------------------------- Objects
+
+  const modelsPage = async ({ signal }) => {
+    const list = el("div", {});
+    main.append(heading("Objects", { sub: "What responses contain, by model: each object once, at its newest known value." }), list);
+    await fill(list, "the models", signal, async () => {
+      const count = await ask("/count", { signal });
+      const models = Object.entries(count.models).sort(([one, few], [other, many]) => many - few || one.localeCompare(other));
+      if (!models.length) return card(empty("No objects yet",
+        "Objects come from responses whose route has a model. Without models every response is stored as it is."));
+      const most = models[0][1];
+      const made = table("Models", [{ title: "Model", main: true }, { title: "Objects", width: "w-m", number: true }, { title: "Share", width: "w-l", bare: true }]);
+      for (const [model, objects] of models) made.add(el("a", { href: pageLink(["objects", model]) }, foreign(model)), grouped(objects),
+        el("div", { class: "meter", "aria-hidden": "true" }, svg("svg", { viewBox: "0 0 100 1", preserveAspectRatio: "none" }, svg("rect", { class: "f-hit", width: 100 * objects / most, height: 1 }))));
+      return made.node;
+    });
+  };
+
+  /// Cursors of the pages that were seen, so that there is a way back; by the listing and the page's number.
+  const cursors = new Map();
+  const pager = (base, query, next, shown) => {
+    const at = Number(query.get("page") ?? 1);
+    const listing = new URLSearchParams(query);
+    listing.delete("page");
+    listing.delete("after");
+    const key = base.join("/") + "?" + listing;
+    cursors.set(`${key}#${at}`, query.get("after") ?? "");
+    const link = (words, number, after) => el("a", { class: "button quiet", href: pageLink(base, { ...Object.fromEntries(listing), after, page: number > 1 ? String(number) : "" }) }, words);
+    return el("nav", { class: "pager", "aria-label": "Pages of this list" }, el("span", {}, shown),
+      el("div", { class: "buttons" }, at > 1 && link("First", 1, ""),
+        at > 1 && cursors.has(`${key}#${at - 1}`) && link("Previous", at - 1, cursors.get(`${key}#${at - 1}`)), next && link("Next", at + 1, next)));
+  };
+
+  const isScalar = value => value === null || typeof value !== "object" || value instanceof Exact;
+  /// The members that say most about objects of these: plain values that most of them have.
+  const columnsOf = objects => {
+    const counts = new Map();
+    for (const one of objects) for (const [name, value] of Object.entries(one.object ?? {})) {
+      if (name === "id" || /(^|_)(url|href|node_id|uuid)$/i.test(name) || !isScalar(value) || value === null || typeof value === "string" && /^https?:/.test(value)) continue;
+      counts.set(name, (counts.get(name) ?? 0) + 1);
+    }
+    return [...counts].filter(([, count]) => 2 * count >= objects.length).slice(0, 4).map(([name]) => name);
+  };
+  const owners = rows => ({
+    upstream: new Set(rows.map(row => row.upstream)).size > 1, principal: new Set(rows.map(row => row.principal)).size > 1,
+    context: new Set(rows.map(row => row.context)).size > 1,
+  });
+  const contextText = context => context.split("\n").filter(Boolean).join(", ");
+  const ownerOf = row => ({ upstream: row.upstream, principal: row.principal });
+
+  const objectsPage = async ({ signal, query }, model) => {
+    const base = ["objects", model];
+    const list = el("div", {});
+    const [text, sort, view] = [query.get("search") ?? "", query.get("sort") ?? "id", query.get("view") ?? "wire"];
+    const search = el("input", { type: "search", value: text, spellcheck: "false", id: "search" });
+    const order = select(sort, [["id", "identity"], ["-id", "identity, reversed"], ["-stored", "latest stored first"], ["stored", "first stored first"]], { onchange: () => go() });
+    const form = el("form", { class: "tools", role: "search" }, (() => {
+      const node = field("Identity, key or JSON contains", search);
+      node.classList.add("grow");
+      return node;
+    })(), field("Order", order), el("button", { type: "submit", class: "quiet" }, "Search"),
+      el("div", { class: "tabs", role: "group", "aria-label": "Members" }, [["wire", "As received"], ["mapped", "Mapped"]].map(([key, words]) =>
+        el("a", { href: pageLink(base, { search: text, sort: query.get("sort"), view: key === "wire" ? "" : key }), "aria-current": key === view ? "true" : null }, words))));
+    const go = () => { location.hash = pageLink(base, { search: search.value.trim(), sort: order.value === "id" ? "" : order.value, view: view === "wire" ? "" : view }); };
+    form.addEventListener("submit", event => { event.preventDefault(); go(); });
+    main.append(heading(foreign(model), { crumbs: el("a", { href: "#/objects" }, "Objects") }), form, list);
+    await fill(list, "the objects", signal, async () => {
+      const answer = await ask(target(path(...base), { search: text, sort, view, limit: 50, after: query.get("after"), upstream: query.get("upstream"), principal: query.get("principal") }), { signal });
+      const rows = answer.objects;
+      const searched = text ? `${plural(rows.length, "object")} found, ${grouped(answer.examined)} looked at` + (answer.next ? "; “Next” goes on" : "") : plural(rows.length, "object") + " on this page";
+      if (!rows.length && !answer.next) return card(text ? empty("No object fits", "Search for another text, or a part of it.") : empty("No objects", "None of this model are stored."));
+      if (!rows.length) return [card(empty("None so far", `${grouped(answer.examined)} objects were looked at.`)), pager(base, query, answer.next, searched)];
+      const [members, many] = [columnsOf(rows), owners(rows)];
+      const made = table(`Objects of ${model}`, [{ title: "Identity", main: true }, ...members.map(name => ({ title: name })),
+        ...(many.upstream ? [{ title: "Upstream", width: "w-m" }] : []), ...(many.principal ? [{ title: "Principal", width: "w-m" }] : []),
+        ...(many.context ? [{ title: "Context", width: "w-l" }] : []), { title: "Observed", width: "w-m" }]);
+      for (const row of rows) made.add(
+        el("a", { href: pageLink(["objects", model, row.id], ownerOf(row)), class: "foreign mono" }, foreign(row.id)),
+        ...members.map(name => row.object?.[name] === undefined ? "" : foreign(short(row.object[name]), { title: short(row.object[name]) })),
+        ...(many.upstream ? [foreign(row.upstream)] : []), ...(many.principal ? [foreign(row.principal)] : []), ...(many.context ? [foreign(contextText(row.context))] : []),
+        row.unknown ? pill("unknown", "warn") : when(row.observed));
+      return [made.node, pager(base, query, answer.next, searched)];
+    });
+  };
+
+  const standings = { known: "good", gathered: "good", doubt: "warn", quarantined: "bad", outdated: "warn", local: "", undeclared: "" };
+  const sourceNode = from => !from ? "" : [from.url ? code([from.method, from.url].filter(Boolean).join(" ")) : "a response that is no longer known", " ", when(from.at)];
+  const memberTable = object => {
+    const made = table("Members", [{ title: "Member", main: true, width: "w-l" }, { title: "Value", wraps: true, bare: true }, { title: "Standing", width: "w-m", bare: true }, { title: "Last shown by", wraps: true, width: "w-l" }]);
+    for (const one of object.members) {
+      const more = [];
+      if (one.replaced) more.push(el("p", { class: "note" }, "replaced ", code(short(one.replaced.value)), `: ${one.replaced.reason} (${one.replaced.rule})`));
+      if (one.challenger) more.push(el("p", { class: "note bad" }, "against it stands ", code(short(one.challenger.value)), ", shown by ", sourceNode(one.challenger.from)));
+      for (const seen of one.quarantined ?? []) more.push(el("p", { class: "note bad" }, "fails its checks: ", code(short(seen.value))));
+      if (one.reason) more.push(el("p", { class: "note" }, foreign(one.reason)));
+      made.add([code(one.pointer.replace(/^\//, "")), one.properties.length && one.properties.join() !== one.pointer.slice(1) ? [" ", el("span", { class: "note" }, foreign(one.properties.join(", ")))] : ""],
+        [one.value === undefined ? "" : code(short(one.value)), more], pill(one.standing, standings[one.standing]), sourceNode(one.from));
+    }
+    return made.node;
+  };
+  const showing = { newest: ["shows the newest", "good"], composed: ["newest values at its next hit", "good"], outdated: ["outdated: the next request is a miss", "warn"] };
+  const documentTable = (label, isShowing) => table(label, [{ title: "URL", main: true }, { title: "Status", width: "w-xs", bare: true }, ...(isShowing ? [{ title: "Shows", width: "w-l", bare: true, wraps: true }] : []),
+    { title: "Upstream", width: "w-m" }, { title: "Principal", width: "w-m" }, { title: "Objects", width: "w-s", number: true }, { title: "Size", width: "w-s", number: true, bare: true }, { title: "Received", width: "w-m" }]);
+
+  const objectPage = async ({ signal, query }, model, id) => {
+    const place = el("div", {});
+    const owner = { upstream: query.get("upstream"), principal: query.get("principal") };
+    const base = ["objects", model, id];
+    const view = query.get("view") ?? "wire";
+    const cleaning = button("Clean this object", async () => cleanUp({ model, id, ...Object.fromEntries(Object.entries(owner).filter(([, value]) => value)) }, signal, () => show()), "quiet");
+    main.append(heading(foreign(`${model} ${id}`), { crumbs: [el("a", { href: "#/objects" }, "Objects"), " › ", el("a", { href: pageLink(["objects", model]) }, foreign(model))], tools: cleaning }), place);
+    await fill(place, "the object", signal, async () => {
+      const why = await ask(target(path(...base, "why"), { documents: 20, ...owner }), { signal });
+      // A deleted object has no values, but a history.
+      const values = await ask(target(path(...base), { view, limit: 20, ...owner }), { signal }).catch(error => {
+        if (error instanceof Problem && [404, 410].includes(error.status)) return { objects: [] };
+        throw error;
+      });
+      return why.objects.map(object => {
+        const value = values.objects.find(one => one.upstream === object.upstream && one.principal === object.principal && one.context === object.context);
+        const rows = documentTable("Documents that show it", true);
+        const add = documents => {
+          for (const row of documents) {
+            const [words, kind] = showing[row.shows] ?? [row.shows, ""];
+            rows.add(documentLink(row), statusPill(row.status), [pill(words, kind), row.reason ? el("p", { class: "note" }, foreign(row.reason)) : ""], foreign(row.upstream), foreign(row.principal),
+              grouped(row.objects), size(row.bytes), when(row.received));
+          }
+        };
+        add(object.documents);
+        let next = object.next;
+        const more = button("Look for more", async () => {
+          more.disabled = true;
+          try {
+            const found = await ask(target(path(...base, "documents"), { limit: 50, after: next, upstream: object.upstream, principal: object.principal }), { signal });
+            add(found.documents);
+            next = found.next;
+            more.hidden = !next;
+          } catch (error) { if (!signal.aborted) more.after(complaint(error)); }
+          more.disabled = false;
+        }, "quiet");
+        more.hidden = !next;
+        return el("article", {},
+          card(facts([["Upstream", foreign(object.upstream)], ["Principal", foreign(object.principal)], ["Context", object.context && foreign(contextText(object.context))], ["Observed", when(object.observed)],
+            ["State", object.mark && [pill(object.mark.kind, object.mark.superseded ? "" : "warn"), " ", foreign(object.mark.reason), ", ", when(object.mark.at)]]])),
+          section("Where its members come from", null, memberTable(object)),
+          value && section("As JSON", el("div", { class: "tabs", role: "group", "aria-label": "View" }, [["wire", "As received"], ["mapped", "Mapped"]].map(([key, words]) =>
+            el("a", { href: pageLink(base, { ...owner, view: key === "wire" ? "" : key }), "aria-current": key === view ? "true" : null }, words))),
+            card(bodyText("The object as JSON", spell(value.object), true)),
+            value.synthetic?.length ? el("p", { class: "note" }, "Not sent by the upstream: ", value.synthetic.map((one, index) => [index ? ", " : "", code(one)])) : null),
+          section("Documents that show it", null, object.documents.length || next ? rows.node : card(empty("No document shows it any more", "It stays known until its room is needed.")),
+            el("div", { class: "pager" }, el("span", {}), more)));
+      });
+    });
+  };
+
+  // ---------------------------------------------------------------- Documents
+
+  const documentsPage = async ({ signal, query }) => {
+    const list = el("div", {});
+    const text = query.get("search") ?? "";
+    const search = el("input", { type: "search", value: text, spellcheck: "false", id: "search" });
+    const searching = field("Path and query contain", search);
+    searching.classList.add("grow");
+    const form = el("form", { class: "tools", role: "search" }, searching, el("button", { type: "submit", class: "quiet" }, "Search"));
+    form.addEventListener("submit", event => { event.preventDefault(); location.hash = pageLink(["documents"], { search: search.value.trim() }); });
+    main.append(heading("Documents", { sub: "Stored responses, the latest first." }), form, list);
+    await fill(list, "the documents", signal, async () => {
+      const answer = await ask(target("/documents", { search: text, sort: "-stored", limit: 50, after: query.get("after") }), { signal });
+      const rows = answer.documents;
+      const shown = plural(rows.length, "document") + (text && answer.next ? " found; “Next” goes on" : " on this page");
+      if (!rows.length && !answer.next) return card(text ? empty("No document fits", "Search for another part of its path or query.")
+        : empty("No documents yet", "Responses that may be stored show up here."));
+      if (!rows.length) return [card(empty("None so far", "“Next” searches on.")), pager(["documents"], query, answer.next, shown)];
+      const made = documentTable("Stored responses", false);
+      for (const row of rows) made.add(documentLink(row), statusPill(row.status), foreign(row.upstream), foreign(row.principal), grouped(row.objects), size(row.bytes), when(row.received));
+      return [made.node, pager(["documents"], query, answer.next, shown)];
+    });
+  };
+
+  const views = [["wire", "Wire", "as clients get it"], ["mapped", "Mapped", "in the form of its models"], ["raw", "Raw", "the bytes as received"]];
+  const firstBytes = 64 * 1024;
+
+  const documentPage = async ({ signal, query }, id) => {
+    const view = query.get("view") ?? "wire";
+    const place = el("div", {});
+    const title = heading(`Document ${id}`, { crumbs: el("a", { href: "#/documents" }, "Documents") });
+    main.append(title, place);
+    await fill(place, "the document", signal, async () => {
+      const row = await ask(target(path("documents", id), { view, limit: firstBytes }), { signal });
+      title.querySelector("h1").replaceChildren(el("span", { class: "mono foreign" }, foreign(row.url)));
+      document.title = `${row.url.slice(0, 60)} – Larder`;
+      const isJSON = /json/i.test(row.media_type ?? "");
+      const body = el("div", {});
+      const format = el("input", { type: "checkbox", id: "format", onchange: () => drawBody() });
+      let shown = row;
+      const drawBody = () => {
+        if (shown.text === undefined) return body.replaceChildren(empty(`${size(shown.bytes)} of ${shown.media_type ?? "an unknown type"}`, "This is neither JSON nor text, so it is not shown."));
+        if (!shown.bytes) return body.replaceChildren(empty("No body", "The response has none."));
+        const isCut = shown.shown < shown.bytes;
+        body.replaceChildren(bodyText("The body", format.checked ? indented(shown.text) : shown.text, isJSON),
+          ...(isCut ? [el("div", { class: "pager padded" }, el("span", {}, `The first ${size(shown.shown)} of ${size(shown.bytes)}.`), button("Show all", all, "quiet"))] : []));
+      };
+      const all = async event => {
+        event.target.disabled = true;
+        event.target.textContent = `Waiting for ${size(shown.bytes)}…`;
+        try { shown = await ask(target(path("documents", id), { view, limit: 64 << 20 }), { signal }); drawBody(); }
+        catch (error) { if (!signal.aborted) body.append(complaint(error)); }
+      };
+      drawBody();
+      const fields = table("Header fields", [{ title: "Field", main: true, width: "w-l" }, { title: "Value", wraps: true, bare: true }]);
+      for (const line of row.fields) fields.add(foreign(line.name), code(line.value));
+      const ttl = row.time_to_live;
+      const form = { received: ["as received", "good"], composed: ["composed with newer values", "good"], outdated: ["outdated", "warn"] }[row.form];
+      return [
+        card(facts([
+          ["Served", [pill(...form), row.reason ? [" ", foreign(row.reason)] : ""]], ["Status", statusPill(row.status)],
+          ["Fresh", ttl === undefined ? "" : [pill(ttl >= 0 ? "fresh" : "stale", ttl >= 0 ? "good" : "warn"), ` ${ttl >= 0 ? "for another " + span(ttl) : "since " + span(-ttl)}, ${span(row.age)} old`]],
+          ["Upstream", foreign(row.upstream)], ["Principal", foreign(row.principal)], ["Context", row.context && foreign(contextText(row.context))],
+          ["Received", when(row.received)], ["Last used", when(row.used)],
+          ["Explain", el("a", { href: pageLink(["explain"], { url: row.url, upstream: row.upstream }) }, "What a request for it would get now")],
+        ])),
+        section("Body", el("div", { class: "tabs", role: "group", "aria-label": "View" }, views.map(([key, words, meaning]) =>
+          el("a", { href: pageLink(["documents", id], { view: key === "wire" ? "" : key }), title: meaning, "aria-current": key === view ? "true" : null, "data-view": key }, words))),
+          row.notice && el("p", { class: "note" }, row.notice), card(body),
+          el("div", { class: "pager" }, el("span", {}, `${size(row.bytes)}, ${views.find(([key]) => key === row.view)?.[2] ?? row.view}`),
+            isJSON && el("span", { class: "check" }, format, el("label", { for: "format" }, "One member on each line")))),
+        section("Objects", el("span", { class: "note" }, plural(row.object_count, "object") + (row.object_count > row.objects.length ? `, the first ${row.objects.length} here` : "")),
+          row.objects.length ? card(el("p", { class: "padded" }, row.objects.map((one, index) => [index ? ", " : "", objectLink(one.model, one.id, ownerOf(row))])))
+            : card(empty("No objects", "It is stored as it is."))),
+        section("Header fields", null, fields.node),
+        row.freshness && freshness(row.freshness),
+      ];
+    });
+  };
+
+  // ---------------------------------------------------------------- Changes
+
+  const changeKinds = { created: "good", changed: "", deleted: "bad", unknown: "warn" };
+  const changesPage = async ({ signal, query }) => {
+    const wanted = query.get("model") ?? "";
+    const list = el("div", {});
+    const state = el("span", { class: "note" });
+    let [isPaused, held, models] = [false, [], null];
+    const made = table("Changes, the latest first", [{ title: "Time", width: "w-s", bare: true }, { title: "Change", width: "w-m", bare: true }, { title: "Object", main: true }, { title: "Upstream", width: "w-m" },
+      { title: "Principal", width: "w-m" }, { title: "Number", width: "w-m", number: true }]);
+    const add = (one, isNew) => {
+      const name = typeof one.id === "object" ? one.id?.text ?? spell(one.id) : String(one.id);
+      const node = one.reset ? made.row(["", pill("gap", "warn"), foreign(one.reset), "", "", ""])
+        : made.row([el("time", { datetime: one.time, title: new Date(one.time).toLocaleString("en-GB") }, clock(new Date(one.time))), pill(one.kind, changeKinds[one.kind]), objectLink(one.model, name, ownerOf(one)),
+          foreign(one.upstream), foreign(one.principal), grouped(number(one.sequence))]);
+      if (isNew) node.classList.add("fresh");
+      if (made.node.parentNode !== list) list.replaceChildren(made.node);
+      made.body.prepend(node);
+      while (made.body.children.length > 300) made.body.lastChild.remove();
+    };
+    const pausing = button("Pause", () => {
+      isPaused = !isPaused;
+      pausing.textContent = isPaused ? "Go on" : "Pause";
+      pausing.setAttribute("aria-pressed", isPaused);
+      if (!isPaused) for (const one of held.splice(0)) add(one, true);
+      tell();
+    }, "quiet");
+    pausing.setAttribute("aria-pressed", "false");
+    const tell = () => { state.textContent = isPaused ? `Paused; ${plural(held.length, "change")} since.` : "Changes appear as they are committed."; };
+    const choice = select(wanted, [["", "all"]], { onchange: () => { location.hash = pageLink(["changes"], { model: choice.value }); } });
+    main.append(heading("Changes", { sub: "Changes of objects, the latest first." }), el("div", { class: "tools" }, field("Model", choice), pausing, state), list);
+    tell();
+    const done = waiting(list, "the changes");
+    try {
+      models = Object.keys((await ask("/count", { signal })).models).sort();
+      choice.replaceChildren(...select(wanted, [["", "all"], ...[...new Set([...models, wanted].filter(Boolean))].map(name => [name, name])]).children);
+      // Where the numbers stand now, and some of what was before.
+      const now = number((await ask(target("/changes", { limit: 1 }), { signal })).next);
+      let last = String(Math.max(0, now - 200));
+      if (now > 0) {
+        const before = await ask(target("/changes", { since: last, limit: 300, model: wanted }), { signal });
+        if (!before.resets?.some(one => one.reason === "unknown")) for (const one of before.changes) add(one, false);
+        last = String(number(before.next));
+      }
+      if (!made.body.children.length) list.replaceChildren(card(empty("No changes yet", "They appear here as they are committed.")));
+      while (!signal.aborted) {
+        try {
+          await listen(target("/changes", { since: last, model: wanted }), { signal }, (name, data, id) => {
+            const one = name === "reset" ? { reset: data.message } : { kind: name, ...data };
+            if (id) last = id;
+            if (isPaused) { held.push(one); held.splice(0, held.length - 300); tell(); } else add(one, true);
+          });
+          await pause(500, signal);
+        } catch (error) {
+          if (signal.aborted || error instanceof Locked || error instanceof Problem) throw error;
+          if (!(error instanceof Gone)) connection.lost();
+          await connection.up();
+        }
+      }
+    } catch (error) {
+      if (signal.aborted || error instanceof Locked) return;
+      if (error instanceof Gone) page.hasFailed = true;
+      list.replaceChildren(card(complaint(error)));
+    } finally { done(); }
+  };
+
+  // ---------------------------------------------------------------- Warnings
+
+  const warningNode = (one, isShort) => el("article", { class: "warning" },
+    el("div", { class: "top" }, el("h3", {}, foreign(one.subject || "Larder"), " ", pill(one.kind, "warn")),
+      el("span", { class: "note" }, `${grouped(one.count)} ×, last `, when(one.last), isShort ? "" : [", first ", when(one.first)])),
+    el("p", {}, foreign(one.message)),
+    one.url && el("p", { class: "note" }, "in ", el("a", { href: pageLink(["documents"], { search: one.url.slice(0, 300) }), class: "mono foreign" }, foreign(one.url)), one.pointer ? [" at ", code(one.pointer)] : ""),
+    !isShort && one.cure && [el("p", {}, foreign(one.cure.sentence)), one.cure.lines && el("pre", { class: "cure", tabindex: "0", role: "region", "aria-label": "Lines for the config" }, visible(one.cure.lines, true))]);
+  const warningsPage = async ({ signal, query }) => {
+    const list = el("div", {});
+    main.append(heading("Warnings", { sub: "What did not fit the models and routes. Nothing was delayed, changed or refused because of it." }), list);
+    await fill(list, "the warnings", signal, async () => {
+      const answer = await ask(target("/warnings", { limit: 50, after: query.get("after") }), { signal });
+      if (!answer.warnings.length) return card(empty("No warnings", "Everything that was received fits the models and routes."));
+      return [card(answer.warnings.map(one => warningNode(one, false))), pager(["warnings"], query, answer.next, plural(answer.warnings.length, "warning") + " on this page")];
+    });
+  };
+
+  // ---------------------------------------------------------------- Recordings
+
+  const recordingsPage = async ({ signal }) => {
+    const [list, said] = [el("div", {}), el("p", { class: "note bad", role: "alert" })];
+    const name = el("input", { type: "text", required: true, spellcheck: "false", autocomplete: "off" });
+    const owner = el("input", { type: "text", spellcheck: "false", autocomplete: "off" });
+    const form = el("form", { class: "card padded" }, el("div", { class: "fields" }, field("Name", name, "Also the name of its folder."),
+      field("Session", owner, "Only requests with this Larder-Session; without it, all.")), el("p", { class: "section" }, el("button", { type: "submit" }, "Begin a recording")), said);
+    form.addEventListener("submit", async event => {
+      event.preventDefault();
+      said.textContent = "";
+      try {
+        await ask("/recordings", { method: "POST", signal, body: { name: name.value.trim(), ...(owner.value.trim() ? { session: owner.value.trim() } : {}) } });
+        name.value = owner.value = "";
+        await load();
+      } catch (error) { if (!signal.aborted) said.textContent = error.message; }
+    });
+    const fetchFile = async (recording, file) => {
+      const content = await (await send(target(path("recordings", recording), { file }), { signal, accept: "*/*" })).blob();
+      const link = el("a", { href: URL.createObjectURL(content), download: file.split("/").pop() });
+      link.click();
+      setTimeout(() => URL.revokeObjectURL(link.href), 60000);
+    };
+    const load = () => fill(list, "the recordings", signal, async () => {
+      let answer;
+      try { answer = await ask("/recordings", { signal }); } catch (error) {
+        if (!(error instanceof Problem) || error.status !== 409) throw error;
+        form.hidden = true;
+        return card(empty("No recordings here", foreign(error.message)));
+      }
+      if (!answer.recordings.length) return card(empty("No recordings yet", "A recording keeps what programs ask and receive, to be replayed without the API."));
+      return answer.recordings.map(one => {
+        const files = el("div", {});
+        const stop = one.running && button("Stop", async () => {
+          if (!await confirm(`Stop the recording ${one.name}?`, el("p", {}, `It has ${plural(one.exchanges ?? 0, "exchange")} so far. A recording that is stopped does not go on.`), "Stop it")) return;
+          try {
+            const summary = await ask(path("recordings", one.name, "stop"), { method: "POST", signal });
+            if (summary.notices.length) await confirm(`${one.name} is stopped`, summary.notices.map(line => el("p", {}, foreign(line))), "Understood");
+          } catch (error) { if (!signal.aborted) said.textContent = error.message; }
+          await load();
+        }, "quiet");
+        const open = button("Files", () => fill(files, "the files", signal, async () => {
+          const known = await ask(path("recordings", one.name), { signal });
+          const made = table("Files", [{ title: "File", main: true }, { title: "", width: "w-m", bare: true }]);
+          for (const file of known.files) made.add(code(file), button("Save", () => fetchFile(one.name, file).catch(error => { said.textContent = error.message; }), "quiet"));
+          return known.files.length ? made.node : empty("No files", "");
+        }), "quiet");
+        return el("article", { class: "section" }, card(el("div", { class: "warning" }, el("div", { class: "top" },
+          el("h3", {}, foreign(one.name), " ", one.running ? pill("recording", "bad") : pill("stopped")), el("span", {}, stop || null, " ", open)),
+          el("p", { class: "note" }, one.running ? [plural(one.exchanges ?? 0, "exchange"), one.began ? [", begun ", when(one.began)] : "", one.session ? [", session ", foreign(one.session)] : ""] : "", " in ", code(one.folder)), files)));
+      });
+    });
+    main.append(heading("Recordings", { sub: "What programs ask and receive, kept in folders to be replayed." }), form, list);
+    await load();
+  };
+
+  // ---------------------------------------------------------------- Clean and mode
+
+  const removed = (count, isDry) => [
+    el("p", {}, `${isDry ? "This removes" : "Removed:"} ${plural(count.documents, "document")} and ${plural(count.objects, "object")}, ${size(Math.max(0, count.bytes))} in the file.`),
+    Object.keys(count.models).length ? el("p", {}, Object.entries(count.models).map(([model, objects], index) => [index ? ", " : "", `${grouped(objects)} `, foreign(model)])) : null,
+    count.unshown ? el("p", {}, `${plural(count.unshown, "other object is", "other objects are")} then shown by no document; they stay known until their room is needed.`) : null,
+  ].filter(Boolean);
+  /// Counts first, asks, then removes; says how far it is.
+  const cleanUp = async (conditions, signal, done, place) => {
+    const report = el("div", { role: "status" });
+    const dialog = (...nodes) => (place ?? report).replaceChildren(...nodes.flat());
+    if (!place) main.querySelector(".head").after(report);
+    const run = (isDry, verb) => new Promise((resolve, reject) => {
+      const stopping = new AbortController();
+      const words = el("span", {}, `${verb}…`);
+      signal.addEventListener("abort", () => stopping.abort(), { once: true });
+      dialog(card(el("div", { class: "padded pager" }, words, button("Stop", () => stopping.abort(), "quiet"))));
+      let isOver = false;
+      listen("/clean", { method: "POST", body: { ...conditions, dry_run: isDry }, signal: stopping.signal }, (name, data) => {
+        if (name === "progress") words.textContent = `${verb}: ${plural(data.documents, "document")}, ${plural(data.objects, "object")} so far…`;
+        else if (name === "done") { isOver = true; resolve(data); }
+        else if (name === "error") { isOver = true; reject(new Problem(data.status, data.detail ?? data.title)); }
+      }).then(() => { if (!isOver) reject(new Gone("the connection broke off; what was removed stays removed")); },
+        error => stopping.signal.aborted ? resolve(null) : reject(error));
+    });
+    try {
+      const counted = await run(true, "Counting what this would remove");
+      if (!counted) return dialog(card(empty("Stopped", "Nothing was removed.")));
+      if (!counted.documents && !counted.objects) return dialog(card(empty("Nothing to remove", "The store has nothing that fits these conditions.")));
+      if (!await confirm("Remove this for good?", removed(counted, true), "Remove", true)) return dialog(card(empty("Not removed", "Everything is as it was.")));
+      const result = await run(false, "Removing");
+      dialog(card(result ? el("div", { class: "empty" }, el("strong", {}, "Done"), removed(result, false)) : empty("Stopped", "What was removed until then stays removed.")));
+      done?.();
+    } catch (error) {
+      if (!signal.aborted && !(error instanceof Locked)) dialog(card(complaint(error)));
+    }
+  };
+
+  const cleanPage = async ({ signal, query }) => {
+    const input = name => el("input", { type: "text", spellcheck: "false", autocomplete: "off", value: query.get(name) ?? "" });
+    const fields = { model: input("model"), id: input("id"), route: input("route"), upstream: input("upstream"), principal: input("principal"), older_than: input("older_than") };
+    const everything = el("input", { type: "checkbox", id: "everything", onchange: () => { for (const one of Object.values(fields)) one.disabled = everything.checked; } });
+    const [report, said] = [el("div", { class: "section", role: "status" }), el("p", { class: "note bad", role: "alert" })];
+    const form = el("form", { class: "card padded" }, el("div", { class: "fields" },
+      field("Model", fields.model, "Its objects, and the documents that show them."), field("Identity or key", fields.id, "One object of the model."), field("Route", fields.route, "A path as the config spells it."),
+      field("Upstream", fields.upstream), field("Principal", fields.principal, "A label, such as anonymous."), field("Older than", fields.older_than, "90s, 15m, 12h, 7d.")),
+      el("p", { class: "check section" }, everything, el("label", { for: "everything" }, "Everything")),
+      el("p", { class: "section" }, el("button", { type: "submit", class: "danger" }, "Count and ask")), said);
+    form.addEventListener("submit", async event => {
+      event.preventDefault();
+      const conditions = everything.checked ? { all: true } : Object.fromEntries(Object.entries(fields).map(([name, one]) => [name, one.value.trim()]).filter(([, value]) => value));
+      said.textContent = Object.keys(conditions).length ? "" : "Give a condition, or choose everything.";
+      if (said.textContent) return;
+      const submit = form.querySelector("button");
+      submit.disabled = true;
+      await cleanUp(conditions, signal, null, report);
+      submit.disabled = false;
+    });
+    main.append(heading("Clean", { sub: "Removes what fits every condition. It is counted first, and you are asked." }), form, report);
+  };
+
+  const readMode = async () => {
+    const { mode } = await ask("/mode");
+    const ready = await fetch("/readyz", { cache: "no-store" }).catch(() => null);
+    byID("mode-text").textContent = ready?.ok ? mode : mode + ", not ready";
+    byID("dot").className = "dot " + (!ready?.ok ? "bad" : mode === "online" ? "good" : "warn");
+    return mode;
+  };
+  const changeMode = async () => {
+    try {
+      const mode = await readMode();
+      const other = mode === "online" ? "offline" : "online";
+      const meaning = other === "offline" ? "Larder then asks no upstream. Programs get what is stored; what is not stored gets 504."
+        : "Larder then asks upstreams for what is not stored or not fresh.";
+      if (!await confirm(`Go ${other}?`, [el("p", {}, meaning), el("p", {}, "This lasts until it is changed again, or until Larder restarts.")], `Go ${other}`)) return;
+      await ask("/mode", { method: "PUT", body: { mode: other } });
+      await readMode();
+      connection.banner(`Larder is ${other} now.`, true);
+      setTimeout(() => { if (connection.isUp) connection.banner(""); }, 3000);
+    } catch (error) {
+      if (!(error instanceof Gone || error instanceof Locked)) connection.banner(error.message);
+    }
+  };
+
+  // ---------------------------------------------------------------- Login
+
+  const loginPage = words => {
+    document.body.classList.add("locked");
+    byID("side").hidden = true;
+    document.title = "Log in – Larder";
+    const token = el("input", { type: "password", id: "token", autocomplete: "off", required: true, spellcheck: "false" });
+    const said = el("p", { class: "said", role: "alert", id: "said" });
+    const form = el("form", {}, el("label", { for: "token" }, "Or give the admin token"), token,
+      el("span", { class: "note" }, "The content of ", el("code", {}, "admin.token"), " beside the store. This page does not keep it."), el("p", {}, el("button", { type: "submit" }, "Log in")));
+    form.addEventListener("submit", async event => {
+      event.preventDefault();
+      said.textContent = "";
+      const given = token.value.trim();
+      token.value = "";
+      if (!await logIn({ token: given }, said)) token.focus();
+    });
+    main.replaceChildren(el("div", { class: "login" }, el("div", {}, el("h1", { tabindex: "-1" }, "Larder"), el("p", { class: "note" }, "The dashboard of the daemon at this address.")),
+      el("div", { class: "card" }, said, el("h2", {}, "Log in"), el("p", {}, "Run this where Larder runs, as a user who may use it:"), el("pre", {}, "larder dashboard"),
+        el("p", { class: "note" }, "It opens this page with a link that works once."), form)));
+    said.textContent = words ?? "";
+  };
+  const logIn = async (credentials, said) => {
+    try {
+      keep((await ask("/login", { method: "POST", body: credentials, isOpen: true })).session);
+      await begin();
+      return true;
+    } catch (error) {
+      if (error instanceof Locked) return true;
+      said.textContent = error.message;
+      return false;
+    }
+  };
+  const lock = words => {
+    page.leave();
+    keep(null);
+    byID("dialog").close("no");
+    loginPage(words);
+  };
+  const logOut = async () => {
+    try { await send("/login", { method: "DELETE" }); } catch {}
+    lock("");
+    main.querySelector("h1").focus();
+  };
+
+  // ---------------------------------------------------------------- Pages by their addresses
+
+  const page = {
+    controller: null,
+    hasFailed: false,
+    leave() { this.controller?.abort(); this.controller = null; this.hasFailed = false; },
+  };
+  const pages = [
+    [[], overview, "Overview"], [["requests"], requestsPage, "Requests"], [["explain"], explainPage, "Explain"], [["objects"], modelsPage, "Objects"],
+    [["objects", null], objectsPage, null], [["objects", null, null], objectPage, null], [["documents"], documentsPage, "Documents"], [["documents", null], documentPage, null],
+    [["changes"], changesPage, "Changes"], [["warnings"], warningsPage, "Warnings"], [["recordings"], recordingsPage, "Recordings"], [["clean"], cleanPage, "Clean"],
+  ];
+  const decoded = part => { try { return decodeURIComponent(part); } catch { return part; } };
+  const show = async isFirst => {
+    page.leave();
+    const [place, query = ""] = location.hash.replace(/^#\/?/, "").split(/\?(.*)/s);
+    const parts = place.split("/").filter(Boolean).map(decoded);
+    const found = pages.find(([pattern]) => pattern.length === parts.length && pattern.every((part, index) => part === null || part === parts[index]));
+    const controller = page.controller = new AbortController();
+    main.replaceChildren();
+    for (const link of byID("nav").querySelectorAll("a")) {
+      if (link.dataset.page === (parts[0] ?? "")) { link.setAttribute("aria-current", "page"); link.scrollIntoView?.({ block: "nearest", inline: "nearest" }); }
+      else link.removeAttribute("aria-current");
+    }
+    const names = parts.slice(found?.[0].indexOf(null) === -1 ? 0 : 1).join(" ");
+    document.title = `${found?.[2] ?? (names || "Not found")} – Larder`.slice(0, 120);
+    scrollTo(0, 0);
+    try {
+      if (!found) main.append(heading("No such page"), card(empty("There is nothing here", el("a", { href: "#/" }, "Back to the overview"))));
+      else {
+        const running = found[1]({ signal: controller.signal, query: new URLSearchParams(query) }, ...parts.filter((_, index) => found[0][index] === null));
+        // After a link the reader is told where it leads.
+        if (isFirst !== true) main.querySelector("h1")?.focus({ preventScroll: true });
+        await running;
+      }
+    } catch (error) {
+      if (controller.signal.aborted || error instanceof Locked) return;
+      if (error instanceof Gone) page.hasFailed = true;
+      main.append(card(complaint(error, () => show())));
+    }
+  };
+
+  const begin = async () => {
+    await readMode();
+    document.body.classList.remove("locked");
+    byID("side").hidden = false;
+    show(true);
+  };
+
+  addEventListener("hashchange", () => { if (session) { if (location.hash.startsWith("#login=")) start(); else show(); } else if (location.hash.startsWith("#login=")) start(); });
+  addEventListener("keydown", event => {
+    if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey || /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName)) return;
+    const search = main.querySelector("input[type=search]");
+    if (search) { event.preventDefault(); search.focus(); search.select(); }
+  });
+  byID("skip").addEventListener("click", event => { event.preventDefault(); main.focus(); });
+  byID("mode-button").addEventListener("click", changeMode);
+  byID("logout").addEventListener("click", logOut);
+  setInterval(() => { if (session && connection.isUp && !document.hidden) readMode().catch(() => {}); }, 5000);
+
+  const start = async () => {
+    const login = location.hash.match(/^#login=(.+)$/);
+    if (login) {
+      // Not into the history, nor once more at a reload.
+      history.replaceState(null, "", "#/");
+      page.leave();
+      loginPage("");
+      const said = byID("said");
+      await logIn({ code: decoded(login[1]) }, said);
+    } else if (session) {
+      try { await begin(); } catch (error) {
+        if (error instanceof Locked) return;
+        await connection.up();
+        start();
+      }
+    } else loginPage("");
+  };
+  start();
+})();

@@ -1,0 +1,70 @@
+import Admin
+import ArgumentParser
+import Dispatch
+import Glibc
+import Settings
+
+/// `larder dashboard`: opens the dashboard in a browser, logged in.
+struct Dashboard: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Open the dashboard in a browser, logged in.",
+        discussion: """
+            The dashboard shows upstreams, requests, objects, documents, changes and warnings of the running daemon. The link \
+            logs one browser in, once and for a short time; without a desktop it is printed.
+
+              larder dashboard
+              larder dashboard --print
+
+            Other users of this machine may see the command line of a browser that is opened, and with it the link. \
+            --print keeps it out of there.
+            """
+    )
+
+    @Flag(help: "Print the link instead of opening it.")
+    var print = false
+
+    @OptionGroup var options: AdminOptions
+
+    func run() throws {
+        let response = try options.decode(LoginCodeResponse.self, try options.ask("POST", "/login/codes"))
+        guard let page = try page(response) else {
+            Terminal.complain(
+                "larder: the daemon's admin side listens on a Unix socket only, which no browser can open: give it a TCP address as well, such as `admin: 127.0.0.1:8788`"
+            )
+            throw ExitCode.failed
+        }
+        let link = "\(page)#login=\(response.code)"
+        if options.json { return Terminal.out(#"{"url": "\#(link)"}"#) }
+        if !print, Browser.open(link, Environment.variables) {
+            return Terminal.out("opened \(page) in your browser")
+        }
+        Terminal.complain("Open this link within \(response.seconds) seconds; it works once:")
+        Terminal.out(link)
+    }
+
+    /// Where this command reaches the daemon; over a Unix socket, what the daemon says.
+    private func page(_ response: LoginCodeResponse) throws -> String? {
+        switch try options.orFail({ () throws(AdminClientError) in try options.client().address }) {
+        case .unix: response.url
+        case .tcp("0.0.0.0", let port), .tcp("::", let port), .tcp("[::]", let port): "http://127.0.0.1:\(port)/"
+        case let address: "http://\(address)/"
+        }
+    }
+}
+
+/// The browser of the person at the desktop.
+private enum Browser {
+    /// Opens a URL; false where there is no desktop, or it did not work.
+    static func open(_ url: String, _ environment: [String: String]) -> Bool {
+        // Without a desktop xdg-open would start a browser for terminals, in this one.
+        let hasDesktop = ["DISPLAY", "WAYLAND_DISPLAY", "BROWSER"].contains { environment[$0]?.isEmpty == false }
+        let folders = (environment["PATH"] ?? "").split(separator: ":")
+        guard hasDesktop, folders.contains(where: { access("\($0)/xdg-open", X_OK) == 0 }) else { return false }
+        let command = ChildCommand(["xdg-open", url])
+        let end = DispatchSemaphore(value: 0)
+        command.start(environment) { end.signal() }
+        // Some browsers stay in the foreground: then it works.
+        guard end.wait(timeout: .now() + 5) == .success else { return true }
+        return command.status == 0
+    }
+}

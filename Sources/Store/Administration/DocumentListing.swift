@@ -1,0 +1,216 @@
+import GRDB
+import Mapping
+
+/// Which documents to list, the newest first.
+///
+/// Made for stores of any size: see ``ObjectListing``.
+public struct DocumentListing: Sendable {
+    /// Only documents whose path and query contain this, whatever the case of ASCII letters; nil: all.
+    public var text: String?
+    /// An upstream's name; nil: all.
+    public var upstream: String?
+    /// A principal's label; nil: all.
+    public var principal: String?
+    /// The page's size.
+    public var limit: Int
+    /// The `next` of the page before.
+    public var after: Int64?
+
+    /// Makes a listing.
+    public init(
+        text: String? = nil,
+        upstream: String? = nil,
+        principal: String? = nil,
+        limit: Int = 100,
+        after: Int64? = nil
+    ) {
+        (self.text, self.upstream, self.principal) = (text, upstream, principal)
+        (self.limit, self.after) = (limit, after)
+    }
+}
+
+/// Walks through the documents in slices, the newest first.
+private struct DocumentScan: Sendable {
+    let listing: DocumentListing
+    private(set) var position: DocumentID
+    private(set) var isAtEnd = false
+
+    private static let stride = 64
+
+    init(_ listing: DocumentListing) {
+        self.listing = listing
+        position = listing.after.map { DocumentID(rawValue: $0) } ?? .max
+    }
+
+    /// The next documents, at most `limit`; stops at the deadline.
+    mutating func next(_ limit: Int, until deadline: ContinuousClock.Instant, in database: Database) throws
+        -> [DocumentID]
+    {
+        var scopes: Set<Int64> = []
+        try Query(
+            database,
+            """
+            SELECT s.id FROM _scopes s
+            JOIN _names u ON u.id = s.upstream AND (?1 IS NULL OR u.text = ?1)
+            JOIN _principals p ON p.id = s.principal AND (?2 IS NULL OR p.label = ?2)
+            """
+        ).each(SQLValue(listing.upstream), SQLValue(listing.principal)) { scopes.insert($0.integer(0)) }
+        var (found, looks, isStopped): ([DocumentID], Int, Bool) = ([], 0, scopes.isEmpty)
+        var last = position
+        if !isStopped {
+            try Query(
+                database,
+                """
+                SELECT id, scope, ?1 IS NULL OR instr(lower(url), lower(?1)) FROM _documents
+                WHERE id < ?2 ORDER BY id DESC
+                """
+            ).eachWhile(SQLValue(listing.text), .id(position)) { row in
+                last = row.id(0)
+                if row.integer(2) != 0, scopes.contains(row.integer(1)) { found.append(last) }
+                looks += 1
+                isStopped = found.count >= limit || looks % Self.stride == 0 && ContinuousClock.now >= deadline
+                return !isStopped
+            }
+        }
+        position = last
+        isAtEnd = !isStopped || scopes.isEmpty
+        return found
+    }
+}
+
+/// One document as a look-up would find it, with what only people want to know.
+public struct InspectedDocument: Sendable {
+    /// Its row in listings.
+    public var row: DocumentRow
+    /// What a look-up finds, composed if newer values are known.
+    public var stored: StoredDocument
+    /// The names of objects that it shows, in the order of the body, at most ``objectLimit``.
+    public var objects: [(model: String, identity: String)]
+
+    /// How many objects are named.
+    public static let objectLimit = 200
+}
+
+extension ObjectStore {
+    /// A page of documents, the newest first; it may be short, or even empty, and have a next.
+    public func list(_ listing: DocumentListing, patience: Duration = .milliseconds(500)) async throws(StoreError)
+        -> Page<DocumentRow>
+    {
+        var listing = listing
+        listing.upstream = core.upstream(labelled: listing.upstream)
+        let end = ContinuousClock.now + patience
+        var page = Page<DocumentRow>(rows: [], next: nil)
+        var scan = DocumentScan(listing)
+        while page.rows.count < listing.limit, !scan.isAtEnd {
+            let (begun, wanted) = (scan, listing.limit - page.rows.count)
+            let (next, rows) = try await core.scan { database, deadline in
+                var scan = begun
+                let found = try scan.next(wanted, until: deadline, in: database)
+                return (scan, try found.compactMap { try DocumentRow($0, in: database) })
+            }
+            scan = next
+            page.rows += rows
+            if ContinuousClock.now >= end || Task.isCancelled { break }
+        }
+        page.next = scan.isAtEnd ? nil : scan.position.rawValue
+        for index in page.rows.indices { page.rows[index].upstream = core.label(ofUpstream: page.rows[index].upstream) }
+        return page
+    }
+
+    /// One document; nil when it is gone.
+    ///
+    /// Its key names the upstream as `UpstreamKey` does, its row as listings do.
+    public func inspect(_ id: DocumentID) async throws(StoreError) -> InspectedDocument? {
+        let models = core.models
+        var found = try await core.read { try InspectedDocument(id, in: $0, models: models) }
+        if let row = found?.row { found?.row.upstream = core.label(ofUpstream: row.upstream) }
+        return found
+    }
+}
+
+extension DocumentRow {
+    private static let tables = """
+        FROM _documents d
+        JOIN _scopes s ON s.id = d.scope
+        JOIN _names u ON u.id = s.upstream
+        JOIN _principals p ON p.id = s.principal
+        JOIN _names x ON x.id = s.context
+        JOIN _observations o ON o.id = d.observation
+        JOIN _bodies b ON b.document = d.id
+        LEFT JOIN _used t ON t.document = d.id
+        WHERE d.id = ?
+        """
+
+    /// Reads one document's row; nil when it is gone.
+    fileprivate init?(_ id: DocumentID, in database: Database) throws {
+        let row = try Query(database, "SELECT \(Self.columns) \(Self.tables)").first(.id(id)) {
+            DocumentRow($0, pins: try DocumentRow.pins($0))
+        }
+        guard let row else { return nil }
+        self = row
+    }
+
+    /// What else makes the document, of the same row.
+    fileprivate static func rest(of id: DocumentID, in database: Database) throws
+        -> (variant: [UInt8], principal: PrincipalID, scope: ScopeID, verified: Int64, observation: Observation)?
+    {
+        try Query(
+            database,
+            "SELECT d.variant, s.principal, d.scope, d.verified, o.id, o.start, o.finish, o.kind \(tables)"
+        ).first(.id(id)) { row in
+            let observation = Observation(
+                sequence: row.integer(4),
+                start: row.integer(5),
+                end: row.integer(6),
+                kind: Observation.Kind(rawValue: UInt8(truncatingIfNeeded: row.integer(7))) ?? .list
+            )
+            return (row.bytes(0), row.id(1), row.id(2), row.integer(3), observation)
+        }
+    }
+}
+
+extension InspectedDocument {
+    fileprivate init?(_ id: DocumentID, in database: Database, models: [String: UpstreamModels]) throws {
+        guard let row = try DocumentRow(id, in: database), let rest = try DocumentRow.rest(of: id, in: database) else {
+            return nil
+        }
+        self.row = row
+        stored = StoredDocument(
+            id: id,
+            key: DocumentKey(
+                upstream: row.upstream,
+                principal: rest.principal,
+                context: ObjectContext.key(of: row.context),
+                url: row.url
+            ),
+            variant: rest.variant,
+            status: row.status,
+            head: row.head,
+            policy: row.policy,
+            body: [],
+            form: .asReceived,
+            objects: [],
+            start: row.start,
+            end: row.end,
+            sequence: 0
+        )
+        _ = try DocumentReader(database, models: models)
+            .fill(&stored, rest.observation, scope: rest.scope, verified: rest.verified)
+        let name = try Query(
+            database,
+            """
+            SELECT m.text, o.identity FROM _objects o JOIN _collections c ON c.id = o.collection
+            JOIN _names m ON m.id = c.model WHERE o.id = ?
+            """
+        )
+        var (objects, seen): ([(model: String, identity: String)], Set<ObjectID>) = ([], [])
+        for pin in try StoredBody.pins(of: id, in: database) where objects.count < Self.objectLimit {
+            guard seen.insert(pin.object).inserted else { continue }
+            let found = try name.first(.id(pin.object)) {
+                (model: $0.string(0), identity: Identity($0, column: 1).text)
+            }
+            if let found { objects.append(found) }
+        }
+        self.objects = objects
+    }
+}

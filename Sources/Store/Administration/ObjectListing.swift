@@ -1,0 +1,306 @@
+import GRDB
+import Mapping
+
+/// Which objects of a model to list, and in which order.
+///
+/// Made for stores of any size: every page is read by keys, and a search stops after a while and says where to go on.
+public struct ObjectListing: Sendable {
+    /// The order of the rows.
+    public enum Order: Sendable, Equatable {
+        /// By principal and context, then by identity: integers by size, before texts.
+        case identity
+        /// As they were first stored.
+        case stored
+    }
+
+    /// The model's name.
+    public var model: String
+    /// Only objects whose identity or JSON contains this, whatever the case of ASCII letters; nil: all.
+    public var text: String?
+    /// The order.
+    public var order: Order
+    /// Whether the order is reversed.
+    public var isDescending: Bool
+    /// An upstream's name; nil: all.
+    public var upstream: String?
+    /// A principal's label; nil: all.
+    public var principal: String?
+    /// The page's size.
+    public var limit: Int
+    /// How objects are shown.
+    public var view: ObjectQuery.View
+    /// Where the page begins.
+    fileprivate var start: ObjectScan.Position = .start
+
+    /// Makes a listing.
+    ///
+    /// - Parameter after: the `next` of the page before; the result is nil where it is none of this order's.
+    public init?(
+        model: String,
+        text: String? = nil,
+        order: Order,
+        isDescending: Bool = false,
+        upstream: String? = nil,
+        principal: String? = nil,
+        limit: Int = 100,
+        view: ObjectQuery.View = .wire,
+        after: String? = nil
+    ) {
+        (self.model, self.text, self.order, self.isDescending) = (model, text, order, isDescending)
+        (self.upstream, self.principal, self.limit, self.view) = (upstream, principal, limit, view)
+        guard let after else { return }
+        guard let position = ObjectScan.Position(after, order) else { return nil }
+        start = position
+    }
+}
+
+/// A page of a listing; it may be short, or even empty, and have a next.
+public struct ObjectListingPage: Sendable {
+    /// The objects, those whose identity or key is the text searched for before all others.
+    public var rows: [ObjectRow] = []
+    /// Where the next page begins; nil at the end.
+    public var next: String?
+    /// How many objects were looked at.
+    public var examined = 0
+}
+
+/// Walks through the objects of a model in slices.
+///
+/// By identity it follows the index of each collection, one collection after the other; otherwise the rows of all objects, among
+/// which those of the model may be few.
+struct ObjectScan: Sendable {
+    /// What was looked at last.
+    enum Position: Sendable, Equatable {
+        case start
+        case identity(collection: Int64, Identity?)
+        case row(Int64)
+
+        /// Reads what `text` wrote; nil for anything else.
+        init?(_ text: String, _ order: ObjectListing.Order) {
+            switch order {
+            case .stored:
+                guard let row = Int64(text) else { return nil }
+                self = .row(row)
+            case .identity:
+                let parts = text.split(separator: ".", maxSplits: 1, omittingEmptySubsequences: false)
+                guard parts.count == 2, let collection = Int64(parts[0]) else { return nil }
+                self = .identity(collection: collection, parts[1].isEmpty ? nil : Identity(String(parts[1])))
+            }
+        }
+
+        var text: String? {
+            switch self {
+            case .start: nil
+            case .identity(let collection, let identity): "\(collection).\(identity?.text ?? "")"
+            case .row(let row): "\(row)"
+            }
+        }
+    }
+
+    let listing: ObjectListing
+    private(set) var position: Position
+    private(set) var isAtEnd = false
+    private(set) var examined = 0
+
+    /// The clock is read once for so many objects.
+    private static let stride = 64
+    /// Whether an object is wanted, as an expression of SQL; `lower` is about ASCII only.
+    private static let isWanted = """
+        o.deleted IS NULL AND (?1 IS NULL OR instr(lower(o.identity), lower(?1)) OR instr(lower(
+            coalesce(o.merged, (SELECT payload FROM _versions WHERE id = o.version), '')), lower(?1)))
+        """
+
+    init(_ listing: ObjectListing) {
+        self.listing = listing
+        position = listing.start
+    }
+
+    /// The next objects, at most `limit`; stops at the deadline.
+    mutating func next(
+        _ limit: Int,
+        until deadline: ContinuousClock.Instant,
+        in database: Database,
+        models: [String: UpstreamModels]
+    ) throws -> [ObjectID] {
+        let collections = try collections(in: database, models: models)
+        switch listing.order {
+        case .identity: return try byIdentity(collections, limit, until: deadline, in: database)
+        case .stored: return try byRow(collections, limit, until: deadline, in: database)
+        }
+    }
+
+    /// The collections of the model, in the order of their ids.
+    private func collections(in database: Database, models: [String: UpstreamModels]) throws -> [Int64] {
+        var found: [Int64] = []
+        try Query(
+            database,
+            """
+            SELECT c.id FROM _collections c
+            JOIN _names m ON m.id = c.model AND (m.text = ?1 OR m.text = ?2)
+            JOIN _scopes s ON s.id = c.scope
+            JOIN _names u ON u.id = s.upstream AND (?3 IS NULL OR u.text = ?3)
+            JOIN _principals p ON p.id = s.principal AND (?4 IS NULL OR p.label = ?4)
+            ORDER BY c.id
+            """
+        ).each(
+            .string(listing.model),
+            SQLValue(Inventory.base(of: listing.model, models)),
+            SQLValue(listing.upstream),
+            SQLValue(listing.principal)
+        ) { found.append($0.integer(0)) }
+        return found
+    }
+
+    private mutating func byIdentity(
+        _ collections: [Int64],
+        _ limit: Int,
+        until deadline: ContinuousClock.Instant,
+        in database: Database
+    ) throws -> [ObjectID] {
+        let isDescending = listing.isDescending
+        var (found, first): ([ObjectID], Identity?) = ([], nil)
+        var rest = isDescending ? collections.reversed()[...] : collections[...]
+        if case .identity(let collection, let identity) = position {
+            rest = rest.drop { isDescending ? $0 > collection : $0 < collection }
+            if rest.first == collection { first = identity }
+        }
+        while let collection = rest.popFirst() {
+            let bound = first == nil ? "AND ?3 IS NULL" : "AND o.identity \(isDescending ? "<" : ">") ?3"
+            var (last, isStopped) = (first, false)
+            try Query(
+                database,
+                """
+                SELECT o.id, \(Self.isWanted), o.identity FROM _objects o
+                WHERE o.collection = ?2 \(bound) ORDER BY o.identity \(isDescending ? "DESC" : "")
+                """
+            ).eachWhile(
+                SQLValue(listing.text),
+                .integer(collection),
+                first?.sql ?? .null
+            ) { row in
+                last = Identity(row, column: 2)
+                if row.integer(1) != 0 { found.append(row.id(0)) }
+                isStopped = isFull(found, limit, deadline)
+                return !isStopped
+            }
+            position = .identity(collection: collection, last)
+            if isStopped { return found }
+            first = nil
+        }
+        isAtEnd = true
+        return found
+    }
+
+    private mutating func byRow(
+        _ collections: [Int64],
+        _ limit: Int,
+        until deadline: ContinuousClock.Instant,
+        in database: Database
+    ) throws -> [ObjectID] {
+        let isDescending = listing.isDescending
+        var found: [ObjectID] = []
+        var last = isDescending ? Int64.max : 0
+        if case .row(let row) = position { last = row }
+        var isStopped = collections.isEmpty
+        if !isStopped {
+            try Query(
+                database,
+                """
+                SELECT o.id, CASE WHEN o.collection IN (SELECT value FROM json_each(?3)) THEN \(Self.isWanted) END
+                FROM _objects o WHERE o.id \(isDescending ? "<" : ">") ?2 ORDER BY o.id \(isDescending ? "DESC" : "")
+                """
+            ).eachWhile(SQLValue(listing.text), .integer(last), .string("\(collections)")) { row in
+                last = row.integer(0)
+                if row.integer(1) != 0 { found.append(row.id(0)) }
+                isStopped = isFull(found, limit, deadline)
+                return !isStopped
+            }
+        }
+        position = .row(last)
+        isAtEnd = !isStopped || collections.isEmpty
+        return found
+    }
+
+    private mutating func isFull(_ found: [ObjectID], _ limit: Int, _ deadline: ContinuousClock.Instant) -> Bool {
+        examined += 1
+        return found.count >= limit || examined % Self.stride == 0 && ContinuousClock.now >= deadline
+    }
+}
+
+extension Inventory {
+    /// Objects by their ids, in this order; those that are gone are left out.
+    func objects(_ ids: [ObjectID], view: ObjectQuery.View, models: [String: UpstreamModels]) throws -> [ObjectRow] {
+        let query = try Query(
+            database,
+            """
+            SELECT \(FoundObject.columns) FROM _objects o
+            JOIN _collections c ON c.id = o.collection JOIN _scopes s ON s.id = c.scope
+            JOIN _names m ON m.id = c.model JOIN _names u ON u.id = s.upstream
+            JOIN _principals p ON p.id = s.principal JOIN _names x ON x.id = s.context WHERE o.id = ?
+            """
+        )
+        return try rows(
+            of: ids.compactMap { try query.first(.id($0)) { try FoundObject($0) } },
+            view: view,
+            models: models
+        )
+    }
+
+    /// The objects whose identity or key is the text of a listing; only what an index finds.
+    func named(_ listing: ObjectListing, models: [String: UpstreamModels]) throws -> [ObjectRow] {
+        guard let text = listing.text else { return [] }
+        var query = ObjectQuery(
+            model: listing.model,
+            identity: text,
+            upstream: listing.upstream,
+            principal: listing.principal,
+            limit: listing.limit
+        )
+        query.view = listing.view
+        var found = try objects(query, models: models).rows
+        (query.identity, query.key) = (nil, text)
+        let known = Set(found.map(\.id))
+        found += try objects(query, models: models).rows.filter { !known.contains($0.id) }
+        return Array(found.prefix(listing.limit))
+    }
+}
+
+extension ObjectStore {
+    /// A page of a model's objects.
+    ///
+    /// The search stops after `patience`; it holds no snapshot for long, and runs behind other searches.
+    public func list(_ listing: ObjectListing, patience: Duration = .milliseconds(500)) async throws(StoreError)
+        -> ObjectListingPage
+    {
+        let models = core.models
+        var listing = listing
+        listing.upstream = core.upstream(labelled: listing.upstream)
+        let end = ContinuousClock.now + patience
+        var page = ObjectListingPage()
+        var scan = ObjectScan(listing)
+        let named = try await core.read { [hasher, listing] in
+            try Inventory(database: $0, hasher: hasher).named(listing, models: models)
+        }
+        let namedIDs = Set(named.map(\.id))
+        if scan.position == .start { page.rows = named }
+        while page.rows.count < listing.limit, !scan.isAtEnd {
+            let (begun, wanted) = (scan, listing.limit - page.rows.count)
+            let (next, rows) = try await core.scan { [hasher, listing] database, deadline in
+                var scan = begun
+                let found = try scan.next(wanted, until: deadline, in: database, models: models)
+                let inventory = Inventory(database: database, hasher: hasher)
+                return (scan, try inventory.objects(found, view: listing.view, models: models))
+            }
+            scan = next
+            page.rows += rows.filter { row in
+                // A cluster's objects lie together; of each, its members say which concrete model it is.
+                !namedIDs.contains(row.id) && models[row.upstream]?.models.isObject(row.json, of: listing.model) ?? true
+            }
+            if ContinuousClock.now >= end || Task.isCancelled { break }
+        }
+        page.examined = scan.examined
+        page.next = scan.isAtEnd ? nil : scan.position.text
+        for index in page.rows.indices { page.rows[index].upstream = core.label(ofUpstream: page.rows[index].upstream) }
+        return page
+    }
+}
