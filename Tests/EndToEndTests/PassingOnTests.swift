@@ -107,4 +107,27 @@ import Testing
         }
         #expect(try rewriting.get("/x", ["Larder-View": "raw"]).text.contains(":\(origin.port)"))
     }
+
+    @Test func `links lead to HTTPS for clients of a proxy that serves the name by HTTPS`() throws {
+        let origin = try Origin { request in
+            let root = "http://\(request["Host"] ?? "")"
+            return .json(#"{"url":"\#(root)/x"}"#, Fresh.hour + ["Link": "<\(root)/x?page=2>; rel=\"next\""])
+        }
+        let larder = try Larder(
+            config: Configs.plain(
+                origin,
+                upstream: ["rewrite_links: true", #"hosts: ["https://api.lan", "https://api.lan:8443", plain.lan]"#]
+            )
+        )
+        for (host, root) in [
+            ("api.lan", "https://api.lan"), ("api.lan:8443", "https://api.lan:8443"), ("plain.lan", "http://plain.lan"),
+            ("localhost:\(larder.port)", "http://localhost:\(larder.port)"), ("api.lan", "https://api.lan"),
+        ] {
+            let response = try larder.get("/x", ["Host": host])
+            #expect(response["Link"] == "<\(root)/x?page=2>; rel=\"next\"")
+            #expect(response.object["url"] as? String == "\(root)/x")
+        }
+        #expect(origin.count() == 1)
+        #expect(try larder.get("/x", ["Host": "api.lan:\(larder.port)"]).status == 421)
+    }
 }

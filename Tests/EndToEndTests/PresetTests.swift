@@ -14,6 +14,14 @@ import Testing
         )
     }
 
+    @Test func `GitHub's preset serves programs that reach it under GitHub's own name`() throws {
+        let origin = try Origin { _ in .json("{}", Fresh.hour) }
+        let larder = try daemon("github", origin)
+        #expect(try larder.get("/users/ada", ["Host": "api.github.com"]).status == 200)
+        #expect(try larder.get("/users/ada", ["Host": "api.github.com"]).isHit)
+        #expect(try larder.get("/users/ada", ["Host": "github.com"]).status == 421)
+    }
+
     @Test func `an issue that is closed leaves the lists and searches of open ones`() throws {
         let isOpen = Monitor(true)
         let origin = try Origin { request in

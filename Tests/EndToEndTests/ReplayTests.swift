@@ -127,16 +127,19 @@ import Testing
         }
         root.withLock { $0 = origin.url }
         let config = """
-            upstreams: { api: { url: \(origin.url), rewrite_links: true } }
+            upstreams: { api: { url: \(origin.url), rewrite_links: true, hosts: ["https://api.lan"] } }
             models: { User: { identity: id, properties: { name: login, url: url } } }
             routes: [{ path: "users/{id:#}", model: User }]
             """
         let recording = RecordedFolder()
         try recording.record(origin, config: config) { (larder: Larder) throws -> Void in
             #expect(try larder.get("/users/1").object["url"] as? String == "\(larder.url)/users/1")
+            let secure = try larder.get("/users/2", ["Host": "api.lan"])
+            #expect(secure.object["url"] as? String == "https://api.lan/users/1")
         }
         // The links are the upstream's own in the recording, and lead to wherever it is replayed.
         #expect(recording.files["bodies/000001.json"]?.contains("\(origin.url)/users/1") == true)
+        #expect(!recording.files.values.contains { $0.contains("api.lan/users") })
         let larder = try Larder.replaying(recording.path)
         let plain = try larder.get("/users/1")
         #expect(plain.object["url"] as? String == "\(larder.url)/users/1")

@@ -38,7 +38,7 @@ import Testing
 @Suite struct GuardTests {
     private static let guarding = Guard(
         listeners: [.tcp(host: "127.0.0.1", port: 8787)],
-        hosts: ["larder.test", "fixed.test:9000"],
+        hosts: ["larder.test", "fixed.test:9000", "https://tls.test", "https://tls.test:8443"],
         cors: CORS(origins: ["http://localhost:3000", "https://app.test/"])
     )
 
@@ -85,7 +85,8 @@ import Testing
     @Test(arguments: [
         "127.0.0.1:8787", "localhost:8787", "LocalHost:8787", "[::1]:8787", "app.localhost:8787", "larder.test",
         "larder.test:8787",
-        "LARDER.test.:8787", "fixed.test:9000", "127.0.0.2:8787", "localhost", "127.0.0.1", "[::1]",
+        "LARDER.test.:8787", "fixed.test:9000", "127.0.0.2:8787", "localhost", "127.0.0.1", "[::1]", "tls.test",
+        "tls.test:443", "tls.test:8443",
     ])
     func `our own names are let in`(_ host: String) {
         #expect(check(host: host) == .allowed)
@@ -95,7 +96,7 @@ import Testing
         "localhost:9999", "127.0.0.1:1", "localhost:8788", "evil.test", "evil.test:8787",
         "localhost.evil.test:8787", "fixed.test",
         "fixed.test:8787", "larder.test:1234", "10.0.0.1:8787", "localhost:8787@evil.test", "a b",
-        "localhost:8787, evil.test",
+        "localhost:8787, evil.test", "tls.test:8787", "tls.test:80",
     ])
     func `other names and foreign ports are not`(_ host: String) {
         #expect(check(host: host) == .refused(.misdirected(authority: host)))

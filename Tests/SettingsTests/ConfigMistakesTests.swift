@@ -209,7 +209,7 @@ struct ConfigMistakesTests {
         ),
         (
             "hosts: a b",
-            "4:12: upstreams.a.hosts: \"a b\" is not a host name; write it as in a Host field, for example \"larder.internal\" or \"larder.internal:8787\""
+            "4:12: upstreams.a.hosts: \"a b\" is not a host name; write it as in a Host field, for example \"larder.internal\" or \"larder.internal:8787\", or \"https://larder.internal\" if a proxy in front of Larder serves it by HTTPS"
         ),
         (
             "proxy: foo",

@@ -4,12 +4,11 @@ package import HTTPSemantics
 package struct LinkRewriter: Sendable, Equatable {
     /// Scheme, authority and base path of the upstream, without a trailing `/`; the same for a default port written out.
     let upstream: [[UInt8]]
-    /// `http://authority/prefix` of the client's side, without a trailing `/`.
+    /// `scheme://authority/prefix` of the client's side, without a trailing `/`.
     private(set) var client: [UInt8]
     private let base: URIReference
     private let basePath: [UInt8]
     private let clientPrefix: [UInt8]
-    private let scheme: String
 
     /// - Parameters:
     ///   - upstream: the base URL, `https://api.github.com/v3`.
@@ -24,7 +23,6 @@ package struct LinkRewriter: Sendable, Equatable {
         while prefixBytes.last == 0x2F { prefixBytes.removeLast() }
         if let first = prefixBytes.first, first != 0x2F { prefixBytes.insert(0x2F, at: 0) }
         clientPrefix = prefixBytes
-        self.scheme = scheme
         client = Self.client(scheme, authority, prefixBytes)
         let origin = base.origin ?? ""
         let plain = Array(origin.utf8) + path
@@ -36,7 +34,7 @@ package struct LinkRewriter: Sendable, Equatable {
     }
 
     /// The same for another address of this server.
-    package func leading(to authority: String) -> LinkRewriter {
+    package func leading(to authority: String, by scheme: String) -> LinkRewriter {
         var other = self
         other.client = Self.client(scheme, authority, clientPrefix)
         return other

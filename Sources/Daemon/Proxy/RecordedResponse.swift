@@ -178,7 +178,7 @@ extension IncomingRequest {
     package func withUpstreamLinks(_ fields: Fields, body: [UInt8]) -> (fields: Fields, body: [UInt8]) {
         let url = upstream.settings.url
         let back = LinkRewriter(
-            upstream: "http://\(base.authority)\(upstream.settings.prefix)",
+            upstream: "\(upstream.scheme(for: base))://\(base.authority)\(upstream.settings.prefix)",
             authority: String(url.origin.dropFirst(url.scheme.count + 3)),
             prefix: url.basePath,
             scheme: url.scheme

@@ -25,7 +25,8 @@ extension Configuration {
         package var cors: [String] = []
         package var origin: OriginHandling = .drop
         package var rewriteLinks = false
-        /// Further host names under which clients may ask for it.
+        /// Further host names under which clients may ask for it, as `Host` spells them; `https://` before one says that a proxy
+        /// in front serves it by HTTPS.
         package var hosts: [String] = []
         /// PEM file of certificate authorities in place of the system's.
         package var caFile: String?

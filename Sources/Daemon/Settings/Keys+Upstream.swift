@@ -105,7 +105,10 @@ extension UpstreamDraft: ConfigSection {
             "hosts",
             \.settings.hosts,
             example: "[larder.internal]",
-            "Further host names under which programs reach it. The listen address and localhost are always allowed.",
+            """
+            Further host names under which programs reach it. The listen address and localhost are always allowed. https:// \
+            before a name says that a proxy in front of Larder serves it by HTTPS; links then lead there.
+            """,
             check: HostName.complaint
         ),
         .text(

@@ -86,9 +86,10 @@ enum ParameterName {
     }
 }
 
-/// A name for `hosts:`, with or without a port.
+/// A name for `hosts:`, with or without a port, and `https://` before it.
 enum HostName {
-    static func complaint(_ host: String) -> String? {
+    static func complaint(_ word: String) -> String? {
+        let host = word.hasPrefix("https://") ? word.dropFirst("https://".count) : Substring(word)
         let parts = host.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
         let isName =
             !parts[0].isEmpty
@@ -96,8 +97,10 @@ enum HostName {
                 ($0 | 0x20) &- 0x61 < 26 || $0 &- 0x30 < 10 || "-._".utf8.contains($0)
             }
         guard isName, parts.count == 1 || UInt16(parts[1]) != nil else {
-            return
-                "is not a host name; write it as in a Host field, for example \"larder.internal\" or \"larder.internal:8787\""
+            return """
+                is not a host name; write it as in a Host field, for example "larder.internal" or "larder.internal:8787", or \
+                "https://larder.internal" if a proxy in front of Larder serves it by HTTPS
+                """
         }
         return nil
     }

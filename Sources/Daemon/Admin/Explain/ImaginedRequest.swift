@@ -221,7 +221,7 @@ package struct AskedURL: Sendable {
         return upstreams.filter { upstream in
             upstream.settings.listen.isEmpty
                 && (asked.isLoopback || names(listen, portToo: false)
-                    || upstream.settings.hosts.contains { Authority($0)?.host == asked.host })
+                    || upstream.settings.hosts.contains { OwnHost($0)?.authority.host == asked.host })
         }
     }
 

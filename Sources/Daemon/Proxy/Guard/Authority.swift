@@ -72,3 +72,21 @@ package struct Authority: Sendable, Equatable {
         (isIPv6 ? "[\(host)]" : host) + (port.map { ":\($0)" } ?? "")
     }
 }
+
+/// A further name of this server, as `hosts:` spells it.
+package struct OwnHost: Sendable, Equatable {
+    package let authority: Authority
+    /// Whether a proxy in front of this server serves the name by HTTPS: `https://` is written before it.
+    let isSecure: Bool
+
+    package init?(_ word: String) {
+        isSecure = word.hasPrefix("https://")
+        guard let authority = Authority(isSecure ? String(word.dropFirst("https://".count)) : word) else { return nil }
+        self.authority = authority
+    }
+
+    /// Whether a request to this authority came by HTTPS under this name.
+    func isSecure(for other: Authority) -> Bool {
+        isSecure && authority.host == other.host && (authority.port ?? 443) == (other.port ?? 443)
+    }
+}

@@ -110,7 +110,7 @@ package final class Guard: Sendable {
     }
 
     private let listeners: [Listener]
-    private let hosts: [Authority]
+    private let hosts: [OwnHost]
     package let cors: CORS
     /// Whether every request but those for health and metrics shows a token, which no page can do for another site.
     private let wantsToken: Bool
@@ -121,10 +121,11 @@ package final class Guard: Sendable {
     private enum Place { case loopback, elsewhere, foreign }
 
     /// - Parameters:
-    ///   - hosts: further names, each with a port or, without, for all our ports and the schemes' own.
+    ///   - hosts: further names, each with a port or, without, for all our ports and the schemes' own; `https://` before one
+    ///     leaves only the port of HTTPS.
     package init(listeners: [Listener], hosts: [String] = [], cors: CORS = CORS(), wantsToken: Bool = false) {
         self.listeners = listeners
-        self.hosts = hosts.compactMap { Authority($0) }
+        self.hosts = hosts.compactMap { OwnHost($0) }
         self.cors = cors
         self.wantsToken = wantsToken
         usualHosts = listeners.flatMap { listener -> [(text: [UInt8], isLoopback: Bool)] in
@@ -203,7 +204,7 @@ package final class Guard: Sendable {
     private func accepts(_ authority: Authority, at listener: Listener) -> Bool {
         switch listener {
         case .unix:
-            return authority.isLoopback || hosts.contains { $0.host == authority.host }
+            return authority.isLoopback || hosts.contains { $0.authority.host == authority.host }
         case .tcp(let host, let port):
             // A loopback name without a port is one that a person typed: no name server can rebind it.
             if authority.isLoopback, authority.port == nil || authority.port == port { return true }
@@ -214,8 +215,9 @@ package final class Guard: Sendable {
                 if Guard.isWildcard(host), authority.isAddress { return true }
             }
             return hosts.contains { known in
-                guard known.host == authority.host else { return false }
-                guard let knownPort = known.port else {
+                if known.isSecure { return known.isSecure(for: authority) }
+                guard known.authority.host == authority.host else { return false }
+                guard let knownPort = known.authority.port else {
                     return isOwnPort || authority.port == nil || authority.port == 443
                 }
                 return (authority.port ?? 80) == knownPort

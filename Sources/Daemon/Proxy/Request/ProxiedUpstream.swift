@@ -31,6 +31,8 @@ package final class ProxiedUpstream: Sendable {
     private let keyRules: [KeyRules?]
     /// Links as they lead to the upstream; where they shall lead instead is the request's to say.
     private let links: LinkRewriter
+    /// The names under which a proxy in front of this server serves it by HTTPS.
+    private let secureHosts: [OwnHost]
     /// Fields that select no variant, because the upstream is not sent them.
     private let ignoredInVary: Set<String>
     /// The fields by which Larder itself chooses what it sends, for `Vary`.
@@ -57,6 +59,7 @@ package final class ProxiedUpstream: Sendable {
         hasKeyRules = keyRules.contains { $0 != nil }
         hasOverrides = settings.routes.contains { $0.overrides != CacheOverrides() }
         links = LinkRewriter(upstream: settings.url.description, authority: "", prefix: settings.prefix)
+        secureHosts = settings.hosts.compactMap { OwnHost($0) }.filter(\.isSecure)
         let passesView = (settings.routes + settings.errors).allSatisfy { $0.body == nil }
         self.passesView = passesView
         // What Larder answers is decoded, whatever codings a client takes; what does not go upstream selects nothing there.
@@ -233,7 +236,13 @@ package final class ProxiedUpstream: Sendable {
 
     /// Links that lead back to the address that a client used.
     func links(for base: ClientAuthority) -> LinkRewriter {
-        links.leading(to: base.authority)
+        links.leading(to: base.authority, by: scheme(for: base))
+    }
+
+    /// The scheme by which a client has used an address: `http`, unless `hosts:` says that a proxy serves the name by HTTPS.
+    func scheme(for base: ClientAuthority) -> String {
+        guard !secureHosts.isEmpty, let authority = Authority(base.authority) else { return "http" }
+        return secureHosts.contains { $0.isSecure(for: authority) } ? "https" : "http"
     }
 
     /// Adds what a page of an allowed origin needs to see the response; `variesBy` says that this depends on its origin.
