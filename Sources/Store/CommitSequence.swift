@@ -84,13 +84,10 @@ final class PublicNumbers: Sendable {
 
     private static func read(in database: Database) throws -> [Opening] {
         let bytes = try Query(database, "SELECT value FROM _meta WHERE key = 'openings'").first { $0.bytes(0) } ?? []
-        var reader = VariableReader(bytes)
+        var reader = VariableReader(bytes, of: "the base of its numbers is")
         var openings: [Opening] = []
         while !reader.isAtEnd {
-            guard let start = reader.next(), let base = reader.next() else {
-                throw StoreError.corrupt("the base of its numbers is cut short")
-            }
-            openings.append(Opening(start: Int64(bitPattern: start), base: Int64(bitPattern: base)))
+            openings.append(Opening(start: try reader.nextInteger(), base: try reader.nextInteger()))
         }
         return openings
     }

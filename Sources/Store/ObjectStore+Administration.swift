@@ -17,11 +17,7 @@ extension ObjectStore {
     ) async throws(StoreError) -> CleanResult {
         var filter = filter
         filter.upstream = core.upstream(labelled: filter.upstream)
-        if dryRun {
-            var preview = CleanPreview(core: core, filter: filter, progress: progress)
-            return try await preview.run()
-        }
-        var cleaner = Cleaner(core: core, filter: filter, progress: progress)
+        var cleaner = Cleaner(core: core, filter: filter, isDryRun: dryRun, progress: progress)
         return try await cleaner.run()
     }
 

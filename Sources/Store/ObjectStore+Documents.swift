@@ -52,8 +52,9 @@ extension ObjectStore {
     /// The body of a document as it was received; nil when the document is gone.
     public func received(_ id: DocumentID) async throws(StoreError) -> [UInt8]? {
         try await core.read { database in
-            let exists = try Query(database, "SELECT 1 FROM _documents WHERE id = ?").first(.id(id)) { _ in true }
-            guard exists == true else { return nil }
+            guard try Query(database, "SELECT 1 FROM _documents WHERE id = ?").integer(.id(id)) != nil else {
+                return nil
+            }
             let stored = try StoredBody(document: id, in: database)
             return try stored.received(payloads: stored.payloads(in: database))
         }
@@ -154,40 +155,30 @@ extension ObjectStore {
         // Captures the store itself: it must not end before the response has reached the writer.
         ingest.async { [self] in
             let core = core
-            let finish: @Sendable (Result<Receipt, StoreError>, _ weight: Int) -> Void = { result, weight in
-                core.preparedBodies.leave(weight)
+            let finish: @Sendable (Result<Receipt, StoreError>, _ weight: Int?) -> Void = { result, weight in
+                if let weight { core.preparedBodies.leave(bytes: weight) }
                 // `close` counts what was given up as still queued.
-                if case .failure(.closed) = result {
-                } else {
-                    core.queuedResponses.leave(document, place: arrival.place)
-                }
+                let isGivenUp = if case .failure(.closed) = result { true } else { false }
+                if !isGivenUp { core.queuedResponses.leave(document, place: arrival.place) }
                 // Before the queue shrinks: an empty queue means that every `done` has run.
                 done(result)
                 core.queueLimit.leave(bytes: document.body.count)
             }
-            guard !core.isGivenUp else { return finish(.failure(.closed), 0) }
-            let prepared = PreparedBody(
-                body: document.body,
-                rule: document.rule,
-                surroundings: document.surroundings,
-                models: core.models[document.key.upstream],
-                hasher: core.hasher,
-                isExamined: document.rule != nil
-                    && core.examine(
-                        document.rule.map {
-                            BodyExaminer.Subject(
-                                body: document.body,
-                                rule: $0,
-                                surroundings: document.surroundings,
-                                url: document.key.url
-                            )
-                        },
-                        bytes: document.body.count,
-                        upstream: document.key.upstream
-                    )
-            )
+            guard !core.isGivenUp else { return finish(.failure(.closed), nil) }
+            let subject = document.rule.map {
+                MappedSubject(
+                    body: document.body,
+                    rule: $0,
+                    surroundings: document.surroundings,
+                    url: document.key.url
+                )
+            }
+            let prepared = subject.map { core.prepare($0, upstream: document.key.upstream) } ?? PreparedBody()
             let weight = prepared.weight
-            core.preparedBodies.enter(weight)
+            // A decomposed object of ten bytes needs a kilobyte. So the next body is decomposed only when there is room.
+            let room = DispatchSemaphore(value: 0)
+            core.preparedBodies.enter(bytes: weight) { room.signal() }
+            room.wait()
             core.post(
                 urgency,
                 bytes: document.body.count + document.head.count + document.policy.count,

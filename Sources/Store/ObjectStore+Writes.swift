@@ -19,7 +19,7 @@ extension ObjectStore {
         committed: @escaping @Sendable () -> Void = {}
     ) async throws(StoreError) -> WriteSettlement {
         try await remove(matching: write.patterns)
-        let prepared = await prepare(write.observation)
+        let prepared = await prepare(write)
         do {
             return try await settle(write, prepared, isObservationSkipped: false, committed)
         } catch {
@@ -52,28 +52,17 @@ extension ObjectStore {
     }
 
     /// Decomposes a write's response.
-    private func prepare(_ observation: ReceivedObservation?) async -> PreparedBody? {
-        guard let observation else { return nil }
+    private func prepare(_ write: SettledWrite) async -> PreparedBody? {
+        guard let observation = write.observation else { return nil }
         return await withCheckedContinuation { continuation in
             writeResponses.async { [core] in
-                let prepared = PreparedBody(
+                let subject = MappedSubject(
                     body: observation.body,
                     rule: observation.rule,
                     surroundings: observation.surroundings,
-                    models: core.models[observation.upstream],
-                    hasher: core.hasher,
-                    isExamined: core.examine(
-                        BodyExaminer.Subject(
-                            body: observation.body,
-                            rule: observation.rule,
-                            surroundings: observation.surroundings,
-                            url: observation.url
-                        ),
-                        bytes: observation.body.count,
-                        upstream: observation.upstream
-                    )
+                    url: observation.url
                 )
-                continuation.resume(returning: prepared)
+                continuation.resume(returning: core.prepare(subject, upstream: write.upstream))
             }
         }
     }
@@ -107,7 +96,7 @@ extension ObjectStore {
         guard !patterns.isEmpty else { return }
         let last = try await core.write(.express) { $0.ban(patterns) }
         let found = try await core.read {
-            try PatternSearch(database: $0).documents(matching: patterns, until: last)
+            try InvalidationPattern.documents(matching: patterns, until: last, in: $0)
         }
         var rest = found[...]
         while !rest.isEmpty {

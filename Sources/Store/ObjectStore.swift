@@ -105,7 +105,7 @@ public final class ObjectStore: Sendable {
 
     /// Records this process's admin address, for the error of another process that finds the store locked.
     public func announce(admin: String) {
-        core.announce(admin: admin)
+        core.lock.announce(admin: admin)
     }
 
     // MARK: Memory

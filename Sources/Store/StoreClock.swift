@@ -95,11 +95,6 @@ public final class StoreClock: Sendable {
         last = Atomic(start - 1)
     }
 
-    /// A clock that continues after `persisted`.
-    convenience init(source: TimeSource, persisted: Int64) {
-        self.init(source: source, stored: StoredTime(clock: persisted))
-    }
-
     /// The time in microseconds since 1970; any thread; later than every time given before.
     public func now() -> Int64 {
         let time = offset &+ source.elapsed()

@@ -7,25 +7,25 @@ public struct StoreConfiguration: Sendable {
     /// The bound on the database file and its WAL together.
     public var maximumFileBytes: Int64
     /// How long the first job of a batch waits for others.
-    public var batchDelay: Duration
+    public var batchDelay = Duration.milliseconds(5)
     /// How many documents and observations may wait to be written.
-    public var queueLimit: Int
+    public var queueLimit = 1024
     /// How many bytes of bodies may wait to be written.
-    public var queueBytes: Int
+    public var queueBytes = 64 << 20
     /// The maximum of objects in one body; a body with more is stored as received.
     public var objectLimit = 50_000
     /// How many connections may read at once.
-    public var readers: Int
+    public var readers = 4
     /// How far responses may lag behind the truth.
-    public var lag: Lag
+    public var lag = Lag(lists: 30_000_000)
     /// The same for upstreams with a lag of their own.
     public var lags: [String: Lag] = [:]
     /// The models of each upstream.
     public var models: [String: Models]
     /// The source of time.
-    public var time: TimeSource
+    public var time = TimeSource.system
     /// Size of a database page in bytes; applies only to new files.
-    public var pageSize: Int
+    public var pageSize = 8192
     /// The group that may read the files; nil: only their owner, or everybody who may enter the folder.
     public var group: String?
     /// After so many new principals, those without data are forgotten.
@@ -38,27 +38,9 @@ public struct StoreConfiguration: Sendable {
     public var notify: @Sendable (StoreNotice) -> Void = { _ in }
 
     /// Makes a configuration; everything but the path has a default.
-    public init(
-        path: String,
-        maximumFileBytes: Int64 = 1 << 30,
-        batchDelay: Duration = .milliseconds(5),
-        queueLimit: Int = 1024,
-        queueBytes: Int = 64 << 20,
-        readers: Int = 4,
-        lag: Lag = Lag(lists: 30_000_000),
-        models: [String: Models] = [:],
-        time: TimeSource = .system,
-        pageSize: Int = 8192
-    ) {
+    public init(path: String, maximumFileBytes: Int64 = 1 << 30, models: [String: Models] = [:]) {
         self.path = path
         self.maximumFileBytes = maximumFileBytes
-        self.batchDelay = batchDelay
-        self.queueLimit = queueLimit
-        self.queueBytes = queueBytes
-        self.readers = readers
-        self.lag = lag
         self.models = models
-        self.time = time
-        self.pageSize = pageSize
     }
 }

@@ -20,7 +20,7 @@ final class StoreCore: Sendable {
     private let objectLimit: Int
     let batchDelay: Int64
     /// Bounds the memory of decomposed bodies until their commit.
-    let preparedBodies: PreparedBodyBudget
+    let preparedBodies: QueueLimit
     let unusedPrincipals: Int64
     let changeLimit: Int64
     /// Reports to the operator what the store does by itself; any thread.
@@ -43,7 +43,7 @@ final class StoreCore: Sendable {
     let end = Signal()
     /// Searches through the whole store run one slice at a time, so that they never occupy all readers.
     private let scans = DispatchQueue(label: "larder.scan", qos: .utility)
-    private let lock: StoreLock
+    let lock: StoreLock
     let reserve: DiskReserve
     private let shared: Mutex<Shared>
 
@@ -66,7 +66,7 @@ final class StoreCore: Sendable {
         lag = configuration.lag
         lags = configuration.lags
         objectLimit = configuration.objectLimit
-        preparedBodies = PreparedBodyBudget(bytes: configuration.queueBytes)
+        preparedBodies = QueueLimit(count: .max, bytes: configuration.queueBytes)
         let delay = configuration.batchDelay.components
         batchDelay = delay.seconds * 1_000_000 + delay.attoseconds / 1_000_000_000_000
         unusedPrincipals = configuration.unusedPrincipals
@@ -271,18 +271,6 @@ final class StoreCore: Sendable {
     /// Drops dispensable jobs from now on.
     func giveUp() {
         closing.store(true, ordering: .relaxed)
-    }
-
-    /// Records the owner's admin address, for another process that finds the store locked.
-    func announce(admin: String) {
-        lock.announce(admin: admin)
-    }
-
-    /// Whether the store's path still leads to the file that is open.
-    var isFileInPlace: Bool { lock.isInPlace }
-
-    func releaseLock() {
-        lock.release()
     }
 }
 

@@ -28,25 +28,6 @@ public enum StoreError: Error, Sendable, Equatable {
     case closed
     /// Any other error of SQLite, in its own words.
     case sqlite(code: Int32, message: String)
-
-    /// A name from a fixed set, fit for a metric.
-    public var label: String {
-        switch self {
-        case .locked: "locked"
-        case .newerSchema: "newer_schema"
-        case .newerModel: "newer_model"
-        case .cannotOpen: "cannot_open"
-        case .group: "group"
-        case .full: "full"
-        case .unwritable: "unwritable"
-        case .corrupt: "corrupt"
-        case .earlierFormat: "earlier_format"
-        case .queueFull: "queue_full"
-        case .refused: "refused"
-        case .closed: "closed"
-        case .sqlite: "sqlite"
-        }
-    }
 }
 
 extension StoreError: CustomStringConvertible {

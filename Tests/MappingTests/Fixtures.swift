@@ -127,6 +127,15 @@ struct Shelf {
         verified[document] = compose(document) == .unchanged ? changes.count : nil
     }
 
+    /// The objects that pins show, in pre-order.
+    private static func names(in text: [UInt8], _ pins: ArraySlice<[UInt8]>) -> [ObjectName] {
+        Reference.names(in: text).reduce(into: []) { names, name in
+            let rest = pins.dropFirst(names.count)
+            names.append(name)
+            if let payload = rest.first { names += Self.names(in: payload, rest.dropFirst()) }
+        }
+    }
+
     /// With all that is known; where the document has shown the newest before, what has not changed since is not needed.
     func compose(_ document: String) -> Composition {
         guard let (skeleton, pins) = documents[document] else { return .unknown(reason: "no such document") }
@@ -134,11 +143,12 @@ struct Shelf {
         let observation = observations[document]
         let whole = composer.compose(skeleton: skeleton, pins: pins, observation: observation) { states[$0] }
         if let verified = verified[document] {
+            let names = Self.names(in: skeleton, pins[...])
             let quick = composer.compose(
                 skeleton: skeleton,
                 pins: pins,
                 observation: observation,
-                mayHaveChanged: { changes.of[$1(), default: 0] > verified },
+                mayHaveChanged: { pin in changes.of[names[pin], default: 0] > verified },
                 state: { states[$0] }
             )
             switch (quick, whole) {
@@ -185,7 +195,7 @@ extension Composer {
         pins: [[UInt8]],
         keyed: [Int] = [],
         observation: Observation? = nil,
-        mayHaveChanged: (_ pin: Int, _ name: () -> ObjectName) -> Bool = { _, _ in true },
+        mayHaveChanged: (_ pin: Int) -> Bool = { _ in true },
         state: (ObjectName) throws -> ObjectState?
     ) rethrows -> Composition {
         var doubts: Set<Int64> = []

@@ -98,7 +98,7 @@ import Testing
     }
 
     @Test func `what an unconditional concrete model says of identities is not the base's`() throws {
-        let base = ModelDeclaration(name: "A", identity: ["id"], distinguishesTypes: true)
+        let base = ModelDeclaration("A", identity: ["id"]).with { $0.distinguishesTypes = true }
         let concrete = ModelDeclaration(name: "B", properties: [Wire.property("x")], base: "A")
         let names = try Wire.names(
             #"[{"id":7},{"id":"7"}]"#,

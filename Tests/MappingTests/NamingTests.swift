@@ -21,9 +21,8 @@ import Testing
             ModelDeclaration(
                 name: "Cat",
                 identity: ["id"],
-                properties: [PropertyDeclaration(name: "preferredName", from: "")],
-                naming: naming
-            )
+                properties: [PropertyDeclaration(name: "preferredName", from: "")]
+            ).with { $0.naming = naming }
         ])
         let rule = BodyRule(model: "Cat", shape: .one)
         for member in ["preferred_name", "preferredName"] {

@@ -20,7 +20,6 @@ import Testing
             }
             let names = [parts.skeleton] + parts.occurrences.map(\.payload)
             #expect(names.map { Reference.names(in: $0).count }.reduce(0, +) == parts.occurrences.count)
-            #expect(parts.occurrences.allSatisfy { Reference.names(in: $0.payload) == $0.children })
         }
     }
 

@@ -29,7 +29,7 @@ struct CleanTests {
     @Test func `cleaning everything leaves nothing, in file or WAL, and does not come back`() async throws {
         let bench = try await filled()
         #expect(holds("title-299", bench.folder))
-        let result = try await bench.store.clean(.all)
+        let result = try await bench.store.clean(CleanFilter())
         #expect(result.erasure == .erased)
         #expect(result.removed.documents == 302)
         #expect(result.removed.objects == 307)
@@ -77,14 +77,14 @@ struct CleanTests {
         #expect(try await bench.body("/issues") == nil)
         #expect(try await bench.body("/issues/7") == #"{"id":7,"title":"title-7"}"#)
         #expect(try await bench.store.count().models == ["Issue": 499])
-        #expect(try await bench.store.clean(.all).removed.models == ["Issue": 499])
+        #expect(try await bench.store.clean(CleanFilter()).removed.models == ["Issue": 499])
         #expect(!holds("title-", bench.folder))
         await bench.store.close()
     }
 
     @Test func `a clean stops where its caller does not want to go on, and leaves what is consistent`() async throws {
         let bench = try await filled()
-        let result = try await bench.store.clean(.all) { $0.documents == 0 }
+        let result = try await bench.store.clean(CleanFilter()) { $0.documents == 0 }
         #expect(result.isStopped)
         #expect(result.removed.documents > 0 && result.removed.documents < 302)
         #expect(try await bench.store.count().documents == 302 - result.removed.documents)
@@ -92,8 +92,8 @@ struct CleanTests {
             #expect(try await bench.store.received(document.id) != nil)
         }
         // A second one does the rest; two at a time do no harm.
-        async let one = bench.store.clean(.all)
-        async let other = bench.store.clean(.all)
+        async let one = bench.store.clean(CleanFilter())
+        async let other = bench.store.clean(CleanFilter())
         let rest = try await one.removed.documents + other.removed.documents
         #expect(rest == 302 - result.removed.documents)
         #expect(try await bench.store.count().objects == 0)
@@ -161,7 +161,7 @@ struct CleanTests {
         let bench = try Bench()
         try await bench.receive("/text", "marker-text")
         let reader = try #require(ForeignReader(bench.folder.file()))
-        let result = try await bench.store.clean(.all)
+        let result = try await bench.store.clean(CleanFilter())
         #expect(result.erasure == .pending)
         #expect(holds("marker-text", bench.folder))
         reader.end()

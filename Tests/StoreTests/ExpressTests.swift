@@ -49,17 +49,13 @@ import Testing
             context: "",
             path: path,
             time: end,
-            bound: bound,
-            targets: [InvalidationTarget(upstream: "github", path: path)]
+            bound: bound
         )
+        write.targets = [InvalidationTarget(upstream: "github", path: path)]
         write.observation = body.map {
             ReceivedObservation(
-                upstream: "github",
-                principal: .anonymous,
-                context: "",
                 body: Array($0.utf8),
                 start: end - 1000,
-                end: end,
                 rule: path.hasPrefix("/users") ? user : issue
             )
         }

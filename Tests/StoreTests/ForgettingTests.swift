@@ -38,7 +38,7 @@ struct ForgettingTests {
         #expect(try await again.store.principal(digest(99)) > forgotten)
         // What is there of one who is not can be seen and cleaned.
         #expect(try await again.store.documents(DocumentQuery()).rows.map(\.url) == ["/late"])
-        #expect(try await again.store.clean(.all).removed.documents == 1)
+        #expect(try await again.store.clean(CleanFilter()).removed.documents == 1)
         #expect(sqlite(folder.file(), "SELECT count(*) FROM _bodies") == "0")
         await again.store.close()
     }
@@ -64,12 +64,8 @@ struct ForgettingTests {
             bound: BoundObject(model: "Issue", identity: "1")
         )
         write.observation = ReceivedObservation(
-            upstream: "github",
-            principal: forgotten,
-            context: "",
             body: Array(#"{"id":1,"title":"new"}"#.utf8),
             start: now - 1000,
-            end: now,
             rule: issue
         )
         try await bench.store.settle(write)

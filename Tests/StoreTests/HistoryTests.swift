@@ -146,12 +146,8 @@ struct HistoryTests {
                 bound: BoundObject(model: "User", identity: "\(id)")
             )
             write.observation = ReceivedObservation(
-                upstream: "github",
-                principal: .anonymous,
-                context: "",
                 body: Array(setup.user(id, state).utf8),
                 start: start,
-                end: end,
                 rule: user
             )
             write.targets = [InvalidationTarget(upstream: "github", path: urls[1])]

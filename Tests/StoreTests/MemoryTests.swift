@@ -52,13 +52,13 @@ struct MemoryTests {
 
     @Test func `the clock never goes back and does not follow the machine's`() {
         let time = ManualTime(1000)
-        let ahead = StoreClock(source: time.source, persisted: 5000)
+        let ahead = StoreClock(source: time.source, stored: StoredTime(clock: 5000))
         #expect(ahead.now() == 5001)
         time.advance(10)
         #expect(ahead.now() == 5011)
         time.advance(-500)
         #expect(ahead.now() == 5012)
-        #expect(StoreClock(source: time.source, persisted: 0).now() == 510)
+        #expect(StoreClock(source: time.source, stored: StoredTime()).now() == 510)
     }
 
     @Test func `key presence keeps what is inserted through any removal`() {
@@ -70,22 +70,22 @@ struct MemoryTests {
         let values = (0..<4000).map { UInt64($0 % 40) << 32 | UInt64($0 / 3) }
         presence.insert(values)
         let removed = Set(values.enumerated().filter { $0.offset % 3 == 0 }.map(\.element))
-        presence.remove(Array(removed))
+        for value in removed { presence.remove(value) }
         for value in Set(values) { #expect(presence.mayContain(value) == !removed.contains(value)) }
         presence.insert([0])
         #expect(presence.mayContain(0))
     }
 
-    @Test func `integers of variable length come back`() {
+    @Test func `integers of variable length come back`() throws {
         let values: [Int64] = [0, 1, -1, 127, 128, -128, .max, .min, 1 << 40]
         var writer = VariableWriter()
         for value in values { writer.append(signed: value) }
         writer.append(fixed: 0x0102_0304_0506_0708)
-        var reader = VariableReader(writer.bytes)
-        for value in values { #expect(reader.nextSigned() == value) }
-        #expect(reader.nextFixed() == 0x0102_0304_0506_0708)
+        var reader = VariableReader(writer.bytes, of: "a test is")
+        for value in values { #expect(try reader.nextSigned() == value) }
+        #expect(try reader.nextFixed() == 0x0102_0304_0506_0708)
         #expect(reader.isAtEnd)
-        #expect(reader.next() == nil)
+        #expect(throws: StoreError.corrupt("a test is cut short")) { try reader.next() }
     }
 
     @Test func `recent changes are never wrongly denied`() {

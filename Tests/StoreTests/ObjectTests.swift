@@ -77,12 +77,8 @@ struct ObjectTests {
         let now = bench.store.clock.now()
         try await bench.settle(
             ReceivedObservation(
-                upstream: "github",
-                principal: .anonymous,
-                context: "",
                 body: Array(#"{"id":1,"title":"written"}"#.utf8),
                 start: now,
-                end: now + 500,
                 rule: issue
             )
         )

@@ -11,12 +11,8 @@ import Testing
         bench.time.advance(1000)
         try await bench.settle(
             ReceivedObservation(
-                upstream: "github",
-                principal: .anonymous,
-                context: "",
                 body: Array(body.utf8),
                 start: start,
-                end: bench.store.clock.now(),
                 rule: issue
             )
         )

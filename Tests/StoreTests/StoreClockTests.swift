@@ -24,7 +24,7 @@ import Testing
         var persisted: Int64 = 0
         var newest: Int64 = 0
         for _ in 0..<20 {
-            let clock = StoreClock(source: machine.source, persisted: persisted)
+            let clock = StoreClock(source: machine.source, stored: StoredTime(clock: persisted))
             for _ in 0..<50 {
                 switch random.below(4) {
                 // Hours back and forth, years as well, a moment, or not at all.
@@ -86,7 +86,7 @@ import Testing
 
     @Test func `threads that ask at once are given different times`() async {
         let machine = WildTime()
-        let clock = StoreClock(source: machine.source, persisted: 0)
+        let clock = StoreClock(source: machine.source, stored: StoredTime())
         let times = await withTaskGroup(of: [Int64].self) { group in
             for _ in 0..<4 { group.addTask { (0..<500).map { _ in clock.now() } } }
             return await group.reduce(into: []) { $0 += [$1] }

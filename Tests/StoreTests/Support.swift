@@ -83,10 +83,10 @@ struct Bench {
         var configuration = StoreConfiguration(
             path: folder.file(),
             maximumFileBytes: maximumFileBytes,
-            batchDelay: .milliseconds(1),
-            models: try exampleModels(onDelete: policy),
-            time: time.source
+            models: try exampleModels(onDelete: policy)
         )
+        configuration.batchDelay = .milliseconds(1)
+        configuration.time = time.source
         // Tests that are about the lag of lists say how long it is.
         configuration.lag = Lag(lists: 0)
         change(&configuration)
@@ -136,17 +136,16 @@ struct Bench {
     }
 
     /// Stores what a write's response shows.
-    func settle(_ observation: ReceivedObservation) async throws {
-        try await store.settle(
-            SettledWrite(
-                upstream: observation.upstream,
-                principal: observation.principal,
-                context: observation.context,
-                path: "",
-                time: observation.end,
-                observation: observation
-            )
+    func settle(_ observation: ReceivedObservation, method: String = "POST") async throws {
+        var write = SettledWrite(
+            upstream: "github",
+            principal: .anonymous,
+            context: "",
+            path: "",
+            time: store.clock.now()
         )
+        (write.method, write.observation) = (method, observation)
+        try await store.settle(write)
     }
 
     /// The one document at a URL.

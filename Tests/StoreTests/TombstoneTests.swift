@@ -192,7 +192,7 @@ struct TombstoneTests: WriteMarkFixtures {
         try await bench.store.note(
             ObservedAbsence(key: bench.key("/issues/2"), bound: second, start: bench.store.clock.now())
         )
-        _ = try await bench.store.clean(.all)
+        _ = try await bench.store.clean(CleanFilter())
         bench.time.advance(1_000_000)
         #expect(try await !bench.receive("/issues", Self.list, issues).isDirty)
         #expect(try await bench.body("/issues") == Self.list)

@@ -76,16 +76,12 @@ struct WhyTests {
         let now = bench.store.clock.now()
         try await bench.settle(
             ReceivedObservation(
-                upstream: "github",
-                principal: .anonymous,
-                context: "",
                 body: Array(#"{"id":1,"login":"bela"}"#.utf8),
                 start: now,
-                end: now,
                 rule: user,
-                method: "PATCH",
                 url: "/users/1"
-            )
+            ),
+            method: "PATCH"
         )
         try await bench.receive("/users", #"[{"id":1,"login":"cleo"}]"#, users)
         let why = try await why(bench, "User", "1")
@@ -148,10 +144,10 @@ struct WhyTests {
             patience: .seconds(600)
         )
         try #require(page.rows.map(\.row.url) == ["/users/1", "/issues/2", "/issues"])
-        #expect(page.rows.map(\.appearance)[0] == .newest)
-        #expect(page.rows.map(\.appearance)[2] == .composed)
-        guard case .outdated(let reason) = page.rows[1].appearance else {
-            Issue.record("\(page.rows[1].appearance)")
+        #expect(page.rows.map(\.form)[0] == .asReceived)
+        #expect(page.rows.map(\.form)[2] == .composed)
+        guard case .outdated(let reason) = page.rows[1].form else {
+            Issue.record("\(page.rows[1].form)")
             return
         }
         #expect(reason.contains("y is not known of User:9"))

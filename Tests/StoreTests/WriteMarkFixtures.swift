@@ -36,19 +36,15 @@ extension WriteMarkFixtures {
             path: path,
             time: now,
             effect: effect,
-            bound: bound,
-            patterns: try patterns.map {
-                InvalidationPattern(upstream: "github", base: "/v1", pattern: try RoutePattern($0))
-            }
+            bound: bound
         )
+        write.patterns = try patterns.map {
+            InvalidationPattern(upstream: "github", base: "/v1", pattern: try RoutePattern($0))
+        }
         write.observation = response.map { response in
             ReceivedObservation(
-                upstream: "github",
-                principal: principal,
-                context: context,
                 body: Array(response.utf8),
                 start: now - 1000,
-                end: now,
                 rule: issue
             )
         }

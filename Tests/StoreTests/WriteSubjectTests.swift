@@ -46,12 +46,8 @@ struct WriteSubjectTests {
         )
         write.observation = response.map { response in
             ReceivedObservation(
-                upstream: "github",
-                principal: .anonymous,
-                context: "",
                 body: Array(response.utf8),
                 start: now - 1000,
-                end: now,
                 rule: issue
             )
         }

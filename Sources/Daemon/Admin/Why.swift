@@ -157,8 +157,8 @@ package struct ShowingDocumentResponse: AdminBody {
         (upstream, principal, context) = (row.upstream, row.principal, row.context)
         (url, status, objects, bytes) = (row.url, row.status, row.objects, row.bytes)
         (received, age) = (StoreTime.text(row.end), seconds(since: row.start, now: now))
-        switch document.appearance {
-        case .newest: shows = "newest"
+        switch document.form {
+        case .asReceived: shows = "newest"
         case .composed: shows = "composed"
         case .outdated(let reason): (shows, self.reason) = ("outdated", reason)
         }
@@ -220,7 +220,7 @@ extension WhyResponse.Mark {
 extension WhyResponse.Member {
     fileprivate init(_ member: Provenance.Member, source: (Provenance.Sighting) -> WhyResponse.Source) {
         (pointer, properties, standing) = (member.pointer, member.properties, member.standing.rawValue)
-        (merge, moves, reason) = (member.policy.name, member.moves, Self.reason(member.standing))
+        (merge, moves, reason) = (member.policy.rawValue, member.moves, Self.reason(member.standing))
         value = member.value.map(RawJSON.init)
         from = member.shown.map(source)
         replaced = member.replaced.map {

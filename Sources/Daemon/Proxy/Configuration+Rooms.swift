@@ -45,11 +45,11 @@ extension Configuration {
         var configuration = StoreConfiguration(
             path: path,
             maximumFileBytes: Int64(store.maximumSize),
-            batchDelay: store.batchDelay,
-            queueBytes: store.queueSize,
-            readers: store.readers,
             models: models
         )
+        configuration.batchDelay = store.batchDelay
+        configuration.queueBytes = store.queueSize
+        configuration.readers = store.readers
         configuration.group = store.group
         configuration.changes = Int64(store.changes)
         configuration.objectLimit = limits.objects

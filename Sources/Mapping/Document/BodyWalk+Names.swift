@@ -37,13 +37,6 @@ extension BodyWalk {
                 if case .text(let text) = reading(of: value, path, slot) { found[slot].keys.append((key.name, text)) }
             }
         }
-        if let condition = model.reading.deletedWhen {
-            found[slot].isDeleted = condition.holds(for: JSONSlice(body, found[slot].start..<end))
-        }
-        guard !model.modifiedPaths.isEmpty else { return }
-        let capture = captures[firstCapture + model.reading.modifiedCapture]
-        guard capture.end > 0, !capture.isRepeated else { return }
-        found[slot].modified = String(decoding: literal(capture), as: UTF8.self)
     }
 
     /// The object's name; nil if it has none, or has to wait for what stands around it.

@@ -16,11 +16,9 @@ struct BodyWalk {
         var subtreeEnd = 0
         var name: ObjectName?
         var keys: [(member: String, value: String)] = []
-        var modified: String?
         /// The object of a declared model that this one stands in; -1: none.
         var parent = -1
         var place = Place()
-        var isDeleted = false
     }
 
     /// Where an object stands in what holds it.
@@ -32,7 +30,7 @@ struct BodyWalk {
         var keyEnd = 0
     }
 
-    /// The value of a member that the model reads: identity, key or modified.
+    /// The value of a member that the model reads: identity or key.
     struct Capture {
         var start = 0
         var end = 0

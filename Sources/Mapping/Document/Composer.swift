@@ -32,15 +32,15 @@ public struct Composer: Sendable {
     ///   - keyed: where in the skeleton objects begin whose members are the document's objects.
     ///   - observation: the document's own: what was written or deleted after it makes the document stale. Without it the
     ///     document is taken to be newer than all that.
-    ///   - mayHaveChanged: whether a pin may show something else than the newest of its object, given its index and the
-    ///     object; where not, the pin is taken as it is, and the object is not asked for.
+    ///   - mayHaveChanged: whether a pin may show something else than the newest of its object, given its index; where not,
+    ///     the pin is taken as it is, and the object is not asked for.
     ///   - doubts: gets, for each member in doubt that the document shows, from when on that is to be settled by asking.
     public func compose(
         skeleton: [UInt8],
         pins: [[UInt8]],
         keyed: [Int] = [],
         observation: Observation? = nil,
-        mayHaveChanged: (_ pin: Int, _ name: () -> ObjectName) -> Bool = { _, _ in true },
+        mayHaveChanged: (_ pin: Int) -> Bool = { _ in true },
         doubts: inout Set<Int64>,
         state: (ObjectName) throws -> ObjectState?
     ) rethrows -> Composition {
@@ -57,11 +57,12 @@ public struct Composer: Sendable {
             }
             var attempt = CompositionAttempt(
                 tree: tree,
-                keyed: keyed,
                 models: models,
                 known: known,
                 observation: observation,
                 lag: lag,
+                mayRemove: observation != nil && known.values.contains(where: \.isGone),
+                keyed: keyed,
                 effort: effort
             )
             attempt.run()
@@ -79,6 +80,28 @@ public struct Composer: Sendable {
             }
             return .composed(body: attempt.output, added: attempt.added)
         }
+    }
+
+    /// Whether a document shows an older value than is known, or a member in doubt; the parameters are those of `compose`.
+    public func isDirty(
+        skeleton: [UInt8],
+        pins: [[UInt8]],
+        keyed: [Int],
+        observation: Observation,
+        mayHaveChanged: (_ pin: Int) -> Bool = { _ in true },
+        state: (ObjectName) throws -> ObjectState?
+    ) rethrows -> Bool {
+        var doubts: Set<Int64> = []
+        let composition = try compose(
+            skeleton: skeleton,
+            pins: pins,
+            keyed: keyed,
+            observation: observation,
+            mayHaveChanged: mayHaveChanged,
+            doubts: &doubts,
+            state: state
+        )
+        return composition != .unchanged || !doubts.isEmpty
     }
 }
 

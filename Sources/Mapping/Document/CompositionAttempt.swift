@@ -11,31 +11,31 @@ struct CompositionAttempt {
     let observation: Observation?
     let lag: Lag
     /// Whether anything that the document shows is known to be gone.
-    private let mayRemove: Bool
+    let mayRemove: Bool
+    /// Where in the skeleton objects begin whose members are the document's objects.
+    let keyed: [Int]
+    /// How many bytes may still be looked at or written.
+    var effort: Int
 
     var output: [UInt8] = []
     /// The objects that are shown where the document had pinned others, or none.
     var added: Set<ObjectName> = []
     /// Every object that is pinned, once that was asked for.
-    private var pinned: Set<ObjectName>?
+    var pinned: Set<ObjectName>?
     /// By object, the members on which the document contradicts itself, once that was asked for.
-    private var contradicted: [ObjectName: Set<MemberPath>] = [:]
+    var contradicted: [ObjectName: Set<MemberPath>] = [:]
     /// Whether the output departs from the bytes received.
     var isChanged = false
     /// Members whose literal stays where it came, by pin: they fail their checks, or the response contradicts itself.
     var kept: [Int: Set<MemberPath>] = [:]
     /// From when on each doubt that the document shows is to be settled by asking.
     var doubts: Set<Int64> = []
-    /// Where in the skeleton objects begin whose members are the document's objects.
-    let keyed: [Int]
     /// By text, the objects in it whose members are objects keyed by name.
     var keyedObjects: [Int: [KeyedObject]] = [:]
     /// Objects to be asked for before trying again.
     var missing: Set<ObjectName> = []
     /// Why the result is not wholly known; the first reason found.
-    private(set) var reason: String?
-    /// How many bytes may still be looked at or written.
-    private(set) var effort: Int
+    var reason: String?
     /// The style of each list that has been asked for it, by where it stands.
     var styles: [Spot: NewElementStyle] = [:]
     /// How the document separates elements, once that was asked for.
@@ -58,26 +58,6 @@ struct CompositionAttempt {
             text = shape.text
             start = shape.value.range.lowerBound
         }
-    }
-
-    /// - Parameter effort: how many bytes may be looked at or written, all in all.
-    init(
-        tree: PinTree,
-        keyed: [Int],
-        models: Models,
-        known: [ObjectName: KnownObject],
-        observation: Observation?,
-        lag: Lag,
-        effort: Int
-    ) {
-        self.tree = tree
-        self.keyed = keyed
-        self.models = models
-        self.known = known
-        self.observation = observation
-        self.lag = lag
-        self.effort = effort
-        mayRemove = observation != nil && known.values.contains(where: \.isGone)
     }
 
     mutating func run() {
@@ -206,38 +186,56 @@ extension CompositionAttempt {
         isChanged = true
         let pinned = shape.value.members
         let byName = Dictionary(pinned.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
-        guard !members.isEmpty, let first = pinned.first, let last = pinned.last else {
-            if members.isEmpty { return output.append(contentsOf: [UInt8(ascii: "{"), UInt8(ascii: "}")]) }
+        let places = pinned.map { $0.nameRange.lowerBound..<$0.value.range.upperBound }
+        guard !pinned.isEmpty || members.isEmpty else {
             return fail("an object that was empty now has members, and the document does not say in which shape")
         }
-        let text = shape.value.text
-        let opening = shape.value.range.lowerBound + 1..<first.nameRange.lowerBound
-        let colon = first.nameRange.upperBound..<first.value.range.lowerBound
-        let shownSeparator =
-            pinned.count > 1 ? text[first.value.range.upperBound..<pinned[1].nameRange.lowerBound] : nil
-        guard let separator = separator(shownSeparator, afterOpening: text[opening], between: members.count)
-        else { return }
-        output.append(UInt8(ascii: "{"))
-        output.append(contentsOf: text[opening])
-        for (index, member) in members.enumerated() {
-            guard reason == nil else { return }
-            if index > 0 { output.append(contentsOf: separator) }
+        writeBracketed("{", "}", members.count, in: shape, pinned: places) { attempt, index in
+            let (member, text) = (members[index], shape.value.text)
             let known = byName[member.name]
-            output.append(contentsOf: known.map { text[$0.nameRange] } ?? newest.value.text[member.nameRange])
-            output.append(contentsOf: text[colon])
+            attempt.output.append(contentsOf: known.map { text[$0.nameRange] } ?? newest.value.text[member.nameRange])
+            attempt.output.append(contentsOf: text[pinned[0].nameRange.upperBound..<pinned[0].value.range.lowerBound])
             if let known, known.value.isEqual(to: member.value, as: one) {
-                copy(shape.text, known.value.range)
+                attempt.copy(shape.text, known.value.range)
             } else {
                 // Under its own key it has a shape already; what is new looks like the others.
-                let ownStyle = known.map { self.style(of: [shape.at($0.value)]) }
-                writeNew(member.value, one, ownStyle ?? styleOfNew(in: shape, pinned.map(\.value)))
+                let ownStyle = known.map { attempt.style(of: [shape.at($0.value)]) }
+                attempt.writeNew(member.value, one, ownStyle ?? attempt.styleOfNew(in: shape, pinned.map(\.value)))
             }
         }
-        output.append(contentsOf: text[last.value.range.upperBound..<shape.value.range.upperBound])
     }
-}
 
-extension CompositionAttempt {
+    /// Writes a container with the brackets, white space and separators of the pinned one.
+    ///
+    /// - Parameters:
+    ///   - count: how many members or elements it is to hold.
+    ///   - pinned: where those of the pinned one are.
+    ///   - write: writes one of them, given its index.
+    private mutating func writeBracketed(
+        _ open: Unicode.Scalar,
+        _ close: Unicode.Scalar,
+        _ count: Int,
+        in shape: Shape,
+        pinned: [Range<Int>],
+        _ write: (inout CompositionAttempt, Int) -> Void
+    ) {
+        guard count > 0, let first = pinned.first, let last = pinned.last else {
+            return output.append(contentsOf: [UInt8(ascii: open), UInt8(ascii: close)])
+        }
+        let (text, range) = (shape.value.text, shape.value.range)
+        let opening = text[range.lowerBound + 1..<first.lowerBound]
+        let shown = pinned.count > 1 ? text[first.upperBound..<pinned[1].lowerBound] : nil
+        guard let separator = separator(shown, afterOpening: opening, between: count) else { return }
+        output.append(UInt8(ascii: open))
+        output.append(contentsOf: opening)
+        for index in 0..<count {
+            guard reason == nil else { return }
+            if index > 0 { output.append(contentsOf: separator) }
+            write(&self, index)
+        }
+        output.append(contentsOf: text[last.upperBound..<range.upperBound])
+    }
+
     /// Writes the newest value of a relation to several objects where the pinned one differs.
     ///
     /// Elements that stay keep their own pins; new ones take the shape of their siblings if these share one.
@@ -251,30 +249,19 @@ extension CompositionAttempt {
         guard spend(shape.value.range.count + newest.value.range.count) else { return }
         isChanged = true
         let pinned = shape.value.elements
-        guard !elements.isEmpty, let first = pinned.first, let last = pinned.last else {
-            if elements.isEmpty { return output.append(contentsOf: [UInt8(ascii: "["), UInt8(ascii: "]")]) }
+        guard !pinned.isEmpty || elements.isEmpty else {
             return fail("a list that was empty now has elements, and the document does not say in which shape")
         }
         var keepers = PinnedElements(pinned, isStrict: link.isStrict)
-        let text = shape.value.text
-        let opening = shape.value.range.lowerBound + 1..<first.range.lowerBound
-        let shownSeparator = pinned.count > 1 ? text[first.range.upperBound..<pinned[1].range.lowerBound] : nil
-        guard let separator = separator(shownSeparator, afterOpening: text[opening], between: elements.count)
-        else { return }
-        output.append(UInt8(ascii: "["))
-        output.append(contentsOf: text[opening])
-        for (index, element) in elements.enumerated() {
-            guard reason == nil else { return }
-            if index > 0 { output.append(contentsOf: separator) }
-            let (kept, effort) = keepers.take(element)
-            guard spend(effort) else { return }
+        writeBracketed("[", "]", elements.count, in: shape, pinned: pinned.map(\.range)) { attempt, index in
+            let (kept, effort) = keepers.take(elements[index])
+            guard attempt.spend(effort) else { return }
             if let kept {
-                copy(shape.text, pinned[kept].range)
+                attempt.copy(shape.text, pinned[kept].range)
             } else {
-                writeNew(element, link, styleOfNew(in: shape, pinned))
+                attempt.writeNew(elements[index], link, attempt.styleOfNew(in: shape, pinned))
             }
         }
-        output.append(contentsOf: text[last.range.upperBound..<shape.value.range.upperBound])
     }
 
     /// Null or some other plain value in the place of a list.

@@ -71,10 +71,4 @@ public struct Occurrence: Sendable {
     public var keys: [(member: String, value: String)]
     /// Keys that the route's path gives the object and its bytes do not.
     public var boundKeys: [(member: String, value: String)] = []
-    /// Whether the object says of itself that it is deleted.
-    public var isDeleted = false
-    /// The raw JSON of the member that the model declares as `modified`.
-    public var modified: String?
-    /// The objects directly within this one, in order.
-    public var children: [ObjectName]
 }

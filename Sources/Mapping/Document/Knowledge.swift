@@ -7,20 +7,32 @@ public enum Knowledge: Sendable, Equatable {
     /// Members that were seen at different times.
     case groups([Group])
 
+    /// When a settled value was seen.
+    public struct Clock: Sendable, Equatable {
+        /// The value was true at some time between `lo` and `hi`.
+        public var lo: Int64
+        /// The end of that interval.
+        public var hi: Int64
+        /// The highest stamp seen with the value, or with what it replaced.
+        package var floor: ModificationTime?
+        /// Whether this very value was seen with that stamp.
+        package var isExact: Bool
+        /// Since when only lower stamps have been seen.
+        package var lowerSince: Int64?
+
+        /// The clock of a value that was seen with a stamp, or without.
+        package init(lo: Int64, hi: Int64, stamp: ModificationTime? = nil) {
+            (self.lo, self.hi) = (lo, hi)
+            (floor, isExact) = (stamp, stamp != nil)
+        }
+    }
+
     /// Members that share one clock.
     public struct Group: Sendable, Equatable {
         /// The sequence of the observation that showed them last.
         public var source: Int64
-        /// The values were true at some time between `lo` and `hi`.
-        public var lo: Int64
-        /// The end of that interval.
-        public var hi: Int64
-        /// The highest stamp seen with the values or with what they replaced, as raw JSON.
-        public var floor: [UInt8]?
-        /// Whether these very values were seen with that stamp.
-        public var isExact: Bool
-        /// Since when only lower stamps have been seen.
-        public var lowerSince: Int64?
+        /// When that was.
+        public var clock: Clock
         /// What stands against the value; then the group has one member.
         public var doubt: Doubt?
         /// What the value replaced; then the group has one member.
@@ -31,22 +43,16 @@ public enum Knowledge: Sendable, Equatable {
         public var members: [String]?
 
         /// Members with a clock.
-        public init(
+        package init(
             source: Int64,
-            lo: Int64,
-            hi: Int64,
-            floor: [UInt8]? = nil,
-            isExact: Bool = false,
-            lowerSince: Int64? = nil,
+            clock: Clock,
             doubt: Doubt? = nil,
             former: Former? = nil,
             contradictedUntil: Int64? = nil,
             members: [String]? = nil
         ) {
-            (self.source, self.lo, self.hi) = (source, lo, hi)
-            (self.floor, self.isExact, self.lowerSince) = (floor, isExact, lowerSince)
-            (self.doubt, self.former, self.members) = (doubt, former, members)
-            self.contradictedUntil = contradictedUntil
+            (self.source, self.clock, self.doubt, self.former) = (source, clock, doubt, former)
+            (self.contradictedUntil, self.members) = (contradictedUntil, members)
         }
     }
 

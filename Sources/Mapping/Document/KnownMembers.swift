@@ -35,12 +35,7 @@ struct KnownMembers {
         case .whole(let isEmbedded):
             let stamp = observed.stamp(of: model, models)
             let lo = base.observation.lo(isEmbedded: isEmbedded, lag: lag)
-            let clock = SettledMember<ObservedMember>.Clock(
-                lo: lo,
-                hi: base.observation.end,
-                floor: stamp,
-                isExact: stamp != nil
-            )
+            let clock = Knowledge.Clock(lo: lo, hi: base.observation.end, stamp: stamp)
             members = observed.mapValues { value in
                 Member(
                     settled: SettledMember(value: value, clock: clock, doubt: nil),
@@ -52,11 +47,9 @@ struct KnownMembers {
             for (index, group) in groups.enumerated() {
                 for member in group.members ?? [] { byMember[MemberPath(pointer: member)] = index }
             }
-            let clocks = groups.map(SettledMember<ObservedMember>.Clock.init)
             let rest = groups.firstIndex { $0.members == nil } ?? 0
             for (path, value) in observed {
-                let index = byMember[path] ?? rest
-                members[path] = Member(value, clocks[index], groups[index])
+                members[path] = Member(value, groups[byMember[path] ?? rest])
             }
         }
     }
@@ -85,7 +78,7 @@ struct KnownMembers {
             let hi = member.settled.clock.hi
             switch member.settled.take(observed, lag: lag.lists) {
             case .replaced(let rule):
-                note(observed, at: path, insteadOf: old, by: seen, rule)
+                note(observed, at: path, insteadOf: old, by: seen)
                 member.source = seen.sequence
                 let isShort = old.value.range.count <= Knowledge.Former.limit && !old.isContainer
                 member.former = isShort ? Knowledge.Former(value: Array(old.value.bytes), rule: rule) : nil
@@ -118,8 +111,7 @@ struct KnownMembers {
         _ observed: SettledMember<ObservedMember>.Observed,
         at path: MemberPath,
         insteadOf old: ObservedMember,
-        by seen: Sighting,
-        _ rule: KnowledgeRule
+        by seen: Sighting
     ) {
         guard old.isShared || observed.value.isShared, !old.agrees(with: observed.value) else { return }
         effect.isChanged = true
@@ -128,8 +120,7 @@ struct KnownMembers {
                 member: path.text,
                 old: Array(old.value.bytes),
                 new: Array(observed.value.value.bytes),
-                observation: seen.observation,
-                rule: rule
+                observation: seen.observation
             )
         )
     }
@@ -176,12 +167,7 @@ struct KnownMembers {
         let groups = sortedGroups(base: base.observation.sequence)
         guard let first = groups.first?.key else { return .whole(isEmbedded: base.isEmbedded) }
         let stamp = members.mapValues(\.settled.value).stamp(of: model, models)
-        let clock = SettledMember<ObservedMember>.Clock(
-            lo: base.lo(lag: lag),
-            hi: base.observation.end,
-            floor: stamp,
-            isExact: stamp != nil
-        )
+        let clock = Knowledge.Clock(lo: base.lo(lag: lag), hi: base.observation.end, stamp: stamp)
         if groups.count == 1, first.path == nil, first.source == base.observation.sequence, first.clock == clock {
             return .whole(isEmbedded: base.isEmbedded)
         }
@@ -207,7 +193,7 @@ struct KnownMembers {
     /// What members with one clock share.
     private struct GroupKey: Hashable {
         let source: Int64
-        let clock: SettledMember<ObservedMember>.Clock
+        let clock: Knowledge.Clock
         /// Members that have more than a clock stand alone.
         let path: MemberPath?
 
@@ -233,27 +219,22 @@ extension KnownMembers.Member {
     fileprivate var isPlain: Bool { settled.doubt == nil && former == nil && contradictedUntil == nil }
 
     /// As it was stored.
-    init(_ value: ObservedMember, _ clock: SettledMember<ObservedMember>.Clock, _ group: Knowledge.Group) {
+    init(_ value: ObservedMember, _ group: Knowledge.Group) {
         var doubt: SettledMember<ObservedMember>.Doubt?
         if let known = group.doubt, let slice = JSONSlice(known.value) {
             doubt = SettledMember.Doubt(challenger: value.with(slice), lo: known.lo, hi: known.hi, rest: known.rest)
             challenger = (known.source, known.asksFrom)
         }
-        settled = SettledMember(value: value, clock: clock, doubt: doubt)
+        settled = SettledMember(value: value, clock: group.clock, doubt: doubt)
         source = group.source
         former = group.former
         contradictedUntil = group.contradictedUntil
     }
 
     fileprivate func group(naming members: [String]?) -> Knowledge.Group {
-        let clock = settled.clock
-        return Knowledge.Group(
+        Knowledge.Group(
             source: source,
-            lo: clock.lo,
-            hi: clock.hi,
-            floor: clock.floor?.literal,
-            isExact: clock.isExact,
-            lowerSince: clock.lowerSince,
+            clock: settled.clock,
             doubt: settled.doubt.map { doubt in
                 Knowledge.Doubt(
                     value: Array(doubt.challenger.value.bytes),
@@ -267,18 +248,6 @@ extension KnownMembers.Member {
             former: former,
             contradictedUntil: contradictedUntil,
             members: members
-        )
-    }
-}
-
-extension SettledMember.Clock {
-    init(_ group: Knowledge.Group) {
-        self.init(
-            lo: group.lo,
-            hi: group.hi,
-            floor: group.floor.flatMap { JSONSlice($0) }.flatMap { ModificationTime($0) },
-            isExact: group.isExact,
-            lowerSince: group.lowerSince
         )
     }
 }

@@ -1,23 +1,16 @@
 extension MappingWarning {
     /// Words a note; the text is valid JSON.
     init(_ note: WarningNotes.Note, in text: UnsafeBufferPointer<UInt8>) {
-        let sentence =
+        let sentence: String? =
             switch note.kind {
-            case .envelopeMissing: "The envelope's key path leads nowhere."
-            case .objectForList: "One object stands where a list is declared; it is taken as its only element."
-            case .arrayForObject: "An array stands where one object is declared; it stays as it is."
-            case .notAnObject: "The body is not an object."
-            case .identityMissing: "An object has no identity; it stays as it is."
-            case .identityUnusable: "An identity is neither text nor a number of reasonable length."
-            case .identityRepeated: "The identity occurs twice in one object; the object stays as it is."
             case .quarantined:
                 "Property \(note.property ?? "") fails a check: \(note.reason ?? "it is not as declared")."
             case .requiredMissing: "An object lacks the required property \(note.property ?? "")."
-            default: "The body does not fit its declaration."
+            default: nil
             }
         self.init(
             note.kind,
-            sentence,
+            sentence ?? note.kind.sentence,
             pointer: JSONPointer.text(to: note.offset, in: text),
             model: note.model,
             property: note.property,

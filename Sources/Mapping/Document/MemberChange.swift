@@ -8,6 +8,4 @@ public struct MemberChange: Sendable, Equatable {
     public var new: [UInt8]
     /// By which response.
     public var observation: Observation
-    /// Why.
-    public var rule: KnowledgeRule
 }

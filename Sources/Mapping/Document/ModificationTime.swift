@@ -1,12 +1,18 @@
 /// What a model's `modified` member says: an RFC 3339 date or a number, compared exactly.
-struct ModificationTime: Sendable {
+package struct ModificationTime: Sendable {
     /// As the response spells it, in JSON.
-    let literal: [UInt8]
+    package let literal: [UInt8]
     private let value: Value
 
     private enum Value: Sendable, Equatable {
         case number(JSONNumber)
         case date(Timestamp)
+    }
+
+    /// Reads a JSON text; nil for everything that has no order of its own.
+    package init?(json: [UInt8]) {
+        guard let slice = JSONSlice(json) else { return nil }
+        self.init(slice)
     }
 
     /// Reads a JSON value; nil for everything that has no order of its own.
@@ -25,9 +31,6 @@ struct ModificationTime: Sendable {
         literal = Array(slice.bytes)
     }
 
-    /// The moment, where it is a date.
-    var date: Timestamp? { if case .date(let date) = value { date } else { nil } }
-
     /// Whether this is later than the other; nil if the two cannot be compared.
     func isLater(than other: ModificationTime) -> Bool? {
         switch (value, other.value) {
@@ -42,5 +45,5 @@ struct ModificationTime: Sendable {
 }
 
 extension ModificationTime: Equatable {
-    static func == (left: ModificationTime, right: ModificationTime) -> Bool { left.value == right.value }
+    package static func == (left: ModificationTime, right: ModificationTime) -> Bool { left.value == right.value }
 }

@@ -25,7 +25,41 @@ public struct Normaliser: Sendable {
         } catch {
             return .opaque(Self.warning(of: error, rule))
         }
-        return body.withUnsafeBufferPointer { text in
+        return walk(body, plan, context, objectLimit: objectLimit) { walk, end in
+            guard end >= 0 else { return .opaque(failure(end, in: walk.text)) }
+            let warnings = walk.notes.notes.map { MappingWarning($0, in: walk.text) }
+            guard walk.secrets.isEmpty else {
+                return .objects(withoutSecrets(body, walk.secrets, rule, context, warnings: warnings))
+            }
+            guard walk.found.contains(where: { $0.name != nil }) else { return .opaque(warnings.first) }
+            var parts = DecomposedBody(walk.text, found: walk.found, keyed: walk.keyedStarts, warnings: warnings)
+            if let (slot, keys) = walk.boundKeys() {
+                let index = walk.found[..<slot].count { $0.name != nil }
+                parts.occurrences[index].boundKeys = keys
+            }
+            return .objects(parts)
+        }
+    }
+
+    /// Where the values of secret members begin in a body, in order; empty where it is not as its rule says.
+    public func secretPlaces(in body: [UInt8], as rule: BodyRule, in context: MappingContext = .none) -> [Range<Int>] {
+        guard models.haveSecrets, let plan = try? BodyPlan(rule, models: models) else { return [] }
+        return walk(body, plan, context, objectLimit: .max) { walk, end in
+            guard end >= 0 else { return [] }
+            let scanner = JSONScanner(walk.text, allowsReferences: true)
+            return walk.secrets.sorted().map { start in start..<max(start, scanner.scanValue(start, depth: 0)) }
+        }
+    }
+
+    /// Walks over a body, and hands on the walk and what it returned.
+    private func walk<Result>(
+        _ body: [UInt8],
+        _ plan: BodyPlan,
+        _ context: MappingContext,
+        objectLimit: Int,
+        _ finish: (BodyWalk, _ end: Int) -> Result
+    ) -> Result {
+        body.withUnsafeBufferPointer { text in
             models.tree.withView { tree in
                 var walk = BodyWalk(
                     body,
@@ -37,18 +71,7 @@ public struct Normaliser: Sendable {
                     objectLimit: objectLimit
                 )
                 let end = walk.walk(plan)
-                guard end >= 0 else { return .opaque(failure(end, in: text)) }
-                let warnings = walk.notes.notes.map { MappingWarning($0, in: text) }
-                guard walk.secrets.isEmpty else {
-                    return .objects(withoutSecrets(body, walk.secrets, rule, context, warnings: warnings))
-                }
-                guard walk.found.contains(where: { $0.name != nil }) else { return .opaque(warnings.first) }
-                var parts = DecomposedBody(text, found: walk.found, keyed: walk.keyedStarts, warnings: warnings)
-                if let (slot, keys) = walk.boundKeys() {
-                    let index = walk.found[..<slot].count { $0.name != nil }
-                    parts.occurrences[index].boundKeys = keys
-                }
-                return .objects(parts)
+                return finish(walk, end)
             }
         }
     }
@@ -75,7 +98,7 @@ public struct Normaliser: Sendable {
 
     private static func warning(of error: MappingError, _ rule: BodyRule) -> MappingWarning {
         if case .unknownModel(let model, _, _) = error {
-            return MappingWarning(.unknownModel, "The route speaks of a model that is not declared.", model: model)
+            return .unknownModel(model)
         }
         return MappingWarning(.envelopeMissing, "The envelope's key path is not one.", model: rule.model)
     }
@@ -83,7 +106,7 @@ public struct Normaliser: Sendable {
     private func failure(_ failure: Int, in text: UnsafeBufferPointer<UInt8>) -> MappingWarning? {
         switch failure {
         case JSONScanner.Failure.tooDeep:
-            return MappingWarning(.tooDeep, "The body is nested deeper than \(JSONScanner.maximumDepth) levels.")
+            return MappingWarning(.tooDeep)
         case JSONScanner.Failure.reserved:
             return MappingWarning(.reservedText, "A string of the body begins with \\u0001, which is reserved.")
         case JSONScanner.Failure.tooManyObjects:
@@ -112,30 +135,18 @@ extension DecomposedBody {
         occurrences.reserveCapacity(found.count)
         for (index, object) in found.enumerated() {
             guard let name = object.name else { continue }
-            var children: [ObjectName] = []
-            let payload = cutter.cut(object.start..<object.end, from: index + 1, to: object.subtreeEnd, &children)
-            occurrences.append(
-                Occurrence(
-                    name: name,
-                    payload: payload,
-                    keys: object.keys,
-                    isDeleted: object.isDeleted,
-                    modified: object.modified,
-                    children: children
-                )
-            )
+            let payload = cutter.cut(object.start..<object.end, from: index + 1, to: object.subtreeEnd)
+            occurrences.append(Occurrence(name: name, payload: payload, keys: object.keys))
         }
-        var outermost: [ObjectName] = []
-        skeleton = cutter.cut(0..<text.count, from: 0, to: found.count, &outermost)
+        skeleton = cutter.cut(0..<text.count, from: 0, to: found.count)
         self.occurrences = occurrences
         self.warnings = warnings
         // What lies in another object is that one's.
         self.keyed = keyed.filter { start in
             !found.contains { $0.name != nil && $0.start < start && start < $0.end }
         }.map { start in
-            var before: [ObjectName] = []
             let count = found.firstIndex { $0.start > start } ?? found.count
-            return cutter.cut(0..<start, from: 0, to: count, &before).count
+            return cutter.cut(0..<start, from: 0, to: count).count
         }.sorted()
     }
 }
@@ -146,7 +157,7 @@ private struct BodyCutter {
     let found: [BodyWalk.Found]
 
     /// Copies `range`; the objects directly in it are among `found[first..<last]`.
-    func cut(_ range: Range<Int>, from first: Int, to last: Int, _ children: inout [ObjectName]) -> [UInt8] {
+    func cut(_ range: Range<Int>, from first: Int, to last: Int) -> [UInt8] {
         var size = range.count
         forEachChild(first, last) { size += 48 - ($0.end - $0.start) }
         var output: [UInt8] = []
@@ -156,7 +167,6 @@ private struct BodyCutter {
             guard let name = child.name else { return }
             output.append(contentsOf: UnsafeBufferPointer(rebasing: text[position..<child.start]))
             Reference.append(name, to: &output)
-            children.append(name)
             position = child.end
         }
         output.append(contentsOf: UnsafeBufferPointer(rebasing: text[position..<range.upperBound]))

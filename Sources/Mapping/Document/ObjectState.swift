@@ -9,7 +9,7 @@ public struct ObjectState: Sendable, Equatable {
     /// When the settled values were seen.
     public var knowledge: Knowledge
     /// What is known of members with a policy of their own.
-    public var accumulation: Accumulation
+    public var accumulation = Accumulation()
     /// Since when the object has been known to say of itself that it is deleted; nil where it does not.
     public var deletedSince: Int64?
     /// What is known besides: that a write may have changed the object, or that it is gone.
@@ -18,18 +18,10 @@ public struct ObjectState: Sendable, Equatable {
     /// The state as it was stored.
     public init(
         base: Contribution? = nil,
-        merged: [UInt8]? = nil,
         knowledge: Knowledge = .whole(isEmbedded: false),
-        accumulation: Accumulation = Accumulation(),
-        deletedSince: Int64? = nil,
         mark: ObjectMark? = nil
     ) {
-        self.base = base
-        self.merged = merged
-        self.knowledge = knowledge
-        self.accumulation = accumulation
-        self.deletedSince = deletedSince
-        self.mark = mark
+        (self.base, self.knowledge, self.mark) = (base, knowledge, mark)
     }
 
     /// The settled values; nil when nothing is known.
@@ -183,7 +175,7 @@ public struct ObjectState: Sendable, Equatable {
     private func newest(lag: Lag) -> Int64? {
         switch knowledge {
         case .whole(let isEmbedded): base?.observation.lo(isEmbedded: isEmbedded, lag: lag)
-        case .groups(let groups): groups.map(\.lo).max()
+        case .groups(let groups): groups.map(\.clock.lo).max()
         }
     }
 
@@ -191,7 +183,7 @@ public struct ObjectState: Sendable, Equatable {
     public var lastSeen: Int64? {
         switch knowledge {
         case .whole: base?.observation.end
-        case .groups(let groups): groups.map(\.hi).max()
+        case .groups(let groups): groups.map(\.clock.hi).max()
         }
     }
 
@@ -278,7 +270,8 @@ public struct ObjectState: Sendable, Equatable {
         switch knowledge {
         case .whole(let isEmbedded): base?.observation.lo(isEmbedded: isEmbedded, lag: lag) ?? .min
         case .groups(let groups):
-            (groups.first { $0.members?.contains(path.text) == true } ?? groups.first { $0.members == nil })?.lo ?? .min
+            (groups.first { $0.members?.contains(path.text) == true } ?? groups.first { $0.members == nil })?.clock.lo
+                ?? .min
         }
     }
 }
@@ -291,16 +284,13 @@ extension ObjectState {
     /// - Parameter others: what documents show of the object besides, the newest first: members that belong to their
     ///   responses may be seen nowhere else.
     public func provenance(model: String, models: Models, lag: Lag, others: [Contribution] = []) -> Provenance {
-        var reader = UndeclaredMembers(models: models)
+        let shown = (base.map { [$0] } ?? []) + others
         guard let index = models.index(of: model) else {
-            for contribution in (base.map { [$0] } ?? []) + others { reader.read(contribution, model: nil) }
-            return Provenance(members: reader.members)
+            return Provenance(members: Self.ownMembers(in: shown, model: nil, models: models))
         }
         let names = PropertyNames(model: index, models: models)
         var members = settledMembers(model: index, models: models, lag: lag) + gathered(model: index, models: models)
-        for contribution in (base.map { [$0] } ?? []) + others {
-            quarantine(&members, contribution, model: index, models: models)
-        }
+        for contribution in shown { quarantine(&members, contribution, model: index, models: models) }
         for position in members.indices {
             members[position].properties = names[members[position].pointer]
             guard isOutdated(lag: lag) else { continue }
@@ -308,9 +298,25 @@ extension ObjectState {
             if members[position].standing != .quarantined { members[position].standing = .outdated }
         }
         members.sort { (names.position($0), $0.pointer) < (names.position($1), $1.pointer) }
-        for contribution in (base.map { [$0] } ?? []) + others { reader.read(contribution, model: index) }
         let declared = Set(members.map(\.pointer))
-        return Provenance(members: members + reader.members.filter { !declared.contains($0.pointer) })
+        let own = Self.ownMembers(in: shown, model: index, models: models)
+        return Provenance(members: members + own.filter { !declared.contains($0.pointer) })
+    }
+
+    /// The members that belong to their responses, each as the first version that has it shows it.
+    private static func ownMembers(in shown: [Contribution], model: Int?, models: Models) -> [Provenance.Member] {
+        var seen: Set<MemberPath> = []
+        return shown.flatMap { contribution -> [Provenance.Member] in
+            guard let object = JSONSlice(contribution.payload) else { return [] }
+            let observed = model.flatMap { ObservedMembers(object, model: $0, models: models, withRest: true).rest }
+            let own = observed ?? object.members.map { ($0.name, $0.value, .undeclared) }
+            return own.filter { seen.insert($0.path).inserted }.map { path, value, standing in
+                let value = plain(value)
+                var member = Provenance.Member(pointer: "/" + path.text, standing: standing, value: value)
+                member.shown = Provenance.Sighting(value: value, contribution.observation)
+                return member
+            }
+        }
     }
 
     private func settledMembers(model: Int, models: Models, lag: Lag) -> [Provenance.Member] {
@@ -362,11 +368,7 @@ extension ObjectState {
         guard !models.plain[model], let object = JSONSlice(contribution.payload) else { return }
         for path in ObservedMembers(object, model: model, models: models).quarantined {
             guard let names = path.names, let value = object.value(at: names[...]) else { continue }
-            let sighting = Provenance.Sighting(
-                value: Self.plain(value),
-                source: contribution.observation.sequence,
-                time: contribution.observation.end
-            )
+            let sighting = Provenance.Sighting(value: Self.plain(value), contribution.observation)
             if let known = members.firstIndex(where: { $0.pointer == "/" + path.text }) {
                 members[known].quarantined.append(sighting)
             } else {
@@ -379,6 +381,12 @@ extension ObjectState {
     }
 
     private static func plain(_ value: JSONSlice) -> [UInt8] { Reference.plain(Array(value.bytes)) }
+}
+
+extension Provenance.Sighting {
+    fileprivate init(value: [UInt8], _ observation: Observation) {
+        self.init(value: value, source: observation.sequence, time: observation.end)
+    }
 }
 
 extension MemberPath {

@@ -39,6 +39,8 @@ struct ObservedMembers {
     private let models: Models
     /// Whether some member occurs twice.
     private(set) var hasRepeated = false
+    /// If that is wanted: the members that belong to the response, and why.
+    private(set) var rest: [(path: MemberPath, value: JSONSlice, standing: Provenance.Standing)]?
 
     /// A member for an `Accumulation`.
     struct Gathered {
@@ -48,8 +50,9 @@ struct ObservedMembers {
     }
 
     /// Reads the object literal `value` as one of the model with this index, or what a cluster's choices make of it.
-    init(_ value: JSONSlice, model: Int, models: Models) {
+    init(_ value: JSONSlice, model: Int, models: Models, withRest: Bool = false) {
         self.models = models
+        rest = withRest ? [] : nil
         let compiled = models.compiled[models.concrete(of: model, for: value)]
         read(value, node: compiled.root, shared: compiled.sharesAll, at: .root)
         guard hasRepeated else { return }
@@ -63,20 +66,25 @@ struct ObservedMembers {
         object.forEachMember { name, _, range in
             // Most members are not declared: they are told apart by their bytes, before any text is made of them.
             let child = tree.child(of: node, spelled: name)
-            guard child != nil || shared else { return }
+            guard child != nil || shared || rest != nil else { return }
             let path = prefix.appending(MemberPath(literal: name))
             let value = JSONSlice(object.text, range)
             if let child {
                 read(value, child: child, shared: shared, at: path)
-            } else {
+            } else if shared {
                 add(ObservedMember(value: value, isShared: true), at: path)
+            } else {
+                rest?.append((path, value, .undeclared))
             }
         }
     }
 
     private mutating func read(_ value: JSONSlice, child: Int, shared: Bool, at path: MemberPath) {
         let node = models.tree.nodes[child]
-        guard !node.isLocal else { return }
+        guard !node.isLocal else {
+            rest?.append((path, value, .local))
+            return
+        }
         if node.rule >= 0, let checked = models.rules[Int(node.rule)].checked, !Self.isSound(value, checked) {
             quarantined.insert(path)
             return
@@ -97,6 +105,8 @@ struct ObservedMembers {
             add(ObservedMember(value: value, isShared: true, isWhole: node.merge == .replace), at: path)
         } else if node.captures != 0 || node.isAsked {
             add(ObservedMember(value: value, isShared: false), at: path)
+        } else {
+            rest?.append((path, value, .undeclared))
         }
     }
 
@@ -109,7 +119,11 @@ struct ObservedMembers {
         add(ObservedMember(value: value, isContainer: isContainer, isShared: true, link: link), at: path)
         guard isContainer else { return }
         let target = models.compiled[models.concrete(of: link.model, for: value)]
+        // What belongs to the response is not looked for within what is embedded.
+        let outer = rest
+        rest = nil
         read(value, node: target.root, shared: target.sharesAll, at: path)
+        rest = outer
     }
 
     private func link(of node: PathTree.Node) -> ObservedMember.Link {

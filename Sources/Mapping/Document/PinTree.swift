@@ -64,8 +64,8 @@ struct PinTree {
     func isInner(_ pin: Int) -> Bool { parents[pin] != Self.skeleton }
 
     /// Has those pins looked at that may show something else than the newest; false where one of them is damaged.
-    mutating func look(where mayHaveChanged: (_ pin: Int, _ name: () -> ObjectName) -> Bool) -> Bool {
-        for pin in pins.indices where mayHaveChanged(pin, { name(of: pin) ?? ObjectName(model: "", identity: "") }) {
+    mutating func look(where mayHaveChanged: (_ pin: Int) -> Bool) -> Bool {
+        for pin in pins.indices where mayHaveChanged(pin) {
             guard let name = name(of: pin) else { return false }
             looked[pin] = name
         }

@@ -65,16 +65,3 @@ public struct Provenance: Sendable {
         public var items: [Item] = []
     }
 }
-
-extension MergePolicy {
-    /// Its name in the config.
-    public var name: String {
-        switch self {
-        case .latest: "latest"
-        case .replace: "replace"
-        case .keep: "keep"
-        case .union: "union"
-        case .sum: "sum"
-        }
-    }
-}

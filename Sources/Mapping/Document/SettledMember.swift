@@ -22,18 +22,6 @@ struct SettledMember<Value: MemberValue>: Sendable {
         var isWrite: Bool { kind == .write }
     }
 
-    /// When the settled value was seen.
-    struct Clock: Sendable, Equatable {
-        var lo: Int64
-        var hi: Int64
-        /// The highest stamp seen with the value, or with what it replaced.
-        var floor: ModificationTime?
-        /// Whether this very value was seen with the stamp.
-        var isExact: Bool
-        /// Since when only lower stamps have been seen.
-        var lowerSince: Int64?
-    }
-
     /// A value that cannot be ordered against the settled one.
     struct Doubt: Sendable {
         var challenger: Value
@@ -58,17 +46,17 @@ struct SettledMember<Value: MemberValue>: Sendable {
     }
 
     private(set) var value: Value
-    private(set) var clock: Clock
+    private(set) var clock: Knowledge.Clock
     private(set) var doubt: Doubt?
 
     /// Row F.
     init(first seen: Observed) {
         value = seen.value
-        clock = Clock(lo: seen.lo, hi: seen.hi, floor: seen.stamp, isExact: seen.stamp != nil)
+        clock = Knowledge.Clock(lo: seen.lo, hi: seen.hi, stamp: seen.stamp)
     }
 
     /// As it was stored.
-    init(value: Value, clock: Clock, doubt: Doubt?) {
+    init(value: Value, clock: Knowledge.Clock, doubt: Doubt?) {
         (self.value, self.clock, self.doubt) = (value, clock, doubt)
     }
 
@@ -107,12 +95,12 @@ struct SettledMember<Value: MemberValue>: Sendable {
     {
         let isExact = seen.stamp != nil && !seen.stamp.isBelow(floor)
         value = seen.value
-        clock = Clock(
+        clock = Knowledge.Clock(
             lo: max(clock.lo, seen.lo),
             hi: max(clock.hi, seen.hi),
-            floor: isExact ? seen.stamp : floor,
-            isExact: isExact
+            stamp: isExact ? seen.stamp : floor
         )
+        clock.isExact = isExact
         doubt = nil
         return .replaced(rule)
     }

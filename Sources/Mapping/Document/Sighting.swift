@@ -42,16 +42,7 @@ struct Sighting {
 
     /// The members, each after the object that it stands in.
     var outermostFirst: [(MemberPath, SettledMember<ObservedMember>.Observed)] {
-        var outer: [(MemberPath, SettledMember<ObservedMember>.Observed)] = []
-        var inner: [(MemberPath, SettledMember<ObservedMember>.Observed)] = []
-        for (path, observed) in members {
-            if path.text.utf8.contains(UInt8(ascii: "/")) {
-                inner.append((path, observed))
-            } else {
-                outer.append((path, observed))
-            }
-        }
-        return outer + inner.sorted { $0.0.text.utf8.count < $1.0.text.utf8.count }
+        members.sorted { $0.key.text.utf8.count < $1.key.text.utf8.count }.map { ($0.key, $0.value) }
     }
 }
 

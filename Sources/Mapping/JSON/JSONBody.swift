@@ -8,9 +8,7 @@ public enum JSONBody {
             JSONScanner($0, allowsReferences: true).scanText() == JSONScanner.Failure.malformed
         }
     }
-}
 
-extension JSONBody {
     /// Whether a text is spelled like a JSON number.
     public static func isNumber(_ text: String) -> Bool { Reference.isNumber(text) }
 }

@@ -21,22 +21,16 @@ public struct JSONOutline: Sendable {
         public let range: Range<Int>
         /// The type of its value.
         public let kind: Kind
-        fileprivate let node: Int
     }
 
     /// Every member of every object, in the order of the text.
     public var members: [Member] {
         var members: [Member] = []
         visit(0) { name, value in
-            members.append(
-                Member(name: index.name(name) ?? "", range: index.range(value), kind: kind(value), node: value)
-            )
+            members.append(Member(name: index.name(name) ?? "", range: index.range(value), kind: kind(value)))
         }
         return members
     }
-
-    /// The JSON pointer (RFC 6901) of a member's value.
-    public func pointer(to member: Member) -> String { index.pointer(to: member.node) }
 
     /// One value by its path, in which `[]` stands for any element of a list.
     public struct Value: Sendable {
@@ -144,30 +138,5 @@ public struct JSONOutline: Sendable {
             write(member.node, pointer: pointer, left, into: &output)
         }
         output.append(UInt8(ascii: "}"))
-    }
-}
-
-extension Normaliser {
-    /// Where the values of secret members begin in a body, in order; empty where it is not as its rule says.
-    public func secretPlaces(in body: [UInt8], as rule: BodyRule, in context: MappingContext = .none) -> [Range<Int>] {
-        guard models.haveSecrets, let plan = try? BodyPlan(rule, models: models) else { return [] }
-        let starts: [Int] = body.withUnsafeBufferPointer { text in
-            models.tree.withView { tree in
-                var walk = BodyWalk(
-                    body,
-                    text,
-                    plan: plan,
-                    models: models,
-                    tree: tree,
-                    context: context,
-                    objectLimit: .max
-                )
-                return walk.walk(plan) >= 0 ? walk.secrets.sorted() : []
-            }
-        }
-        return body.withUnsafeBufferPointer { text in
-            let scanner = JSONScanner(text, allowsReferences: true)
-            return starts.map { start in start..<max(start, scanner.scanValue(start, depth: 0)) }
-        }
     }
 }

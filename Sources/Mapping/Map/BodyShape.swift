@@ -133,12 +133,7 @@ extension MapRun {
     private mutating func content(_ content: BodyShape.Content, isMain: Bool) -> Value? {
         let node = documents[0].index.value(at: content.path, of: 0)
         if node == nil, isMain {
-            warn(
-                .envelopeMissing,
-                "The envelope's key path leads nowhere.",
-                at: Value(document: 0, node: 0),
-                model: plan.models[content.plan].name
-            )
+            warn(.envelopeMissing, at: Value(document: 0, node: 0), model: plan.models[content.plan].name)
         }
         return node.map { Value(document: 0, node: $0) }
     }
@@ -168,17 +163,7 @@ extension MapRun {
             object(value, as: content.plan, mask: mask)
             return !warnings[before...].contains { $0.kind == .nothingMapped && $0.pointer == pointerText(value) }
         case (.many, .object):
-            warn(
-                .objectForList,
-                "One object stands where a list is declared; it is taken as its only element.",
-                at: value,
-                model: model
-            )
-            append("[")
-            place.append(.index(0))
-            object(value, as: content.plan, position: 0, mask: mask)
-            place.removeLast()
-            append("]")
+            onlyElement(value, as: content.plan, mask: mask)
             return true
         case (.keyed, .object):
             keyedElements(value, as: content.plan, mask: mask)
@@ -186,19 +171,14 @@ extension MapRun {
         case (.many, .array):
             return elements(value, as: content.plan, mask: mask)
         case (.one, .array), (.keyed, .array):
-            warn(
-                .arrayForObject,
-                "An array stands where one object is declared; it stays as it is.",
-                at: value,
-                model: model
-            )
+            warn(.arrayForObject, at: value, model: model)
             return false
         default:
             if isNull(value), value.node > 0 {
                 append("null")
                 return true
             }
-            if !isNull(value) { warn(.notAnObject, "The body is not an object.", at: value, model: model) }
+            if !isNull(value) { warn(.notAnObject, at: value, model: model) }
             return false
         }
     }

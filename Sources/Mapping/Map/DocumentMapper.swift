@@ -76,7 +76,8 @@ public struct DocumentMapper: Sendable {
             return MappedBody(unmapped: payload, [.unknownModel(model)])
         }
         guard index.kind(0) == .object else {
-            return MappedBody(unmapped: payload, [.noObject(plan.models[model].name)])
+            let warning = MappingWarning(.notAnObject, pointer: "", model: plan.models[model].name)
+            return MappedBody(unmapped: payload, [warning])
         }
         return withoutActuallyEscaping(resolve) { resolve in
             var run = MapRun(
@@ -95,7 +96,7 @@ public struct DocumentMapper: Sendable {
     private static func warning(_ failure: JSONIndex.Failure, _ body: [UInt8]) -> MappingWarning? {
         switch failure {
         case .tooDeep:
-            return MappingWarning(.tooDeep, "The body is nested deeper than \(JSONScanner.maximumDepth) levels.")
+            return MappingWarning(.tooDeep)
         case .malformed:
             // An empty body is regular: 204, HEAD.
             guard body.contains(where: { $0 > 0x20 }) else { return nil }
@@ -137,10 +138,6 @@ public struct MappedBody: Sendable, Equatable {
 extension MappingWarning: Error {
     static func unknownModel(_ name: String) -> MappingWarning {
         MappingWarning(.unknownModel, "The route speaks of a model that is not declared.", model: name)
-    }
-
-    static func noObject(_ model: String) -> MappingWarning {
-        MappingWarning(.notAnObject, "The body is not an object.", pointer: "", model: model)
     }
 }
 

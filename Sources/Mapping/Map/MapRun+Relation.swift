@@ -20,16 +20,7 @@ extension MapRun {
             }
             return null(found, of: property, model)
         }
-        if let checker = property.conversion.checker, let fault = checker.fault(in: slice(found)) {
-            warn(
-                .quarantined,
-                "Property \(property.name): \(fault); the value is left out.",
-                at: found,
-                model: model,
-                property: property.name
-            )
-            return false
-        }
+        guard passesChecks(found, of: property, model, shownAt: found) else { return false }
         switch relation.shape {
         case .one: return one(found, by: property, relation.plan, of: model, mask: mask, completions)
         case .many: return many(found, by: property, relation.plan, mask: mask)
@@ -77,17 +68,7 @@ extension MapRun {
             list(value, as: index, mask: mask, levels: property.listLevels)
             return true
         case .object:
-            warn(
-                .objectForList,
-                "One object stands where a list is declared; it is taken as its only element.",
-                at: value,
-                model: plan.models[index].name
-            )
-            append("[")
-            place.append(.index(0))
-            object(value, as: index, position: 0, mask: mask)
-            place.removeLast()
-            append("]")
+            onlyElement(value, as: index, mask: mask)
             return true
         default:
             guard property.conversion.coerces, isIdentity(value, of: index) else {
@@ -99,6 +80,16 @@ extension MapRun {
             append("]")
             return true
         }
+    }
+
+    /// Writes one object where a list is declared.
+    mutating func onlyElement(_ value: Value, as index: Int, mask: MemberMask) {
+        warn(.objectForList, at: value, model: plan.models[index].name)
+        append("[")
+        place.append(.index(0))
+        object(value, as: index, position: 0, mask: mask)
+        place.removeLast()
+        append("]")
     }
 
     private mutating func keyed(_ value: Value, _ index: Int, mask: MemberMask) -> Bool {
@@ -194,12 +185,7 @@ extension MapRun {
             object(value, as: index, position: position, key: key, mask: mask)
             return true
         case .array where position == nil && key == nil:
-            warn(
-                .arrayForObject,
-                "An array stands where one object is declared; it stays as it is.",
-                at: value,
-                model: plan.models[index].name
-            )
+            warn(.arrayForObject, at: value, model: plan.models[index].name)
             return literal(value)
         case .array:
             return quarantine(value, as: index)

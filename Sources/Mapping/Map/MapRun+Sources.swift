@@ -73,7 +73,7 @@ extension MapRun {
     private func forget(_ node: Int, _ sources: SourceTree, _ members: inout Members) {
         let place = sources.nodes[node]
         if place.slot >= 0 { members.values[place.slot] = nil } else { members.entered.removeAll { $0 == node } }
-        for child in place.children { forget(child.node, sources, &members) }
+        for child in place.children.values { forget(child, sources, &members) }
     }
 
     private func child(of node: Int, _ sources: SourceTree, _ index: JSONIndex, _ name: Int) -> Int? {
@@ -88,10 +88,10 @@ extension MapRun {
 
     /// Null on the way is null at the end of it: that there is nothing was said.
     private func fill(_ node: Int, with null: Value, _ sources: SourceTree, _ members: inout Members) {
-        for child in sources.nodes[node].children {
-            let slot = sources.nodes[child.node].slot
+        for child in sources.nodes[node].children.values {
+            let slot = sources.nodes[child].slot
             if slot >= 0, members.values[slot] == nil { members.values[slot] = null }
-            fill(child.node, with: null, sources, &members)
+            fill(child, with: null, sources, &members)
         }
     }
 
@@ -247,12 +247,7 @@ extension MapRun {
             list.append(UInt8(ascii: "]"))
             return
         case .each where kind == .object:
-            warn(
-                .objectForList,
-                "One object stands where a list is declared; it is taken as its only element.",
-                at: Value(document: document, node: node),
-                model: model
-            )
+            warn(.objectForList, at: Value(document: document, node: node), model: model)
             list.append(UInt8(ascii: "["))
             collect(node, rest, in: document, model, into: &list)
             list.append(UInt8(ascii: "]"))

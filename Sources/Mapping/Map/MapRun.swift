@@ -138,7 +138,7 @@ struct MapRun {
 
     mutating func warn(
         _ kind: MappingWarning.Kind,
-        _ message: String,
+        _ message: String? = nil,
         at value: Value?,
         within rest: String = "",
         model: String?,
@@ -151,6 +151,7 @@ struct MapRun {
             guard warnings.count < 2 * Self.maximumWarnings else { return }
         }
         let pointer = value.flatMap(pointer).map { $0 + rest }
+        let message = message ?? kind.sentence
         warnings.append(MappingWarning(kind, message, pointer: pointer, model: model, property: property))
     }
 
@@ -240,7 +241,7 @@ extension MapRun {
 
     /// The plan of the concrete model; nil if none of a cluster wants the object and nothing is declared of all.
     private mutating func choose(_ index: Int, for object: Value?) -> Int? {
-        guard let object else { return choose(index, forNothing: JSONSlice(Array("{}".utf8))) }
+        guard let object else { return choose(index, forNothing: JSONSlice(Array("{}".utf8), 0..<2)) }
         let text = documents[object.document].index
         var chosen = index
         for _ in 0..<8 {
@@ -258,12 +259,10 @@ extension MapRun {
     }
 
     /// The same for a child of which there is nothing but what completes it: it counts as empty.
-    private func choose(_ index: Int, forNothing empty: JSONSlice?) -> Int {
+    private func choose(_ index: Int, forNothing empty: JSONSlice) -> Int {
         var chosen = index
         for _ in 0..<8 {
-            let choice = plan.models[chosen].choices.first { choice in
-                choice.condition.map { condition in empty.map { condition.holds(for: $0) } ?? false } ?? true
-            }
+            let choice = plan.models[chosen].choices.first { $0.condition?.holds(for: empty) ?? true }
             guard let choice, choice.plan != chosen else { break }
             chosen = choice.plan
         }
@@ -377,21 +376,25 @@ extension MapRun {
             noteCoercion(of: found, property.name, model)
             value = coerced
         }
-        if let checker = conversion.checker, let fault = checker.fault(in: slice(value)) {
-            warn(
-                .quarantined,
-                "Property \(property.name): \(fault); the value is left out.",
-                at: found,
-                model: model,
-                property: property.name
-            )
-            return false
-        }
+        guard passesChecks(value, of: property, model, shownAt: found) else { return false }
         guard let transformer = conversion.transformer else {
             appendLiteral(value)
             return true
         }
         return write(transformer.forward(bytes(value)), of: value, property.name, model)
+    }
+
+    /// Whether a value passes the property's checks; warns if it does not.
+    mutating func passesChecks(
+        _ value: Value,
+        of property: PropertyPlan,
+        _ model: String,
+        shownAt place: Value
+    ) -> Bool {
+        guard let fault = property.conversion.checker?.fault(in: slice(value)) else { return true }
+        let message = "Property \(property.name): \(fault); the value is left out."
+        warn(.quarantined, message, at: place, model: model, property: property.name)
+        return false
     }
 
     /// Writes null where null was seen.
@@ -431,9 +434,6 @@ extension MapRun {
     ) -> Bool {
         switch result {
         case .value(let json):
-            output.append(contentsOf: json)
-        case .coerced(let json):
-            noteCoercion(of: value, property, model)
             output.append(contentsOf: json)
         case .partial(let json, let faults):
             for fault in faults {

@@ -334,7 +334,7 @@ extension UnmapRun {
         guard let transformer = property.conversion.transformer else { return value }
         let json: [UInt8]
         switch transformer.reverse(bytes(value)) {
-        case .value(let result), .coerced(let result):
+        case .value(let result):
             json = result
         case .partial(let result, let faults):
             json = result

@@ -21,7 +21,7 @@ final class CompiledModel: Sendable {
 
     /// What of a model is read apart from its members' places.
     struct Reading: Sendable {
-        /// Captures are numbered: first the identity's members, then the keys', then `modified`.
+        /// Captures are numbered: first the identity's members, then the keys'.
         var captureCount = 0
         var identity: [Part] = []
         /// The names that `identity` has the parts by, for what a route binds.
@@ -29,7 +29,6 @@ final class CompiledModel: Sendable {
         var keys: [(name: String, part: Part)] = []
         /// The key paths of `modified`: the spellings of one member.
         var modifiedPaths: [[String]] = []
-        var modifiedCapture = 0
         /// The properties that an object should have; each a bit of what was seen.
         var required: [String] = []
         var deletedWhen: CompiledCondition?

@@ -76,6 +76,11 @@ public struct MappingWarning: Sendable, Equatable {
     /// How often this was met in the body, the pointer being that of the first place.
     public var count: Int
 
+    /// Describes a misfit by what is always said of its kind.
+    init(_ kind: Kind, pointer: String? = nil, model: String? = nil) {
+        self.init(kind, kind.sentence, pointer: pointer, model: model)
+    }
+
     /// Describes a misfit.
     public init(
         _ kind: Kind,
@@ -95,6 +100,21 @@ public struct MappingWarning: Sendable, Equatable {
 }
 
 extension MappingWarning.Kind {
+    /// What is said of it where nothing more is known.
+    var sentence: String {
+        switch self {
+        case .tooDeep: "The body is nested deeper than \(JSONScanner.maximumDepth) levels."
+        case .envelopeMissing: "The envelope's key path leads nowhere."
+        case .objectForList: "One object stands where a list is declared; it is taken as its only element."
+        case .arrayForObject: "An array stands where one object is declared; it stays as it is."
+        case .notAnObject: "The body is not an object."
+        case .identityMissing: "An object has no identity; it stays as it is."
+        case .identityUnusable: "An identity is neither text nor a number of reasonable length."
+        case .identityRepeated: "The identity occurs twice in one object; the object stays as it is."
+        default: "The body does not fit its declaration."
+        }
+    }
+
     /// Whether the mapped view of a body finds it; the others are found where a body is taken apart, its objects are merged,
     /// or a mapped body is written back.
     public var isOfMappedView: Bool {

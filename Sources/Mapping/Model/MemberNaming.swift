@@ -100,3 +100,10 @@ struct MemberNaming: Sendable {
     private func isUpper(_ byte: UInt8) -> Bool { byte &- 0x41 < 26 }
     private func isLower(_ byte: UInt8) -> Bool { byte &- 0x61 < 26 }
 }
+
+extension Naming {
+    /// The members that a property is read from where no key path is given, the preferred one last.
+    ///
+    /// What is spelled exactly as the property wins over what is derived from it (Milk).
+    func members(for property: String) -> [String] { MemberNaming(self).members(for: property).reversed() }
+}

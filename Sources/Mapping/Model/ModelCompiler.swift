@@ -68,15 +68,14 @@ struct ModelCompiler {
         let identity = try parts(declaration.identity, as: "identity", from: 0)
         let memberCount = identity.count { !$0.paths.isEmpty }
         let keys = try parts(declaration.keys, as: "keys", from: memberCount)
-        let keyCount = keys.count { !$0.paths.isEmpty }
         let modified = try declaration.modified.map { (name) throws(MappingError) in
             try spellings(of: name, as: "modified")
         }
+        for path in modified ?? [] { root.update(path.map(PathStep.name)[...]) { $0.isAsked = true } }
         for path in try resolve(declaration.local, as: "local") { root.update(path[...]) { $0.isLocal = true } }
         for path in try resolve(declaration.secret, as: "secret") { addRule(at: path) { $0.isSecret = true } }
         try checkSecrets(identity, keys)
-        var captures = (identity + keys).map(\.paths).filter { !$0.isEmpty }
-        if let modified { captures.append(modified) }
+        let captures = (identity + keys).map(\.paths).filter { !$0.isEmpty }
         // Sixty-four captures are more than any model has; a key beyond them is not looked up.
         for (index, paths) in captures.enumerated() where index < 64 {
             for path in paths { root.update(path.map(PathStep.name)[...]) { $0.captures |= 1 << UInt64(index) } }
@@ -100,7 +99,6 @@ struct ModelCompiler {
             identityNames: declaration.identity,
             keys: Array(zip(declaration.keys, keys)).map { (name: $0.0, part: $0.1) },
             modifiedPaths: modified ?? [],
-            modifiedCapture: memberCount + keyCount,
             required: required,
             deletedWhen: deletedWhen,
             onDelete: declaration.onDelete ?? .stale,

@@ -21,9 +21,9 @@ public struct ModelDeclaration: Sendable, Equatable {
     /// The concrete models that an object of this one may be of, in the order in which they are tried.
     public var choices: [ModelChoice]
     /// How names of properties correspond to names of members where none is given.
-    public var naming: Naming
+    public var naming = Naming.exact
     /// Whether the number 7 and the string "7" identify different objects.
-    public var distinguishesTypes: Bool
+    public var distinguishesTypes = false
     /// Members that never reach the disk: an answer that shows one is kept in memory only.
     public var secret: [String]
     /// When an object says of itself that it is deleted.
@@ -35,7 +35,7 @@ public struct ModelDeclaration: Sendable, Equatable {
     /// What changed with each version, applied to older objects when they are read.
     public var migrations: [Migration]
 
-    /// Declares a model.
+    /// Declares a model; what is rare is set afterwards.
     public init(
         name: String,
         identity: [String] = [],
@@ -46,11 +46,7 @@ public struct ModelDeclaration: Sendable, Equatable {
         modified: String? = nil,
         base: String? = nil,
         choices: [ModelChoice] = [],
-        naming: Naming = .exact,
-        distinguishesTypes: Bool = false,
         secret: [String] = [],
-        deletedWhen: Condition? = nil,
-        onDelete: DeletionPolicy? = nil,
         version: Int = 0,
         migrations: [Migration] = []
     ) {
@@ -63,11 +59,7 @@ public struct ModelDeclaration: Sendable, Equatable {
         self.modified = modified
         self.base = base
         self.choices = choices
-        self.naming = naming
-        self.distinguishesTypes = distinguishesTypes
         self.secret = secret
-        self.deletedWhen = deletedWhen
-        self.onDelete = onDelete
         self.version = version
         self.migrations = migrations
     }
@@ -86,9 +78,7 @@ extension ModelDeclaration {
         return names.map { name in
             let isForeign = name == "$" || name.hasPrefix("/") || name.hasPrefix("{")
             return (isForeign ? "\\" : "")
-                + name.split(separator: "\\", omittingEmptySubsequences: false).joined(separator: "\\\\")
-                .split(separator: ".", omittingEmptySubsequences: false).joined(separator: "\\.")
-                .split(separator: "[", omittingEmptySubsequences: false).joined(separator: "\\[")
+                + name.replacing("\\", with: "\\\\").replacing(".", with: "\\.").replacing("[", with: "\\[")
         }.joined(separator: ".")
     }
 }

@@ -49,35 +49,15 @@ extension KeyPathSyntax {
                 arrays += 1
             }
             guard !name.isEmpty, steps.count + arrays < maximumLength else { return nil }
-            steps.append(.name(name.replacing("\\[", with: "[")))
+            steps.append(.name(String(name.replacing("\\[", with: "["))))
             steps += Array(repeating: .elements, count: arrays)
         }
         return steps
     }
-}
 
-extension KeyPathSyntax {
     /// The path to the list whose elements a path ends at; nil if it ends elsewhere.
     static func list(ofElements path: String) -> String? {
         guard case .elements? = steps(of: path)?.last else { return nil }
         return String(path.dropLast(2))
-    }
-}
-
-extension Substring {
-    /// The text with every occurrence of a short text replaced; the standard library has this only with regular expressions.
-    fileprivate func replacing(_ old: String, with new: String) -> String {
-        guard contains("\\") else { return String(self) }
-        var result = ""
-        var rest = self
-        while !rest.isEmpty {
-            if rest.hasPrefix(old) {
-                result += new
-                rest = rest.dropFirst(old.count)
-            } else {
-                result.append(rest.removeFirst())
-            }
-        }
-        return result
     }
 }

@@ -12,13 +12,13 @@ struct PathTree: Sendable {
         var element: Int32 = -1
         /// The index of what else is declared of the value here (`MemberRule`), else -1.
         var rule: Int32 = -1
-        /// A bit for each capture of the model (identity, keys, modified) that is read here.
+        /// A bit for each capture of the model (identity, keys) that is read here.
         var captures: UInt64 = 0
         var arity = Arity.one
         /// Whether a property is declared for exactly this place.
         var isProperty = false
         var isLocal = false
-        /// Whether a condition of the model asks for the value here: it is observed though it may not move.
+        /// Whether a condition or `modified` of the model asks for the value here: it is observed though it may not move.
         var isAsked = false
         /// How a property declared here meets what is known.
         var merge = MergePolicy.latest

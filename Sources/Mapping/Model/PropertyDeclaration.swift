@@ -17,19 +17,19 @@ public struct PropertyDeclaration: Sendable, Equatable {
     /// The conversion for the `mapped` view, and back.
     public var transform: TransformDeclaration?
     /// Whether values of another type are converted where nothing is lost (`"5"` for a number, a scalar for a list).
-    public var coerces: Bool
+    public var coerces = false
     /// Whether an object without the property is worth a warning.
-    public var isRequired: Bool
+    public var isRequired = false
     /// What the value must be like; one that is not is quarantined.
-    public var checks: [ValueCheck]
+    public var checks: [ValueCheck] = []
     /// JSON that the mapped view shows where the property is absent; never stored.
     public var defaultValue: [UInt8]?
     /// How a new value meets the one that is known.
-    public var merge: MergePolicy
+    public var merge = MergePolicy.latest
     /// What becomes of an object that the relation named and names no more.
-    public var former: FormerPolicy
+    public var former = FormerPolicy.keep
     /// Where the value goes when an object is written back as the upstream's JSON.
-    public var output: Output
+    public var output = Output.derived
 
     /// One of several sources of a property.
     public struct Part: Sendable, Equatable {
@@ -55,33 +55,19 @@ public struct PropertyDeclaration: Sendable, Equatable {
         case none
     }
 
-    /// Declares a property.
+    /// Declares a property; what is rare is set afterwards.
     public init(
         name: String,
         from: String,
         relation: Relation? = nil,
         transform: TransformDeclaration? = nil,
-        parts: [Part] = [],
-        coerces: Bool = false,
-        isRequired: Bool = false,
-        checks: [ValueCheck] = [],
-        defaultValue: [UInt8]? = nil,
-        merge: MergePolicy = .latest,
-        former: FormerPolicy = .keep,
-        output: Output = .derived
+        parts: [Part] = []
     ) {
         self.name = name
         self.from = from
         self.relation = relation
         self.transform = transform
         self.parts = parts
-        self.coerces = coerces
-        self.isRequired = isRequired
-        self.checks = checks
-        self.defaultValue = defaultValue
-        self.merge = merge
-        self.former = former
-        self.output = output
     }
 }
 

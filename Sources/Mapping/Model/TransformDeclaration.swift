@@ -9,7 +9,7 @@ public indirect enum TransformDeclaration: Sendable, Equatable {
     /// A number written as text with separators, such as `12,345.678`.
     case number(grouping: String, decimal: String)
     /// An enumeration: the upstream's spelling of each case and the name it is mapped to, in the order declared.
-    case enumeration([Case], fallback: String?, reverseFallback: String?)
+    case enumeration([Case], fallback: String? = nil, reverseFallback: String? = nil)
     /// A declared map from JSON values to JSON values.
     case values([Pair], fallback: [UInt8]?, reverseFallback: [UInt8]?)
     /// Each element of a list.
@@ -20,11 +20,6 @@ public indirect enum TransformDeclaration: Sendable, Equatable {
     case chain([TransformDeclaration])
     /// A conversion without a way back, and what is written back in its place.
     case oneWay(TransformDeclaration, back: Back)
-
-    /// An enumeration without fallbacks.
-    public static func enumeration(_ cases: [Case]) -> TransformDeclaration {
-        .enumeration(cases, fallback: nil, reverseFallback: nil)
-    }
 
     /// One case of an enumeration.
     public struct Case: Sendable, Equatable {

@@ -22,21 +22,21 @@ enum PathComponents {
                 bytes.append(byte)
                 continue
             }
-            guard index < piece.endIndex, let high = hexDigit(piece[index]) else { return nil }
+            guard index < piece.endIndex, let high = hexadecimalDigit(piece[index]) else { return nil }
             index = piece.index(after: index)
-            guard index < piece.endIndex, let low = hexDigit(piece[index]) else { return nil }
+            guard index < piece.endIndex, let low = hexadecimalDigit(piece[index]) else { return nil }
             index = piece.index(after: index)
-            bytes.append(high << 4 | low)
+            bytes.append(UInt8(high << 4 | low))
         }
         return String(validating: bytes, as: UTF8.self)
     }
+}
 
-    private static func hexDigit(_ byte: UInt8) -> UInt8? {
-        switch byte {
-        case UInt8(ascii: "0")...UInt8(ascii: "9"): byte - UInt8(ascii: "0")
-        case UInt8(ascii: "a")...UInt8(ascii: "f"): byte - UInt8(ascii: "a") + 10
-        case UInt8(ascii: "A")...UInt8(ascii: "F"): byte - UInt8(ascii: "A") + 10
-        default: nil
-        }
+extension StringProtocol {
+    /// What stands before the question mark: the path, where this is a path and query.
+    ///
+    /// By bytes: by characters it takes ten times as long, and a combining mark behind the question mark would hide it.
+    @inlinable public var beforeQuery: SubSequence {
+        self[..<(utf8.firstIndex(of: UInt8(ascii: "?")) ?? endIndex)]
     }
 }

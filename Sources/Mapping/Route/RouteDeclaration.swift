@@ -35,27 +35,21 @@ public struct RouteDeclaration: Sendable, Equatable {
     /// The statuses; 2xx where nothing is said.
     public var status: StatusPattern
     /// Query parameters that must be there, decoded: with this value, or with any where it is nil.
-    public var query: [String: String?]
+    public var query: [String: String?] = [:]
     /// The media type that an answer must have, in lower case and without parameters; `*/*+json` forms are not known.
     public var contentType: String?
     /// Whether a more general pattern is asked where none of the rules for this one fits.
-    public var fallsThrough: Bool
+    public var fallsThrough = false
 
     /// A rule for a path; without more, for every method and for 2xx.
     public init(
         path: String,
         method: String? = nil,
-        status: StatusPattern = .class(2),
-        query: [String: String?] = [:],
-        contentType: String? = nil,
-        fallsThrough: Bool = false
+        status: StatusPattern = .class(2)
     ) {
         self.path = path
         self.method = method
         self.status = status
-        self.query = query
-        self.contentType = contentType
-        self.fallsThrough = fallsThrough
     }
 }
 

@@ -42,7 +42,6 @@ struct DictionaryConversion: Conversion {
 private struct ConvertedParts {
     private var output: [UInt8]
     private var faults: [TransformFault] = []
-    private var isCoerced = false
     private var isFirst = true
 
     init(opening: Character) {
@@ -63,10 +62,9 @@ private struct ConvertedParts {
             faults.append(TransformFault(pointer: pointer, reason: reason))
             json = original.json
         case .dropped: json = dropped
-        case .value, .coerced, .partial: break
+        case .value, .partial: break
         }
         faults += result.faults.map { TransformFault(pointer: pointer + $0.pointer, reason: $0.reason) }
-        isCoerced = isCoerced || result.isCoerced
         guard let json else { return }
         if !isFirst { output.append(UInt8(ascii: ",")) }
         isFirst = false
@@ -76,8 +74,7 @@ private struct ConvertedParts {
 
     func result(closing: Character) -> TransformResult {
         let json = output + [closing.asciiValue ?? 0]
-        if !faults.isEmpty { return .partial(json, faults: faults) }
-        return isCoerced ? .coerced(json) : .value(json)
+        return faults.isEmpty ? .value(json) : .partial(json, faults: faults)
     }
 }
 
@@ -105,16 +102,13 @@ struct ChainConversion: Conversion {
     ) -> TransformResult {
         var value = value
         var faults: [TransformFault] = []
-        var isCoerced = false
         for link in links {
             let result = convert(link, value)
             guard let json = result.json, let next = JSONSlice(json) else { return result }
             faults += result.faults
-            isCoerced = isCoerced || result.isCoerced
             value = next
         }
-        if !faults.isEmpty { return .partial(value.json, faults: faults) }
-        return isCoerced ? .coerced(value.json) : .value(value.json)
+        return faults.isEmpty ? .value(value.json) : .partial(value.json, faults: faults)
     }
 }
 

@@ -2,8 +2,6 @@
 public enum TransformResult: Sendable, Equatable {
     /// JSON.
     case value([UInt8])
-    /// JSON that is of another type than what was there, where the declaration allows that (`coerce`).
-    case coerced([UInt8])
     /// JSON, though not all of it could be converted: elements that could not are as they were, and a value that is
     /// unknown to an enumeration is its fallback.
     case partial([UInt8], faults: [TransformFault])
@@ -33,17 +31,13 @@ extension TransformResult {
     /// The JSON that it leaves; nil where there is none.
     var json: [UInt8]? {
         switch self {
-        case .value(let json), .coerced(let json), .partial(let json, _): json
+        case .value(let json), .partial(let json, _): json
         case .failed, .dropped: nil
         }
     }
 
     var faults: [TransformFault] {
         if case .partial(_, let faults) = self { faults } else { [] }
-    }
-
-    var isCoerced: Bool {
-        if case .coerced = self { true } else { false }
     }
 
     /// A text as JSON.

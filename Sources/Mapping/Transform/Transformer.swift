@@ -4,22 +4,15 @@
 /// otherwise. What a conversion only checks keeps its spelling, so that the way back gives the upstream's bytes.
 public struct Transformer: Sendable {
     private let conversion: any Conversion
-    private let coercion: Coercion?
 
     /// Compiles a conversion; the error, `.invalidTransform`, says what is wrong with its declaration.
-    ///
-    /// - Parameter coerces: whether values of another type are converted where nothing is lost.
-    public init(_ declaration: TransformDeclaration, coerces: Bool = false) throws(MappingError) {
+    public init(_ declaration: TransformDeclaration) throws(MappingError) {
         conversion = try Self.compile(declaration)
-        coercion = coerces ? Coercion(declaration) : nil
     }
 
     /// The mapped form of one JSON value of the upstream's.
     public func forward(_ value: [UInt8]) -> TransformResult {
-        guard let slice = JSONSlice(value) else { return .failed(reason: "JSON is expected") }
-        guard let coercion, let coerced = coercion.coerced(slice) else { return conversion.forward(slice) }
-        let result = JSONSlice(coerced).map(conversion.forward) ?? .failed(reason: "JSON is expected")
-        return if case .value(let json) = result { .coerced(json) } else { result }
+        JSONSlice(value).map(conversion.forward) ?? .failed(reason: "JSON is expected")
     }
 
     /// The upstream's form of one mapped JSON value.

@@ -37,21 +37,18 @@ public struct CleanFilter: Sendable {
         self.url = url
         self.olderThan = olderThan
     }
-
-    /// The filter that selects everything.
-    public static let all = CleanFilter()
 }
 
 /// How much the store contains, or a clean removed.
 public struct StoreCount: Sendable, Equatable {
     /// Number of objects.
-    public var objects: Int
+    public var objects = 0
     /// Number of documents.
-    public var documents: Int
+    public var documents = 0
     /// Bytes in use in the file, or freed in it.
-    public var bytes: Int64
+    public var bytes: Int64 = 0
     /// Number of objects of each model.
-    public var models: [String: Int]
+    public var models: [String: Int] = [:]
 }
 
 /// What a clean did.
@@ -143,11 +140,9 @@ public struct ObjectRow: Sendable {
     /// Its identity.
     public var identity: String
     /// Its newest known members as JSON; nested objects are `"Model:identity"`.
-    public var json: [UInt8]
-    /// The commit sequence of its last change.
-    public var changed: Int64
+    public var json: [UInt8] = []
     /// The time of its newest observation, microseconds of the store's clock.
-    public var observed: Int64
+    public var observed: Int64 = 0
     /// Since when its state is unknown, because no newer observation followed a write (microseconds of the store's clock).
     public var unknownSince: Int64?
     /// Whether it was found by a key from a route's path, which its members need not contain.
@@ -203,10 +198,6 @@ public struct DocumentRow: Sendable {
     public var url: String
     /// The status code.
     public var status: Int
-    /// The fields, in the caller's own form.
-    public var head: [UInt8]
-    /// What freshness is computed from, in the caller's own form.
-    public var policy: [UInt8]
     /// How many objects it shows.
     public var objects: Int
     /// The length of the body received, in bytes.
@@ -222,7 +213,7 @@ public struct DocumentRow: Sendable {
 /// A page of a list.
 public struct Page<Row: Sendable>: Sendable {
     /// The rows.
-    public var rows: [Row]
+    public var rows: [Row] = []
     /// The cursor of the next page; nil at the end.
     public var next: Int64?
 }
@@ -236,35 +227,21 @@ public struct StoredWarning: Sendable, Equatable {
     /// The sentence that describes it.
     public var message: String
     /// Path and query of the response in which it was last seen; empty if it is about none.
-    public var url: String
+    public var url = ""
     /// The JSON pointer of the place in that response; empty for the whole.
-    public var pointer: String
+    public var pointer = ""
     /// How often it was seen.
-    public var count: Int
+    public var count = 1
     /// When it was first seen, microseconds of the store's clock.
-    public var first: Int64
+    public var first: Int64 = 0
     /// When it was last seen.
-    public var last: Int64
+    public var last: Int64 = 0
+}
 
+extension StoredWarning {
     /// Makes a warning, seen once.
-    public init(
-        kind: String,
-        subject: String,
-        message: String,
-        url: String = "",
-        pointer: String = "",
-        count: Int = 1,
-        first: Int64 = 0,
-        last: Int64 = 0
-    ) {
-        self.url = url
-        self.pointer = pointer
-        self.kind = kind
-        self.subject = subject
-        self.message = message
-        self.count = count
-        self.first = first
-        self.last = last
+    public init(kind: String, subject: String, message: String) {
+        self.init(kind: kind, subject: subject, message: message, url: "")
     }
 }
 

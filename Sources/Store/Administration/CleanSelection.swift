@@ -42,8 +42,7 @@ struct CleanSelection {
         before = filter.olderThan.map { now - $0 }
         identity = filter.identity.map { Identity($0) }
         owners = .id(filter.isPrivate ? PrincipalID.anonymous : .zero)
-        var found: [CollectionID] = []
-        try Query(
+        collections = try Query(
             database,
             """
             SELECT c.id FROM _collections c
@@ -52,16 +51,13 @@ struct CleanSelection {
             JOIN _names u ON u.id = s.upstream AND (?2 IS NULL OR u.text = ?2)
             JOIN _principals p ON p.id = s.principal AND (?3 IS NULL OR p.label = ?3) AND p.id > ?5
             """
-        ).each(
+        ).all(
             SQLValue(filter.model),
             SQLValue(filter.upstream),
             SQLValue(filter.principal),
             SQLValue(concrete?.base),
             owners
-        ) {
-            found.append($0.id(0))
-        }
-        collections = found
+        ) { $0.id(0) }
     }
 
     // MARK: Documents
@@ -125,14 +121,9 @@ struct CleanSelection {
 
     private func shows(_ pins: [UInt8], _ isSelected: inout [ObjectID: Bool]) throws -> Bool {
         for pin in try Pins.decode(pins) {
-            let known: Bool
-            if let seen = isSelected[pin.object] {
-                known = seen
-            } else {
-                known = try selects(pin.object)
-                isSelected[pin.object] = known
-            }
-            if known { return true }
+            let isOne = try isSelected[pin.object] ?? selects(pin.object)
+            isSelected[pin.object] = isOne
+            if isOne { return true }
         }
         return false
     }
@@ -206,7 +197,7 @@ struct CleanSelection {
     private func lastSeen(_ state: [UInt8]) throws -> Int64 {
         let query = try Query(database, "SELECT finish FROM _observations WHERE id = ?")
         return try ObjectRecord.decode(state).filter { $0.observation != 0 }
-            .map { try query.first(.integer($0.observation)) { $0.integer(0) } ?? .min }.max() ?? .min
+            .map { try query.integer(.integer($0.observation)) ?? .min }.max() ?? .min
     }
 }
 
@@ -226,20 +217,12 @@ private struct ConcreteModel {
     }
 
     func includes(_ object: ObjectID, in database: Database) throws -> Bool {
-        let found = try Query(
-            database,
-            """
-            SELECT \(StoredState.columns), m.text, u.text FROM _objects o JOIN _collections c ON c.id = o.collection
-            JOIN _names m ON m.id = c.model JOIN _scopes s ON s.id = c.scope JOIN _names u ON u.id = s.upstream
-            WHERE o.id = ?
-            """
-        ).first(.id(object)) { row in
-            (state: try StoredState(row, from: 0), name: row.string(6), upstream: row.string(7))
+        guard let found = try StoredState.named(object, in: database), let declared = models[found.upstream] else {
+            return false
         }
-        guard let found, let declared = models[found.upstream] else { return false }
-        guard found.name != model else { return true }
-        let state = try found.state.state(of: found.name, declared.models, in: database)
-        return state.newestPayload(model: found.name, models: declared.models)
+        guard found.model != model else { return true }
+        let state = try found.state.state(of: found.model, declared.models, in: database)
+        return state.newestPayload(model: found.model, models: declared.models)
             .map { declared.models.isObject($0, of: model) } ?? false
     }
 }

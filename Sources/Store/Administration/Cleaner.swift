@@ -1,7 +1,7 @@
 import GRDB
 import Mapping
 
-/// Removes what a filter selects: documents, their objects, and the bytes of both.
+/// Removes what a filter selects: documents, their objects, and the bytes of both; a dry run only counts them.
 ///
 /// With a model, or one object of it, those objects go together with the documents that show them. Other objects in these
 /// documents stay known, even if no document shows them any more. Without a model, objects that only the removed documents
@@ -13,26 +13,69 @@ import Mapping
 struct Cleaner {
     private let core: StoreCore
     private let filter: CleanFilter
+    private let isDryRun: Bool
     private let progress: CleanProgress
-    private var removed = StoreCount(objects: 0, documents: 0, bytes: 0, models: [:])
+    private var removed = StoreCount()
     private var unshown = 0
     private var isStopped = false
+    /// Of a dry run: how many of the places that would go show each object.
+    private var unpinned: [ObjectID: Int64] = [:]
 
-    init(core: StoreCore, filter: CleanFilter, progress: @escaping CleanProgress = { _ in true }) {
+    init(
+        core: StoreCore,
+        filter: CleanFilter,
+        isDryRun: Bool = false,
+        progress: @escaping CleanProgress = { _ in true }
+    ) {
         self.core = core
         self.filter = filter
+        self.isDryRun = isDryRun
         self.progress = progress
     }
 
-    /// Reports the progress; whether to continue.
-    private mutating func shouldContinue() -> Bool {
-        isStopped = isStopped || !progress(removed)
-        return !isStopped
+    mutating func run() async throws(StoreError) -> CleanResult {
+        let (time, last) = isDryRun ? (core.clock.now(), .max) : try await begin()
+        let bytes = Int64(core.budget.batch)
+        var (position, isAtEnd) = (DocumentID.zero, false)
+        while !isAtEnd, shouldContinue() {
+            let start = position
+            let slice = try await search(at: time) { selection, deadline in
+                let bounds = CleanSelection.Bounds(bytes: bytes, deadline: deadline)
+                return try selection.documents(after: start, upTo: last, bounds)
+            }
+            if isDryRun {
+                try await count(documents: slice.found)
+            } else {
+                try await remove(documents: slice.found, askedAt: time)
+            }
+            (position, isAtEnd) = (slice.position, slice.isAtEnd)
+        }
+        var (object, isAtLast) = (ObjectID.zero, false)
+        while !isAtLast, shouldContinue() {
+            let start = object
+            let slice = try await search(at: time) { selection, deadline in
+                try selection.orphans(after: start, CleanSelection.Bounds(deadline: deadline))
+            }
+            if isDryRun {
+                for id in slice.found { unpinned[id] = 0 }
+            } else {
+                try await remove(orphans: slice.found, askedAt: time)
+            }
+            (object, isAtLast) = (slice.position, slice.isAtEnd)
+        }
+        var erasure = CleanResult.Erasure.notAsked
+        if isDryRun {
+            try await countObjects(at: time)
+        } else {
+            erasure = isStopped ? .pending : try await erase() ? .erased : .pending
+        }
+        return CleanResult(removed: removed, erasure: erasure, unshown: unshown, isStopped: isStopped)
     }
 
-    mutating func run() async throws(StoreError) -> CleanResult {
+    /// Keeps out responses to earlier requests; returns the time, and the last document to look at.
+    private func begin() async throws(StoreError) -> (Int64, DocumentID) {
         let (core, filter) = (core, filter)
-        let (time, last) = try await core.write(.prompt) { session in
+        return try await core.write(.prompt) { session in
             let time = core.clock.now()
             let selection = try CleanSelection(filter, in: session.database, now: time, of: core)
             // Which model of a cluster a response on its way shows is not known yet.
@@ -44,43 +87,28 @@ struct Cleaner {
             if !selection.isOfURLs { try session.eraseNames(of: selection.collections, identity: selection.identity) }
             return (time, session.numbers.document)
         }
-        var (position, isAtEnd) = (DocumentID.zero, false)
-        while !isAtEnd, shouldContinue() {
-            let start = position
-            let slice = try await core.scan { database, deadline in
-                try CleanSelection(filter, in: database, now: time, of: core).documents(
-                    after: start,
-                    upTo: last,
-                    CleanSelection.Bounds(bytes: Int64(core.budget.batch), deadline: deadline)
-                )
-            }
-            try await remove(documents: slice.found, askedAt: time)
-            (position, isAtEnd) = (slice.position, slice.isAtEnd)
-        }
-        var (object, isAtLast) = (ObjectID.zero, false)
-        while !isAtLast, shouldContinue() {
-            let start = object
-            let slice = try await core.scan { database, deadline in
-                try CleanSelection(filter, in: database, now: time, of: core)
-                    .orphans(after: start, CleanSelection.Bounds(deadline: deadline))
-            }
-            try await remove(orphans: slice.found, askedAt: time)
-            (object, isAtLast) = (slice.position, slice.isAtEnd)
-        }
-        let isErased = isStopped ? false : try await erase()
-        return CleanResult(
-            removed: removed,
-            erasure: isErased ? .erased : .pending,
-            unshown: unshown,
-            isStopped: isStopped
-        )
     }
 
-    // MARK: Slices
+    /// Reports the progress; whether to continue.
+    private mutating func shouldContinue() -> Bool {
+        isStopped = isStopped || !progress(removed)
+        return !isStopped
+    }
+
+    /// Searches in a snapshot that is not held for long.
+    private func search<Value: Sendable>(
+        at time: Int64,
+        _ work: @escaping @Sendable (CleanSelection, _ deadline: ContinuousClock.Instant) throws -> Value
+    ) async throws(StoreError) -> Value {
+        try await core.scan { [core, filter] database, deadline in
+            try work(CleanSelection(filter, in: database, now: time, of: core), deadline)
+        }
+    }
+
+    // MARK: Removing
 
     private mutating func remove(documents: [DocumentID], askedAt time: Int64) async throws(StoreError) {
-        try await remove(documents.count) { [core, filter] session in
-            let selection = try CleanSelection(filter, in: session.database, now: time, of: core)
+        try await remove(documents.count, askedAt: time) { session, selection in
             var (count, touched, unshown) = (0, Set<ObjectID>(), Set<ObjectID>())
             for document in documents where try selection.isSelected(document) {
                 guard let objects = try Self.erase(document, matching: selection, in: session) else { continue }
@@ -93,8 +121,7 @@ struct Cleaner {
     }
 
     private mutating func remove(orphans: [ObjectID], askedAt time: Int64) async throws(StoreError) {
-        try await remove(orphans.count) { [core, filter] session in
-            let selection = try CleanSelection(filter, in: session.database, now: time, of: core)
+        try await remove(orphans.count, askedAt: time) { session, selection in
             let selected = try orphans.filter { try selection.isOrphan($0, knownBefore: time) }
             for id in selected { try session.forget(id) }
             return (0, Set(selected), 0)
@@ -104,17 +131,22 @@ struct Cleaner {
     /// Lets the writer remove a slice, and counts the removed documents and the objects of which nothing is left.
     private mutating func remove(
         _ count: Int,
-        _ work: @escaping @Sendable (WriterSession) throws -> (documents: Int, touched: Set<ObjectID>, unshown: Int)
+        askedAt time: Int64,
+        _ work:
+            @escaping @Sendable (WriterSession, CleanSelection) throws -> (
+                documents: Int, touched: Set<ObjectID>, unshown: Int
+            )
     ) async throws(StoreError) {
         guard count > 0 else { return }
-        let (gone, left) = try await core.write(.prompt) { session in
+        let (gone, left) = try await core.write(.prompt) { [core, filter] session in
             // Bytes that other jobs of this batch write do not count.
             try session.flush()
             let before = try FileBudget.used(in: session.database)
             session.journal.isErasing = true
             defer { session.journal.isErasing = false }
-            let (documents, touched, unshown) = try work(session)
-            var gone = StoreCount(objects: 0, documents: documents, bytes: 0, models: [:])
+            let selection = try CleanSelection(filter, in: session.database, now: time, of: core)
+            let (documents, touched, unshown) = try work(session, selection)
+            var gone = StoreCount(documents: documents)
             for id in touched {
                 guard let record = session.records[id], record.isEmpty else { continue }
                 let model = try session.names.collection(record.collection, in: session.database).model
@@ -141,7 +173,7 @@ struct Cleaner {
         in session: WriterSession
     ) throws -> (selected: Set<ObjectID>, unshown: Set<ObjectID>)? {
         let observation = try Query(session.database, "SELECT observation FROM _documents WHERE id = ?")
-            .first(.id(document)) { $0.integer(0) }
+            .integer(.id(document))
         guard let observation else { return nil }
         let objects = Set(try StoredBody.pins(of: document, in: session.database).map(\.object))
         let selected = try objects.filter(selection.selects)
@@ -165,8 +197,6 @@ struct Cleaner {
         return (selected, unshown)
     }
 
-    // MARK: Bytes
-
     /// Returns free pages to the file system and empties the WAL; false if another process still reads the WAL.
     ///
     /// SQLite overwrites what it frees (secure_delete); copies may be left in the WAL.
@@ -189,96 +219,49 @@ struct Cleaner {
 
     /// How often it tries to empty the WAL, and for how many milliseconds each time: a second in all.
     private static let (attempts, patience) = (20, 50)
-}
 
-/// Counts what a clean would remove, slice by slice, so that no snapshot is held for long.
-struct CleanPreview {
-    private let core: StoreCore
-    private let filter: CleanFilter
-    private let progress: CleanProgress
-    private var unshown = 0
-    private var isStopped = false
-    private var count = StoreCount(objects: 0, documents: 0, bytes: 0, models: [:])
-    /// How many of the places that would go show each object.
-    private var unpinned: [ObjectID: Int64] = [:]
+    // MARK: Counting
 
-    init(core: StoreCore, filter: CleanFilter, progress: @escaping CleanProgress) {
-        self.core = core
-        self.filter = filter
-        self.progress = progress
-    }
-
-    /// Counts; the bytes are those of bodies and versions, without the overhead of the file.
-    mutating func run() async throws(StoreError) -> CleanResult {
-        let (core, filter, now) = (core, filter, core.clock.now())
-        var (position, isAtEnd) = (DocumentID.zero, false)
-        while !isAtEnd, shouldContinue() {
-            let start = position
-            let (slice, bytes, places) = try await core.scan { database, deadline in
-                let selection = try CleanSelection(filter, in: database, now: now, of: core)
-                let bounds = CleanSelection.Bounds(deadline: deadline)
-                let slice = try selection.documents(after: start, upTo: .max, bounds)
-                var (bytes, places) = (Int64(0), [ObjectID: Int64]())
-                for id in slice.found {
-                    bytes += try Self.bytes(of: id, in: database)
-                    for pin in try StoredBody.pins(of: id, in: database) { places[pin.object, default: 0] += 1 }
-                }
-                return (slice, bytes, places)
+    /// Counts documents, and the bytes of their bodies without the overhead of the file.
+    private mutating func count(documents: [DocumentID]) async throws(StoreError) {
+        let (bytes, places) = try await core.scan { database, _ in
+            var (bytes, places) = (Int64(0), [ObjectID: Int64]())
+            let length = try Query(
+                database,
+                """
+                SELECT length(d.head) + length(d.policy) + length(b.pins) + ifnull(length(b.skeleton), 0)
+                    + ifnull(length(b.body), 0)
+                FROM _documents d JOIN _bodies b ON b.document = d.id WHERE d.id = ?
+                """
+            )
+            for id in documents {
+                bytes += try length.integer(.id(id)) ?? 0
+                for pin in try StoredBody.pins(of: id, in: database) { places[pin.object, default: 0] += 1 }
             }
-            count.documents += slice.found.count
-            count.bytes += bytes
-            unpinned.merge(places, uniquingKeysWith: +)
-            (position, isAtEnd) = (slice.position, slice.isAtEnd)
+            return (bytes, places)
         }
-        var (object, isAtLast) = (ObjectID.zero, false)
-        while !isAtLast, shouldContinue() {
-            let start = object
-            let slice = try await core.scan { database, deadline in
-                try CleanSelection(filter, in: database, now: now, of: core)
-                    .orphans(after: start, CleanSelection.Bounds(deadline: deadline))
-            }
-            for id in slice.found { unpinned[id] = 0 }
-            (object, isAtLast) = (slice.position, slice.isAtEnd)
-        }
-        try await addObjects()
-        return CleanResult(removed: count, erasure: .notAsked, unshown: unshown, isStopped: isStopped)
+        removed.documents += documents.count
+        removed.bytes += bytes
+        unpinned.merge(places, uniquingKeysWith: +)
     }
 
-    private mutating func shouldContinue() -> Bool {
-        isStopped = isStopped || !progress(count)
-        return !isStopped
-    }
-
-    private mutating func addObjects() async throws(StoreError) {
-        let (filter, now) = (filter, core.clock.now())
+    private mutating func countObjects(at time: Int64) async throws(StoreError) {
         var rest = Array(unpinned)[...]
         while !rest.isEmpty, shouldContinue() {
             let slice = Array(rest.prefix(1024))
             rest = rest.dropFirst(1024)
-            let (gone, left) = try await core.scan { [core] database, _ in
-                var (gone, left) = (StoreCount(objects: 0, documents: 0, bytes: 0, models: [:]), 0)
-                let selection = try CleanSelection(filter, in: database, now: now, of: core)
+            let (gone, left) = try await search(at: time) { selection, _ in
+                var (gone, left) = (StoreCount(), 0)
                 for (id, places) in slice {
                     try Self.add(id, unpinned: places, to: &gone, unshown: &left, selection)
                 }
                 return (gone, left)
             }
             unshown += left
-            count.objects += gone.objects
-            count.bytes += gone.bytes
-            count.models.merge(gone.models, uniquingKeysWith: +)
+            removed.objects += gone.objects
+            removed.bytes += gone.bytes
+            removed.models.merge(gone.models, uniquingKeysWith: +)
         }
-    }
-
-    private static func bytes(of document: DocumentID, in database: Database) throws -> Int64 {
-        try Query(
-            database,
-            """
-            SELECT length(d.head) + length(d.policy) + length(b.pins) + ifnull(length(b.skeleton), 0)
-                + ifnull(length(b.body), 0)
-            FROM _documents d JOIN _bodies b ON b.document = d.id WHERE d.id = ?
-            """
-        ).first(.id(document)) { $0.integer(0) } ?? 0
     }
 
     /// An object goes if all places that show it go, and the filter selects it.
@@ -304,10 +287,7 @@ struct CleanPreview {
         }
         count.objects += 1
         count.models[found.model, default: 0] += 1
-        for version in Set(found.entries.map(\.version)) {
-            count.bytes +=
-                try Query(database, "SELECT length(CAST(payload AS BLOB)) FROM _versions WHERE id = ?")
-                .first(.integer(version)) { $0.integer(0) } ?? 0
-        }
+        let length = try Query(database, "SELECT length(CAST(payload AS BLOB)) FROM _versions WHERE id = ?")
+        for version in Set(found.entries.map(\.version)) { count.bytes += try length.integer(.integer(version)) ?? 0 }
     }
 }

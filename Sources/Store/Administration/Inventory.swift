@@ -7,8 +7,8 @@ struct Inventory {
     let hasher: KeyHasher
 
     func count() throws -> StoreCount {
-        var count = StoreCount(objects: 0, documents: 0, bytes: try FileBudget.used(in: database), models: [:])
-        count.documents = try Query(database, "SELECT count(*) FROM _documents").first { Int($0.integer(0)) } ?? 0
+        var count = StoreCount(bytes: try FileBudget.used(in: database))
+        count.documents = Int(try Query(database, "SELECT count(*) FROM _documents").integer() ?? 0)
         try Query(
             database,
             """
@@ -37,7 +37,6 @@ struct Inventory {
     }
 
     func objects(_ query: ObjectQuery, models: [String: UpstreamModels]) throws -> Page<ObjectRow> {
-        var found: [FoundObject] = []
         let limit = max(query.limit, 1)
         // An identity is looked up by the index of each collection; otherwise objects are read in the order of their ids.
         let order = query.identity == nil && query.key == nil ? "o.id" : "+o.id"
@@ -48,7 +47,7 @@ struct Inventory {
             : "_keys k CROSS JOIN _objects o ON o.id = k.object AND k.value = ?8"
         // A cluster's objects are stored under the name of its base.
         let base = query.model.flatMap { Self.base(of: $0, models) }
-        try Query(
+        let found = try Query(
             database,
             """
             SELECT \(FoundObject.columns), k.bound
@@ -62,7 +61,7 @@ struct Inventory {
             WHERE o.id > ?5 AND o.deleted IS \(query.areDeleted ? "NOT NULL" : "NULL") \(query.identity == nil ? "AND ?2 IS NULL" : "AND o.identity = ?2")
             ORDER BY \(order) LIMIT ?6
             """
-        ).each(
+        ).all(
             SQLValue(query.model),
             query.identity.map { Identity($0).sql } ?? .null,
             SQLValue(query.upstream),
@@ -74,7 +73,7 @@ struct Inventory {
         ) { row in
             var object = try FoundObject(row)
             object.row.isBound = row.integer(FoundObject.columnCount) == 1
-            found.append(object)
+            return object
         }
         let next = found.count > limit ? found[limit - 1].row.id.rawValue : nil
         let rows = try rows(of: found.prefix(limit), view: query.view, areDeleted: query.areDeleted, models: models)
@@ -131,60 +130,47 @@ struct Inventory {
     }
 
     func documents(_ query: DocumentQuery) throws -> Page<DocumentRow> {
-        var rows: [DocumentRow] = []
         let limit = max(query.limit, 1)
-        try Query(
+        let rows = try Query(
             database,
             """
-            SELECT \(DocumentRow.columns)
-            FROM _documents d
-            JOIN _scopes s ON s.id = d.scope
-            JOIN _names u ON u.id = s.upstream AND (?1 IS NULL OR u.text = ?1)
-            JOIN _principals p ON p.id = s.principal AND (?2 IS NULL OR p.label = ?2)
-            JOIN _names x ON x.id = s.context
-            JOIN _observations o ON o.id = d.observation
-            JOIN _bodies b ON b.document = d.id
-            LEFT JOIN _used t ON t.document = d.id
-            WHERE d.id > ?5 AND (?3 IS NULL OR substr(d.url, 1, length(?3)) = ?3) AND (?4 IS NULL OR d.url = ?4)
+            SELECT \(DocumentRow.columns) FROM \(DocumentRow.tables)
+            WHERE (?1 IS NULL OR u.text = ?1) AND (?2 IS NULL OR p.label = ?2)
+            AND d.id > ?5 AND (?3 IS NULL OR substr(d.url, 1, length(?3)) = ?3) AND (?4 IS NULL OR d.url = ?4)
             ORDER BY d.id LIMIT ?6
             """
-        ).each(
+        ).all(
             SQLValue(query.upstream),
             SQLValue(query.principal),
             SQLValue(query.urlPrefix),
             SQLValue(query.url),
             .integer(query.after ?? 0),
             .integer(Int64(limit) + 1)
-        ) { row in
-            rows.append(DocumentRow(row, pins: try DocumentRow.pins(row)))
-        }
+        ) { DocumentRow($0, pins: try DocumentRow.pins($0)) }
         let next = rows.count > limit ? rows[limit - 1].id.rawValue : nil
         return Page(rows: Array(rows.prefix(limit)), next: next)
     }
 
     /// The latest first; `after` is how many to skip: there are few, and their order changes.
     func warnings(limit: Int, after: Int64?) throws -> Page<StoredWarning> {
-        var rows: [StoredWarning] = []
         let limit = max(limit, 1)
         let offset = after ?? 0
-        try Query(
+        let rows = try Query(
             database,
             """
             SELECT kind, subject, message, count, first, last, url, pointer FROM _warnings
             ORDER BY last DESC, kind, subject LIMIT ? OFFSET ?
             """
-        ).each(.integer(Int64(limit) + 1), .integer(offset)) { row in
-            rows.append(
-                StoredWarning(
-                    kind: row.string(0),
-                    subject: row.string(1),
-                    message: row.string(2),
-                    url: row.string(6),
-                    pointer: row.string(7),
-                    count: Int(row.integer(3)),
-                    first: row.integer(4),
-                    last: row.integer(5)
-                )
+        ).all(.integer(Int64(limit) + 1), .integer(offset)) { row in
+            StoredWarning(
+                kind: row.string(0),
+                subject: row.string(1),
+                message: row.string(2),
+                url: row.string(6),
+                pointer: row.string(7),
+                count: Int(row.integer(3)),
+                first: row.integer(4),
+                last: row.integer(5)
             )
         }
         let next = rows.count > limit ? offset + Int64(limit) : nil
@@ -196,10 +182,10 @@ struct Inventory {
 struct FoundObject {
     /// The columns that `init` reads; a query selects them first, with these letters for the tables.
     static let columns = """
-        o.id, u.text, p.label, x.text, m.text, o.identity, o.changed, c.scope, \(StoredState.columns)
+        o.id, u.text, p.label, x.text, m.text, o.identity, c.scope, \(StoredState.columns)
         """
     /// How many columns these are.
-    static let columnCount: Int32 = 14
+    static let columnCount: Int32 = 13
 
     var row: ObjectRow
     let state: StoredState
@@ -213,28 +199,29 @@ struct FoundObject {
             principal: row.string(2),
             context: row.string(3),
             model: row.string(4),
-            identity: Identity(row, column: 5).text,
-            json: [],
-            changed: row.integer(6),
-            observed: 0
+            identity: Identity(row, column: 5).text
         )
-        state = try StoredState(row, from: 8)
-        scope = row.id(7)
-    }
-}
-
-extension SQLValue {
-    /// A text, or NULL for none.
-    init(_ text: String?) {
-        self = text.map(SQLValue.string) ?? .null
+        state = try StoredState(row, from: 7)
+        scope = row.id(6)
     }
 }
 
 /// How listings read a document's row.
 extension DocumentRow {
-    /// The columns that `init` reads; a query selects them first, with these letters for the tables.
-    static let columns = """
-        d.id, u.text, p.label, x.text, d.url, d.status, d.head, d.policy, d.length, o.start, o.finish, t.at, b.pins
+    /// The columns that `init` reads; a query selects them first.
+    static let columns =
+        "d.id, u.text, p.label, x.text, d.url, d.status, d.length, o.start, o.finish, o.kind, t.at, b.pins"
+
+    /// The tables that they are of.
+    static let tables = """
+        _documents d
+        JOIN _scopes s ON s.id = d.scope
+        JOIN _names u ON u.id = s.upstream
+        JOIN _principals p ON p.id = s.principal
+        JOIN _names x ON x.id = s.context
+        JOIN _observations o ON o.id = d.observation
+        JOIN _bodies b ON b.document = d.id
+        LEFT JOIN _used t ON t.document = d.id
         """
 
     /// Reads a row that begins with `columns`.
@@ -246,18 +233,16 @@ extension DocumentRow {
             context: row.string(3),
             url: row.string(4),
             status: Int(row.integer(5)),
-            head: row.bytes(6),
-            policy: row.bytes(7),
             objects: Set(pins.map(\.object)).count,
-            bytes: row.integer(8),
-            start: row.integer(9),
-            end: row.integer(10),
-            used: row.integer(11) * 1_000_000
+            bytes: row.integer(6),
+            start: row.integer(7),
+            end: row.integer(8),
+            used: row.integer(10) * 1_000_000
         )
     }
 
     /// The pins in a row that begins with `columns`.
-    static func pins(_ row: QueryRow) throws -> [Pin] { try Pins.decode(row.bytes(12)) }
+    static func pins(_ row: QueryRow) throws -> [Pin] { try Pins.decode(row.bytes(11)) }
 }
 
 /// The names of the upstreams and principals that have data in the store.
@@ -272,15 +257,15 @@ public struct OwnerNames: Sendable, Equatable {
     private static let limit = 10
 
     init(_ database: Database) throws {
-        (upstreams, principals, areAllPrincipals) = ([], [], true)
-        try Query(
+        let query = try Query(
             database,
             "SELECT DISTINCT u.text FROM _scopes s JOIN _names u ON u.id = s.upstream ORDER BY u.text"
-        ).each { upstreams.append($0.string(0)) }
-        try Query(database, "SELECT label FROM _principals ORDER BY id LIMIT \(Self.limit + 1)")
-            .each { principals.append($0.string(0)) }
+        )
+        upstreams = try query.all { $0.string(0) }
+        let principals = try Query(database, "SELECT label FROM _principals ORDER BY id LIMIT \(Self.limit + 1)")
+            .all { $0.string(0) }
         areAllPrincipals = principals.count <= Self.limit
-        principals = Array(principals.prefix(Self.limit))
+        self.principals = Array(principals.prefix(Self.limit))
     }
 }
 
@@ -295,7 +280,7 @@ extension ObjectStore {
     /// Whether a principal has this label.
     public func hasPrincipal(_ label: String) async throws(StoreError) -> Bool {
         try await core.read {
-            try Query($0, "SELECT 1 FROM _principals WHERE label = ?").first(.string(label)) { _ in true } ?? false
+            try Query($0, "SELECT 1 FROM _principals WHERE label = ?").integer(.string(label)) != nil
         }
     }
 }

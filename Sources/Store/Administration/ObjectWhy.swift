@@ -2,20 +2,10 @@ public import Mapping
 
 /// A document that shows an object.
 public struct ShowingDocument: Sendable {
-    /// Whether it shows the newest known values.
-    public enum Appearance: Sendable, Equatable {
-        /// It shows the newest values as received.
-        case newest
-        /// It contains older values; the next hit composes it with the newest.
-        case composed
-        /// It contains older values and cannot be composed: a miss (law 6).
-        case outdated(reason: String)
-    }
-
     /// The document.
     public var row: DocumentRow
-    /// Whether it shows the newest values of all its objects.
-    public var appearance: Appearance
+    /// The form in which a look-up finds it.
+    public var form: StoredDocument.Form
     /// The versions of the object that it pins.
     var versions: [Int64]
     /// Its observation.
@@ -93,8 +83,8 @@ extension ObjectStore {
     ) async throws(StoreError) -> Page<ShowingDocument> {
         let models = core.models
         let end = ContinuousClock.now + patience
-        var scan = ShowingScan(object: object, position: after.map { DocumentID(rawValue: $0) })
-        var page = Page<ShowingDocument>(rows: [], next: nil)
+        var scan = ShowingScan(object: object, after: after.map { DocumentID(rawValue: $0) })
+        var page = Page<ShowingDocument>()
         var composed: Int64 = 0
         while page.rows.count < limit, !scan.isAtEnd {
             let (begun, wanted) = (scan, limit - page.rows.count)
@@ -106,12 +96,12 @@ extension ObjectStore {
             scan = next
             for id in found {
                 let read = try await core.scan { database, _ in
-                    try ShowingReader(database, models: models).document(id, showing: object)
+                    try ShowingReader(database: database, models: models).document(id, showing: object)
                 }
                 if var read {
                     read.row.upstream = core.label(ofUpstream: read.row.upstream)
                     page.rows.append(read)
-                    if read.appearance != .newest { composed += read.row.bytes }
+                    if read.form != .asReceived { composed += read.row.bytes }
                 }
                 guard composed < Self.composedBytes, ContinuousClock.now < end, !Task.isCancelled else {
                     page.next = id == found.last && scan.isAtEnd ? nil : id.rawValue
@@ -134,12 +124,10 @@ extension ObjectStore {
         documents limit: Int = 10,
         patience: Duration = .seconds(1)
     ) async throws(StoreError) -> ObjectWhy? {
-        let page =
-            limit > 0
-            ? try await documents(showing: object, limit: limit, patience: patience) : Page(rows: [], next: nil)
+        let page = limit > 0 ? try await documents(showing: object, limit: limit, patience: patience) : Page()
         let models = core.models
         let found = try await core.read { database in
-            try ShowingReader(database, models: models).provenance(of: object, showing: page.rows)
+            try ShowingReader(database: database, models: models).provenance(of: object, showing: page.rows)
         }
         return found.map {
             ObjectWhy(notice: $0.notice, members: $0.members, sources: $0.sources, documents: page)

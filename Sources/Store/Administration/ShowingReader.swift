@@ -3,92 +3,41 @@ import Mapping
 
 /// Reads the documents that show an object, and where its members come from, in one read snapshot.
 struct ShowingReader {
-    private let database: Database
-    private let models: [String: UpstreamModels]
-
-    init(_ database: Database, models: [String: UpstreamModels]) {
-        self.database = database
-        self.models = models
-    }
+    let database: Database
+    let models: [String: UpstreamModels]
 
     // MARK: Documents
 
-    /// A document that shows an object; nil when it is gone.
-    ///
-    /// Composes it if something newer is known.
+    /// A document that shows an object, composed if something newer is known; nil when it is gone.
     func document(_ id: DocumentID, showing object: ObjectID) throws -> ShowingDocument? {
-        let found = try Query(
+        let reader = try DocumentReader(database, models: models)
+        return try Query(
             database,
             """
-            SELECT \(DocumentRow.columns), d.observation, o.kind, d.scope, d.verified, s.principal
-            FROM _documents d
-            JOIN _scopes s ON s.id = d.scope
-            JOIN _names u ON u.id = s.upstream
-            JOIN _principals p ON p.id = s.principal
-            JOIN _names x ON x.id = s.context
-            JOIN _observations o ON o.id = d.observation
-            JOIN _bodies b ON b.document = d.id
-            LEFT JOIN _used t ON t.document = d.id
-            WHERE d.id = ?
+            SELECT \(DocumentRow.columns), d.observation, d.scope, d.verified, s.principal
+            FROM \(DocumentRow.tables) WHERE d.id = ?
             """
         ).first(.id(id)) { row in
             let pins = try DocumentRow.pins(row)
-            let showing = ShowingDocument(
-                row: DocumentRow(row, pins: pins),
-                appearance: .newest,
+            let listed = DocumentRow(row, pins: pins)
+            let observation = row.observation(row.integer(12), from: 7)
+            var document = StoredDocument(
+                id: id,
+                key: DocumentKey(
+                    upstream: listed.upstream,
+                    principal: row.id(15),
+                    context: listed.context,
+                    url: listed.url
+                ),
+                start: listed.start
+            )
+            _ = try reader.fill(&document, observation, scope: row.id(13), verified: row.integer(14))
+            return ShowingDocument(
+                row: listed,
+                form: document.form,
                 versions: Set(pins.filter { $0.object == object }.map(\.version)).sorted(),
-                observation: Observation(
-                    sequence: row.integer(13),
-                    start: row.integer(9),
-                    end: row.integer(10),
-                    kind: Observation.Kind(rawValue: UInt8(truncatingIfNeeded: row.integer(14))) ?? .list
-                )
+                observation: observation
             )
-            return (
-                showing: showing, scope: row.id(15, as: ScopeID.self), verified: row.integer(16),
-                principal: row.id(17, as: PrincipalID.self)
-            )
-        }
-        guard let found else { return nil }
-        var showing = found.showing
-        showing.appearance = try appearance(
-            of: showing.row,
-            showing.observation,
-            scope: found.scope,
-            verified: found.verified,
-            principal: found.principal
-        )
-        return showing
-    }
-
-    /// The form in which a look-up would find the document.
-    private func appearance(
-        of row: DocumentRow,
-        _ observation: Observation,
-        scope: ScopeID,
-        verified: Int64,
-        principal: PrincipalID
-    ) throws -> ShowingDocument.Appearance {
-        let reader = try DocumentReader(database, models: models)
-        var document = StoredDocument(
-            id: row.id,
-            key: DocumentKey(upstream: row.upstream, principal: principal, context: row.context, url: row.url),
-            variant: [],
-            status: row.status,
-            head: [],
-            policy: [],
-            body: [],
-            form: .asReceived,
-            objects: [],
-            start: row.start,
-            end: row.end,
-            sequence: 0
-        )
-        _ = try reader.fill(&document, observation, scope: scope, verified: verified)
-        return switch document.form {
-        case .asReceived: .newest
-        case .composed: .composed
-        case .outdated(let reason): .outdated(reason: reason)
         }
     }
 
@@ -100,17 +49,7 @@ struct ShowingReader {
     func provenance(of object: ObjectID, showing documents: [ShowingDocument]) throws
         -> (notice: ObjectNotice?, members: [Provenance.Member], sources: [Int64: ObservationSource])?
     {
-        let found = try Query(
-            database,
-            """
-            SELECT \(StoredState.columns), m.text, u.text FROM _objects o
-            JOIN _collections c ON c.id = o.collection JOIN _scopes s ON s.id = c.scope
-            JOIN _names m ON m.id = c.model JOIN _names u ON u.id = s.upstream WHERE o.id = ?
-            """
-        ).first(.id(object)) {
-            (state: try StoredState($0, from: 0), model: $0.string(6), upstream: $0.string(7))
-        }
-        guard let found else { return nil }
+        guard let found = try StoredState.named(object, in: database) else { return nil }
         let declared = models[found.upstream]
         let state = try found.state.state(of: found.model, declared?.models, in: database)
         let provenance = state.provenance(
@@ -208,7 +147,7 @@ struct ShowingReader {
     /// binary search needs some twenty look-ups among a million documents.
     private func url(observedAs observation: Int64) throws -> String? {
         var low: Int64 = 0
-        var high = try Query(database, "SELECT max(id) FROM _documents").first { $0.integer(0) + 1 } ?? 0
+        var high = (try Query(database, "SELECT max(id) FROM _documents").integer() ?? 0) + 1
         let query = try Query(database, "SELECT id, observation, url FROM _documents WHERE id >= ? ORDER BY id LIMIT 1")
         while low < high {
             let middle = low + (high - low) / 2
@@ -243,11 +182,11 @@ struct ShowingScan: Sendable {
     /// The clock is read once for so many documents.
     private static let stride = 64
 
-    /// - Parameter position: where an earlier scan stopped.
-    init(object: ObjectID, position: DocumentID? = nil) {
+    /// - Parameter last: where an earlier scan stopped.
+    init(object: ObjectID, after last: DocumentID? = nil) {
         self.object = object
-        self.position = position ?? .max
-        isBegun = position != nil
+        position = last ?? .max
+        isBegun = last != nil
     }
 
     /// The next documents, at most `limit`; stops at the deadline.

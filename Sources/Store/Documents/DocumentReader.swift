@@ -21,18 +21,13 @@ struct DocumentReader {
         digest: Digest128,
         where isWanted: (_ variant: [UInt8]) -> Bool
     ) throws -> (documents: [StoredDocument], verified: [DocumentID], sequence: Int64) {
-        var rows: [(document: StoredDocument, scope: ScopeID, verified: Int64, observation: Observation)] = []
+        var documents: [StoredDocument] = []
+        var verified: [DocumentID] = []
         try Query(
             database,
             """
-            SELECT d.id, d.scope, d.verified, d.variant, d.status, d.head, d.policy, o.start, o.finish,
-                o.id, o.kind
-            FROM _documents d
-            JOIN _scopes s ON s.id = d.scope AND s.principal = ?3
-            JOIN _names u ON u.id = s.upstream AND u.text = ?4
-            JOIN _names x ON x.id = s.context AND \(ObjectContext.isOfKey("x.text", "?5"))
-            JOIN _observations o ON o.id = d.observation
-            WHERE d.low = ?1 AND d.url = ?2
+            SELECT d.id, d.scope, d.verified, d.variant, d.status, d.head, d.policy, d.observation, o.start, o.finish, o.kind
+            \(Self.underKey) JOIN _observations o ON o.id = d.observation WHERE d.low = ?1 AND d.url = ?2
             """
         ).each(
             .integer(Int64(bitPattern: digest.low)),
@@ -44,35 +39,21 @@ struct DocumentReader {
             // Before its body is read: there may be many.
             let variant = row.bytes(3)
             guard isWanted(variant) else { return }
-            let document = StoredDocument(
+            var document = StoredDocument(
                 id: row.id(0),
                 key: key,
                 variant: variant,
                 status: Int(row.integer(4)),
                 head: row.bytes(5),
                 policy: row.bytes(6),
-                body: [],
-                form: .asReceived,
-                objects: [],
-                start: row.integer(7),
-                end: row.integer(8),
+                start: row.integer(8),
                 sequence: sequence
             )
-            let observation = Observation(
-                sequence: row.integer(9),
-                start: row.integer(7),
-                end: row.integer(8),
-                kind: Observation.Kind(rawValue: UInt8(truncatingIfNeeded: row.integer(10))) ?? .list
-            )
-            rows.append((document, row.id(1), row.integer(2), observation))
-        }
-        var verified: [DocumentID] = []
-        let documents = try rows.map { row in
-            var document = row.document
-            if try fill(&document, row.observation, scope: row.scope, verified: row.verified) {
+            let observation = row.observation(row.integer(7), from: 8)
+            if try fill(&document, observation, scope: row.id(1), verified: row.integer(2)) {
                 verified.append(document.id)
             }
-            return document
+            documents.append(document)
         }
         return (documents, verified, sequence)
     }
@@ -128,6 +109,14 @@ struct DocumentReader {
         return document
     }
 
+    /// The documents under a key, whose parts are the parameters from the third on.
+    private static let underKey = """
+        FROM _documents d
+        JOIN _scopes s ON s.id = d.scope AND s.principal = ?3
+        JOIN _names u ON u.id = s.upstream AND u.text = ?4
+        JOIN _names x ON x.id = s.context AND \(ObjectContext.isOfKey("x.text", "?5"))
+        """
+
     /// Fills in body, form and objects; true if objects had changed, but the document still shows the newest values.
     func fill(
         _ document: inout StoredDocument,
@@ -158,7 +147,7 @@ struct DocumentReader {
                 pins: payloads,
                 keyed: stored.keyed,
                 observation: observation,
-                mayHaveChanged: { pin, _ in changedObjects.contains(stored.pins[pin].object) },
+                mayHaveChanged: { pin in changedObjects.contains(stored.pins[pin].object) },
                 doubts: &doubts,
                 state: { try state(of: $0, scope: scope) }
             )
@@ -207,18 +196,13 @@ struct DocumentReader {
 extension DocumentReader {
     /// The variants under a key without their bodies, the newest first; bounded by the limit on variants.
     func variants(at key: DocumentKey, digest: Digest128) throws -> [StoredVariant] {
-        var found: [(variant: StoredVariant, id: DocumentID, verified: Int64)] = []
         try Query(
             database,
             """
             SELECT d.variant, d.head, d.policy, d.id, d.verified
-            FROM _documents d
-            JOIN _scopes s ON s.id = d.scope AND s.principal = ?3
-            JOIN _names u ON u.id = s.upstream AND u.text = ?4
-            JOIN _names x ON x.id = s.context AND \(ObjectContext.isOfKey("x.text", "?5"))
-            WHERE d.low = ?1 AND d.url = ?2 ORDER BY d.id DESC LIMIT ?6
+            \(Self.underKey) WHERE d.low = ?1 AND d.url = ?2 ORDER BY d.id DESC LIMIT ?6
             """
-        ).each(
+        ).all(
             .integer(Int64(bitPattern: digest.low)),
             .string(key.url),
             .id(key.principal),
@@ -226,24 +210,17 @@ extension DocumentReader {
             .string(key.context),
             .integer(Int64(ObjectStore.variantLimit))
         ) { row in
-            let variant = StoredVariant(
+            StoredVariant(
                 variant: row.bytes(0),
                 head: row.bytes(1),
                 policy: row.bytes(2),
-                isSuspicious: false
+                isSuspicious: try isSuspicious(row.id(3), verified: row.integer(4))
             )
-            found.append((variant, row.id(3), row.integer(4)))
-        }
-        return try found.map { entry in
-            var variant = entry.variant
-            variant.isSuspicious = try isSuspicious(entry.id, verified: entry.verified)
-            return variant
         }
     }
 
     /// The documents of a URL for every principal and context, the newest first.
     func documents(ofURL url: String, upstream: String, place: Int64, limit: Int) throws -> [DocumentOfURL] {
-        var found: [DocumentOfURL] = []
         try Query(
             database,
             """
@@ -255,18 +232,15 @@ extension DocumentReader {
             JOIN _names x ON x.id = s.context
             WHERE d.place = ?1 AND d.url = ?2 ORDER BY d.id DESC LIMIT ?4
             """
-        ).each(.integer(place), .string(url), .string(upstream), .integer(Int64(limit))) { row in
-            found.append(
-                DocumentOfURL(
-                    principal: row.string(0),
-                    context: ObjectContext.key(of: row.string(1)),
-                    variant: row.bytes(2),
-                    status: Int(row.integer(3)),
-                    policy: row.bytes(4)
-                )
+        ).all(.integer(place), .string(url), .string(upstream), .integer(Int64(limit))) { row in
+            DocumentOfURL(
+                principal: row.string(0),
+                context: ObjectContext.key(of: row.string(1)),
+                variant: row.bytes(2),
+                status: Int(row.integer(3)),
+                policy: row.bytes(4)
             )
         }
-        return found
     }
 
     private func isSuspicious(_ id: DocumentID, verified: Int64) throws -> Bool {

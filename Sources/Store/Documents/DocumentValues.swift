@@ -102,56 +102,32 @@ public struct ReceivedDocument: Sendable {
     }
 }
 
-/// A response that shows objects and is not stored as a document: a write's.
+/// What a write's response shows; it is not stored as a document.
 public struct ReceivedObservation: Sendable {
-    /// The upstream's name.
-    public var upstream: String
-    /// Whose data it is.
-    public var principal: PrincipalID
-    /// The representation asked for.
-    public var context: String
     /// The decoded body, whole.
     public var body: [UInt8]
     /// When the request was sent; microseconds of the store's clock.
     public var start: Int64
-    /// When the response was complete.
-    public var end: Int64
-    /// The kind of observation.
-    public var kind: Observation.Kind
     /// Which model the body contains.
     public var rule: BodyRule
-    /// The method of the request.
-    public var method: String
     /// Path and query of the request; for warnings, and to recognise the response.
     public var url: String
     /// The values around the body, for identities and keys that are not in it.
     public var surroundings: MappingContext
 
-    /// Makes an observation; by default a write's.
+    /// Describes what was shown.
     public init(
-        upstream: String,
-        principal: PrincipalID,
-        context: String,
         body: [UInt8],
         start: Int64,
-        end: Int64,
-        kind: Observation.Kind = .write,
         rule: BodyRule,
-        method: String = "POST",
         url: String = "",
         surroundings: MappingContext = .none
     ) {
-        self.method = method
-        self.url = url
-        self.surroundings = surroundings
-        self.upstream = upstream
-        self.principal = principal
-        self.context = context
         self.body = body
         self.start = start
-        self.end = end
-        self.kind = kind
         self.rule = rule
+        self.url = url
+        self.surroundings = surroundings
     }
 }
 
@@ -160,9 +136,9 @@ public struct Receipt: Sendable {
     /// The document; nil if none was stored: it was cleaned or invalidated meanwhile, or a later one is stored.
     public var document: DocumentID?
     /// The objects it shows.
-    public var objects: [ObjectID]
+    public var objects: [ObjectID] = []
     /// Whether the store knows newer values than this response shows.
-    public var isDirty: Bool
+    public var isDirty = false
     /// The commit sequence at which this holds.
     public var sequence: Int64
     /// Whether the response shows a secret: only its objects without the secret are stored, and it may be kept only in
@@ -191,27 +167,25 @@ public struct StoredDocument: Sendable {
     /// Its cache key.
     public var key: DocumentKey
     /// Names the `Vary` selection.
-    public var variant: [UInt8]
+    public var variant: [UInt8] = []
     /// The status code.
-    public var status: Int
+    public var status = 200
     /// The fields, in the caller's own form.
-    public var head: [UInt8]
+    public var head: [UInt8] = []
     /// What freshness is computed from, in the caller's own form.
-    public var policy: [UInt8]
+    public var policy: [UInt8] = []
     /// The body, composed if necessary.
-    public var body: [UInt8]
+    public var body: [UInt8] = []
     /// The body migrated to today's model versions, for the mapped view; nil if that is the body itself.
     public var migrated: [UInt8]?
     /// How the body came about.
-    public var form: Form
+    public var form = Form.asReceived
     /// The objects that it shows: a change of one may change it.
-    public var objects: [ObjectID]
+    public var objects: [ObjectID] = []
     /// When its request was sent, minus `Age`.
     public var start: Int64
-    /// When its last byte arrived, minus `Age`: it shows nothing that happened since.
-    public var end: Int64
     /// The commit sequence at which this holds; compare with `ObjectStore.mayHaveChanged`.
-    public var sequence: Int64
+    public var sequence: Int64 = 0
 }
 
 /// What a 304 did to the document that it validates.

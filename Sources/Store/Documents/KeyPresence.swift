@@ -4,80 +4,30 @@ import Synchronization
 
 /// The set of all document keys, in memory: lets a miss skip the disk.
 ///
-/// Holds the lower halves of the digests in one flat table of 8 bytes a slot.
-/// Contains every key until the keys of a store just opened have been read.
-/// May also contain keys whose halves collide, or that went during that
-/// reading. A stored key is never missing.
+/// Holds the lower halves of the digests. Contains every key until the keys of a store just opened have been read. May also
+/// contain keys whose halves collide, or that went during that reading. A stored key is never missing.
 final class KeyPresence: Sendable {
-    private struct Table {
-        /// 0 is an empty slot; the half 0 itself is stored as 1.
-        var slots = [UInt64](repeating: 0, count: 1024)
-        var count = 0
+    private struct State {
+        var lows: Set<UInt64> = []
         var isComplete = false
-
-        private func position(of value: UInt64) -> Int {
-            let mask = slots.count - 1
-            var index = Int(truncatingIfNeeded: value) & mask
-            while slots[index] != 0, slots[index] != value { index = (index + 1) & mask }
-            return index
-        }
-
-        func contains(_ value: UInt64) -> Bool { slots[position(of: value)] == value }
-
-        mutating func insert(_ value: UInt64) {
-            let index = position(of: value)
-            guard slots[index] == 0 else { return }
-            slots[index] = value
-            count += 1
-            if count * 2 > slots.count { grow() }
-        }
-
-        mutating func remove(_ value: UInt64) {
-            let mask = slots.count - 1
-            var hole = position(of: value)
-            guard slots[hole] == value else { return }
-            slots[hole] = 0
-            count -= 1
-            // Backward shift: a value that could not be found past the hole moves into it.
-            var index = (hole + 1) & mask
-            while slots[index] != 0 {
-                let home = Int(truncatingIfNeeded: slots[index]) & mask
-                if (index - home) & mask >= (index - hole) & mask {
-                    slots[hole] = slots[index]
-                    slots[index] = 0
-                    hole = index
-                }
-                index = (index + 1) & mask
-            }
-        }
-
-        private mutating func grow() {
-            let old = slots
-            slots = [UInt64](repeating: 0, count: old.count * 2)
-            for value in old where value != 0 { slots[position(of: value)] = value }
-        }
     }
 
-    private let table = Mutex(Table())
+    private let state = Mutex(State())
 
     func mayContain(_ low: UInt64) -> Bool {
-        table.withLock { !$0.isComplete || $0.contains(max(low, 1)) }
+        state.withLock { !$0.isComplete || $0.lows.contains(low) }
     }
 
     func insert(_ lows: [UInt64]) {
-        table.withLock { table in
-            for low in lows { table.insert(max(low, 1)) }
-        }
+        state.withLock { $0.lows.formUnion(lows) }
     }
 
-    func remove(_ lows: [UInt64]) {
-        table.withLock { table in
-            for low in lows { table.remove(max(low, 1)) }
-        }
+    func remove(_ low: UInt64) {
+        _ = state.withLock { $0.lows.remove(low) }
     }
 
     func complete() {
-        table.withLock { $0.isComplete = true }
+        state.withLock { $0.isComplete = true }
     }
 }
 

@@ -24,9 +24,8 @@ extension ObjectStore {
         if let known = knownPrincipal(digest) { return known }
         let forgettings = core.principals.forgettings
         let stored = try await core.read { database in
-            try Query(database, "SELECT id FROM _principals WHERE digest = ?").first(.blob(digest)) {
-                $0.id(0, as: PrincipalID.self)
-            }
+            try Query(database, "SELECT id FROM _principals WHERE digest = ?")
+                .first(.blob(digest)) { $0.id(0, as: PrincipalID.self) }
         }
         if let stored { core.principals.add(digest, id: stored, lookedUpAfter: forgettings) }
         return stored
@@ -35,30 +34,19 @@ extension ObjectStore {
     /// What people call a principal: `anonymous`, or `p-` and eight hexadecimal digits of its digest.
     public static func label(ofPrincipal digest: [UInt8]) -> String {
         guard !digest.isEmpty else { return "anonymous" }
-        let digits = Array("0123456789abcdef".utf8)
-        var text = Array("p-".utf8)
-        for byte in digest.prefix(4) {
-            text.append(digits[Int(byte >> 4)])
-            text.append(digits[Int(byte & 15)])
-        }
-        return String(decoding: text, as: UTF8.self)
+        return "p-" + digest.prefix(4).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
     }
 }
 
 /// The ids of principals by digest, in memory.
 final class PrincipalCache: Sendable {
-    private struct Half: Hashable {
-        let low: UInt64
-        let high: UInt64
+    private struct State {
+        var ids: [Digest128: (digest: [UInt8], id: PrincipalID)] = [:]
+        var forgettings = 0
     }
 
     private static let limit = 16_384
     private let state = Mutex(State())
-
-    private struct State {
-        var ids: [Half: (digest: [UInt8], id: PrincipalID)] = [:]
-        var forgettings = 0
-    }
 
     /// How often all were forgotten: read this before an id is looked up in the file.
     var forgettings: Int { state.withLock(\.forgettings) }
@@ -88,11 +76,11 @@ final class PrincipalCache: Sendable {
     }
 
     // The digest is an HMAC: half of it is as good as a hash.
-    private static func half(_ digest: [UInt8]) -> Half {
+    private static func half(_ digest: [UInt8]) -> Digest128 {
         var padded = digest.prefix(16)
         padded.append(contentsOf: repeatElement(0, count: 16 - padded.count))
         return padded.withUnsafeBytes {
-            Half(
+            Digest128(
                 low: $0.loadUnaligned(fromByteOffset: 0, as: UInt64.self),
                 high: $0.loadUnaligned(fromByteOffset: 8, as: UInt64.self)
             )
@@ -104,15 +92,17 @@ final class PrincipalCache: Sendable {
 extension WriterSession {
     /// The id of a digest, made if there is none.
     func principal(_ digest: [UInt8]) throws -> PrincipalID {
-        let known = try query("SELECT id FROM _principals WHERE digest = ?").first(.blob(digest)) {
-            $0.id(0, as: PrincipalID.self)
-        }
-        if let known { return known }
+        let known = try query("SELECT id FROM _principals WHERE digest = ?").integer(.blob(digest))
+        if let known { return PrincipalID(rawValue: known) }
         // SQLite would give the number of a forgotten principal to the next one.
         let id = numbers.principal.increment()
+        try insert(id, digest)
+        return id
+    }
+
+    private func insert(_ id: PrincipalID, _ digest: [UInt8]) throws {
         try query("INSERT INTO _principals (id, digest, label) VALUES (?, ?, ?)")
             .run(.id(id), .blob(digest), .string(ObjectStore.label(ofPrincipal: digest)))
-        return id
     }
 
     /// Forgets the principals without data, except for the latest, and the scopes and names that nothing uses.
@@ -152,13 +142,9 @@ extension WriterSession {
     ///
     /// No credentials lead to such a principal.
     func restorePrincipals() throws {
-        var forgotten: [PrincipalID] = []
-        try query("SELECT DISTINCT principal FROM _scopes WHERE principal NOT IN (SELECT id FROM _principals)")
-            .each { forgotten.append($0.id(0)) }
-        for id in forgotten {
-            let digest = (0..<32).map { _ in UInt8.random(in: .min ... .max) }
-            try query("INSERT INTO _principals (id, digest, label) VALUES (?, ?, ?)")
-                .run(.id(id), .blob(digest), .string(ObjectStore.label(ofPrincipal: digest)))
-        }
+        let forgotten = try query(
+            "SELECT DISTINCT principal FROM _scopes WHERE principal NOT IN (SELECT id FROM _principals)"
+        ).all { $0.id(0, as: PrincipalID.self) }
+        for id in forgotten { try insert(id, (0..<32).map { _ in UInt8.random(in: .min ... .max) }) }
     }
 }

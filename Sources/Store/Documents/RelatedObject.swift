@@ -63,6 +63,6 @@ extension ObjectState {
     fileprivate var start: Int64 {
         let start = base?.observation.start ?? .min
         guard case .groups(let groups) = knowledge else { return start }
-        return groups.reduce(start) { min($0, $1.lo) }
+        return groups.reduce(start) { min($0, $1.clock.lo) }
     }
 }

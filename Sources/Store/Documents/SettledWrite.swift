@@ -59,11 +59,11 @@ public struct SettledWrite: Sendable {
     /// What its response shows.
     public var observation: ReceivedObservation?
     /// Paths whose documents are removed.
-    public var targets: [InvalidationTarget]
+    public var targets: [InvalidationTarget] = []
     /// Paths whose documents are removed unless the models say how a deletion shows in them.
-    public var collections: [InvalidationTarget]
+    public var collections: [InvalidationTarget] = []
     /// Further paths whose documents are removed.
-    public var patterns: [InvalidationPattern]
+    public var patterns: [InvalidationPattern] = []
     /// The mark that was made before it was sent.
     public var suspect: SuspectID?
     /// Whether its path is that of a collection, in which it may have created an object.
@@ -77,12 +77,7 @@ public struct SettledWrite: Sendable {
         path: String,
         time: Int64,
         effect: Effect = .changed,
-        bound: BoundObject? = nil,
-        observation: ReceivedObservation? = nil,
-        targets: [InvalidationTarget] = [],
-        collections: [InvalidationTarget] = [],
-        patterns: [InvalidationPattern] = [],
-        suspect: SuspectID? = nil
+        bound: BoundObject? = nil
     ) {
         self.upstream = upstream
         self.principal = principal
@@ -91,11 +86,6 @@ public struct SettledWrite: Sendable {
         self.time = time
         self.effect = effect
         self.bound = bound
-        self.observation = observation
-        self.targets = targets
-        self.collections = collections
-        self.patterns = patterns
-        self.suspect = suspect
     }
 }
 

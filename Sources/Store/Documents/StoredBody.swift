@@ -10,20 +10,17 @@ struct StoredBody {
     let keyed: [Int]
 
     init(document id: DocumentID, in database: Database) throws {
-        let row = try Query(database, "SELECT pins, skeleton, body, keyed FROM _bodies WHERE document = ?")
-            .first(.id(id)) { row in
-                (
-                    pins: row.bytes(0),
-                    skeleton: row.isNull(1) ? nil : row.bytes(1),
-                    literal: row.isNull(2) ? nil : row.bytes(2),
-                    keyed: row.bytes(3)
-                )
-            }
-        guard let row else { throw StoreError.corrupt("the body of document \(id) is missing") }
-        pins = try Pins.decode(row.pins)
-        skeleton = row.skeleton
-        literal = row.literal
-        keyed = try Self.decode(row.keyed)
+        let found = try Query(database, "SELECT pins, skeleton, body, keyed FROM _bodies WHERE document = ?")
+            .first(.id(id), read: StoredBody.init)
+        guard let found else { throw StoreError.corrupt("the body of document \(id) is missing") }
+        self = found
+    }
+
+    private init(_ row: QueryRow) throws {
+        pins = try Pins.decode(row.bytes(0))
+        skeleton = row.isNull(1) ? nil : row.bytes(1)
+        literal = row.isNull(2) ? nil : row.bytes(2)
+        keyed = try Self.decode(row.bytes(3))
     }
 
     /// Places in a skeleton as bytes, each as its distance from the one before.
@@ -34,11 +31,12 @@ struct StoredBody {
     }
 
     private static func decode(_ bytes: [UInt8]) throws -> [Int] {
-        var reader = VariableReader(bytes)
+        var reader = VariableReader(bytes, of: "a document's places are")
         var keyed: [Int] = []
         while !reader.isAtEnd {
-            guard let distance = reader.next(), let place = Int(exactly: UInt64(keyed.last ?? 0) &+ distance) else {
-                throw StoreError.corrupt("a document's places are cut short")
+            let place = UInt64(keyed.last ?? 0) &+ (try reader.next())
+            guard let place = Int(exactly: place) else {
+                throw StoreError.corrupt("a document's places are too far on")
             }
             keyed.append(place)
         }
@@ -46,9 +44,8 @@ struct StoredBody {
     }
 
     static func pins(of id: DocumentID, in database: Database) throws -> [Pin] {
-        let bytes = try Query(database, "SELECT pins FROM _bodies WHERE document = ?")
-            .first(.id(id)) { $0.bytes(0) }
-        return try Pins.decode(bytes ?? [])
+        try Query(database, "SELECT pins FROM _bodies WHERE document = ?")
+            .first(.id(id)) { try Pins.decode($0.bytes(0)) } ?? []
     }
 
     /// Which of these objects have changed since a commit sequence.
@@ -144,14 +141,12 @@ enum Pins {
     }
 
     static func decode(_ bytes: [UInt8]) throws(StoreError) -> [Pin] {
-        var reader = VariableReader(bytes)
+        var reader = VariableReader(bytes, of: "a document's pins are")
         var pins: [Pin] = []
         var last = Pin(object: .zero, version: 0)
         while !reader.isAtEnd {
-            guard let object = reader.nextSigned(), let version = reader.nextSigned() else {
-                throw .corrupt("a document's pins are cut short")
-            }
-            last = Pin(object: ObjectID(rawValue: last.object.rawValue &+ object), version: last.version &+ version)
+            let object = last.object.rawValue &+ (try reader.nextSigned())
+            last = Pin(object: ObjectID(rawValue: object), version: last.version &+ (try reader.nextSigned()))
             pins.append(last)
         }
         return pins

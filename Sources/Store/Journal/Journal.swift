@@ -68,21 +68,16 @@ struct Journal {
     }
 
     static func decode(_ bytes: [UInt8], at sequence: Int64) throws(StoreError) -> [Entry] {
-        let isCutShort = StoreError.corrupt("a row of the journal is cut short")
-        var reader = VariableReader(bytes)
+        var reader = VariableReader(bytes, of: "a row of the journal is")
         var entries: [Entry] = []
         var last: Int64 = 0
         while !reader.isAtEnd {
-            guard let distance = reader.next().flatMap(Int64.init(exactly:)), let count = reader.next() else {
-                throw isCutShort
-            }
-            var number = sequence - distance
-            for _ in 0..<count {
-                guard let coded = reader.next(), let kind = ObjectChange.Kind(rawValue: UInt8(coded & 3)) else {
-                    throw isCutShort
-                }
+            var number = sequence &- (try reader.nextInteger())
+            for _ in 0..<(try reader.next()) {
+                let coded = try reader.next()
+                guard let kind = ObjectChange.Kind(rawValue: UInt8(coded & 3)) else { continue }
                 let zigzag = coded >> 2
-                last += Int64(bitPattern: zigzag >> 1) ^ -Int64(bitPattern: zigzag & 1)
+                last &+= Int64(bitPattern: zigzag >> 1) ^ -Int64(bitPattern: zigzag & 1)
                 entries.append(Entry(sequence: number, object: ObjectID(rawValue: last), kind: kind))
                 number += 1
             }
@@ -108,7 +103,7 @@ extension WriterSession {
             journal.floor = numbers.sequence
             try Meta.journal.set(journal.floor, in: database)
         }
-        let newest = try query("SELECT total FROM _changes ORDER BY sequence DESC LIMIT 1").first { $0.integer(0) }
+        let newest = try query("SELECT total FROM _changes ORDER BY sequence DESC LIMIT 1").integer()
         let oldest = try query("SELECT sequence, total, entries FROM _changes ORDER BY sequence LIMIT 1").first { row in
             row.integer(1) - Int64(try Journal.decode(row.bytes(2), at: row.integer(0)).count)
         }

@@ -15,14 +15,7 @@ public struct ObjectChange: Sendable, Equatable {
         case unknown = 3
 
         /// The name of the kind, for people and programs.
-        public var name: String {
-            switch self {
-            case .created: "created"
-            case .changed: "changed"
-            case .deleted: "deleted"
-            case .unknown: "unknown"
-            }
-        }
+        public var name: String { String(describing: self) }
     }
 
     /// The commit sequence; no two changes have the same.
@@ -82,8 +75,11 @@ extension ObjectStore {
     public func changes(after start: Int64, limit: Int, values: Bool = false) async throws(StoreError) -> ChangePage? {
         let models = core.models
         let found = try await core.read { database in
-            var reader = ChangeReader(database, models: models)
-            return try reader.page(after: start, limit: max(limit, 1), values: values)
+            try ChangeReader(database: database, models: models).page(
+                after: start,
+                limit: max(limit, 1),
+                values: values
+            )
         }
         guard var page = found else { return nil }
         for index in page.changes.indices {
@@ -97,28 +93,14 @@ extension ObjectStore {
 
 /// Reads the journal of changes, in one read snapshot.
 struct ChangeReader {
-    private struct Names {
-        var upstream: String
-        var principal: String
-        var context: String
-        var model: String
-    }
-
     /// A page ends after so many bytes of members.
     private static let byteLimit = 1 << 20
 
-    private let database: Database
-    private let models: [String: UpstreamModels]
-    /// The names of the collections read so far.
-    private var collections: [CollectionID: Names] = [:]
-
-    init(_ database: Database, models: [String: UpstreamModels]) {
-        self.database = database
-        self.models = models
-    }
+    let database: Database
+    let models: [String: UpstreamModels]
 
     /// The changes after a sequence, at most `limit`; nil if there is no journal.
-    mutating func page(after start: Int64, limit: Int, values: Bool) throws -> ChangePage? {
+    func page(after start: Int64, limit: Int, values: Bool) throws -> ChangePage? {
         guard let floor = try Meta.journal.integer(in: database) else { return nil }
         let sequence = try Meta.sequence.integer(in: database) ?? 0
         var page = ChangePage(changes: [], end: max(start, sequence), isLast: true, floor: floor, erased: 0)
@@ -152,98 +134,94 @@ struct ChangeReader {
         return page
     }
 
+    /// An object with the names of what it belongs to.
     private struct Row {
-        var collection: CollectionID
+        var upstream: String
+        var principal: String
+        var context: String
+        var model: String
         var identity: Identity
-        var payload: [UInt8] = []
-        var declared = 0
+        /// Nil if the object has left the store.
         var state: StoredState?
         var isDeleted = false
+        var payload: [UInt8] = []
+        var declared = 0
+
+        static let columns = "u.text, p.label, x.text, m.text, o.identity"
+        static let names = """
+            JOIN _collections c ON c.id = o.collection JOIN _scopes s ON s.id = c.scope JOIN _names m ON m.id = c.model
+            JOIN _names u ON u.id = s.upstream JOIN _names x ON x.id = s.context JOIN _principals p ON p.id = s.principal
+            """
+
+        /// Reads `columns`.
+        init(_ row: QueryRow) {
+            (upstream, principal, context) = (row.string(0), row.string(1), row.string(2))
+            (model, identity) = (row.string(3), Identity(row, column: 4))
+        }
     }
 
     /// An entry with the names of its object; nil if they are no longer known.
-    private mutating func change(_ entry: Journal.Entry, at time: Int64, values: Bool) throws -> ObjectChange? {
-        guard let row = try row(of: entry.object), let names = try names(of: row.collection) else { return nil }
-        let known = models[names.upstream]
+    private func change(_ entry: Journal.Entry, at time: Int64, values: Bool) throws -> ObjectChange? {
+        guard let row = try row(of: entry.object) else { return nil }
+        let known = models[row.upstream]
         var change = ObjectChange(
             sequence: entry.sequence,
             kind: entry.kind,
             time: time,
-            upstream: names.upstream,
-            principal: names.principal,
-            context: names.context,
-            model: names.model,
-            models: try models(of: row, names),
+            upstream: row.upstream,
+            principal: row.principal,
+            context: row.context,
+            model: row.model,
+            models: try models(of: row),
             identity: row.identity.text,
-            id: Self.spelling(of: row, as: names.model, known?.models)
+            id: Self.spelling(of: row, known?.models)
         )
-        if values, !row.isDeleted, let known, let state = row.state {
-            change.json = try state.state(of: names.model, known.models, in: database)
-                .plainJSON(model: names.model, models: known.models)
-        }
+        if values, !row.isDeleted, let known { change.json = try json(of: row, known.models) }
         return change
     }
 
+    private func json(of row: Row, _ models: Models) throws -> [UInt8]? {
+        try row.state?.state(of: row.model, models, in: database).plainJSON(model: row.model, models: models)
+    }
+
     /// An object's models; its members are read only for a cluster, to find the concrete ones.
-    private func models(of row: Row, _ names: Names) throws -> [String] {
-        guard let known = models[names.upstream] else { return [names.model] }
-        let all = known.models.names(ofObjectsNamed: names.model)
-        guard all.count > 1, let state = row.state else { return all.isEmpty ? [names.model] : all }
-        let json = try state.state(of: names.model, known.models, in: database)
-            .plainJSON(model: names.model, models: known.models)
-        guard let json else { return all }
-        return all.filter { known.models.isObject(json, of: $0) }
+    private func models(of row: Row) throws -> [String] {
+        guard let known = models[row.upstream]?.models else { return [row.model] }
+        let all = known.names(ofObjectsNamed: row.model)
+        guard all.count > 1, let json = try json(of: row, known) else { return all.isEmpty ? [row.model] : all }
+        return all.filter { known.isObject(json, of: $0) }
     }
 
     private func row(of object: ObjectID) throws -> Row? {
         let known = try Query(
             database,
             """
-            SELECT o.collection, o.identity, o.deleted, v.payload, v.declared, \(StoredState.columns)
-            FROM _objects o LEFT JOIN _versions v ON v.id = o.version WHERE o.id = ?
+            SELECT \(Row.columns), o.deleted, v.payload, v.declared, \(StoredState.columns)
+            FROM _objects o \(Row.names) LEFT JOIN _versions v ON v.id = o.version WHERE o.id = ?
             """
         ).first(.id(object)) { row in
-            Row(
-                collection: row.id(0),
-                identity: Identity(row, column: 1),
-                payload: row.bytes(3),
-                declared: Int(row.integer(4)),
-                state: try StoredState(row, from: 5),
-                isDeleted: !row.isNull(2)
-            )
+            var known = Row(row)
+            known.isDeleted = !row.isNull(5)
+            (known.payload, known.declared) = (row.bytes(6), Int(row.integer(7)))
+            known.state = try StoredState(row, from: 8)
+            return known
         }
-        if let known { return known }
-        return try Query(database, "SELECT collection, identity FROM _gone WHERE object = ?")
-            .first(.id(object)) { Row(collection: $0.id(0), identity: Identity($0, column: 1)) }
-    }
-
-    private mutating func names(of collection: CollectionID) throws -> Names? {
-        if let known = collections[collection] { return known }
-        let found = try Query(
-            database,
-            """
-            SELECT u.text, p.label, x.text, m.text FROM _collections c
-            JOIN _scopes s ON s.id = c.scope JOIN _names m ON m.id = c.model JOIN _names u ON u.id = s.upstream
-            JOIN _names x ON x.id = s.context JOIN _principals p ON p.id = s.principal WHERE c.id = ?
-            """
-        ).first(.id(collection)) {
-            Names(upstream: $0.string(0), principal: $0.string(1), context: $0.string(2), model: $0.string(3))
-        }
-        collections[collection] = found
-        return found
+        return try known
+            ?? Query(database, "SELECT \(Row.columns) FROM _gone o \(Row.names) WHERE o.object = ?")
+            .first(.id(object), read: Row.init)
     }
 
     /// An identity as the newest response spells it; otherwise as references to the object are shown.
-    private static func spelling(of row: Row, as model: String, _ models: Models?) -> [UInt8] {
+    private static func spelling(of row: Row, _ models: Models?) -> [UInt8] {
         if let models, !row.payload.isEmpty {
             let newest = Contribution(
                 observation: Observation(sequence: 0, start: 0, end: 0, kind: .detail),
                 version: 0,
-                payload: models.migrate(row.payload, of: model, from: row.declared)
+                payload: models.migrate(row.payload, of: row.model, from: row.declared)
             )
             let state = ObjectState(base: newest)
-            if let known = state.identityJSON(model: model, models: models) { return known }
+            if let known = state.identityJSON(model: row.model, models: models) { return known }
         }
-        return Reference.plain(Reference.literal(ObjectName(model: model, identity: row.identity.text)))
+        return Reference.plain(Reference.literal(ObjectName(model: row.model, identity: row.identity.text)))
     }
 }

@@ -35,7 +35,7 @@ extension WriterSession {
 
     /// Forgets the oldest if there are too many; a quarter at once, because it reads all of them.
     private func trimSentEvents() throws {
-        let count = try sentCount ?? (query("SELECT count(*) FROM _told").first { $0.integer(0) } ?? 0)
+        let count = try sentCount ?? (query("SELECT count(*) FROM _told").integer() ?? 0)
         sentCount = count + 1
         guard count > Self.sentLimit else { return }
         try query(

@@ -106,8 +106,7 @@ extension WriterSession {
     /// Forgets the warnings whose advice the config follows now.
     func forgetSettledFlipFlops() throws {
         let kind = SQLValue.string(MappingWarning.Kind.flipFlop.rawValue)
-        var subjects: [String] = []
-        try query("SELECT subject FROM _warnings WHERE kind = ?").each(kind) { subjects.append($0.string(0)) }
+        let subjects = try query("SELECT subject FROM _warnings WHERE kind = ?").all(kind) { $0.string(0) }
         let settled = Set(
             models.values.flatMap(\.models.declarations).flatMap { model in model.local.map { "\(model.name).\($0)" } }
         )

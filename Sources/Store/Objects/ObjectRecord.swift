@@ -75,6 +75,21 @@ final class ObjectRecord {
         wasPinned = spilledUses > 0 || entries.contains { $0.uses > 0 }
     }
 
+    /// Reads the columns id, collection, identity, changed, state, deleted, unobserved, known, and whether merged is set.
+    convenience init(_ row: QueryRow) throws {
+        self.init(
+            id: row.id(0),
+            collection: row.id(1),
+            identity: Identity(row, column: 2),
+            changed: row.integer(3),
+            entries: try Self.decode(row.bytes(4)),
+            knowledge: try KnowledgeBytes.decode(row.bytes(7)),
+            isMerged: row.integer(8) == 1,
+            mark: ObjectMark(deleted: row.integer(5), unobserved: row.integer(6)),
+            isStored: true
+        )
+    }
+
     /// The version whose shape the settled values have; nil: nothing is known.
     var base: Entry? { entries.first.flatMap { $0.observation == 0 ? nil : $0 } }
 
@@ -168,18 +183,15 @@ final class ObjectRecord {
     }
 
     static func decode(_ bytes: [UInt8]) throws(StoreError) -> [Entry] {
-        var reader = VariableReader(bytes)
+        var reader = VariableReader(bytes, of: "an object's state is")
         var entries: [Entry] = []
         var last: Int64 = 0
         while !reader.isAtEnd {
-            guard
-                let version = reader.nextSigned(),
-                let uses = reader.next().flatMap(Int64.init(exactly:)),
-                let observation = reader.next().flatMap(Int64.init(exactly:)),
-                let content = reader.nextFixed()
-            else { throw .corrupt("an object's state is cut short") }
-            last = last &+ version
-            entries.append(Entry(version: last, content: content, uses: uses, observation: observation))
+            last &+= try reader.nextSigned()
+            let (uses, observation) = (try reader.nextInteger(), try reader.nextInteger())
+            entries.append(
+                Entry(version: last, content: try reader.nextFixed(), uses: uses, observation: observation)
+            )
         }
         return entries
     }
@@ -209,38 +221,31 @@ struct EntryFinder {
     private var count = 0
 
     mutating func index(of version: Int64, in entries: [ObjectRecord.Entry]) -> Int? {
-        note(entries)
-        guard let index = byVersion[version] else { return nil }
-        if index < entries.count, entries[index].version == version { return index }
-        noteAnew(entries)
-        return byVersion[version]
+        index(in: entries, { $0.byVersion[version] }) { $0.version == version }
     }
 
     mutating func index(ofContent content: UInt64, in entries: [ObjectRecord.Entry]) -> Int? {
-        note(entries)
-        guard let index = byContent[content] else { return nil }
-        if index < entries.count, entries[index].content == content { return index }
-        noteAnew(entries)
-        return byContent[content]
+        index(in: entries, { $0.byContent[content] }) { $0.content == content }
     }
 
-    /// New entries are at the end; any other change of the entries changes their number, or makes places wrong.
-    private mutating func note(_ entries: [ObjectRecord.Entry]) {
-        guard count != entries.count else { return }
-        guard count < entries.count else { return noteAnew(entries) }
-        for index in count..<entries.count { note(entries[index], at: index) }
-        count = entries.count
-    }
-
-    private mutating func noteAnew(_ entries: [ObjectRecord.Entry]) {
+    private mutating func index(
+        in entries: [ObjectRecord.Entry],
+        _ hint: (EntryFinder) -> Int?,
+        _ isWanted: (ObjectRecord.Entry) -> Bool
+    ) -> Int? {
+        // New entries are at the end; any other change of the entries changes their number, or makes places wrong.
+        if count > entries.count { self = EntryFinder() }
+        while count < entries.count { note(entries[count]) }
+        guard let index = hint(self), !isWanted(entries[index]) else { return hint(self) }
         self = EntryFinder()
-        for (index, entry) in entries.enumerated() { note(entry, at: index) }
-        count = entries.count
+        for entry in entries { note(entry) }
+        return hint(self)
     }
 
-    private mutating func note(_ entry: ObjectRecord.Entry, at index: Int) {
-        byVersion[entry.version] = index
-        if byContent[entry.content] == nil { byContent[entry.content] = index }
+    private mutating func note(_ entry: ObjectRecord.Entry) {
+        byVersion[entry.version] = count
+        if byContent[entry.content] == nil { byContent[entry.content] = count }
+        count += 1
     }
 }
 

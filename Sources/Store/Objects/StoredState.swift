@@ -23,9 +23,25 @@ struct StoredState {
         deletedSince = row.integer(column + 4) < 0 ? -row.integer(column + 4) : nil
     }
 
+    /// The state of an object, with the names of its model and its upstream; nil if it is gone.
+    static func named(
+        _ object: ObjectID,
+        in database: Database
+    ) throws -> (state: StoredState, model: String, upstream: String)? {
+        try Query(
+            database,
+            """
+            SELECT \(columns), m.text, u.text FROM _objects o
+            JOIN _collections c ON c.id = o.collection JOIN _scopes s ON s.id = c.scope
+            JOIN _names m ON m.id = c.model JOIN _names u ON u.id = s.upstream WHERE o.id = ?
+            """
+        ).first(.id(object)) { (try StoredState($0, from: 0), $0.string(6), $0.string(7)) }
+    }
+
     /// The state, migrated to today's version of the model.
     func state(of model: String, _ models: Models?, in database: Database) throws -> ObjectState {
-        var state = ObjectState(merged: merged, knowledge: knowledge, deletedSince: deletedSince, mark: mark)
+        var state = ObjectState(knowledge: knowledge, mark: mark)
+        (state.merged, state.deletedSince) = (merged, deletedSince)
         var declared = 0
         if let entry = entries.first, entry.observation != 0 {
             let found = try Query(
@@ -37,12 +53,7 @@ struct StoredState {
             ).first(.integer(entry.observation), .integer(entry.version)) { row in
                 declared = Int(row.integer(4))
                 return Contribution(
-                    observation: Observation(
-                        sequence: entry.observation,
-                        start: row.integer(0),
-                        end: row.integer(1),
-                        kind: Observation.Kind(rawValue: UInt8(truncatingIfNeeded: row.integer(2))) ?? .list
-                    ),
+                    observation: row.observation(entry.observation, from: 0),
                     version: entry.version,
                     payload: row.bytes(3)
                 )
@@ -86,22 +97,22 @@ enum KnowledgeBytes {
         return writer.bytes
     }
 
-    /// - Throws: `StoreError.corrupt` if bytes are missing.
     static func decode(_ bytes: [UInt8]) throws(StoreError) -> Knowledge {
         guard !bytes.isEmpty else { return .whole(isEmbedded: false) }
-        var reader = Reader(bytes)
-        guard try reader.number() == Int64(groups) else { return .whole(isEmbedded: true) }
+        var reader = VariableReader(bytes, of: "what is known of an object is")
+        guard try reader.next() == groups else { return .whole(isEmbedded: true) }
         var groups: [Knowledge.Group] = []
         while !reader.isAtEnd { groups.append(try group(from: &reader)) }
         return .groups(groups)
     }
 
     private static func append(_ group: Knowledge.Group, to writer: inout VariableWriter) {
-        for number in [group.source, group.lo, group.hi - group.lo, group.isExact ? 1 : 0] {
+        let clock = group.clock
+        for number in [group.source, clock.lo, clock.hi - clock.lo, clock.isExact ? 1 : 0] {
             writer.append(UInt64(bitPattern: number))
         }
-        writer.append(optional: group.floor) { $0.append(bytes: $1) }
-        writer.append(optional: group.lowerSince) { $0.append(UInt64(bitPattern: $1)) }
+        writer.append(optional: clock.floor) { $0.append(bytes: $1.literal) }
+        writer.append(optional: clock.lowerSince) { $0.append(UInt64(bitPattern: $1)) }
         writer.append(optional: group.contradictedUntil) { $0.append(UInt64(bitPattern: $1)) }
         writer.append(optional: group.doubt) { writer, doubt in
             writer.append(bytes: doubt.value)
@@ -119,53 +130,40 @@ enum KnowledgeBytes {
         }
     }
 
-    private static func group(from reader: inout Reader) throws(StoreError) -> Knowledge.Group {
-        let (source, lo, length) = (try reader.number(), try reader.number(), try reader.number())
-        var group = Knowledge.Group(source: source, lo: lo, hi: lo &+ length)
-        group.isExact = try reader.number() == 1
-        if try reader.isPresent() { group.floor = try reader.bytes() }
-        if try reader.isPresent() { group.lowerSince = try reader.number() }
-        if try reader.isPresent() { group.contradictedUntil = try reader.number() }
+    private static func group(from reader: inout VariableReader) throws(StoreError) -> Knowledge.Group {
+        let (source, lo, length) = (try reader.nextInteger(), try reader.nextInteger(), try reader.nextInteger())
+        var group = Knowledge.Group(source: source, clock: Knowledge.Clock(lo: lo, hi: lo &+ length))
+        group.clock.isExact = try reader.isPresent()
+        if try reader.isPresent() { group.clock.floor = ModificationTime(json: try reader.nextBytes()) }
+        if try reader.isPresent() { group.clock.lowerSince = try reader.nextInteger() }
+        if try reader.isPresent() { group.contradictedUntil = try reader.nextInteger() }
         if try reader.isPresent() {
             group.doubt = Knowledge.Doubt(
-                value: try reader.bytes(),
-                lo: try reader.number(),
-                hi: try reader.number(),
-                rest: try reader.number(),
-                source: try reader.number(),
-                asksFrom: try reader.number()
+                value: try reader.nextBytes(),
+                lo: try reader.nextInteger(),
+                hi: try reader.nextInteger(),
+                rest: try reader.nextInteger(),
+                source: try reader.nextInteger(),
+                asksFrom: try reader.nextInteger()
             )
         }
         if try reader.isPresent() {
-            let (value, name) = (try reader.bytes(), try reader.text())
+            let (value, name) = (try reader.nextBytes(), try reader.nextText())
             group.former = KnowledgeRule(rawValue: name).map { Knowledge.Former(value: value, rule: $0) }
         }
         if try reader.isPresent() {
             var members: [String] = []
-            let count = try reader.number()
-            while members.count < count { members.append(try reader.text()) }
+            for _ in 0..<(try reader.next()) { members.append(try reader.nextText()) }
             group.members = members
         }
         return group
     }
+}
 
-    /// Reads values that must be present.
-    private struct Reader {
-        private var reader: VariableReader
-
-        init(_ bytes: [UInt8]) { reader = VariableReader(bytes) }
-
-        var isAtEnd: Bool { reader.isAtEnd }
-
-        mutating func number() throws(StoreError) -> Int64 { Int64(bitPattern: try found(reader.next())) }
-        mutating func bytes() throws(StoreError) -> [UInt8] { try found(reader.nextBytes()) }
-        mutating func text() throws(StoreError) -> String { String(decoding: try bytes(), as: UTF8.self) }
-        mutating func isPresent() throws(StoreError) -> Bool { try number() == 1 }
-
-        private func found<Value>(_ value: Value?) throws(StoreError) -> Value {
-            guard let value else { throw .corrupt("what is known of an object is cut short") }
-            return value
-        }
+extension VariableReader {
+    fileprivate mutating func isPresent() throws(StoreError) -> Bool { try next() == 1 }
+    fileprivate mutating func nextText() throws(StoreError) -> String {
+        String(decoding: try nextBytes(), as: UTF8.self)
     }
 }
 

@@ -21,18 +21,13 @@ struct UpstreamModels: Sendable {
 
 /// The version of each model under which the objects in a file were stored.
 struct ModelVersions {
-    private let path: String
-    private let models: [String: Models]
-
-    init(path: String, models: [String: Models]) {
-        self.path = path
-        self.models = models
-    }
+    let path: String
+    let models: [String: Models]
 
     /// Fails if the file has a model at a newer version than is declared: its objects cannot be read.
     func check(in database: Database) throws {
         for (upstream, model, found) in try recorded(in: database) {
-            guard let declared = models[upstream]?.declaredVersion(of: model), declared < found else { continue }
+            guard let declared = models[upstream]?.declaration(of: model)?.version, declared < found else { continue }
             throw StoreError.newerModel(path: path, upstream: upstream, model: model, found: found, declared: declared)
         }
     }
@@ -68,14 +63,11 @@ struct ModelVersions {
     }
 
     private func recorded(in database: Database) throws -> [(upstream: String, model: String, version: Int)] {
-        var rows: [(upstream: String, model: String, version: Int)] = []
         let exists = try Query(database, "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = '_models'")
-            .first { _ in true }
-        guard exists == true else { return [] }
-        try Query(database, "SELECT upstream, model, version FROM _models").each { row in
-            rows.append((row.string(0), row.string(1), Int(row.integer(2))))
-        }
-        return rows
+            .integer()
+        guard exists != nil else { return [] }
+        return try Query(database, "SELECT upstream, model, version FROM _models")
+            .all { ($0.string(0), $0.string(1), Int($0.integer(2))) }
     }
 
     private func hasObjects(of model: String, upstream: String, in database: Database) throws -> Bool {
@@ -86,14 +78,7 @@ struct ModelVersions {
             JOIN _names u ON u.id = s.upstream AND u.text = ?2
             WHERE m.text = ?1 AND EXISTS (SELECT 1 FROM _objects o WHERE o.collection = c.id)
             """
-        ).first(.string(model), .string(upstream)) { _ in true } ?? false
-    }
-}
-
-extension Models {
-    /// The version of a declared model; nil for others, which are never read.
-    fileprivate func declaredVersion(of model: String) -> Int? {
-        declarations.first { $0.name == model }?.version
+        ).integer(.string(model), .string(upstream)) != nil
     }
 }
 
@@ -102,18 +87,15 @@ extension WriterSession {
     /// Migrates some of them to today's version; returns the last one read, nil when there are no more.
     func modernise(after object: ObjectID, limit: Int) throws -> ObjectID? {
         guard try Meta.modernised.integer(in: database) == 0 else { return nil }
-        var found: [(id: ObjectID, declared: Int)] = []
-        try query(
+        let found = try query(
             """
             SELECT o.id, v.declared FROM _objects o JOIN _versions v ON v.id = o.version
             WHERE o.id > ? ORDER BY o.id LIMIT ?
             """
-        ).each(.id(object), .integer(Int64(limit))) { found.append(($0.id(0), Int($0.integer(1)))) }
+        ).all(.id(object), .integer(Int64(limit))) { (id: $0.id(0, as: ObjectID.self), declared: Int($0.integer(1))) }
         for (id, declared) in found {
             guard let record = try record(id) else { continue }
-            let (scope, model) = try names.collection(record.collection, in: database)
-            guard let models = models[try names.scope(scope, in: database).upstream],
-                declared < models.models.version(of: model)
+            guard case (let model, let models?) = try model(of: record), declared < models.models.version(of: model)
             else { continue }
             try keep(state(of: record), as: record, of: model, models: models)
         }

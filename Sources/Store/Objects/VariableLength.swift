@@ -26,18 +26,21 @@ struct VariableWriter {
     }
 }
 
-/// Reads what `VariableWriter` wrote; nil if bytes are missing.
+/// Reads what `VariableWriter` wrote; throws `StoreError.corrupt` if bytes are missing.
 struct VariableReader {
     private let bytes: [UInt8]
+    /// What the bytes are, for the error.
+    private let content: StaticString
     private var position = 0
 
-    init(_ bytes: [UInt8]) {
+    init(_ bytes: [UInt8], of content: StaticString) {
         self.bytes = bytes
+        self.content = content
     }
 
     var isAtEnd: Bool { position == bytes.count }
 
-    mutating func next() -> UInt64? {
+    mutating func next() throws(StoreError) -> UInt64 {
         var value: UInt64 = 0
         var shift: UInt64 = 0
         while position < bytes.count, shift < 64 {
@@ -47,24 +50,31 @@ struct VariableReader {
             if byte < 0x80 { return value }
             shift += 7
         }
-        return nil
+        throw isCutShort
     }
 
-    mutating func nextSigned() -> Int64? {
-        next().map { Int64(bitPattern: $0 >> 1) ^ -Int64(bitPattern: $0 & 1) }
+    /// A number that was not negative, or one that was appended by its bits.
+    mutating func nextInteger() throws(StoreError) -> Int64 { Int64(bitPattern: try next()) }
+
+    mutating func nextSigned() throws(StoreError) -> Int64 {
+        let zigzag = try next()
+        return Int64(bitPattern: zigzag >> 1) ^ -Int64(bitPattern: zigzag & 1)
     }
 
-    mutating func nextBytes() -> [UInt8]? {
-        guard let count = next(), count <= bytes.count - position else { return nil }
+    mutating func nextBytes() throws(StoreError) -> [UInt8] {
+        let count = try next()
+        guard count <= bytes.count - position else { throw isCutShort }
         defer { position += Int(count) }
         return Array(bytes[position..<position + Int(count)])
     }
 
-    mutating func nextFixed() -> UInt64? {
-        guard position + 8 <= bytes.count else { return nil }
+    mutating func nextFixed() throws(StoreError) -> UInt64 {
+        guard position + 8 <= bytes.count else { throw isCutShort }
         defer { position += 8 }
         return bytes.withUnsafeBytes {
             UInt64(littleEndian: $0.loadUnaligned(fromByteOffset: position, as: UInt64.self))
         }
     }
+
+    private var isCutShort: StoreError { .corrupt("\(content) cut short") }
 }

@@ -57,8 +57,8 @@ struct FileBudget: Sendable {
 
     /// Stops the growth of the file, and limits the WAL closely, on the writing connection; returns the file's size.
     func freeze(_ database: Database) throws -> Int64 {
-        let pages = try Query(database, "PRAGMA page_count").first { $0.integer(0) } ?? 0
-        let size = try Query(database, "PRAGMA page_size").first { $0.integer(0) } ?? pageSize
+        let pages = try Query(database, "PRAGMA page_count").integer() ?? 0
+        let size = try Query(database, "PRAGMA page_size").integer() ?? pageSize
         try database.execute(sql: "PRAGMA max_page_count = \(pages)")
         try database.execute(sql: "PRAGMA wal_autocheckpoint = \(max(reserve / 4 / size, 16))")
         return pages * size
@@ -66,9 +66,9 @@ struct FileBudget: Sendable {
 
     /// Bytes in use in the file, free pages not counted.
     static func used(in database: Database) throws -> Int64 {
-        let pages = try Query(database, "PRAGMA page_count").first { $0.integer(0) } ?? 0
-        let free = try Query(database, "PRAGMA freelist_count").first { $0.integer(0) } ?? 0
-        let size = try Query(database, "PRAGMA page_size").first { $0.integer(0) } ?? 0
+        let pages = try Query(database, "PRAGMA page_count").integer() ?? 0
+        let free = try Query(database, "PRAGMA freelist_count").integer() ?? 0
+        let size = try Query(database, "PRAGMA page_size").integer() ?? 0
         return (pages - free) * size
     }
 

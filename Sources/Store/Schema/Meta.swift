@@ -25,7 +25,7 @@ enum Meta: String {
     case modernised
 
     func integer(in database: Database) throws -> Int64? {
-        try Query(database, "SELECT value FROM _meta WHERE key = ?").first(.string(rawValue)) { $0.integer(0) }
+        try Query(database, "SELECT value FROM _meta WHERE key = ?").integer(.string(rawValue))
     }
 
     func set(_ value: Int64, in database: Database) throws {

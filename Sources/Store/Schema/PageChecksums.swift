@@ -287,7 +287,7 @@ extension Schema {
 
     /// Whether a file's pages have checksums.
     static func hasChecksums(_ database: Database) throws -> Bool {
-        try Query(database, "PRAGMA user_version").first(read: { $0.integer(0) }) == checksummed
+        try Query(database, "PRAGMA user_version").integer() == checksummed
     }
 
     /// Records that a file's pages have checksums, if its header says that there is room for them.

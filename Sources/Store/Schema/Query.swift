@@ -1,5 +1,6 @@
 import GRDB
 import GRDBSQLite
+import Mapping
 
 /// A value bound to a statement.
 enum SQLValue {
@@ -12,6 +13,11 @@ enum SQLValue {
 
     /// The id of a row.
     static func id(_ id: some RowID) -> SQLValue { .integer(id.rawValue) }
+
+    /// A text, or NULL for none.
+    init(_ text: String?) {
+        self = text.map(SQLValue.string) ?? .null
+    }
 }
 
 /// A prepared statement of one connection's cache, bound and stepped directly.
@@ -26,11 +32,7 @@ struct Query {
     private let handle: OpaquePointer
 
     init(_ database: Database, _ sql: String) throws {
-        self.init(try database.cachedStatement(sql: sql))
-    }
-
-    private init(_ statement: Statement) {
-        self.statement = statement
+        statement = try database.cachedStatement(sql: sql)
         handle = statement.sqliteStatement
     }
 
@@ -63,6 +65,22 @@ struct Query {
         defer { sqlite3_reset(handle) }
         guard try step() else { return nil }
         return try read(QueryRow(handle: handle))
+    }
+
+    /// What the callback makes of each row.
+    func all<Value>(_ values: SQLValue..., read: (QueryRow) throws -> Value) throws -> [Value] {
+        try bind(values)
+        defer { sqlite3_reset(handle) }
+        var found: [Value] = []
+        while try step() { found.append(try read(QueryRow(handle: handle))) }
+        return found
+    }
+
+    /// The number in the first row; nil if there is no row.
+    func integer(_ values: SQLValue...) throws -> Int64? {
+        try bind(values)
+        defer { sqlite3_reset(handle) }
+        return try step() ? QueryRow(handle: handle).integer(0) : nil
     }
 
     private func step() throws -> Bool {
@@ -148,6 +166,16 @@ struct QueryRow {
 
     func isInteger(_ column: Int32) -> Bool {
         sqlite3_column_type(handle, column) == SQLITE_INTEGER
+    }
+
+    /// An observation, of which this column and the next two are start, finish and kind.
+    func observation(_ sequence: Int64, from column: Int32) -> Observation {
+        Observation(
+            sequence: sequence,
+            start: integer(column),
+            end: integer(column + 1),
+            kind: Observation.Kind(rawValue: UInt8(truncatingIfNeeded: integer(column + 2))) ?? .list
+        )
     }
 
     /// The bytes of a blob or a text, none of NULL.

@@ -163,8 +163,8 @@ struct StoreFile: Sendable {
     ) throws {
         try pool.writeWithoutTransaction { database in
             // Empties the WAL first, to make room in it.
-            _ = try Query(database, "PRAGMA wal_checkpoint(RESTART)").first { $0.integer(0) }
-            let tables = try Query(database, "SELECT count(*) FROM sqlite_schema").first { $0.integer(0) } ?? 0
+            _ = try Query(database, "PRAGMA wal_checkpoint(RESTART)").integer()
+            let tables = try Query(database, "SELECT count(*) FROM sqlite_schema").integer() ?? 0
             try checkContent(database, path: path, isNew: tables == 0, budget: budget)
             if tables == 0 { try Schema.noteChecksums(in: database, file: file) }
         }
@@ -199,8 +199,8 @@ struct StoreFile: Sendable {
         defer { try? queue.close() }
         return try queue.read { database in
             let migrator = Schema.migrator
-            let tables = try Query(database, "SELECT count(*) FROM sqlite_schema").first { $0.integer(0) } ?? 0
-            let application = try Query(database, "PRAGMA application_id").first { $0.integer(0) }
+            let tables = try Query(database, "SELECT count(*) FROM sqlite_schema").integer() ?? 0
+            let application = try Query(database, "PRAGMA application_id").integer()
             if tables > 0, application != Schema.applicationID {
                 throw StoreError.cannotOpen(path: path, reason: "it is an SQLite database of another program")
             }
@@ -252,7 +252,7 @@ struct StoreFile: Sendable {
 
     static func numbers(in database: Database) throws -> WriterSession.Numbers {
         func last(_ column: String, _ table: String) throws -> Int64 {
-            try Query(database, "SELECT max(\(column)) FROM \(table)").first { $0.integer(0) } ?? 0
+            try Query(database, "SELECT max(\(column)) FROM \(table)").integer() ?? 0
         }
         return WriterSession.Numbers(
             document: DocumentID(rawValue: try last("id", "_documents")),

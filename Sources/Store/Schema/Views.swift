@@ -26,8 +26,7 @@ struct Views {
         let text = definitions.map(\.sql).joined(separator: ";\n")
         let digest = Int64(bitPattern: hasher.content(Array(text.utf8)))
         guard try Meta.views.integer(in: database) != digest else { return }
-        var existing: [String] = []
-        try Query(database, "SELECT name FROM sqlite_schema WHERE type = 'view'").each { existing.append($0.string(0)) }
+        let existing = try Query(database, "SELECT name FROM sqlite_schema WHERE type = 'view'").all { $0.string(0) }
         for name in existing { try database.execute(sql: "DROP VIEW \(SQLText.quoted(name))") }
         for definition in definitions { try database.execute(sql: definition.sql) }
         try Meta.views.set(digest, in: database)
@@ -120,18 +119,21 @@ private struct ViewExpression {
     }
 
     private func many(_ path: String) -> String {
-        let element =
-            "CASE e.type WHEN 'text' THEN \(identity(in: "e.value")) "
-            + "WHEN 'integer' THEN e.value WHEN 'real' THEN e.value END"
-        return "CASE \(type(path)) WHEN 'array' THEN (SELECT json_group_array(\(element)) "
-            + "FROM json_each(\(payload), \(SQLText.literal(path))) e) END"
+        each(path, of: "array", "json_group_array(\(Self.member(identity(in: "e.value"))))")
     }
 
     private func keyed(_ path: String) -> String {
-        let member =
-            "CASE e.type WHEN 'text' THEN \(identity(in: "e.value")) "
-            + "WHEN 'integer' THEN e.value WHEN 'real' THEN e.value END"
-        return "CASE \(type(path)) WHEN 'object' THEN (SELECT json_group_object(e.key, \(member)) "
+        each(path, of: "object", "json_group_object(e.key, \(Self.member(identity(in: "e.value"))))")
+    }
+
+    /// An element or member that names an object.
+    private static func member(_ identity: String) -> String {
+        "CASE e.type WHEN 'text' THEN \(identity) WHEN 'integer' THEN e.value WHEN 'real' THEN e.value END"
+    }
+
+    /// What is made of the elements or members of a container; NULL where another value stands.
+    private func each(_ path: String, of type: String, _ result: String) -> String {
+        "CASE \(self.type(path)) WHEN '\(type)' THEN (SELECT \(result) "
             + "FROM json_each(\(payload), \(SQLText.literal(path))) e) END"
     }
 
@@ -142,8 +144,7 @@ private struct ViewExpression {
             scope: scope,
             depth: depth
         )
-        return "CASE \(type(path)) WHEN 'array' THEN (SELECT json_group_array(\(element.value(of: inner))) "
-            + "FROM json_each(\(payload), \(SQLText.literal(path))) e) END"
+        return each(path, of: "array", "json_group_array(\(element.value(of: inner)))")
     }
 
     private func derived(_ source: ViewColumn.Source, through path: String, to model: String) -> String {
@@ -200,11 +201,7 @@ private struct ConditionExpression {
 
 /// Names and texts as SQL spells them.
 enum SQLText {
-    static func literal(_ text: String) -> String {
-        "'" + text.split(separator: "'", omittingEmptySubsequences: false).joined(separator: "''") + "'"
-    }
+    static func literal(_ text: String) -> String { "'\(text.replacing("'", with: "''"))'" }
 
-    static func quoted(_ name: String) -> String {
-        "\"" + name.split(separator: "\"", omittingEmptySubsequences: false).joined(separator: "\"\"") + "\""
-    }
+    static func quoted(_ name: String) -> String { "\"\(name.replacing("\"", with: "\"\""))\"" }
 }

@@ -6,16 +6,6 @@ import Mapping
 /// In memory: the requests die with the process. Bounded: a forgotten ban
 /// counts as one of everything.
 struct Bans {
-    private struct Cleaned {
-        let filter: CleanFilter
-        let time: Int64
-    }
-
-    private struct Pattern {
-        let pattern: InvalidationPattern
-        let time: Int64
-    }
-
     private struct Place {
         var time: Int64
         /// The last write to the path.
@@ -45,8 +35,8 @@ struct Bans {
     private static let cleanLimit = 256
 
     private var places: [Int64: Place] = [:]
-    private var patterns: [Pattern] = []
-    private var cleans: [Cleaned] = []
+    private var patterns: [(pattern: InvalidationPattern, time: Int64)] = []
+    private var cleans: [(filter: CleanFilter, time: Int64)] = []
     /// All responses to requests sent until then are kept out.
     private var everything: Int64 = .min
 
@@ -69,7 +59,7 @@ struct Bans {
     mutating func invalidated(_ pattern: InvalidationPattern, at time: Int64) {
         patterns.removeAll { $0.pattern == pattern }
         if patterns.count >= Self.patternLimit { everything = max(everything, patterns.removeFirst().time) }
-        patterns.append(Pattern(pattern: pattern, time: time))
+        patterns.append((pattern, time))
     }
 
     /// Bans everything until a time, because it is no longer known what was written until then.
@@ -77,7 +67,7 @@ struct Bans {
 
     mutating func cleaned(_ filter: CleanFilter, at time: Int64) {
         if cleans.count >= Self.cleanLimit { everything = max(everything, cleans.removeFirst().time) }
-        cleans.append(Cleaned(filter: filter, time: time))
+        cleans.append((filter, time))
     }
 
     /// What is stored of a response.
@@ -137,31 +127,26 @@ extension WriterSession {
         for pattern in patterns { bans.invalidated(pattern, at: now) }
         return numbers.document
     }
-
-    func documents(matching pattern: InvalidationPattern, until last: DocumentID) throws -> [DocumentID] {
-        try PatternSearch(database: database).documents(matching: [pattern], until: last)
-    }
 }
 
-/// Finds documents by patterns of their paths: reads the URL of every document of the upstreams.
-struct PatternSearch {
-    let database: Database
-
-    /// The documents up to an id that one of the patterns matches.
-    func documents(matching patterns: [InvalidationPattern], until last: DocumentID) throws -> [DocumentID] {
-        var found: [DocumentID] = []
-        for (upstream, patterns) in Dictionary(grouping: patterns, by: \.upstream) {
+extension InvalidationPattern {
+    /// The documents up to an id that one of the patterns matches; reads the URL of every document of their upstreams.
+    static func documents(
+        matching patterns: [InvalidationPattern],
+        until last: DocumentID,
+        in database: Database
+    ) throws -> [DocumentID] {
+        try Dictionary(grouping: patterns, by: \.upstream).flatMap { upstream, patterns in
             try Query(
                 database,
                 """
                 SELECT id, url FROM _documents WHERE id <= ?1 AND scope IN
                 (SELECT s.id FROM _scopes s JOIN _names u ON u.id = s.upstream WHERE u.text = ?2)
                 """
-            ).each(.id(last), .string(upstream)) { row in
+            ).all(.id(last), .string(upstream)) { row in
                 let url = row.string(1)
-                if patterns.contains(where: { $0.matches(url: url) }) { found.append(row.id(0)) }
-            }
+                return patterns.contains { $0.matches(url: url) } ? row.id(0, as: DocumentID.self) : nil
+            }.compactMap(\.self)
         }
-        return found
     }
 }

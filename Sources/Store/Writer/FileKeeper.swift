@@ -150,7 +150,7 @@ struct FileKeeper {
     /// Returns some of them; true while there are more.
     func returnSomePages(_ session: WriterSession) throws -> Bool {
         func free() throws -> Int64 {
-            try Query(session.database, "PRAGMA freelist_count").first { $0.integer(0) } ?? 0
+            try Query(session.database, "PRAGMA freelist_count").integer() ?? 0
         }
         let before = try free()
         guard before > 0 else { return false }
@@ -206,7 +206,7 @@ extension FileKeeper {
         if let code = core.reserve.keep() { begin(Self.message(code), session) }
         guard session.disk.nextLook <= .now else { return }
         session.disk.nextLook = .now + Self.pause
-        let isMoved = !core.isFileInPlace
+        let isMoved = !core.lock.isInPlace
         if isMoved, !session.disk.isFileMoved { core.notify(.fileMoved(path: core.budget.path)) }
         session.disk.isFileMoved = isMoved
     }

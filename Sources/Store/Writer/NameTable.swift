@@ -7,6 +7,20 @@ struct NameTable {
         var principal: PrincipalID
         var context: String
 
+        /// The scope of a write.
+        init(of write: SettledWrite) {
+            self.init(upstream: write.upstream, principal: write.principal, context: write.context)
+        }
+
+        /// The scope of responses under a key that vary by nothing else.
+        init(of key: DocumentKey) {
+            self.init(upstream: key.upstream, principal: key.principal, context: key.context)
+        }
+
+        init(upstream: String, principal: PrincipalID, context: String) {
+            (self.upstream, self.principal, self.context) = (upstream, principal, context)
+        }
+
         /// Whether responses under a key are in it, whatever else they vary by.
         func isOfKey(_ key: DocumentKey) -> Bool {
             upstream == key.upstream && principal == key.principal
@@ -46,11 +60,8 @@ struct NameTable {
         let context = SQLValue.integer(try name(scope.context, in: database))
         try Query(database, "INSERT OR IGNORE INTO _scopes (id, upstream, principal, context) VALUES (?, ?, ?, ?)")
             .run(.id(new), upstream, principal, context)
-        let id = try Query(
-            database,
-            "SELECT id FROM _scopes WHERE upstream = ? AND principal = ? AND context = ?"
-        ).first(upstream, principal, context) { $0.id(0, as: ScopeID.self) }
-        guard let id else { throw StoreError.corrupt("a scope just written is not there") }
+        let found = "SELECT id FROM _scopes WHERE upstream = ? AND principal = ? AND context = ?"
+        let id = ScopeID(rawValue: try written(try Query(database, found).integer(upstream, principal, context)))
         scopes[scope] = id
         scopesByID[id] = scope
         return id
@@ -79,9 +90,8 @@ struct NameTable {
         let model = SQLValue.integer(try name(model, in: database))
         try Query(database, "INSERT OR IGNORE INTO _collections (scope, model) VALUES (?, ?)")
             .run(.id(scope), model)
-        let id = try Query(database, "SELECT id FROM _collections WHERE scope = ? AND model = ?")
-            .first(.id(scope), model) { $0.id(0, as: CollectionID.self) }
-        guard let id else { throw StoreError.corrupt("a collection just written is not there") }
+        let found = "SELECT id FROM _collections WHERE scope = ? AND model = ?"
+        let id = CollectionID(rawValue: try written(try Query(database, found).integer(.id(scope), model)))
         collections[key] = id
         return id
     }
@@ -101,9 +111,13 @@ struct NameTable {
     private mutating func name(_ text: String, in database: Database) throws -> Int64 {
         if let id = names[text] { return id }
         try Query(database, "INSERT OR IGNORE INTO _names (text) VALUES (?)").run(.string(text))
-        let id = try Query(database, "SELECT id FROM _names WHERE text = ?").first(.string(text)) { $0.integer(0) }
-        guard let id else { throw StoreError.corrupt("a name just written is not there") }
+        let id = try written(try Query(database, "SELECT id FROM _names WHERE text = ?").integer(.string(text)))
         names[text] = id
+        return id
+    }
+
+    private func written(_ id: Int64?) throws -> Int64 {
+        guard let id else { throw StoreError.corrupt("a row just written is not there") }
         return id
     }
 }

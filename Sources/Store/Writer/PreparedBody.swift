@@ -1,6 +1,12 @@
-import Dispatch
 import Mapping
-import Synchronization
+
+/// The body of a response that shows objects, with what its mapping needs.
+struct MappedSubject: Sendable {
+    var body: [UInt8]
+    var rule: BodyRule
+    var surroundings: MappingContext
+    var url: String
+}
 
 /// A body that was decomposed before its transaction begins.
 struct PreparedBody: Sendable {
@@ -14,16 +20,13 @@ struct PreparedBody: Sendable {
     var contents: [UInt64] = []
     var warnings: [MappingWarning] = []
 
-    init(
-        body: [UInt8],
-        rule: BodyRule?,
-        surroundings: MappingContext,
-        models: UpstreamModels?,
-        hasher: KeyHasher,
-        isExamined: Bool = false
-    ) {
-        guard let rule, let models else { return }
-        switch models.normaliser.decompose(body, as: rule, in: surroundings) {
+    /// A body that is stored as it is.
+    init() {}
+
+    /// - Parameter isExamined: whether the examiner maps the body too.
+    init(_ subject: MappedSubject, models: UpstreamModels, hasher: KeyHasher, isExamined: Bool) {
+        let (body, rule) = (subject.body, subject.rule)
+        switch models.normaliser.decompose(body, as: rule, in: subject.surroundings) {
         case .opaque(let warning):
             warnings = warning.map { [$0] } ?? []
             // A body that could not be read may contain secrets.
@@ -54,51 +57,5 @@ struct PreparedBody: Sendable {
         guard let decomposed else { return 0 }
         // Measured: an occurrence with its name, its payload, its keys, and its record in the writer.
         return decomposed.occurrences.count * 1024 + decomposed.skeleton.count
-    }
-}
-
-/// Bounds the memory of decomposed bodies until their commit.
-///
-/// A decomposed object of ten bytes needs a kilobyte, so the bytes of bodies, which `QueueLimit` bounds, say little. The queue
-/// that decomposes bodies, one after the other, waits here for the writer before the next body. So there is never more than
-/// the budget and one body.
-final class PreparedBodyBudget: Sendable {
-    private struct State {
-        var used = 0
-        var waiter: (bytes: Int, semaphore: DispatchSemaphore)?
-    }
-
-    private let limit: Int
-    private let state = Mutex(State())
-
-    init(bytes: Int) {
-        limit = bytes
-    }
-
-    /// Takes room for a body that was just decomposed; blocks until there is some.
-    ///
-    /// A single body always fits. For one thread at a time.
-    func enter(_ bytes: Int) {
-        let semaphore = state.withLock { state -> DispatchSemaphore? in
-            guard state.used > 0, state.used + bytes > limit else {
-                state.used += bytes
-                return nil
-            }
-            let semaphore = DispatchSemaphore(value: 0)
-            state.waiter = (bytes, semaphore)
-            return semaphore
-        }
-        semaphore?.wait()
-    }
-
-    /// Returns room; any thread.
-    func leave(_ bytes: Int) {
-        state.withLock { state in
-            state.used -= bytes
-            guard let waiter = state.waiter, state.used == 0 || state.used + waiter.bytes <= limit else { return }
-            state.used += waiter.bytes
-            state.waiter = nil
-            waiter.semaphore.signal()
-        }
     }
 }

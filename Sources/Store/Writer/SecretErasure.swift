@@ -25,9 +25,9 @@ struct SecretErasure {
             let hasChanged = try models.contains { upstream, models in
                 try Self.secrets(of: models) != Self.recorded(upstream, in: database)
             }
-            return (hasChanged, try Self.pending(models, in: database) + Self.unlocated(models, in: database))
+            return (hasChanged, try Self.pending(models, in: database))
         }
-        guard hasChanged || !pending.isEmpty else { return }
+        guard hasChanged else { return }
         for upstream in pending {
             var cleaner = Cleaner(core: core, filter: CleanFilter(upstream: upstream))
             _ = try await cleaner.run()
@@ -37,9 +37,6 @@ struct SecretErasure {
 
     /// Records what is secret now, once nothing of it is stored.
     static func record(_ models: [String: UpstreamModels], in database: Database) throws {
-        if isLocated(models) {
-            try Query(database, "INSERT OR REPLACE INTO _meta VALUES (?, 1)").run(.string(located))
-        }
         for (upstream, models) in models {
             let secrets = Self.secrets(of: models)
             // A member that is no longer secret may be stored from now on, and has to go if it becomes secret again.
@@ -47,31 +44,6 @@ struct SecretErasure {
             try Query(database, "INSERT OR REPLACE INTO _meta VALUES (?, ?)")
                 .run(.string(Self.key(upstream)), .string(secrets.sorted().joined(separator: "\n")))
         }
-    }
-
-    /// The upstreams of a file from the time when an upstream was stored by its name alone.
-    ///
-    /// Their data is never found again, and their URLs may contain credentials that were not recognised then.
-    private static func unlocated(_ models: [String: UpstreamModels], in database: Database) throws -> [String] {
-        guard isLocated(models) else { return [] }
-        let isDone = try Query(database, "SELECT 1 FROM _meta WHERE key = ?").first(.string(located)) { _ in true }
-        guard isDone == nil else { return [] }
-        var upstreams: [String] = []
-        try Query(
-            database,
-            """
-            SELECT DISTINCT u.text FROM _scopes s JOIN _names u ON u.id = s.upstream
-            WHERE instr(u.text, ' ') = 0 AND u.text <> ''
-            """
-        ).each { upstreams.append($0.string(0)) }
-        return upstreams
-    }
-
-    private static let located = "located"
-
-    /// Whether the configuration names upstreams as `UpstreamKey` does.
-    private static func isLocated(_ models: [String: UpstreamModels]) -> Bool {
-        !models.isEmpty && models.keys.allSatisfy { $0.contains(" ") }
     }
 
     /// Models and members.
@@ -82,9 +54,8 @@ struct SecretErasure {
     }
 
     private static func recorded(_ upstream: String, in database: Database) throws -> Set<String> {
-        let text = try Query(database, "SELECT value FROM _meta WHERE key = ?").first(.string(key(upstream))) {
-            $0.string(0)
-        }
+        let text = try Query(database, "SELECT value FROM _meta WHERE key = ?")
+            .first(.string(key(upstream))) { $0.string(0) }
         return Set((text ?? "").split(separator: "\n").map(String.init))
     }
 

@@ -58,8 +58,8 @@ extension WriterSession {
                 .id(suspect),
                 .string(upstream),
                 .string(object.model),
-                name.identity.map(SQLValue.string) ?? .null,
-                name.key.map(SQLValue.string) ?? .null
+                SQLValue(name.identity),
+                SQLValue(name.key)
             )
         }
     }
@@ -76,9 +76,12 @@ extension WriterSession {
         guard !writes.isEmpty else { return 0 }
         for write in writes {
             _ = try settle(write, nil)
-            for pattern in write.patterns {
-                for id in try documents(matching: pattern, until: numbers.document) { try remove(id) }
-            }
+            let found = try InvalidationPattern.documents(
+                matching: write.patterns,
+                until: numbers.document,
+                in: database
+            )
+            for id in found { try remove(id) }
         }
         try query("DELETE FROM _suspects").run()
         try query("DELETE FROM _suspect_objects").run()

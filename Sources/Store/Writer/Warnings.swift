@@ -44,7 +44,7 @@ extension WriterSession {
                 .string(warning.pointer)
             )
         }
-        let count = try query("SELECT count(*) FROM _warnings").first { $0.integer(0) } ?? 0
+        let count = try query("SELECT count(*) FROM _warnings").integer() ?? 0
         guard count > Self.warningLimit else { return }
         try query(
             """
@@ -59,14 +59,6 @@ extension WriterSession {
 ///
 /// Nothing waits for it. It maps a limited number of bytes per second: if more come, it skips bodies.
 final class BodyExaminer: Sendable {
-    /// The body of a response, with what its mapping needs.
-    struct Subject: Sendable {
-        var body: [UInt8]
-        var rule: BodyRule
-        var surroundings: MappingContext
-        var url: String
-    }
-
     /// Larger bodies are skipped: mapping needs several times their size.
     private static let largest = 4 << 20
     private static let bytesPerSecond = 4 << 20
@@ -94,7 +86,11 @@ final class BodyExaminer: Sendable {
     }
 
     /// Examines a body; calls `found` on the examiner's queue if there are warnings.
-    func examine(_ subject: Subject, by mapper: DocumentMapper, found: @escaping @Sendable ([MappingWarning]) -> Void) {
+    func examine(
+        _ subject: MappedSubject,
+        by mapper: DocumentMapper,
+        found: @escaping @Sendable ([MappingWarning]) -> Void
+    ) {
         queue.async {
             let warnings = mapper.map(subject.body, as: subject.rule, in: subject.surroundings).warnings
             if !warnings.isEmpty { found(warnings.grouped) }
@@ -108,15 +104,16 @@ final class BodyExaminer: Sendable {
 }
 
 extension StoreCore {
-    /// Examines a body in the background, and records its warnings; false if it is skipped.
-    func examine(_ subject: @autoclosure () -> BodyExaminer.Subject?, bytes: Int, upstream: String) -> Bool {
-        guard let models = models[upstream], examiner.admits(bytes: bytes), let subject = subject() else {
-            return false
+    /// Decomposes a body, and has it examined in the background for further warnings, unless there are too many bodies.
+    func prepare(_ subject: MappedSubject, upstream: String) -> PreparedBody {
+        guard let models = models[upstream] else { return PreparedBody() }
+        let isExamined = examiner.admits(bytes: subject.body.count)
+        if isExamined {
+            examiner.examine(subject, by: models.mapper) { [self] warnings in
+                note { try $0.warn(warnings, about: subject.rule, url: subject.url, at: $0.clock.now()) }
+            }
         }
-        examiner.examine(subject, by: models.mapper) { [self] warnings in
-            note { try $0.warn(warnings, about: subject.rule, url: subject.url, at: $0.clock.now()) }
-        }
-        return true
+        return PreparedBody(subject, models: models, hasher: hasher, isExamined: isExamined)
     }
 }
 
@@ -137,10 +134,8 @@ extension WriterSession {
     ) throws {
         func place(of version: Int64, _ member: String) -> String {
             let pin = Pin(object: record.id, version: version)
-            return observed.pins.firstIndex(of: pin).flatMap(decomposed.pointer(toOccurrence:)).map {
-                $0 + "/" + member
-            }
-                ?? ""
+            let pointer = observed.pins.firstIndex(of: pin).flatMap(decomposed.pointer(toOccurrence:))
+            return pointer.map { "\($0)/\(member)" } ?? ""
         }
         let model = try names.collection(record.collection, in: database).model
         let found = ObjectState.disagreements(among: versions.map(\.payload), model: model, models: models)

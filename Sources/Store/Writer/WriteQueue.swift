@@ -124,7 +124,7 @@ final class Mailbox<Element: Sendable>: @unchecked Sendable {
     }
 }
 
-/// Bounds the queued responses, in number and bytes.
+/// Bounds something, in number and bytes: the queued responses, and those of them that are decomposed.
 final class QueueLimit: Sendable {
     private struct State {
         var count = 0

@@ -49,7 +49,7 @@ final class Writer {
             try? core.pool.close()
             // SQLite has truncated the WAL; the next start must not depend on free room on the disk.
             _ = core.reserve.keep()
-            core.releaseLock()
+            core.lock.release()
             core.end.give()
         }
         thread.name = "larder-writer"
@@ -283,7 +283,7 @@ struct FoundDamage {
             try PageChecksums.withoutComparing(in: database) {
                 try empty.unsafeRead { try $0.backup(to: database) }
             }
-            _ = try? Query(database, "PRAGMA wal_checkpoint(TRUNCATE)").first { $0.integer(0) }
+            _ = try? Query(database, "PRAGMA wal_checkpoint(TRUNCATE)").integer()
         }
     }
 

@@ -8,14 +8,13 @@ extension WriterSession {
         under digest: Digest128,
         variant: [UInt8]
     ) throws -> [(id: DocumentID, observation: Int64)] {
-        var found: [(id: DocumentID, observation: Int64, scope: ScopeID)] = []
-        try query("SELECT id, observation, scope FROM _documents WHERE low = ? AND url = ? AND variant = ?").each(
+        try query("SELECT id, observation, scope FROM _documents WHERE low = ? AND url = ? AND variant = ?").all(
             .integer(Int64(bitPattern: digest.low)),
             .string(key.url),
             .blob(variant)
-        ) { found.append(($0.id(0), $0.integer(1), $0.id(2))) }
-        return try found.filter { try names.scope($0.scope, in: database).isOfKey(key) }
-            .map { ($0.id, $0.observation) }
+        ) { row in
+            try names.scope(row.id(2), in: database).isOfKey(key) ? (row.id(0), row.integer(1)) : nil
+        }.compactMap(\.self)
     }
 
     /// Deletes the oldest variants of a key, so that one more is within the limit.
@@ -27,18 +26,18 @@ extension WriterSession {
 
     /// The documents under a key, the newest first.
     private func documents(at key: DocumentKey, under digest: Digest128) throws -> [DocumentID] {
-        var found: [(id: DocumentID, scope: ScopeID)] = []
-        try query("SELECT id, scope FROM _documents WHERE low = ? AND url = ? ORDER BY id DESC").each(
+        try query("SELECT id, scope FROM _documents WHERE low = ? AND url = ? ORDER BY id DESC").all(
             .integer(Int64(bitPattern: digest.low)),
             .string(key.url)
-        ) { found.append(($0.id(0), $0.id(1))) }
-        return try found.filter { try names.scope($0.scope, in: database).isOfKey(key) }.map(\.id)
+        ) { row in
+            try names.scope(row.id(1), in: database).isOfKey(key) ? row.id(0, as: DocumentID.self) : nil
+        }.compactMap(\.self)
     }
 
     /// Whether there are documents under a key, or under one that shares half its digest.
     func hasDocuments(under digest: Digest128) throws -> Bool {
-        try query("SELECT 1 FROM _documents WHERE low = ? LIMIT 1")
-            .first(.integer(Int64(bitPattern: digest.low))) { _ in true } ?? false
+        try query("SELECT 1 FROM _documents WHERE low = ? LIMIT 1").integer(.integer(Int64(bitPattern: digest.low)))
+            != nil
     }
 
     /// Writes the rows of a document whose objects have been observed.
@@ -131,10 +130,8 @@ extension WriterSession {
     func invalidate(_ target: InvalidationTarget) throws {
         let place = hasher.place(upstream: target.upstream, url: target.path)
         bans.invalidated(place: place, at: clock.now())
-        var found: [DocumentID] = []
-        try query("SELECT id FROM _documents WHERE place = ?").each(.integer(place)) {
-            found.append($0.id(0))
-        }
+        let found = try query("SELECT id FROM _documents WHERE place = ?")
+            .all(.integer(place)) { $0.id(0, as: DocumentID.self) }
         for id in found { try remove(id) }
     }
 
@@ -171,10 +168,8 @@ extension WriterSession {
     /// Removes such documents of a write's upstream, for all principals, and keeps out responses to earlier requests.
     func invalidateUndivided(by write: SettledWrite) throws {
         lastWrites[write.upstream] = max(lastWrites[write.upstream] ?? .min, write.time)
-        var found: [DocumentID] = []
-        try query("SELECT document FROM _undivided WHERE upstream = ?").each(.string(write.upstream)) {
-            found.append($0.id(0))
-        }
+        let found = try query("SELECT document FROM _undivided WHERE upstream = ?")
+            .all(.string(write.upstream)) { $0.id(0, as: DocumentID.self) }
         for id in found { try remove(id) }
     }
 }

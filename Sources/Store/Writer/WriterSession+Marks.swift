@@ -3,34 +3,26 @@ import Mapping
 
 /// Marks: objects that a write may have changed, and deleted objects.
 extension WriterSession {
-    /// Whose objects to mark.
-    struct Ownership {
-        let principal: PrincipalID
-        let context: String
-        /// The scope; nil if nothing of it is stored.
-        let scope: ScopeID?
-    }
-
     /// Marks an object, if it is known, and remembers the mark for responses that are still to come.
     ///
     /// - Parameters:
     ///   - own: the mark for the owner; nil: none.
+    ///   - owner: the owner's scope; nil if nothing of it is stored.
     ///   - others: the mark for everybody else; nil: none.
     ///   - source: the request that caused it.
     func mark(
         _ object: BoundObject,
         of upstream: String,
         own: ObjectMark?,
-        for owner: Ownership,
+        for owner: ScopeID?,
         others: ObjectMark?,
         by source: MarkSource
     ) throws {
         for (record, scope) in try records(of: object, upstream: upstream) {
-            let isOwn = scope == owner.scope
-            if let mark = isOwn ? own : others { try apply(mark, to: record, by: source) }
+            if let mark = scope == owner ? own : others { try apply(mark, to: record, by: source) }
         }
-        if let own, let scope = owner.scope { remember(own, by: source, object, upstream, scope: scope) }
-        if let others { remember(others, by: source, object, upstream, scope: nil, exception: owner.scope) }
+        if let own, let owner { remember(own, by: source, object, upstream, scope: owner) }
+        if let others { remember(others, by: source, object, upstream, scope: nil, exception: owner) }
     }
 
     private func remember(
@@ -63,7 +55,7 @@ extension WriterSession {
     ) throws {
         if let known = record.mark, known.time >= mark.time { return }
         // Older values are kept for admin queries, if nothing newer is known; documents do not use them.
-        if record.base != nil, let models = try models(of: record) {
+        if record.base != nil, case (let model, let models?) = try model(of: record) {
             var state = try state(of: record)
             // Its state when it was deleted is not known: documents that still show it must not show an earlier one.
             if mark.isTombstone, case .unobserved = record.mark, state.isOutdated(lag: models.lag) {
@@ -75,7 +67,6 @@ extension WriterSession {
                 if mark.isTombstone {
                     return try apply(.unobserved(mark.time), to: record, by: source, isJournaled: false)
                 }
-                let model = try names.collection(record.collection, in: database).model
                 state.drop(outdatedBy: mark, model: model, models: models.models, lag: models.lag)
                 try keep(state, as: record, of: model, models: models)
             }
@@ -122,31 +113,24 @@ extension WriterSession {
         guard filter.url == nil, filter.urlPrefix == nil, filter.olderThan == nil else { return }
         // Which of a cluster's models a deleted object had is not known any more.
         guard base == nil || filter.identity != nil else { return }
-        var scopes: Set<ScopeID> = []
-        try query(
+        let scopes = try query(
             """
             SELECT s.id FROM _scopes s JOIN _names u ON u.id = s.upstream AND (?1 IS NULL OR u.text = ?1)
             JOIN _principals p ON p.id = s.principal AND (?2 IS NULL OR p.label = ?2)
             """
-        ).each(SQLValue(filter.upstream), SQLValue(filter.principal)) { scopes.insert($0.id(0)) }
+        ).all(SQLValue(filter.upstream), SQLValue(filter.principal)) { $0.id(0, as: ScopeID.self) }
         recentMarks.forget(
             model: base ?? filter.model,
             identity: filter.identity,
             upstream: filter.upstream,
-            scopes: scopes,
+            scopes: Set(scopes),
             isOfEverybody: filter.principal == nil
         )
     }
 
-    /// The models of an object's upstream; nil if it is not configured.
-    private func models(of record: ObjectRecord) throws -> UpstreamModels? {
-        let scope = try names.collection(record.collection, in: database).scope
-        return models[try names.scope(scope, in: database).upstream]
-    }
-
     /// Whether an object has values that are newer than its mark.
     func isCounting(_ record: ObjectRecord) throws -> Bool {
-        guard let mark = record.mark, record.base != nil, let lag = try models(of: record)?.lag else { return false }
+        guard let mark = record.mark, record.base != nil, let lag = try model(of: record).1?.lag else { return false }
         return try !state(of: record).isOutdated(by: mark, lag: lag)
     }
 
@@ -177,19 +161,14 @@ extension WriterSession {
 
     // MARK: Finding
 
-    func ownership(upstream: String, principal: PrincipalID, context: String) throws -> Ownership {
-        let scope = try query(
+    /// The id of a scope; nil if nothing of it is stored.
+    func existingScope(_ scope: NameTable.Scope) throws -> ScopeID? {
+        try query(
             """
             SELECT s.id FROM _names u JOIN _names x ON x.text = ?3
             JOIN _scopes s ON s.upstream = u.id AND s.principal = ?2 AND s.context = x.id WHERE u.text = ?1
             """
-        ).first(.string(upstream), .id(principal), .string(context)) { $0.id(0, as: ScopeID.self) }
-        return Ownership(principal: principal, context: context, scope: scope)
-    }
-
-    func newOwnership(upstream: String, principal: PrincipalID, context: String) throws -> Ownership {
-        let scope = NameTable.Scope(upstream: upstream, principal: principal, context: context)
-        return Ownership(principal: principal, context: context, scope: try self.scope(scope))
+        ).first(.string(scope.upstream), .id(scope.principal), .string(scope.context)) { $0.id(0) }
     }
 
     /// The known objects of a name, for every principal and context; reads each scope that has objects of the model.
@@ -208,10 +187,8 @@ extension WriterSession {
         }
         var found: [ObjectID: (record: ObjectRecord, scope: ScopeID)] = [:]
         for key in object.keys {
-            var candidates: [(id: ObjectID, isBound: Bool)] = []
-            try query("SELECT object, bound FROM _keys WHERE value = ?").each(.integer(keyHasher.lookUp(key))) {
-                candidates.append(($0.id(0), $0.integer(1) == 1))
-            }
+            let candidates = try query("SELECT object, bound FROM _keys WHERE value = ?")
+                .all(.integer(hasher.lookUp(key))) { ($0.id(0, as: ObjectID.self), $0.integer(1) == 1) }
             for (id, isBound) in candidates where found[id] == nil {
                 guard let record = try record(id), let scope = collections[record.collection],
                     try isBound || isKnown(record, by: key, model: object.model, upstream: upstream)
@@ -240,15 +217,13 @@ extension WriterSession {
     func note(_ absence: ObservedAbsence) throws {
         let key = absence.key
         guard let models = models[key.upstream]?.models, !models.declarations.isEmpty else { return }
-        var owner = try ownership(upstream: key.upstream, principal: key.principal, context: key.context)
+        var owner = try existingScope(NameTable.Scope(of: key))
         guard try principalLabel(key.principal) != nil, let object = try absence.named ?? root(at: key, owner) else {
             return
         }
         _ = nextSequence()
-        if owner.scope == nil {
-            // The first responses of this scope may be on their way: the mark must be there for them.
-            owner = try newOwnership(upstream: key.upstream, principal: key.principal, context: key.context)
-        }
+        // The first responses of this scope may be on their way: the mark must be there for them.
+        owner = try owner ?? scope(NameTable.Scope(of: key))
         let path = String(key.url.beforeQuery)
         let isIdentified = absence.named?.identity != nil || isNamed(object, by: path, nil)
         try mark(
@@ -261,20 +236,19 @@ extension WriterSession {
         )
     }
 
-    func root(at key: DocumentKey, _ owner: Ownership) throws -> BoundObject? {
-        guard let scope = owner.scope else { return nil }
-        var found: [DocumentID] = []
-        try query("SELECT id FROM _documents WHERE low = ? AND scope = ? AND url = ?").each(
+    /// The object that the document under a key represents.
+    func root(at key: DocumentKey, _ owner: ScopeID?) throws -> BoundObject? {
+        guard let owner else { return nil }
+        return try query("SELECT id FROM _documents WHERE low = ? AND scope = ? AND url = ?").all(
             .integer(Int64(bitPattern: hasher.digest(key).low)),
-            .id(scope),
+            .id(owner),
             .string(key.url)
-        ) { found.append($0.id(0)) }
-        for id in found {
-            guard let skeleton = try StoredBody(document: id, in: database).skeleton,
-                let name = Reference.root(of: skeleton)
-            else { continue }
-            return BoundObject(model: name.model, identity: name.identity)
-        }
-        return nil
+        ) { try root(of: $0.id(0)) }.lazy.compactMap(\.self).first
+    }
+
+    /// The object that a document represents; nil for a list.
+    func root(of document: DocumentID) throws -> BoundObject? {
+        try StoredBody(document: document, in: database).skeleton.flatMap(Reference.root)
+            .map { BoundObject(model: $0.model, identity: $0.identity) }
     }
 }

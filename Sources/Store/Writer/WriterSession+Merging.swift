@@ -75,10 +75,7 @@ extension WriterSession {
             return false
         }
         let old = try observation(base.observation)
-        let (lo, known) = (
-            seen.lo(lag: models.lag),
-            old.lo(isEmbedded: wasEmbedded, lag: models.lag)
-        )
+        let (lo, known) = (seen.lo(lag: models.lag), old.lo(isEmbedded: wasEmbedded, lag: models.lag))
         if lo <= known, seen.observation.end <= old.end { return true }
         guard lo >= known, seen.observation.end >= old.end else { return false }
         if base.observation != seen.observation.sequence {
@@ -115,15 +112,9 @@ extension WriterSession {
     ) throws -> Int64 {
         let declared = models.version(of: model)
         guard declared > 0 else { return base.version }
-        let found = try query("SELECT declared FROM _versions WHERE id = ?")
-            .first(.integer(base.version)) { Int($0.integer(0)) }
+        let found = try query("SELECT declared FROM _versions WHERE id = ?").integer(.integer(base.version))
         guard found ?? 0 < declared else { return base.version }
-        return try version(
-            of: record,
-            hasher.content(base.payload),
-            payload: base.payload,
-            declared: declared
-        )
+        return try version(of: record, hasher.content(base.payload), payload: base.payload, declared: declared)
     }
 
     /// Numbers the change of an object, and publishes it with the commit.
@@ -195,19 +186,14 @@ extension WriterSession {
 
     /// Removes a pin from a version that has no entry in its object's state.
     private func unpin(spilled version: Int64, of record: ObjectRecord) throws {
-        guard
-            let uses = try query("SELECT uses FROM _spilled WHERE version = ?").first(
-                .integer(version),
-                read: { $0.integer(0) }
-            )
-        else { return }
+        guard let uses = try query("SELECT uses FROM _spilled WHERE version = ?").integer(.integer(version)) else {
+            return
+        }
         record.spilledUses = max(record.spilledUses - 1, 0)
         record.isModified = true
         guard uses <= 1 else {
-            return try query("UPDATE _spilled SET uses = ? WHERE version = ?").run(
-                .integer(uses - 1),
-                .integer(version)
-            )
+            return try query("UPDATE _spilled SET uses = ? WHERE version = ?")
+                .run(.integer(uses - 1), .integer(version))
         }
         try query("DELETE FROM _spilled WHERE version = ?").run(.integer(version))
         try query("DELETE FROM _versions WHERE id = ?").run(.integer(version))

@@ -15,20 +15,11 @@ extension WriterSession {
     func existingRecord(collection: CollectionID, identity: Identity) throws -> ObjectRecord? {
         if let id = recordIDs[RecordKey(collection: collection, identity: identity)] { return records[id] }
         let found = try query(
-            "SELECT id, changed, state, deleted, unobserved, known, merged IS NOT NULL FROM _objects WHERE collection = ? AND identity = ?"
-        ).first(.id(collection), identity.sql) { row in
-            ObjectRecord(
-                id: row.id(0),
-                collection: collection,
-                identity: identity,
-                changed: row.integer(1),
-                entries: try ObjectRecord.decode(row.bytes(2)),
-                knowledge: try KnowledgeBytes.decode(row.bytes(5)),
-                isMerged: row.integer(6) == 1,
-                mark: ObjectMark(deleted: row.integer(3), unobserved: row.integer(4)),
-                isStored: true
-            )
-        }
+            """
+            SELECT id, collection, identity, changed, state, deleted, unobserved, known, merged IS NOT NULL FROM _objects
+            WHERE collection = ? AND identity = ?
+            """
+        ).first(.id(collection), identity.sql, read: ObjectRecord.init)
         if let found { keep(found) }
         return found
     }
@@ -37,20 +28,11 @@ extension WriterSession {
     func record(_ id: ObjectID) throws -> ObjectRecord? {
         if let known = records[id] { return known }
         let found = try query(
-            "SELECT collection, identity, changed, state, deleted, unobserved, known, merged IS NOT NULL FROM _objects WHERE id = ?"
-        ).first(.id(id)) { row in
-            ObjectRecord(
-                id: id,
-                collection: row.id(0),
-                identity: Identity(row, column: 1),
-                changed: row.integer(2),
-                entries: try ObjectRecord.decode(row.bytes(3)),
-                knowledge: try KnowledgeBytes.decode(row.bytes(6)),
-                isMerged: row.integer(7) == 1,
-                mark: ObjectMark(deleted: row.integer(4), unobserved: row.integer(5)),
-                isStored: true
-            )
-        }
+            """
+            SELECT id, collection, identity, changed, state, deleted, unobserved, known, merged IS NOT NULL FROM _objects
+            WHERE id = ?
+            """
+        ).first(.id(id), read: ObjectRecord.init)
         if let found { keep(found) }
         return found
     }
@@ -61,24 +43,25 @@ extension WriterSession {
         recordIDs[RecordKey(collection: record.collection, identity: record.identity)] = record.id
     }
 
-    func payload(of version: Int64) throws -> [UInt8] {
-        let payload = try query("SELECT payload FROM _versions WHERE id = ?")
-            .first(.integer(version)) { $0.bytes(0) }
-        guard let payload else { throw StoreError.corrupt("version \(version) is missing") }
-        return payload
-    }
-
     /// The payload of a version, migrated to today's version of its model.
     func known(_ version: Int64, of record: ObjectRecord) throws -> [UInt8] {
-        let (scope, model) = try names.collection(record.collection, in: database)
-        let upstream = try names.scope(scope, in: database).upstream
-        guard let models = models[upstream]?.models, models.version(of: model) > 0 else {
-            return try payload(of: version)
-        }
+        let (model, models) = try model(of: record)
+        let found = try stored(version)
+        return models?.models.migrate(found.payload, of: model, from: found.declared) ?? found.payload
+    }
+
+    /// The payload of a version as it was stored, and the version of its model then.
+    private func stored(_ version: Int64) throws -> (payload: [UInt8], declared: Int) {
         let found = try query("SELECT payload, declared FROM _versions WHERE id = ?")
             .first(.integer(version)) { (payload: $0.bytes(0), declared: Int($0.integer(1))) }
         guard let found else { throw StoreError.corrupt("version \(version) is missing") }
-        return models.migrate(found.payload, of: model, from: found.declared)
+        return found
+    }
+
+    /// An object's model, and the models of its upstream; these are nil if it is not configured.
+    func model(of record: ObjectRecord) throws -> (String, UpstreamModels?) {
+        let (scope, model) = try names.collection(record.collection, in: database)
+        return (model, models[try names.scope(scope, in: database).upstream])
     }
 
     /// What is known of an object, migrated to today's version of its model.
@@ -88,28 +71,22 @@ extension WriterSession {
         if let merged = record.merged { state.merged = merged }
         if let since = record.deletedSince { state.deletedSince = since }
         if record.isStored, record.merged == nil || record.accumulated == nil || record.deletedSince == nil {
-            let found = try query("SELECT merged, accumulated, deleted FROM _objects WHERE id = ?").first(
-                .id(record.id)
-            ) {
-                (merged: $0.isNull(0) ? nil : $0.bytes(0), accumulated: $0.bytes(1), deleted: $0.integer(2))
-            }
+            let found = try query("SELECT merged, accumulated, deleted FROM _objects WHERE id = ?")
+                .first(.id(record.id)) { (merged: $0.isNull(0) ? nil : $0.bytes(0), $0.bytes(1), $0.integer(2)) }
             if record.merged == nil { state.merged = found?.merged }
-            if record.deletedSince == nil, let time = found?.deleted, time < 0 { state.deletedSince = -time }
-            if record.accumulated == nil { accumulated = found?.accumulated ?? [] }
+            if record.accumulated == nil { accumulated = found?.1 ?? [] }
+            if record.deletedSince == nil, let time = found?.2, time < 0 { state.deletedSince = -time }
         }
         state.accumulation = Accumulation(bytes: accumulated)
         guard let base = record.base else { return state }
-        let found = try query("SELECT payload, declared FROM _versions WHERE id = ?")
-            .first(.integer(base.version)) { (payload: $0.bytes(0), declared: Int($0.integer(1))) }
-        guard let found else { throw StoreError.corrupt("version \(base.version) is missing") }
+        let found = try stored(base.version)
         state.base = Contribution(
             observation: try observation(base.observation),
             version: base.version,
             payload: found.payload
         )
-        let (scope, model) = try names.collection(record.collection, in: database)
-        let upstream = try names.scope(scope, in: database).upstream
-        state.bringUpToDate(from: found.declared, model, models[upstream]?.models)
+        let (model, models) = try model(of: record)
+        state.bringUpToDate(from: found.declared, model, models?.models)
         return state
     }
 }
@@ -215,9 +192,8 @@ extension WriterSession {
 extension WriterSession {
     /// Forgets orphans up to a time in seconds; returns how many.
     func removeOrphans(until time: Int64, limit: Int) throws -> Int {
-        var found: [ObjectID] = []
-        try query("SELECT object FROM _orphans WHERE since <= ? LIMIT ?")
-            .each(.integer(time), .integer(Int64(limit))) { found.append($0.id(0)) }
+        let found = try query("SELECT object FROM _orphans WHERE since <= ? LIMIT ?")
+            .all(.integer(time), .integer(Int64(limit))) { $0.id(0, as: ObjectID.self) }
         guard !found.isEmpty else { return 0 }
         for id in found { try forget(id) }
         // Mapped views may show objects that no document shows.

@@ -6,25 +6,12 @@ extension WriterSession {
     /// The observation of a new response, not used yet.
     func newObservation(start: Int64, end: Int64, kind: Observation.Kind) -> Observation {
         numbers.observation += 1
-        observations[numbers.observation] = ObservationRecord(
-            start: start,
-            end: end,
-            kind: kind,
-            uses: 0,
-            isStored: false
-        )
-        return Observation(sequence: numbers.observation, start: start, end: end, kind: kind)
+        let observation = Observation(sequence: numbers.observation, start: start, end: end, kind: kind)
+        observations[numbers.observation] = ObservationRecord(observation, uses: 0, isStored: false)
+        return observation
     }
 
-    func observation(_ id: Int64) throws -> Observation {
-        let record = try observationRecord(id)
-        return Observation(
-            sequence: id,
-            start: record.start,
-            end: record.end,
-            kind: record.kind
-        )
-    }
+    func observation(_ id: Int64) throws -> Observation { try observationRecord(id).observation }
 
     /// Records where an observation comes from, if no document has it; written only if something refers to it.
     func note(source: String, of id: Int64) throws {
@@ -41,8 +28,8 @@ extension WriterSession {
     /// Moves an observation to a later time, for a 304.
     func renew(_ id: Int64, start: Int64, end: Int64) throws {
         let record = try observationRecord(id)
-        record.start = max(record.start, start)
-        record.end = max(record.end, end)
+        record.observation.start = max(record.observation.start, start)
+        record.observation.end = max(record.observation.end, end)
         record.isModified = true
     }
 
@@ -50,13 +37,7 @@ extension WriterSession {
         if let known = observations[id] { return known }
         let found = try query("SELECT start, finish, kind, uses FROM _observations WHERE id = ?")
             .first(.integer(id)) { row in
-                ObservationRecord(
-                    start: row.integer(0),
-                    end: row.integer(1),
-                    kind: Observation.Kind(rawValue: UInt8(truncatingIfNeeded: row.integer(2))) ?? .list,
-                    uses: row.integer(3),
-                    isStored: true
-                )
+                ObservationRecord(row.observation(id, from: 0), uses: row.integer(3), isStored: true)
             }
         guard let found else { throw StoreError.corrupt("observation \(id) is missing") }
         observations[id] = found
@@ -65,13 +46,14 @@ extension WriterSession {
 
     func flushObservations() throws {
         for (id, record) in observations.sorted(by: { $0.key < $1.key }) where record.isModified {
+            let observation = record.observation
             if record.uses <= 0 {
                 if record.isStored {
                     try query("DELETE FROM _observations WHERE id = ?").run(.integer(id))
                 }
             } else if record.isStored {
                 try query("UPDATE _observations SET start = ?, finish = ?, uses = ? WHERE id = ?")
-                    .run(.integer(record.start), .integer(record.end), .integer(record.uses), .integer(id))
+                    .run(.integer(observation.start), .integer(observation.end), .integer(record.uses), .integer(id))
                 if let source = record.source {
                     try query("UPDATE _observations SET source = ? WHERE id = ?").run(.string(source), .integer(id))
                 }
@@ -80,9 +62,9 @@ extension WriterSession {
                     "INSERT INTO _observations (id, start, finish, kind, uses, source) VALUES (?, ?, ?, ?, ?, ?)"
                 ).run(
                     .integer(id),
-                    .integer(record.start),
-                    .integer(record.end),
-                    .integer(Int64(record.kind.rawValue)),
+                    .integer(observation.start),
+                    .integer(observation.end),
+                    .integer(Int64(observation.kind.rawValue)),
                     .integer(record.uses),
                     SQLValue(record.source)
                 )

@@ -15,13 +15,7 @@ extension WriterSession {
         let place = hasher.place(upstream: key.upstream, url: key.url)
         let occurrences = prepared.decomposed?.occurrences ?? []
         let label = try principalLabel(key.principal)
-        var receipt = Receipt(
-            document: nil,
-            objects: [],
-            isDirty: false,
-            sequence: numbers.sequence,
-            warnings: prepared.warnings
-        )
+        var receipt = Receipt(sequence: numbers.sequence, warnings: prepared.warnings)
         // The principal was forgotten meanwhile.
         guard let label else { return receipt }
         let verdict = bans.verdict(
@@ -98,15 +92,12 @@ extension WriterSession {
         upstream: String
     ) throws -> Bool {
         guard let decomposed = prepared.decomposed, let models = models[upstream] else { return false }
-        var doubts: Set<Int64> = []
-        let composition = try models.composer.compose(
+        return try models.composer.isDirty(
             skeleton: decomposed.skeleton,
             pins: decomposed.occurrences.map(\.payload),
             keyed: decomposed.keyed,
-            observation: observation,
-            doubts: &doubts
-        ) { name in try state(of: name, scope: scope) }
-        return composition != .unchanged || !doubts.isEmpty
+            observation: observation
+        ) { try state(of: $0, scope: scope) }
     }
 
     /// The state of the object with a name; nil if nothing is known.
@@ -375,16 +366,13 @@ extension WriterSession {
         )
         guard !changedObjects.isEmpty else { return false }
         guard let skeleton = stored.skeleton, let models = models[upstream] else { return true }
-        var doubts: Set<Int64> = []
-        let composition = try models.composer.compose(
+        return try models.composer.isDirty(
             skeleton: skeleton,
             pins: try stored.payloads(in: database),
             keyed: stored.keyed,
             observation: observation,
-            mayHaveChanged: { pin, _ in changedObjects.contains(stored.pins[pin].object) },
-            doubts: &doubts,
+            mayHaveChanged: { pin in changedObjects.contains(stored.pins[pin].object) },
             state: { try state(of: $0, scope: scope) }
         )
-        return composition != .unchanged || !doubts.isEmpty
     }
 }

@@ -15,18 +15,17 @@ extension WriterSession {
         isObservationSkipped: Bool = false
     ) throws -> WriteSettlement {
         _ = nextSequence()
-        let owner = try ownership(upstream: write.upstream, principal: write.principal, context: write.context)
+        let owner = try existingScope(NameTable.Scope(of: write))
         let subjects = try subjects(of: write, by: owner, prepared, isObservationSkipped: isObservationSkipped)
         var settlement = WriteSettlement()
         // Nothing is stored for a forgotten principal, and nothing in the file belongs to it.
         let isKnown = try principalLabel(write.principal) != nil
         let observation = isObservationSkipped || !isKnown ? nil : write.observation
-        if let observation, let prepared { settlement.warnings = try observeWrite(observation, prepared) }
+        if let observation, let prepared { settlement.warnings = try observe(observation, of: write, prepared) }
         // The observation may be the first of its scope; and a deletion is remembered for responses that are on their way.
         var known = owner
-        if isKnown, owner.scope == nil, observation != nil || subjects.contains(where: { $0.own?.isTombstone == true })
-        {
-            known = try newOwnership(upstream: write.upstream, principal: write.principal, context: write.context)
+        if isKnown, owner == nil, observation != nil || subjects.contains(where: { $0.own?.isTombstone == true }) {
+            known = try scope(NameTable.Scope(of: write))
         }
         for subject in subjects {
             try mark(
@@ -53,28 +52,26 @@ extension WriterSession {
     /// Stores the objects of a write's response, which is no document.
     ///
     /// - Returns: warnings.
-    private func observeWrite(_ observed: ReceivedObservation, _ prepared: PreparedBody) throws -> [MappingWarning] {
-        let scope = try self.scope(
-            .init(upstream: observed.upstream, principal: observed.principal, context: observed.context)
+    private func observe(
+        _ shown: ReceivedObservation,
+        of write: SettledWrite,
+        _ prepared: PreparedBody
+    ) throws -> [MappingWarning] {
+        let observation = newObservation(start: shown.start, end: write.time, kind: .write)
+        try note(source: "\(write.method) \(shown.url)", of: observation.sequence)
+        let key = DocumentKey(
+            upstream: write.upstream,
+            principal: write.principal,
+            context: write.context,
+            url: shown.url
         )
-        let observation = newObservation(start: observed.start, end: observed.end, kind: observed.kind)
-        try note(source: "\(observed.method) \(observed.url)", of: observation.sequence)
         let objects = try observe(
             prepared,
-            from: MarkSource(method: observed.method, path: String(observed.url.beforeQuery)),
-            scope: scope,
-            upstream: observed.upstream,
+            from: MarkSource(method: write.method, path: String(shown.url.beforeQuery)),
+            scope: try scope(NameTable.Scope(of: write)),
+            upstream: write.upstream,
             observation: observation,
-            origin: Int64(
-                bitPattern: hasher.digest(
-                    DocumentKey(
-                        upstream: observed.upstream,
-                        principal: observed.principal,
-                        context: observed.context,
-                        url: observed.url
-                    )
-                ).low
-            ),
+            origin: Int64(bitPattern: hasher.digest(key).low),
             pinning: false
         )
         return prepared.warnings + objects.warnings
@@ -111,11 +108,11 @@ extension WriterSession {
     /// Each object once, deleted ones first: if one object has two marks of the same time by two names, the first holds.
     ///
     /// - Parameters:
-    ///   - owner: who wrote.
+    ///   - owner: the scope of who wrote; nil if nothing of it is stored.
     ///   - isObservationSkipped: whether the response's observation is not stored.
     func subjects(
         of write: SettledWrite,
-        by owner: Ownership,
+        by owner: ScopeID?,
         _ prepared: PreparedBody?,
         isObservationSkipped: Bool
     ) throws -> [Subject] {
@@ -155,13 +152,13 @@ extension WriterSession {
         _ object: BoundObject,
         byKeysOf others: [BoundObject],
         of upstream: String,
-        _ owner: Ownership
+        _ owner: ScopeID?
     ) throws -> Bool {
         guard let identity = object.identity.map(Identity.init) else { return false }
         return try others.contains { other in
             guard other.identity == nil, other.model == object.model else { return false }
             return try records(of: other, upstream: upstream)
-                .contains { $0.scope == owner.scope && $0.record.identity == identity }
+                .contains { $0.scope == owner && $0.record.identity == identity }
         }
     }
 
@@ -190,34 +187,22 @@ extension WriterSession {
         return Reference.names(in: decomposed.skeleton).filter { known.insert($0).inserted }.map { name in
             let object = BoundObject(model: name.model, identity: name.identity)
             let payloads = payloads[name] ?? []
-            guard !isObservationSkipped, let observation = write.observation,
+            guard !isObservationSkipped, write.observation != nil,
                 payloads.contains(where: { models.tells($0, of: name.model) })
             else { return Subject(object: object, own: .unobserved(write.time)) }
             guard models.contradict(payloads, of: name.model) else { return Subject(object: object, isShown: true) }
             // Members with two values may have changed; all others count as newer than the mark.
-            return Subject(object: object, own: .unobserved(observation.end - 1), isShown: true)
+            return Subject(object: object, own: .unobserved(write.time - 1), isShown: true)
         }
     }
 
     /// The objects that the documents of a path represent, except for lists.
-    func roots(
-        upstream: String,
-        path: String
-    ) throws -> [(object: BoundObject, principal: PrincipalID)] {
-        var found: [(id: DocumentID, scope: ScopeID)] = []
+    func roots(upstream: String, path: String) throws -> [(object: BoundObject, principal: PrincipalID)] {
         try query("SELECT id, scope FROM _documents WHERE place = ?")
-            .each(.integer(hasher.place(upstream: upstream, url: path))) {
-                found.append(($0.id(0), $0.id(1)))
-            }
-        return try found.compactMap { id, scope in
-            guard let skeleton = try StoredBody(document: id, in: database).skeleton,
-                let name = Reference.root(of: skeleton)
-            else { return nil }
-            return (
-                BoundObject(model: name.model, identity: name.identity),
-                try names.scope(scope, in: database).principal
-            )
-        }
+            .all(.integer(hasher.place(upstream: upstream, url: path))) { row in
+                let principal = try names.scope(row.id(1), in: database).principal
+                return try root(of: row.id(0)).map { ($0, principal) }
+            }.compactMap(\.self)
     }
 }
 
@@ -236,7 +221,7 @@ extension WriterSession {
             try !write.path.isEmpty
             && roots(upstream: write.upstream, path: write.path).contains { $0.principal == write.principal }
         if isOwn { return true }
-        let owner = try ownership(upstream: write.upstream, principal: write.principal, context: write.context)
+        let owner = try existingScope(NameTable.Scope(of: write))
         let place = hasher.place(upstream: write.upstream, url: write.path)
         return try mayGoAhead(write.bound, of: write.upstream, at: place, owner, of: queued)
     }
@@ -245,7 +230,7 @@ extension WriterSession {
     func mayGoAhead(_ absence: ObservedAbsence, of queued: QueuedResponses) throws -> Bool {
         let key = absence.key
         if absence.named?.identity != nil { return true }
-        let owner = try ownership(upstream: key.upstream, principal: key.principal, context: key.context)
+        let owner = try existingScope(NameTable.Scope(of: key))
         if absence.named == nil, try root(at: key, owner) != nil { return true }
         let place = hasher.place(upstream: key.upstream, url: key.url)
         return try mayGoAhead(absence.named, of: key.upstream, at: place, owner, of: queued)
@@ -255,12 +240,12 @@ extension WriterSession {
         _ bound: BoundObject?,
         of upstream: String,
         at place: Int64,
-        _ owner: Ownership,
+        _ owner: ScopeID?,
         of queued: QueuedResponses
     ) throws -> Bool {
         guard let bound else { return !queued.mayIdentify(place) }
         guard queued.mayHaveKeys(of: upstream) else { return true }
-        return try records(of: bound, upstream: upstream).contains { $0.scope == owner.scope }
+        return try records(of: bound, upstream: upstream).contains { $0.scope == owner }
     }
 
     // MARK: Responses that come after a write to their path
@@ -292,7 +277,7 @@ extension WriterSession {
             object,
             of: write.upstream,
             own: isGone ? .tombstone(write.time) : .unobserved(write.time),
-            for: ownership(upstream: write.upstream, principal: write.principal, context: write.context),
+            for: existingScope(NameTable.Scope(of: write)),
             others: write.effect == .absent ? nil : .unobserved(write.time),
             by: MarkSource(method: write.method, path: write.path)
         )

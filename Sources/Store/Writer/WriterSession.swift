@@ -36,19 +36,16 @@ final class WriterSession {
     }
 
     final class ObservationRecord {
-        var start: Int64
-        var end: Int64
-        var kind: Observation.Kind
+        var observation: Observation
+        /// How many documents and objects refer to it.
         var uses: Int64
         /// Method and URL, if no document has them; nil: the stored value stays.
         var source: String?
         let isStored: Bool
         var isModified: Bool
 
-        init(start: Int64, end: Int64, kind: Observation.Kind, uses: Int64, isStored: Bool) {
-            self.start = start
-            self.end = end
-            self.kind = kind
+        init(_ observation: Observation, uses: Int64, isStored: Bool) {
+            self.observation = observation
             self.uses = uses
             self.isStored = isStored
             isModified = !isStored
@@ -185,7 +182,7 @@ final class WriterSession {
 
     /// Removes keys without documents from memory; if the file cannot be read they stay, which only costs a look at the disk.
     func forgetAbsent(_ keys: some Sequence<Digest128>) {
-        for key in keys where (try? hasDocuments(under: key)) == false { presence.remove([key.low]) }
+        for key in keys where (try? hasDocuments(under: key)) == false { presence.remove(key.low) }
     }
 
     /// Forgets a batch that was rolled back, with the names that it introduced.

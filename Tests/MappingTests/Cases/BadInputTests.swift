@@ -116,7 +116,7 @@ import Testing
         )
         guard
             case .crossesRelation("users.id", "deleted_when", _, _, _) = Wire.error([
-                ModelDeclaration(name: "A", properties: [list], deletedWhen: .has("users.id"))
+                ModelDeclaration("A", list).with { $0.deletedWhen = .has("users.id") }
             ])
         else {
             Issue.record("a condition on another object's member is a mistake")

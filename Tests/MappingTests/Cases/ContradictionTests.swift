@@ -133,13 +133,9 @@ import Testing
 
     @Test func `a default of a relation is of its shape`() {
         func found(_ relation: Relation, _ value: String) -> Int {
-            errors(
-                ModelDeclaration(
-                    "A",
-                    identity: ["id"],
-                    Property(name: "a", from: "a", relation: relation, defaultValue: json(value))
-                )
-            ).count
+            var property = Property(name: "a", from: "a", relation: relation)
+            property.defaultValue = json(value)
+            return errors(ModelDeclaration("A", identity: ["id"], property)).count
         }
         #expect(found(.one("A"), "5") == 1 && found(.many("A"), "{}") == 1 && found(.keyed("A"), "[]") == 1)
         #expect(found(.one("A"), "null") == 0 && found(.many("A"), "[]") == 0 && found(.keyed("A"), "{}") == 0)

@@ -10,9 +10,8 @@ import Testing
                 properties: [
                     Property("catID", ""), Property("preferredName", ""),
                     Property(name: "bestFriend", from: "", relation: .one("Cat")),
-                ],
-                naming: .snakeCase(acronyms: [])
-            ).with { $0.identity = ["catID"] }
+                ]
+            ).with { ($0.identity, $0.naming) = (["catID"], .snakeCase(acronyms: [])) }
         )
     }
 

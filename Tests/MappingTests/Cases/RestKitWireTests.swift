@@ -285,7 +285,7 @@ import Testing
         shelf.take("e", #"{"id":1,"status":"live"}"#, oneHuman, at: 5)
         #expect(shelf.states[name]?.isDeleted(model: "Human", models: models) == false)
         let parts = try Wire.parts(#"{"id":1,"status":"deleted"}"#, oneHuman, models)
-        #expect(parts.occurrences[0].isDeleted)
+        #expect(models.saysDeleted(parts.occurrences[0].payload, of: "Human"))
     }
 
     private static func feed(_ choices: [ModelChoice]) throws -> Models {

@@ -12,14 +12,9 @@ enum Wire {
         required: Bool = false,
         merge: MergePolicy = .latest
     ) -> PropertyDeclaration {
-        PropertyDeclaration(
-            name: name,
-            from: from ?? name,
-            relation: relation,
-            isRequired: required,
-            checks: checks,
-            merge: merge
-        )
+        var property = PropertyDeclaration(name: name, from: from ?? name, relation: relation)
+        (property.isRequired, property.checks, property.merge) = (required, checks, merge)
+        return property
     }
 
     static func json(_ text: String) -> [UInt8] { Array(text.utf8) }

@@ -124,7 +124,9 @@ struct InvertibleModels {
             var written = plain(name, member)
             (written.checks, written.coerces, written.transform) = ([], false, nil)
             model.properties.append(written)
-            model.properties.append(PropertyDeclaration(name: name + "also", from: member, output: .none))
+            var read = PropertyDeclaration(name: name + "also", from: member)
+            read.output = .none
+            model.properties.append(read)
         default:
             model.properties.append(PropertyDeclaration(name: name, from: pick(["note", "total", "meta.page"])))
         }

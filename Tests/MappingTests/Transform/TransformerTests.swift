@@ -251,9 +251,14 @@ struct TransformerTests {
         _ wire: String,
         _ mapped: String
     ) throws {
-        #expect(try Transformer(declaration, coerces: true).forward(Array(wire.utf8)) == .coerced(Array(mapped.utf8)))
-        #expect(try Transformer(declaration).forward(Array(wire.utf8)) != .coerced(Array(mapped.utf8)))
-        #expect(try Transformer(declaration, coerces: true).forward(Array(mapped.utf8)).isCoerced == false)
+        let transformer = try Transformer(declaration)
+        let coercion = try #require(Coercion(declaration))
+        let slice = try #require(JSONSlice(Array(wire.utf8)))
+        let meant = try #require(coercion.coerced(slice))
+        #expect(transformer.forward(meant) == .value(Array(mapped.utf8)))
+        #expect(transformer.forward(Array(wire.utf8)) != .value(Array(mapped.utf8)))
+        let shown = try #require(JSONSlice(Array(mapped.utf8)))
+        #expect(coercion.coerced(shown) == nil)
     }
 
     @Test func `no value that can be written as JSON makes a conversion crash`() throws {
@@ -266,12 +271,11 @@ struct TransformerTests {
             "\"\(String(repeating: "9", count: 5_000))\"", String(repeating: "9", count: 5_000),
         ]
         for declaration in Self.cases.map(\.declaration) {
-            for coerces in [false, true] {
-                let transformer = try Transformer(declaration, coerces: coerces)
-                for value in hostile {
-                    for result in [transformer.forward(Array(value.utf8)), transformer.reverse(Array(value.utf8))] {
-                        if let json = result.json { #expect(!JSONBody.isMalformed(json)) }
-                    }
+            let transformer = try Transformer(declaration)
+            for value in hostile.map({ Array($0.utf8) }) {
+                let meant = JSONSlice(value).flatMap { Coercion(declaration)?.coerced($0) } ?? value
+                for result in [transformer.forward(value), transformer.forward(meant), transformer.reverse(value)] {
+                    if let json = result.json { #expect(!JSONBody.isMalformed(json)) }
                 }
             }
         }

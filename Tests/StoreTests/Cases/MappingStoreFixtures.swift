@@ -21,7 +21,9 @@ extension MappingStoreFixtures {
         checks: [ValueCheck] = [],
         merge: MergePolicy = .latest
     ) -> PropertyDeclaration {
-        PropertyDeclaration(name: name, from: name, relation: relation, checks: checks, merge: merge)
+        var property = PropertyDeclaration(name: name, from: name, relation: relation)
+        (property.checks, property.merge) = (checks, merge)
+        return property
     }
 
     func bench(

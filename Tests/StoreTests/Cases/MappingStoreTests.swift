@@ -13,7 +13,7 @@ struct MappingStoreTests: MappingStoreFixtures {
         let list = "[" + (0..<20).map { #"{"id":\#($0),"user":{"id":\#(100 + $0 % 19)}}"# }.joined(separator: ",") + "]"
         try await bench.receive("/posts", list, issues)
         #expect(try await bench.store.count().objects == 39)
-        _ = try await bench.store.clean(.all)
+        _ = try await bench.store.clean(CleanFilter())
         #expect(try await bench.store.count().objects == 0)
         await bench.store.close()
         // Durable: what was cleaned does not come back with the file.
@@ -58,7 +58,7 @@ struct MappingStoreTests: MappingStoreFixtures {
         #expect(try await bench.json("Thing", key: "octo").isEmpty)
         #expect(try await bench.json("Thing", key: "Octo").count == 1)
         // With the object its keys go.
-        _ = try await bench.store.clean(.all)
+        _ = try await bench.store.clean(CleanFilter())
         #expect(sqlite(bench.folder.file(), "SELECT count(*) FROM _keys") == "0")
         await bench.store.close()
     }

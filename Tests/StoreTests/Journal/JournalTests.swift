@@ -75,16 +75,13 @@ struct JournalTests {
     }
 
     @Test func `what says of itself that it is deleted is deleted, and may come back`() async throws {
-        let models = [
-            "github": try Models([
-                ModelDeclaration(
-                    name: "User",
-                    identity: ["id"],
-                    properties: [PropertyDeclaration(name: "login", from: "login")],
-                    deletedWhen: .member("gone", isOneOf: [Array("true".utf8)])
-                )
-            ])
-        ]
+        var model = ModelDeclaration(
+            name: "User",
+            identity: ["id"],
+            properties: [PropertyDeclaration(name: "login", from: "login")]
+        )
+        model.deletedWhen = .member("gone", isOneOf: [Array("true".utf8)])
+        let models = ["github": try Models([model])]
         let bench = try Bench { $0.models = models }
         try await bench.receive("/users/1", ada, user)
         try await bench.receive("/users/1", #"{"id":1,"login":"ada","gone":true}"#, user)

@@ -127,9 +127,9 @@ extension WriteOutcome {
             path: upstream.keyPath(of: request.target),
             time: end,
             effect: effect,
-            bound: upstream.bound(request),
-            suspect: suspect
+            bound: upstream.bound(request)
         )
+        write.suspect = suspect
         write.method = request.message.method
         write.isCreation = request.message.method == "POST"
         if effect != .absent {
@@ -148,14 +148,9 @@ extension WriteOutcome {
         }
         if let (rule, body, surroundings) = observed(by: request) {
             write.observation = ReceivedObservation(
-                upstream: upstream.storeKey,
-                principal: key.principal,
-                context: key.context,
                 body: body,
                 start: start,
-                end: end,
                 rule: rule,
-                method: request.message.method,
                 url: key.url,
                 surroundings: surroundings
             )
