@@ -129,73 +129,22 @@ extension ObjectStore {
 }
 
 extension DocumentRow {
-    private static let tables = """
-        FROM _documents d
-        JOIN _scopes s ON s.id = d.scope
-        JOIN _names u ON u.id = s.upstream
-        JOIN _principals p ON p.id = s.principal
-        JOIN _names x ON x.id = s.context
-        JOIN _observations o ON o.id = d.observation
-        JOIN _bodies b ON b.document = d.id
-        LEFT JOIN _used t ON t.document = d.id
-        WHERE d.id = ?
-        """
-
     /// Reads one document's row; nil when it is gone.
     fileprivate init?(_ id: DocumentID, in database: Database) throws {
-        let row = try Query(database, "SELECT \(Self.columns) \(Self.tables)").first(.id(id)) {
+        let row = try Query(database, "SELECT \(Self.columns) FROM \(Self.tables) WHERE d.id = ?").first(.id(id)) {
             DocumentRow($0, pins: try DocumentRow.pins($0))
         }
         guard let row else { return nil }
         self = row
     }
-
-    /// What else makes the document, of the same row.
-    fileprivate static func rest(of id: DocumentID, in database: Database) throws
-        -> (variant: [UInt8], principal: PrincipalID, scope: ScopeID, verified: Int64, observation: Observation)?
-    {
-        try Query(
-            database,
-            "SELECT d.variant, s.principal, d.scope, d.verified, o.id, o.start, o.finish, o.kind \(tables)"
-        ).first(.id(id)) { row in
-            let observation = Observation(
-                sequence: row.integer(4),
-                start: row.integer(5),
-                end: row.integer(6),
-                kind: Observation.Kind(rawValue: UInt8(truncatingIfNeeded: row.integer(7))) ?? .list
-            )
-            return (row.bytes(0), row.id(1), row.id(2), row.integer(3), observation)
-        }
-    }
 }
 
 extension InspectedDocument {
     fileprivate init?(_ id: DocumentID, in database: Database, models: [String: UpstreamModels]) throws {
-        guard let row = try DocumentRow(id, in: database), let rest = try DocumentRow.rest(of: id, in: database) else {
-            return nil
-        }
-        self.row = row
-        stored = StoredDocument(
-            id: id,
-            key: DocumentKey(
-                upstream: row.upstream,
-                principal: rest.principal,
-                context: ObjectContext.key(of: row.context),
-                url: row.url
-            ),
-            variant: rest.variant,
-            status: row.status,
-            head: row.head,
-            policy: row.policy,
-            body: [],
-            form: .asReceived,
-            objects: [],
-            start: row.start,
-            end: row.end,
-            sequence: 0
-        )
-        _ = try DocumentReader(database, models: models)
-            .fill(&stored, rest.observation, scope: rest.scope, verified: rest.verified)
+        guard let row = try DocumentRow(id, in: database),
+            let stored = try DocumentReader(database, models: models).document(id)
+        else { return nil }
+        (self.row, self.stored) = (row, stored)
         let name = try Query(
             database,
             """

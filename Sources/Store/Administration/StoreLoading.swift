@@ -165,7 +165,7 @@ enum StoreLoading {
         do throws(StoreError) {
             try await SecretErasure(core: store.core).run()
             if withoutPrivate {
-                var filter = CleanFilter.all
+                var filter = CleanFilter()
                 filter.isPrivate = true
                 result.dropped = try await store.clean(filter).removed
                 // They may name what was left out.

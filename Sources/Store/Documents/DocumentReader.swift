@@ -89,7 +89,6 @@ struct DocumentReader {
                 form: .asReceived,
                 objects: [],
                 start: row.integer(6),
-                end: row.integer(7),
                 sequence: sequence
             )
             let observation = Observation(
