@@ -277,6 +277,12 @@ import Testing
         let answer = try distrustful.get("/x")
         #expect(answer.status == 502)
         #expect(answer.isProblem)
+        // The log says which key mends it.
+        #expect(distrustful.process.waitForErrors { $0.contains("the upstream fails") })
+        #expect(
+            distrustful.log.contains("self-signed certificate")
+                && distrustful.log.contains("upstreams.upstream.ca_file")
+        )
 
         let config = """
             upstreams:

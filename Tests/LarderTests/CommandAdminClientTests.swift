@@ -164,19 +164,60 @@ private func answer(_ head: String, _ body: String) -> String { "HTTP/1.1 \(head
         #expect(error?.description.hasPrefix(message) == true)
     }
 
+    // MARK: Finding the daemon
+
+    private func find(
+        admin: Address? = nil,
+        store: String? = nil,
+        config: String? = nil,
+        _ environment: [String: String] = [:]
+    ) throws -> AdminClient {
+        try DaemonFinder(admin: admin, store: store, config: config, environment: environment).client()
+    }
+
     @Test func `the token is taken from the environment, else from beside the store`() throws {
         let temporary = TemporaryFolder()
         let folder = temporary.path
         let token = "0123456789abcdef"
         try temporary.write(token + "\n", to: "admin.token")
-        let tcp = Address.tcp(host: "127.0.0.1", port: 1)
-        let options = try AdminOptions.parse(["--store", "\(folder)/larder.db"])
-        #expect(try options.token(for: tcp, environment: [:]) == token)
-        #expect(try options.token(for: tcp, environment: ["LARDER_ADMIN_TOKEN": "other"]) == "other")
-        #expect(try options.token(for: .unix(path: "/x"), environment: [:]) == nil)
-        let elsewhere = try AdminOptions.parse(["--store", "\(folder)/none/larder.db"])
-        #expect(try elsewhere.token(for: tcp, environment: [:]) == nil)
-        let usual = try AdminOptions.parse([])
-        #expect(try usual.token(for: tcp, environment: ["STATE_DIRECTORY": folder]) == token)
+        let store = "\(folder)/larder.db"
+        #expect(try find(store: store).token == token)
+        #expect(try find(store: store, ["LARDER_ADMIN_TOKEN": "other"]).token == "other")
+        #expect(try find(admin: .unix(path: "/x"), store: store).token == nil)
+        #expect(try find(store: "\(folder)/none/larder.db").token == nil)
+        #expect(try find(["STATE_DIRECTORY": folder]).token == token)
+        #expect(throws: AdminClientError.self) { try find(["LARDER_ADMIN_TOKEN": "two words"]) }
+    }
+
+    @Test func `the address is the one given, else that of the environment, of the config, or the default`() throws {
+        let folder = TemporaryFolder()
+        let token = "0123456789abcdef"
+        for name in ["data", "larder"] { #expect(mkdir(folder.file(name), 0o700) == 0) }
+        try folder.write(token, to: "data/admin.token")
+        let config = try folder.write(
+            "upstreams: { a: { url: http://a.example } }\nadmin: 127.0.0.1:9\nstore: { path: \(folder.path)/data/larder.db }",
+            to: "larder.yaml"
+        )
+        #expect(try find().address == .tcp(host: "127.0.0.1", port: 8788))
+        #expect(try find(config: config).address == .tcp(host: "127.0.0.1", port: 9))
+        #expect(try find(config: config).token == token)
+        #expect(try find(["LARDER_CONFIG": config]).address == .tcp(host: "127.0.0.1", port: 9))
+        #expect(try find(["LARDER_CONFIG": config, "LARDER_ADMIN": "[::1]:7"]).address == .tcp(host: "::1", port: 7))
+        #expect(try find(admin: .unix(path: "/x"), ["LARDER_ADMIN": "[::1]:7"]).address == .unix(path: "/x"))
+        #expect(throws: AdminClientError.self) { try find(["LARDER_ADMIN": "nonsense"]) }
+        #expect(throws: AdminClientError.self) { try find(config: "\(folder.path)/nowhere.yaml") }
+        try folder.write("admin: 127.0.0.1:10", to: "larder/larder.yaml")
+        #expect(try find(["XDG_CONFIG_HOME": folder.path]).address == .tcp(host: "127.0.0.1", port: 10))
+    }
+
+    @Test func `a socket that may be connected to is better than a port`() throws {
+        let folder = TemporaryFolder()
+        let config = try folder.write(
+            "admin: ['127.0.0.1:9', 'unix:\(folder.path)/none.sock', 'unix:\(folder.path)/admin.sock']",
+            to: "larder.yaml"
+        )
+        #expect(try find(config: config).address == .tcp(host: "127.0.0.1", port: 9))
+        try folder.write("", to: "admin.sock")
+        #expect(try find(config: config).address == .unix(path: "\(folder.path)/admin.sock"))
     }
 }

@@ -40,7 +40,7 @@ struct CommandTests {
         let settings = try serve.settings(environment: [:])
         #expect(settings.upstreams.map(\.url.description) == ["https://a.example"])
         #expect(settings.listen == [.tcp(host: "127.0.0.1", port: 1), .unix(path: "/run/l")])
-        #expect(settings.admin == .tcp(host: "127.0.0.1", port: 2))
+        #expect(settings.admin == [.tcp(host: "127.0.0.1", port: 2)])
         #expect(settings.store.path == "/s/larder.db")
         #expect(settings.mode == .offline)
         #expect(settings.workers == 3)
@@ -114,5 +114,90 @@ struct CommandTests {
     ])
     func `sizes are shown with one decimal`(_ bytes: Int, _ text: String) {
         #expect(HumanText.bytes(bytes) == text)
+    }
+}
+
+struct UnknownCommandTests {
+    private func complaint(_ line: String...) -> String {
+        do {
+            _ = try LarderCommand.parseAsRoot(line)
+            return "accepted"
+        } catch {
+            return LarderCommand.complaint(about: error, line)
+        }
+    }
+
+    @Test func `a misspelled command gets a suggestion`() {
+        #expect(complaint("cuont") == #"larder: there is no command "larder cuont"; did you mean "larder count"?"#)
+        #expect(
+            complaint("recording", "strat")
+                == #"larder: there is no command "larder recording strat"; did you mean "larder recording start"?"#
+        )
+        #expect(complaint("zzz").contains("`larder --help` lists them"))
+        #expect(!complaint("\u{1B}[31mx").utf8.contains(0x1B))
+    }
+
+    @Test func `every error begins with the program's name`() {
+        #expect(complaint("objects").hasPrefix("larder: Missing expected argument '<model>'"))
+        #expect(complaint("clean").hasPrefix("larder: say what to remove"))
+        #expect(complaint("count", "--colour").hasPrefix("larder: Unknown option '--colour'"))
+    }
+}
+
+struct TextTableTests {
+    private var table: TextTable {
+        var table = TextTable(columns: [("id", .left), ("count", .right), ("what", .left)])
+        table.rows = [
+            ["1", "5", "a long text that says what there is"], ["22", "17", "東京の天気"],
+            ["3", "1", "\u{1B}[31mred\u{202E}"],
+        ]
+        return table
+    }
+
+    @Test func `it is as wide as its cells where there is room`() {
+        let expected = """
+            id  count  what
+            1       5  a long text that says what there is
+            22     17  東京の天気
+            3       1  \\x1b[31mred\\u{202e}
+            """
+        #expect(table.text(width: nil) == expected)
+        #expect(table.text(width: 80) == expected)
+    }
+
+    @Test func `the longest column is cut to the terminal`() {
+        #expect(
+            table.text(width: 24) == """
+                id  count  what
+                1       5  a long text …
+                22     17  東京の天気
+                3       1  \\x1b[31mred\\…
+                """
+        )
+    }
+
+    @Test(arguments: [10, 17, 20, 24, 40, 79])
+    func `no line is wider than the terminal`(width: Int) {
+        for line in table.text(width: width).split(separator: "\n") {
+            #expect(String(line).displayWidth <= width, "\(line)")
+        }
+    }
+
+    @Test func `where columns have no room, each row is a block`() {
+        #expect(
+            table.text(width: 16) == """
+                id: 1
+                count: 5
+                what: a long te…
+
+                id: 22
+                count: 17
+                what: 東京の天気
+
+                id: 3
+                count: 1
+                what: \\x1b[31mr…
+                """
+        )
     }
 }

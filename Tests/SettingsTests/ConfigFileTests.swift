@@ -13,7 +13,7 @@ struct ConfigFileTests {
         expected.upstreams[0].url = try UpstreamURL("https://a.example")
         #expect(settings == expected)
         #expect(settings.listen == [.tcp(host: "127.0.0.1", port: 8787)])
-        #expect(settings.admin == .tcp(host: "127.0.0.1", port: 8788))
+        #expect(settings.admin == [.tcp(host: "127.0.0.1", port: 8788)])
     }
 
     @Test func `models, routes and errors are read in short and long form`() throws {
@@ -110,14 +110,14 @@ struct ConfigFileTests {
                 + "listen: [{ address: 'unix:/run/l', mode: '0660', group: root }, '[::1]:80']\nadmin: { address: 'unix:/run/a', mode: 600 }\n"
         )
         #expect(settings.listen == [.unix(path: "/run/l", mode: 0o660, group: "root"), .tcp(host: "::1", port: 80)])
-        #expect(settings.admin == .unix(path: "/run/a", mode: 0o600))
+        #expect(settings.admin == [.unix(path: "/run/a", mode: 0o600)])
     }
 
     @Test func `flags win over the file, and an upstream's URL over the file's`() throws {
         let overrides = ConfigOverrides(
             upstream: try UpstreamURL("http://127.0.0.1:9001"),
             listen: [.unix(path: "/run/x")],
-            admin: .tcp(host: "127.0.0.1", port: 1),
+            admin: [.tcp(host: "127.0.0.1", port: 1)],
             storePath: "/tmp/s",
             mode: .offline,
             workers: 2,

@@ -58,7 +58,7 @@ package struct RawJSON: Codable, Sendable {
 
     package var text: String { json.text }
 
-    /// On many lines; members of what was decoded are sorted by name.
+    /// On many lines; members of what was decoded are sorted by name, and its texts are fit for a terminal.
     package var prettyText: String { json.prettyText }
 
     package func encode(to encoder: any Encoder) throws {
@@ -78,7 +78,7 @@ package struct RawJSON: Codable, Sendable {
         } else if let value = try? container.decode(Int64.self) {
             json = .integer(value)
         } else if let value = try? container.decode(String.self) {
-            json = ReadableJSON.number(in: value).map { .raw(Array($0.utf8)) } ?? .string(value)
+            json = ReadableJSON.number(in: value).map { .raw(Array($0.utf8)) } ?? .printable(value)
         } else if let value = try? container.decode([RawJSON].self) {
             json = .array(value.map(\.json))
         } else {

@@ -56,7 +56,7 @@ package struct RequestsResponse: AdminBody {
             AdminNumber((seconds * 1_000_000).rounded() / 1_000_000)
         }
 
-        static let eventName = "request"
+        package static let eventName = "request"
 
         var event: [UInt8] { EventStreamText.event(Self.eventName, id: id, data: AdminJSON.encode(self)) }
     }

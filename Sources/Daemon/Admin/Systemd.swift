@@ -1,6 +1,6 @@
 package import EventLoops
 import Glibc
-import HTTPServer
+package import HTTPServer
 import Synchronization
 
 /// Messages to the service manager: datagrams to the socket that `NOTIFY_SOCKET` names (sd_notify(3)).
@@ -179,7 +179,7 @@ package struct InheritedListener: Sendable, Equatable {
     package let descriptor: Int32
     /// The unit's `FileDescriptorName=`; without one, the name of its socket unit; `unknown` when the manager gave none.
     let name: String
-    let address: BoundAddress
+    package let address: BoundAddress
 }
 
 /// Why an inherited descriptor cannot be listened on.

@@ -69,7 +69,7 @@ private struct JSONWriter {
             write(elements, between: "[", "]") { $0.write($1) }
         case .object(let members):
             write(members, between: "{", "}") { writer, member in
-                writer.write(member.name)
+                writer.write(printable: member.name)
                 writer.bytes += (writer.indents ? ": " : ":").utf8
                 writer.write(member.value)
             }

@@ -54,6 +54,10 @@ package enum Address: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
+    package var isUnix: Bool {
+        if case .unix = self { true } else { false }
+    }
+
     /// Whether only programs on this machine reach it.
     var isLocal: Bool {
         switch self {
@@ -73,18 +77,6 @@ package struct AddressError: Error, Equatable, CustomStringConvertible {
 }
 
 extension ConfigKey where Section: ConfigSection {
-    /// One address.
-    static func address(
-        _ name: String,
-        _ path: any WritableKeyPath<Section, Address> & Sendable,
-        _ text: String
-    ) -> ConfigKey {
-        let fallback = ConfigText.scalar(Section()[keyPath: path].description)
-        return ConfigKey(name, AddressDraft.kind, fallback: fallback, text) { node, section, reader in
-            if let address = reader.address(node) { section[keyPath: path] = address }
-        }
-    }
-
     /// One address or several.
     static func addresses(
         _ name: String,

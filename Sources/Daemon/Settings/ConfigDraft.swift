@@ -161,12 +161,13 @@ extension ConfigDraft {
                 reader.error(place, problem)
             }
         }
-        guard settings.admin.isFixed else { return }
-        for upstream in upstreams where addresses(of: upstream).contains(where: settings.admin.isSamePlace(as:)) {
-            reader.error(
-                places["admin"] ?? upstream.places["listen"] ?? places["listen"],
-                "the admin side and \"\(upstream.settings.name)\" cannot both listen on \(settings.admin); change one of them"
-            )
+        for admin in settings.admin where admin.isFixed {
+            for upstream in upstreams where addresses(of: upstream).contains(where: admin.isSamePlace(as:)) {
+                reader.error(
+                    places["admin"] ?? upstream.places["listen"] ?? places["listen"],
+                    "the admin side and \"\(upstream.settings.name)\" cannot both listen on \(admin); change one of them"
+                )
+            }
         }
     }
 
@@ -197,7 +198,7 @@ extension ConfigDraft {
 
     private func validateGroups(_ reader: inout ConfigReader) {
         let named =
-            [(places["listen"], settings.listen), (places["admin"], [settings.admin])]
+            [(places["listen"], settings.listen), (places["admin"], settings.admin)]
             + upstreams.map { ($0.places["listen"], $0.settings.listen) }
         for (place, addresses) in named {
             for case .unix(let path, _, let group?) in addresses where getgrnam(group) == nil {
@@ -228,7 +229,7 @@ extension ConfigDraft {
         if upstream.settings.url.scheme == "http", !upstream.settings.url.isLocal {
             reader.warning(place, "the credential crosses the network unencrypted; use an https URL")
         }
-        guard let address = addresses(of: upstream).first(where: \.isTCP) else { return }
+        guard let address = addresses(of: upstream).first(where: { !$0.isUnix }) else { return }
         let who = address.isLocal ? "every user and program of this machine" : "everybody who can reach \(address)"
         let what = credential.writes ? "reads and writes" : "reads"
         reader.warning(
@@ -245,18 +246,12 @@ extension ConfigDraft {
                 "\(address) can be reached from other machines, unencrypted and without a password; keep it to 127.0.0.1 or a Unix socket"
             )
         }
-        if !settings.admin.isLocal {
+        for admin in settings.admin where !admin.isLocal {
             reader.warning(
                 places["admin"],
-                "\(settings.admin) can be reached from other machines, and the admin token crosses the network unencrypted"
+                "\(admin) can be reached from other machines, and the admin token crosses the network unencrypted"
             )
         }
-    }
-}
-
-extension Address {
-    fileprivate var isTCP: Bool {
-        if case .tcp = self { true } else { false }
     }
 }
 

@@ -68,7 +68,7 @@ package struct ConfigOverrides: Sendable, Equatable {
     /// In place of the one upstream's URL, or as the only upstream where the file names none.
     package var upstream: UpstreamURL?
     package var listen: [Address] = []
-    package var admin: Address?
+    package var admin: [Address] = []
     package var storePath: String?
     package var mode: Configuration.Mode?
     package var workers: Int?
@@ -78,7 +78,7 @@ package struct ConfigOverrides: Sendable, Equatable {
     package init(
         upstream: UpstreamURL? = nil,
         listen: [Address] = [],
-        admin: Address? = nil,
+        admin: [Address] = [],
         storePath: String? = nil,
         mode: Configuration.Mode? = nil,
         workers: Int? = nil,
@@ -108,7 +108,7 @@ package struct ConfigOverrides: Sendable, Equatable {
             draft.settings.listen = listen
             draft.places["listen"] = nil
         }
-        if let admin {
+        if !admin.isEmpty {
             draft.settings.admin = admin
             draft.places["admin"] = nil
         }

@@ -7,7 +7,8 @@ import HTTPSemantics
 package struct Configuration: Sendable, Equatable {
     /// The addresses that serve upstreams which have none of their own.
     package var listen: [Address] = [.tcp(host: "127.0.0.1", port: 8787)]
-    package var admin: Address = .tcp(host: "127.0.0.1", port: 8788)
+    /// The addresses of the admin side.
+    package var admin: [Address] = [.tcp(host: "127.0.0.1", port: 8788)]
     /// Worker loops; nil is one per core, four at most.
     package var workers: Int?
     package var mode: Mode = .online

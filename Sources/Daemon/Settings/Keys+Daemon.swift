@@ -23,12 +23,13 @@ extension ConfigDraft: ConfigSection {
             permissions: { address: "unix:/run/larder/larder.sock", mode: "0660", group: larder }.
             """
         ),
-        .address(
+        .addresses(
             "admin",
             \.settings.admin,
             """
-            Where the admin side listens, for the commands, the dashboard and metrics. On a Unix socket its permissions \
-            decide who may use it; over TCP it requires the token in admin.token beside the store.
+            Where the admin side listens, for the commands, the dashboard and metrics: an address or a list. On a Unix socket \
+            its permissions decide who may use it, { address: "unix:/run/larder/admin.sock", mode: "0660", group: larder }; \
+            over TCP it requires the token in admin.token beside the store.
             """
         ),
         ConfigKey(

@@ -23,6 +23,11 @@ package struct Preset {
         throw PresetError(name: name, folders: folders)
     }
 
+    /// The names of all presets that there are.
+    package static func names(environment: [String: String]) -> [String] {
+        Set(folders(environment: environment, executable: executablePath()).flatMap(PresetError.names)).sorted()
+    }
+
     /// Where presets are: the user's and the machine's first, so that they can replace what was installed.
     static func folders(environment: [String: String], executable: String) -> [String] {
         var folders = Defaults(environment: environment).configFolders
@@ -56,7 +61,7 @@ package struct PresetError: Error, CustomStringConvertible {
         return "there is no preset \"\(name)\" in \(folders.joined(separator: ", ")).\(meant.isEmpty ? list : meant)"
     }
 
-    private static func names(in folder: String) -> [String] {
+    fileprivate static func names(in folder: String) -> [String] {
         guard let directory = opendir(folder) else { return [] }
         defer { closedir(directory) }
         var names: [String] = []

@@ -10,6 +10,8 @@ struct AdminClient {
     let address: Address
     /// The admin token, if one was found.
     let token: String?
+    /// A Unix socket of the daemon that this user may not connect to.
+    var socket: String?
 
     /// Sends a request and gives the response's body; a status that is not 2xx is an error.
     ///
@@ -19,7 +21,7 @@ struct AdminClient {
         let exchange = exchange(method, target, body, accept: "application/json")
         let head = try perform(exchange) { received += $1 }
         guard (200..<300).contains(head.status) else {
-            throw AdminClientError(status: head.status, received, hadToken: token != nil)
+            throw AdminClientError(status: head.status, received, hadToken: token != nil, socket: socket)
         }
         return received
     }
@@ -77,7 +79,7 @@ struct AdminClient {
             throw error
         }
         guard head.status == 200 else {
-            throw AdminClientError(status: head.status, refusal, hadToken: token != nil)
+            throw AdminClientError(status: head.status, refusal, hadToken: token != nil, socket: socket)
         }
         guard head.isEventStream else {
             throw AdminClientError("\(address) does not send events; is it the admin side of this version of Larder?")
@@ -151,13 +153,14 @@ struct AdminClientError: Error, Equatable, CustomStringConvertible {
     }
 
     /// The daemon refused the request.
-    init(status: Int, _ body: [UInt8], hadToken: Bool) {
+    init(status: Int, _ body: [UInt8], hadToken: Bool, socket: String? = nil) {
         let words = Self.words(body)
         switch status {
         case 401 where !hadToken:
             self.init(
                 "the daemon requires its admin token, which is in admin.token beside the store; name the store with "
-                    + "--store FILE, or set LARDER_ADMIN_TOKEN"
+                    + "--store FILE, set LARDER_ADMIN_TOKEN"
+                    + (socket.map { ", or join the group that may use \($0)" } ?? "")
             )
         case 401,
             403 where hadToken && words == nil:

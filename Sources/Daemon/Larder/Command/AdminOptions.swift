@@ -8,7 +8,7 @@ import Settings
 struct AdminOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
-            "The daemon's admin address: HOST:PORT or unix:PATH. (default: 127.0.0.1:8788)",
+            "The daemon's admin address: HOST:PORT or unix:PATH. (default: LARDER_ADMIN, else that of the config, else 127.0.0.1:8788)",
             valueName: "addr"
         ),
         transform: Address.option
@@ -17,19 +17,26 @@ struct AdminOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
+            "The daemon's config, which says where it listens. (default: LARDER_CONFIG, else as `larder serve`)",
+            valueName: "file"
+        ),
+        completion: .file(extensions: ["yaml", "yml"])
+    )
+    var config: String?
+
+    @Option(
+        help: ArgumentHelp(
             "The daemon's store. The admin token is read from admin.token beside it, unless LARDER_ADMIN_TOKEN is set.",
             valueName: "file"
-        )
+        ),
+        completion: .file()
     )
     var store: String?
 
     @Flag(help: "Print the daemon's JSON, for programs.")
     var json = false
 
-    func validate() throws { try GivenText.check(["--store": store]) }
-
-    /// Where Debian's package keeps the store of the service.
-    static let serviceStore = "/var/lib/larder/larder.db"
+    func validate() throws { try GivenText.check(["--store": store, "--config": config]) }
 
     /// Asks, and ends the command with a message if that fails.
     func ask(_ method: String, _ target: String, body: (any Encodable)? = nil) throws -> [UInt8] {
@@ -40,8 +47,7 @@ struct AdminOptions: ParsableArguments {
 
     /// What asks the daemon that is meant.
     func client() throws(AdminClientError) -> AdminClient {
-        let address = admin ?? Configuration().admin
-        return AdminClient(address: address, token: try token(for: address, environment: Environment.variables))
+        try DaemonFinder(admin: admin, store: store, config: config, environment: Environment.variables).client()
     }
 
     /// Does something with the daemon, and ends the command with a message if that fails.
@@ -68,40 +74,10 @@ struct AdminOptions: ParsableArguments {
     /// Shows a response: to programs as it is, to people as `show` writes it.
     func present<Value: Decodable>(_ type: Value.Type, _ bytes: [UInt8], _ show: (Value) -> String) throws {
         if json {
-            Terminal.out(String(decoding: bytes, as: UTF8.self).trimmingCharacters(in: .newlines))
+            Terminal.out(json: String(decoding: bytes, as: UTF8.self).trimmingCharacters(in: .newlines))
         } else {
             Terminal.out(show(try decode(type, bytes)))
         }
-    }
-
-    /// The admin token: from the environment, else from beside the store.
-    func token(for address: Address, environment: [String: String]) throws(AdminClientError) -> String? {
-        if let token = environment["LARDER_ADMIN_TOKEN"], !token.isEmpty {
-            guard token.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else {
-                throw AdminClientError(
-                    "LARDER_ADMIN_TOKEN contains characters that no token has; copy it from admin.token beside the store"
-                )
-            }
-            return token
-        }
-        // Whoever may connect to a Unix socket may ask.
-        if case .unix = address { return nil }
-        let stores =
-            store.map { [$0] } ?? [Defaults(environment: environment).storePath, Self.serviceStore].compactMap(\.self)
-        var refusal: AdminClientError?
-        for store in stores {
-            do throws(AdminTokenError) {
-                if let token = try AdminToken.load(from: AdminToken.path(besideStore: store)) { return token }
-            } catch {
-                refusal =
-                    refusal
-                    ?? AdminClientError(
-                        "\(error.description); run this command as the user that runs Larder, or set LARDER_ADMIN_TOKEN"
-                    )
-            }
-        }
-        if let refusal { throw refusal }
-        return nil
     }
 }
 

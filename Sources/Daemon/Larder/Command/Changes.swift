@@ -26,13 +26,16 @@ struct Changes: ParsableCommand {
             """
     )
 
-    @Option(help: ArgumentHelp("Only objects of this model; may be repeated.", valueName: "name"))
+    @Option(help: ArgumentHelp("Only objects of this model; may be repeated.", valueName: "name"), completion: .models)
     var model: [String] = []
 
     @Option(help: ArgumentHelp("Only objects with this identity; may be repeated.", valueName: "id"))
     var id: [String] = []
 
-    @Option(help: ArgumentHelp("Only objects of this upstream; may be repeated.", valueName: "name"))
+    @Option(
+        help: ArgumentHelp("Only objects of this upstream; may be repeated.", valueName: "name"),
+        completion: .upstreams
+    )
     var upstream: [String] = []
 
     @Option(help: ArgumentHelp("Only objects of the principal with this label; may be repeated.", valueName: "label"))
@@ -126,7 +129,7 @@ struct Changes: ParsableCommand {
             let reset = try? options.decode(ChangeReset.self, Array(event.data.utf8))
             Terminal.complain("larder: \(reset?.message ?? event.data)")
         } else if options.json {
-            Terminal.out(event.data)
+            Terminal.out(json: event.data)
         } else if let change = try? options.decode(ChangeResponse.self, Array(event.data.utf8)) {
             Terminal.out(Self.line(change))
         }

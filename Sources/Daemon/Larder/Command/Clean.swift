@@ -27,16 +27,22 @@ struct Clean: ParsableCommand {
     @Flag(help: "Remove everything.")
     var all = false
 
-    @Option(help: ArgumentHelp("Objects of this model, and the documents that show them.", valueName: "name"))
+    @Option(
+        help: ArgumentHelp("Objects of this model, and the documents that show them.", valueName: "name"),
+        completion: .models
+    )
     var model: String?
 
     @Option(help: ArgumentHelp("Only this object of the model, by its identity or one of its keys.", valueName: "id"))
     var id: String?
 
-    @Option(help: ArgumentHelp("Documents of the route with this path in the config.", valueName: "path"))
+    @Option(
+        help: ArgumentHelp("Documents of the route with this path in the config.", valueName: "path"),
+        completion: .routes
+    )
     var route: String?
 
-    @Option(help: ArgumentHelp("Only data of this upstream.", valueName: "name"))
+    @Option(help: ArgumentHelp("Only data of this upstream.", valueName: "name"), completion: .upstreams)
     var upstream: String?
 
     @Option(help: ArgumentHelp("Only data of the principal with this label.", valueName: "label"))
@@ -77,7 +83,7 @@ struct Clean: ParsableCommand {
         if !dryRun, !yes, !options.json, Terminal.isInteractive {
             let preview = try options.decode(CleanResponse.self, try perform(dryRun: true))
             guard Terminal.isConfirmed("This removes \(Self.text(preview)). Go on?") else {
-                Terminal.complain("nothing was removed")
+                Terminal.complain("larder: nothing was removed")
                 throw ExitCode.failed
             }
         }

@@ -4,11 +4,15 @@ import Settings
 
 /// Where the settings come from: a file, a preset, or a URL alone.
 struct ConfigOptions: ParsableArguments {
-    @Option(help: ArgumentHelp("The config file.", valueName: "file"))
+    @Option(
+        help: ArgumentHelp("The config file. (default: that of LARDER_CONFIG)", valueName: "file"),
+        completion: .file(extensions: ["yaml", "yml"])
+    )
     var config: String?
 
     @Option(
-        help: ArgumentHelp("A config that comes with Larder: github, gitlab, mastodon or stripe.", valueName: "name")
+        help: ArgumentHelp("A config that comes with Larder: github, gitlab, mastodon or stripe.", valueName: "name"),
+        completion: .names { Preset.names(environment: $0) }
     )
     var preset: String?
 
@@ -71,7 +75,13 @@ struct ConfigOptions: ParsableArguments {
             }
         }
         if upstream != nil { return nil }
-        return Self.folders(environment).map { "\($0)/larder.yaml" }.first { access($0, F_OK) == 0 }
+        return Self.usualPath(environment: environment)
+    }
+
+    /// The file that is read where none is named: that of `LARDER_CONFIG`, else the first that there is of the usual ones.
+    static func usualPath(environment: [String: String]) -> String? {
+        if let named = environment["LARDER_CONFIG"], !named.isEmpty { return named }
+        return folders(environment).map { "\($0)/larder.yaml" }.first { access($0, F_OK) == 0 }
     }
 
     private static func folders(_ environment: [String: String]) -> [String] {

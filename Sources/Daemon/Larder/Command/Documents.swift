@@ -16,7 +16,7 @@ struct Documents: ParsableCommand {
     @Option(help: ArgumentHelp("Only those whose path and query begin with this.", valueName: "start"))
     var url: String?
 
-    @Option(help: ArgumentHelp("Only those of this upstream.", valueName: "name"))
+    @Option(help: ArgumentHelp("Only those of this upstream.", valueName: "name"), completion: .upstreams)
     var upstream: String?
 
     @Option(help: ArgumentHelp("Only those of the principal with this label.", valueName: "label"))
@@ -42,14 +42,13 @@ struct Documents: ParsableCommand {
             response in
             page.list(response.documents, next: response.next, empty: "there are none") { rows in
                 var table = TextTable(columns: [
-                    ("status", .right), ("objects", .right), ("size", .right), ("received", .left),
-                    ("principal", .left),
-                    ("url", .left),
+                    ("url", .left), ("upstream", .left), ("status", .right), ("objects", .right), ("size", .right),
+                    ("received", .left), ("principal", .left),
                 ])
                 table.rows = rows.map { row in
                     [
-                        "\(row.status)", "\(row.objects)", HumanText.bytes(Int(row.bytes)), row.received, row.principal,
-                        "\(row.upstream) \(HumanText.line(row.url, width: 100))",
+                        HumanText.line(row.url, width: 100), row.upstream, "\(row.status)", "\(row.objects)",
+                        HumanText.bytes(Int(row.bytes)), row.received, row.principal,
                     ]
                 }
                 return table.text

@@ -22,7 +22,10 @@ struct Explain: ParsableCommand {
     @Option(help: ArgumentHelp("The method. (default: GET)", valueName: "name"))
     var method: String?
 
-    @Option(help: ArgumentHelp("The upstream, if the URL could mean several.", valueName: "name"))
+    @Option(
+        help: ArgumentHelp("The upstream, if the URL could mean several.", valueName: "name"),
+        completion: .upstreams
+    )
     var upstream: String?
 
     @OptionGroup var options: AdminOptions

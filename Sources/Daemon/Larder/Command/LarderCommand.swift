@@ -1,4 +1,7 @@
 import ArgumentParser
+import Glibc
+import HTTPSemantics
+import Settings
 
 /// The command line.
 @main
@@ -23,6 +26,7 @@ struct LarderCommand: ParsableCommand {
               larder explain /users/octocat
               larder changes --follow
               larder save copy.db
+              larder tail
 
             Record what a program asks, and run its tests without the API:
 
@@ -33,13 +37,56 @@ struct LarderCommand: ParsableCommand {
             """,
         version: Version.text,
         subcommands: [
-            Serve.self, Check.self, Dashboard.self, Count.self, Objects.self, Documents.self, Why.self, Clean.self, Save.self,
-            Load.self,
-            ModeCommand.self, Changes.self, Warnings.self, RouteCommand.self, MapCommand.self, Explain.self,
-            KeyCommand.self,
+            Serve.self, Check.self, Dashboard.self, Count.self, Objects.self, Documents.self, Why.self, Clean.self,
+            Save.self, Load.self, ModeCommand.self, Changes.self, Tail.self, Warnings.self, RouteCommand.self,
+            MapCommand.self, Explain.self, KeyCommand.self,
             Record.self, RecordingCommand.self, Freeze.self, Replay.self, Run.self, Diff.self, Import.self, Export.self,
         ]
     )
+}
+
+extension LarderCommand {
+    /// Runs the command line; whatever goes wrong is one line that begins with `larder:`, or begins with one.
+    static func main() {
+        let arguments = Array(CommandLine.arguments.dropFirst())
+        do {
+            var command = try parseAsRoot(arguments)
+            try command.run()
+        } catch {
+            let code = exitCode(for: error)
+            // Help, the version and completions are no failures; what ends with a code has said why.
+            guard code != .success, !(error is ExitCode) else { exit(withError: error) }
+            Terminal.complain(complaint(about: error, arguments))
+            Glibc.exit(code.rawValue)
+        }
+    }
+
+    static func complaint(about error: any Error, _ arguments: [String]) -> String {
+        if exitCode(for: error) == .validationFailure, let complaint = unknownCommand(in: arguments) {
+            return complaint
+        }
+        let message = fullMessage(for: error)
+        return "larder: " + (message.hasPrefix("Error: ") ? String(message.dropFirst("Error: ".count)) : message)
+    }
+
+    /// The complaint about a command that does not exist; nil where they all do.
+    private static func unknownCommand(in arguments: [String]) -> String? {
+        var (command, path): (any ParsableCommand.Type, [String]) = (LarderCommand.self, ["larder"])
+        for argument in arguments where !argument.hasPrefix("-") {
+            let known = command.configuration.subcommands
+            guard !known.isEmpty, argument != "help" else { return nil }
+            if let next = known.first(where: { $0._commandName == argument }) {
+                command = next
+                path.append(argument)
+                continue
+            }
+            let meant = Suggestion.nearest(to: argument, among: known.map { $0._commandName })
+            let words = path.joined(separator: " ")
+            return "larder: there is no command \"\(words) \(argument)\"".printable
+                + (meant.map { "; did you mean \"\(words) \($0)\"?" } ?? "; `\(words) --help` lists them")
+        }
+        return nil
+    }
 }
 
 /// Which Larder this is.

@@ -42,7 +42,7 @@ struct MapCommand: ParsableCommand {
     )
     var header: [String] = []
 
-    @Option(help: ArgumentHelp("The model of the file's object.", valueName: "name"))
+    @Option(help: ArgumentHelp("The model of the file's object.", valueName: "name"), completion: .models)
     var model: String?
 
     @Flag(help: "The file contains a list of the model's objects.")

@@ -14,13 +14,13 @@ struct Objects: ParsableCommand {
             """
     )
 
-    @Argument(help: "The model's name.")
+    @Argument(help: "The model's name.", completion: .models)
     var model: String
 
     @Argument(help: "One object, by its identity or one of its keys.")
     var id: String?
 
-    @Option(help: ArgumentHelp("Only objects of this upstream.", valueName: "name"))
+    @Option(help: ArgumentHelp("Only objects of this upstream.", valueName: "name"), completion: .upstreams)
     var upstream: String?
 
     @Option(help: ArgumentHelp("Only objects of the principal with this label.", valueName: "label"))

@@ -133,7 +133,7 @@ private struct RunPlan {
         role = run.options.role
         let free = ConfigOverrides(
             listen: [.tcp(host: "127.0.0.1", port: 0)],
-            admin: .tcp(host: "127.0.0.1", port: 0)
+            admin: [.tcp(host: "127.0.0.1", port: 0)]
         )
         let isGiven = run.source.config != nil || run.source.preset != nil || run.source.upstream != nil
         let mode =

@@ -20,7 +20,7 @@ struct Serve: ParsableCommand {
               larder serve --config larder.yaml --listen unix:/run/user/1000/larder.sock
 
             Flags override the config, and the config overrides the defaults. Without --config, --preset and --upstream the \
-            config is ~/.config/larder/larder.yaml or, if there is none, /etc/larder/larder.yaml.
+            config is that of LARDER_CONFIG, else ~/.config/larder/larder.yaml or, if there is none, /etc/larder/larder.yaml.
 
             SIGTERM and SIGINT stop the daemon after the requests in flight; a second signal stops it at once. SIGUSR1 opens \
             the file of the access log anew.
@@ -40,14 +40,17 @@ struct Serve: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "The admin address, which the other commands use. (default: 127.0.0.1:8788)",
+            "The admin address, which the other commands use; may be repeated. (default: 127.0.0.1:8788)",
             valueName: "addr"
         ),
         transform: Address.option
     )
-    var admin: Address?
+    var admin: [Address] = []
 
-    @Option(help: ArgumentHelp("The file that stores objects and responses.", valueName: "file"))
+    @Option(
+        help: ArgumentHelp("The file that stores objects and responses.", valueName: "file"),
+        completion: .file()
+    )
     var store: String?
 
     @Option(
@@ -124,7 +127,7 @@ struct Serve: ParsableCommand {
         if settings.store.path == nil { settings.store.path = Defaults(environment: environment).storePath }
         guard settings.store.path != nil else {
             Terminal.complain(
-                "there is no place for the store: neither STATE_DIRECTORY nor HOME is set; name a file with --store FILE"
+                "larder: there is no place for the store: neither STATE_DIRECTORY nor HOME is set; name a file with --store FILE"
             )
             throw ExitCode.badConfig
         }

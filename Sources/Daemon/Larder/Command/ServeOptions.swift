@@ -13,16 +13,20 @@ struct ServeOptions: ParsableArguments {
     var listen: [Address] = []
 
     @Option(
-        help: ArgumentHelp("Where the admin side listens. (default: 127.0.0.1:8788)", valueName: "addr"),
+        help: ArgumentHelp(
+            "Where the admin side listens; may be repeated. (default: 127.0.0.1:8788)",
+            valueName: "addr"
+        ),
         transform: Address.option
     )
-    var admin: Address?
+    var admin: [Address] = []
 
     @Option(
         help: ArgumentHelp(
             "The file in which objects and responses are kept. (default: a temporary one)",
             valueName: "file"
-        )
+        ),
+        completion: .file()
     )
     var store: String?
 

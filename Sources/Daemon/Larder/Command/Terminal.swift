@@ -17,6 +17,23 @@ enum Terminal {
     /// The same as bytes, which need not be Unicode.
     static func out(_ bytes: [UInt8]) { write(bytes + [UInt8(ascii: "\n")], to: 1) }
 
+    /// JSON of the daemon's as it is; on a terminal with escapes for what must not reach it.
+    static func out(json text: String) {
+        guard isatty(1) == 1, text.unicodeScalars.contains(where: { $0.value >= 0x7F && $0.isDeceptive }) else {
+            return out(text)
+        }
+        // Beyond ASCII there are characters in strings only.
+        var bytes: [UInt8] = []
+        for scalar in text.unicodeScalars {
+            if scalar.value >= 0x7F, scalar.isDeceptive {
+                bytes += JSONText.printable(String(scalar)).bytes.dropFirst().dropLast()
+            } else {
+                bytes += String(scalar).utf8
+            }
+        }
+        out(bytes)
+    }
+
     /// A line about what happened.
     static func complain(_ text: String) { write(Array(text.utf8) + [UInt8(ascii: "\n")], to: 2) }
 
@@ -25,6 +42,14 @@ enum Terminal {
 
     /// Whether a person sits there who can be asked, and sees what is written about what happens.
     static var isInteractive: Bool { isatty(0) == 1 && isatty(2) == 1 }
+
+    /// The columns of the terminal that standard output is; nil where it is none.
+    static var width: Int? {
+        guard isatty(1) == 1 else { return nil }
+        var size = winsize()
+        if ioctl(1, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 { return Int(size.ws_col) }
+        return getenv("COLUMNS").flatMap { Int(String(cString: $0)) }.flatMap { $0 > 0 ? $0 : nil }
+    }
 
     /// Whether what is written there may be coloured: a terminal reads it, and its user has not said no (no-color.org).
     static func hasColours(on descriptor: Int32) -> Bool {
@@ -55,28 +80,6 @@ enum Terminal {
     }
 }
 
-/// Rows under a heading, columns aligned, for people.
-struct TextTable {
-    enum Alignment { case left, right }
-
-    var columns: [(title: String, alignment: Alignment)]
-    var rows: [[String]] = []
-
-    /// Lines without trailing spaces.
-    var text: String {
-        let widths = columns.indices.map { column in
-            max(columns[column].title.count, rows.map { $0[column].count }.max() ?? 0)
-        }
-        let lines = ([columns.map(\.title)] + rows).map { row in
-            zip(row.indices, row).map { column, cell in
-                let padding = String(repeating: " ", count: widths[column] - cell.count)
-                return columns[column].alignment == .right ? padding + cell : cell + padding
-            }.joined(separator: "  ")
-        }
-        return lines.map { String($0.reversed().drop { $0 == " " }.reversed()) }.joined(separator: "\n")
-    }
-}
-
 /// Numbers as people read them.
 enum HumanText {
     /// `1.2 MiB`.
@@ -99,10 +102,22 @@ enum HumanText {
 
     /// One line, cut to a width; what must not reach a terminal is escaped.
     static func line(_ text: String, width: Int) -> String {
-        let spaced = String(
-            String.UnicodeScalarView(text.unicodeScalars.map { "\n\r\t".unicodeScalars.contains($0) ? " " : $0 })
-        )
-        let flat = spaced.printable
-        return flat.count <= width ? flat : flat.prefix(width - 1) + "…"
+        let spaced =
+            text.contains { $0.isNewline || $0 == "\t" }
+            ? String(text.map { $0.isNewline || $0 == "\t" ? " " : $0 }) : text
+        return cut(spaced.printable, to: width)
+    }
+
+    /// The beginning of a text that fits so many columns of a terminal.
+    static func cut(_ text: String, to width: Int) -> String {
+        guard text.displayWidth > width else { return text }
+        var (kept, used) = ("", 0)
+        for character in text {
+            let next = String(character).displayWidth
+            guard used + next <= width - 1 else { break }
+            kept.append(character)
+            used += next
+        }
+        return kept + "…"
     }
 }

@@ -21,10 +21,10 @@ struct Warnings: ParsableCommand {
             response in
             page.list(response.warnings, next: response.next, empty: "there are none") { rows in
                 var table = TextTable(columns: [
-                    ("count", .right), ("first seen", .left), ("last seen", .left), ("kind", .left), ("what", .left),
+                    ("what", .left), ("kind", .left), ("count", .right), ("first seen", .left), ("last seen", .left),
                 ])
                 table.rows = rows.map { row in
-                    ["\(row.count)", row.first, row.last, row.kind, HumanText.line(Self.text(row), width: 160)]
+                    [HumanText.line(Self.text(row), width: 160), row.kind, "\(row.count)", row.first, row.last]
                 }
                 return table.text
             }

@@ -15,7 +15,7 @@ struct Why: ParsableCommand {
             """
     )
 
-    @Argument(help: "The model's name.")
+    @Argument(help: "The model's name.", completion: .models)
     var model: String
 
     @Argument(help: "The object, by its identity or one of its keys.")
@@ -29,7 +29,7 @@ struct Why: ParsableCommand {
     )
     var member: String?
 
-    @Option(help: ArgumentHelp("Only objects of this upstream.", valueName: "name"))
+    @Option(help: ArgumentHelp("Only objects of this upstream.", valueName: "name"), completion: .upstreams)
     var upstream: String?
 
     @Option(help: ArgumentHelp("Only objects of the principal with this label.", valueName: "label"))
@@ -135,12 +135,13 @@ extension WhyResponse.Member {
 extension ShowingDocumentResponse {
     static func table(_ rows: [ShowingDocumentResponse]) -> String {
         var table = TextTable(columns: [
-            ("shows", .left), ("age", .right), ("status", .right), ("principal", .left), ("url", .left), ("", .left),
+            ("url", .left), ("upstream", .left), ("shows", .left), ("age", .right), ("status", .right),
+            ("principal", .left), ("", .left),
         ])
         table.rows = rows.map { row in
             [
-                row.words, HumanText.age(Int(row.age)), "\(row.status)", row.principal,
-                "\(row.upstream) \(HumanText.line(row.url, width: 100))",
+                HumanText.line(row.url, width: 100), row.upstream, row.words, HumanText.age(Int(row.age)),
+                "\(row.status)", row.principal,
                 row.reason.map { HumanText.line($0, width: 120) } ?? "",
             ]
         }

@@ -171,13 +171,18 @@ final class LarderDaemon {
 
     /// Opens every address; what the service manager has opened comes first.
     private func listen(_ inherited: [InheritedListener]) throws {
-        let (dataSockets, adminSockets) = inherited.sorted(adminAddresses: [settings.admin.description])
+        let (dataSockets, adminSockets) = inherited.sorted(adminAddresses: settings.admin.map(\.description))
         for socket in dataSockets {
             addresses.data += try data.listen(on: .inherited(descriptor: socket.descriptor))
         }
         var admins: [BoundAddress] = []
         for socket in adminSockets { admins += try admin.listen(on: .inherited(descriptor: socket.descriptor)) }
-        if adminSockets.isEmpty { admins += try admin.listen(on: ListenAddress(settings.admin)) }
+        // A TCP address that systemd holds may have another name than in the config; a Unix socket has one.
+        let held = Set(inherited.map { "\($0.address)" })
+        for address in settings.admin
+        where adminSockets.isEmpty || address.isUnix && !held.contains(address.description) {
+            admins += try admin.listen(on: ListenAddress(address))
+        }
         announce("admin on", admins)
         if let first = admins.first { parts.store.announce(admin: "\(first)") }
         parts.browserAddress.withLock { $0 = admins.lazy.compactMap(\.forBrowsers).first }

@@ -1,0 +1,94 @@
+import Admin
+import Glibc
+import Settings
+
+/// Finds the daemon that a command is for: where it listens, and where its token is.
+///
+/// What is given comes first: `--admin`, else `LARDER_ADMIN`, else `admin:` of the config that the daemon reads, else the
+/// default. Of several addresses of a config a Unix socket that may be connected to is the best: it needs no token.
+struct DaemonFinder {
+    /// Where Debian's package keeps the store of the service.
+    static let serviceStore = "/var/lib/larder/larder.db"
+
+    var admin: Address?
+    var store: String?
+    var config: String?
+    let environment: [String: String]
+
+    /// Gives what asks the daemon; fails if the config cannot be read, or the token.
+    func client() throws(AdminClientError) -> AdminClient {
+        let settings = try settings()
+        let address = try address(settings)
+        let token = try token(for: address, settings)
+        return AdminClient(address: address, token: token, socket: Self.closedSocket(settings))
+    }
+
+    /// The config, mistakes in it apart: they are for those who start the daemon; nil where there is none.
+    private func settings() throws(AdminClientError) -> Configuration? {
+        let named = config ?? environment["LARDER_CONFIG"].flatMap { $0.isEmpty ? nil : $0 }
+        guard let path = named ?? ConfigOptions.usualPath(environment: environment) else { return nil }
+        guard access(path, R_OK) == 0 else {
+            // Nobody named it: whoever may not read the service's config can still reach the service.
+            guard named != nil else { return nil }
+            throw AdminClientError("the config \(path) cannot be read: \(String(cString: strerror(errno)))")
+        }
+        return ConfigFile.read(path, environment: environment).settings
+    }
+
+    private func address(_ settings: Configuration?) throws(AdminClientError) -> Address {
+        if let admin { return admin }
+        if let named = environment["LARDER_ADMIN"], !named.isEmpty {
+            do {
+                return try Address(named)
+            } catch {
+                throw AdminClientError("LARDER_ADMIN: \(error.description)")
+            }
+        }
+        let addresses = settings?.admin ?? Configuration().admin
+        return addresses.first(where: Self.isOpen) ?? addresses.first { !$0.isUnix } ?? addresses[0]
+    }
+
+    /// Whether it is a Unix socket that this user may connect to.
+    private static func isOpen(_ address: Address) -> Bool {
+        guard case .unix(let path, _, _) = address else { return false }
+        return access(path, R_OK | W_OK) == 0
+    }
+
+    /// A Unix socket of the config that this user may not connect to.
+    private static func closedSocket(_ settings: Configuration?) -> String? {
+        for case .unix(let path, _, _) in settings?.admin ?? [] where access(path, W_OK) != 0 && errno == EACCES {
+            return path
+        }
+        return nil
+    }
+
+    /// The admin token: from the environment, else from beside the store.
+    private func token(for address: Address, _ settings: Configuration?) throws(AdminClientError) -> String? {
+        if let token = environment["LARDER_ADMIN_TOKEN"], !token.isEmpty {
+            guard token.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else {
+                throw AdminClientError(
+                    "LARDER_ADMIN_TOKEN contains characters that no token has; copy it from admin.token beside the store"
+                )
+            }
+            return token
+        }
+        // Whoever may connect to a Unix socket may ask.
+        if address.isUnix { return nil }
+        let usual = [settings?.store.path, Defaults(environment: environment).storePath, Self.serviceStore]
+        var refusal: AdminClientError?
+        for store in store.map({ [$0] }) ?? usual.compactMap(\.self) {
+            do throws(AdminTokenError) {
+                if let token = try AdminToken.load(from: AdminToken.path(besideStore: store)) { return token }
+            } catch {
+                let group = Self.closedSocket(settings).map { ", or join the group that may use \($0)" } ?? ""
+                refusal =
+                    refusal
+                    ?? AdminClientError(
+                        "\(error.description); run this command as the user that runs Larder, set LARDER_ADMIN_TOKEN\(group)"
+                    )
+            }
+        }
+        if let refusal { throw refusal }
+        return nil
+    }
+}

@@ -1,0 +1,86 @@
+import HTTPSemantics
+
+/// Rows under a heading, columns aligned, for people.
+///
+/// On a terminal it is no wider than that: long cells are cut, and where the columns have no room side by side, each row
+/// becomes a block of lines.
+struct TextTable {
+    enum Alignment { case left, right }
+
+    var columns: [(title: String, alignment: Alignment)]
+    var rows: [[String]] = []
+
+    private static let gap = 2
+    /// What is left of a column of text that is cut.
+    private static let narrowest = 8
+
+    /// The table for standard output, without a line feed at its end.
+    var text: String { text(width: Terminal.width) }
+
+    /// Lines without trailing spaces.
+    ///
+    /// - Parameter width: of the terminal; nil: as wide as the cells.
+    func text(width: Int?) -> String {
+        // What upstreams and clients wrote.
+        let cells = rows.map { $0.map(\.printable) }
+        let natural = columns.indices.map { column in
+            max(columns[column].title.displayWidth, cells.map { $0[column].displayWidth }.max() ?? 0)
+        }
+        guard let width, total(natural) > width else { return lines(cells, natural) }
+        guard let widths = shrunk(natural, to: width) else { return blocks(cells, width) }
+        return lines(cells, widths)
+    }
+
+    private func total(_ widths: [Int]) -> Int { widths.reduce(0, +) + Self.gap * max(0, widths.count - 1) }
+
+    /// The widths with the widest columns of text cut first; nil where that does not do.
+    private func shrunk(_ natural: [Int], to width: Int) -> [Int]? {
+        var widths = natural
+        while total(widths) > width {
+            let flexible = widths.indices.filter { columns[$0].alignment == .left && widths[$0] > Self.narrowest }
+            guard let widest = flexible.max(by: { widths[$0] < widths[$1] }) else { return nil }
+            let next = flexible.map { widths[$0] }.filter { $0 < widths[widest] }.max() ?? Self.narrowest
+            widths[widest] -= min(max(1, widths[widest] - next), total(widths) - width)
+        }
+        return widths
+    }
+
+    private func lines(_ cells: [[String]], _ widths: [Int]) -> String {
+        let lines = ([columns.map(\.title)] + cells).map { row in
+            zip(row.indices, row).map { column, cell in
+                let cell = HumanText.cut(cell, to: widths[column])
+                let padding = String(repeating: " ", count: widths[column] - cell.displayWidth)
+                return columns[column].alignment == .right ? padding + cell : cell + padding
+            }.joined(separator: String(repeating: " ", count: Self.gap))
+        }
+        return lines.map { String($0.reversed().drop { $0 == " " }.reversed()) }.joined(separator: "\n")
+    }
+
+    /// A line for each cell, with the title of its column.
+    private func blocks(_ cells: [[String]], _ width: Int) -> String {
+        cells.map { row in
+            zip(columns, row).filter { !$1.isEmpty }
+                .map { HumanText.cut($0.title.isEmpty ? $1 : "\($0.title): \($1)", to: width) }
+                .joined(separator: "\n")
+        }
+        .joined(separator: columns.contains { !$0.title.isEmpty } ? "\n\n" : "\n")
+    }
+}
+
+extension String {
+    /// How many columns of a terminal it takes.
+    var displayWidth: Int { reduce(0) { $0 + $1.displayWidth } }
+}
+
+extension Character {
+    /// East Asian characters and emoji take two columns, accents none of their own.
+    fileprivate var displayWidth: Int {
+        guard let first = unicodeScalars.first else { return 0 }
+        switch first.value {
+        case 0x1100...0x115F, 0x2E80...0xA4CF, 0xAC00...0xD7A3, 0xF900...0xFAFF, 0xFE30...0xFE4F, 0xFF00...0xFF60,
+            0xFFE0...0xFFE6, 0x1F300...0x1FAFF, 0x20000...0x3FFFD:
+            return 2
+        default: return 1
+        }
+    }
+}

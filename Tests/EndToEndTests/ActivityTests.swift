@@ -1,0 +1,358 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// What a daemon shows of what it does: the access log, `larder tail`, its log lines.
+@Suite(.scripts) struct ActivityTests {
+    private func lines(_ larder: Larder) -> [[String: Any]] {
+        String(decoding: larder.folder.bytes("access.log"), as: UTF8.self).split(separator: "\n").compactMap {
+            try? JSONSerialization.jsonObject(with: Data($0.utf8)) as? [String: Any]
+        }
+    }
+
+    private func config(_ origin: Origin, _ folder: TemporaryFolder, _ top: String...) -> String {
+        Configs.plain(origin, top: ["access_log: { format: json, file: \(folder.file("access.log")) }"] + top)
+    }
+
+    // MARK: The access log
+
+    @Test func `each request is a line in the file, hits too`() throws {
+        let origin = try Origin(["/x": .json("[1]", Fresh.hour)])
+        let folder = TemporaryFolder()
+        let larder = try Larder(config: config(origin, folder), store: folder)
+        _ = try larder.get("/x")
+        #expect(try larder.get("/x").isHit)
+        _ = try larder.get("/nothing?api_key=s3cret")
+        #expect(eventually { lines(larder).count == 3 })
+        #expect(Set(lines(larder).map { $0["outcome"] as? String }) == ["miss", "hit"])
+        #expect(Set(lines(larder).map { $0["status"] as? Int }) == [200, 404])
+        #expect(!String(decoding: folder.bytes("access.log"), as: UTF8.self).contains("s3cret"))
+        #expect(larder.terminate() == .exited(0))
+        // The same members as in the list of requests.
+        try larder.start()
+        _ = try larder.get("/y")
+        #expect(eventually { lines(larder).count == 4 })
+        let listed = try larder.admin("GET", "/requests").object["requests"] as? [[String: Any]]
+        #expect(Set(listed?.first?.keys.map { $0 } ?? []) == Set(lines(larder)[3].keys))
+    }
+
+    @Test func `what is in flight at the end is logged`() throws {
+        let gate = Gate()
+        let origin = try Origin { _ in
+            gate.wait()
+            return .json("[]", Fresh.hour)
+        }
+        let folder = TemporaryFolder()
+        let larder = try Larder(config: config(origin, folder), store: folder)
+        let response = Background { try larder.get("/last") }
+        #expect(origin.waitForRequests(1))
+        larder.process.signal(SIGTERM)
+        #expect(larder.process.waitForErrors { $0.contains("stopping") })
+        gate.open()
+        #expect(try response.value().status == 200)
+        #expect(larder.process.waitForEnd() == .exited(0))
+        #expect(lines(larder).map { $0["url"] as? String } == ["/last"])
+    }
+
+    @Test func `SIGUSR1 opens the file anew`() throws {
+        let origin = try Origin { _ in .json("[]", Fresh.hour) }
+        let folder = TemporaryFolder()
+        let larder = try Larder(config: config(origin, folder), store: folder)
+        _ = try larder.get("/1")
+        #expect(eventually { lines(larder).count == 1 })
+        try FileManager.default.moveItem(atPath: folder.file("access.log"), toPath: folder.file("access.log.1"))
+        larder.process.signal(SIGUSR1)
+        #expect(larder.process.waitForErrors { $0.contains("the access log is opened anew") })
+        _ = try larder.get("/2")
+        #expect(eventually { lines(larder).map { $0["url"] as? String } == ["/2"] })
+        #expect(larder.isRunning)
+    }
+
+    @Test func `a log that cannot be written is one warning and fails no request`() throws {
+        let origin = try Origin { _ in .json("[]", Fresh.hour) }
+        for file in ["/dev/full", "/nowhere/access.log"] {
+            let larder = try Larder(
+                origin,
+                config: Configs.plain(origin, top: ["access_log: { format: common, file: \(file) }"])
+            )
+            for number in 0..<20 { #expect(try larder.get("/\(number)").status == 200) }
+            #expect(
+                try eventually {
+                    try larder.admin("GET", "/metrics").text.contains("larder_access_log_dropped_total 20\n")
+                }
+            )
+            #expect(larder.log.ranges(of: "the access log cannot be written").count == 1, "\(larder.log)")
+            #expect(larder.terminate() == .exited(0))
+        }
+    }
+
+    @Test func `standard error takes it too, with the journal's priority`() throws {
+        let origin = try Origin { _ in .json("[]", Fresh.hour) }
+        let larder = try Larder(
+            arguments: ["--upstream", origin.url, "--access-log", "short"],
+            folder: TemporaryFolder(),
+            environment: ["JOURNAL_STREAM": "8:1"]
+        )
+        _ = try larder.get("/x")
+        #expect(larder.process.waitForErrors { $0.contains("GET upstream /x") })
+        let line = try #require(larder.log.split(separator: "\n").first { $0.contains("GET upstream /x") })
+        #expect(line.hasPrefix("<6>"))
+        #expect(line.contains(" 200 miss "))
+    }
+
+    @Test func `it is off where nobody watches, and on at a terminal`() throws {
+        let origin = try Origin { _ in .json("[]", Fresh.hour) }
+        let quiet = try Larder(origin)
+        _ = try quiet.get("/quiet")
+        #expect(try eventually { try quiet.admin("GET", "/requests").text.contains("/quiet") })
+        #expect(!quiet.log.contains("/quiet"))
+
+        let terminal = try PseudoTerminal(columns: 80)
+        let folder = TemporaryFolder()
+        let process = try terminal.start(
+            [
+                Larder.binary, "serve", "--upstream", origin.url, "--listen", "unix:\(folder.file("data.sock"))",
+                "--admin", "unix:\(folder.file("admin.sock"))", "--store", folder.file("larder.db"),
+            ],
+            errors: true
+        )
+        #expect(terminal.waitFor("admin on"))
+        #expect(eventually { (try? Client(.unix(folder.file("data.sock"))).get("/seen").status) == 200 })
+        #expect(terminal.waitFor("GET upstream /seen"))
+        process.signal(SIGTERM)
+        #expect(process.waitForEnd() == .exited(0))
+    }
+
+    @Test(arguments: ["short", "common", "json"])
+    func `hostile URLs, methods and fields change no line`(format: String) throws {
+        let origin = try Origin { _ in .json("[]", ["Cache-Status": "\"\u{1B}[2J\"; hit"] + Fresh.hour) }
+        let folder = TemporaryFolder()
+        let larder = try Larder(
+            origin,
+            config: Configs.plain(origin, top: ["access_log: { format: \(format), file: \(folder.file("log")) }"])
+        )
+        for target in ["/%E2%80%AEgnp.exe", "/%1B%5B31m%0A%3C0%3Eevil", "/%22b%5C", "/x?q=%9B2J", "/last"] {
+            #expect(try larder.get(target, ["X": "\u{202E}"]).status == 200, "\(target)")
+        }
+        // What is not ASCII has no place in a request's target: it is refused.
+        for target in ["/\u{202E}gnp.exe", "/\u{1B}[31m"] {
+            let client = try larder.client()
+            try client.send("GET \(target) HTTP/1.1\r\nHost: 127.0.0.1:\(larder.port)\r\n\r\n")
+            #expect(try client.response().status == 400)
+        }
+        #expect(eventually { folder.bytes("log").count { $0 == 0x0A } == 5 })
+        let text = String(decoding: folder.bytes("log"), as: UTF8.self)
+        #expect(text.contains("gnp.exe") && text.contains("/last"))
+        #expect(text.unicodeScalars.allSatisfy { $0 == "\n" || $0.value >= 0x20 && $0.value < 0x7F }, "\(text)")
+    }
+
+    // MARK: Upstreams
+
+    @Test func `an upstream that is away is one warning, and one line when it is back`() throws {
+        let origin = try Origin { _ in .json("[]") }
+        let larder = try Larder(origin)
+        origin.stop()
+        for _ in 0..<5 { #expect(try larder.get("/users/1?access_token=s3cret").status == 502) }
+        #expect(larder.process.waitForErrors { $0.contains("the upstream fails") })
+        let warning = try #require(larder.log.split(separator: "\n").first { $0.contains("the upstream fails") })
+        #expect(warning.contains(" warning "))
+        #expect(warning.contains("url=\"\(origin.url)/users/1?access_token=REDACTED\""))
+        #expect(warning.contains("host=127.0.0.1"))
+        #expect(warning.contains("Connection refused") || warning.contains("connect"))
+        #expect(warning.contains("upstreams.upstream.url"))
+        try origin.restart()
+        #expect(try larder.get("/users/1").status == 200)
+        #expect(larder.process.waitForErrors { $0.contains("the upstream is reachable again") })
+        #expect(larder.log.contains("failed_requests=5"))
+        #expect(larder.log.ranges(of: "the upstream fails").count == 1)
+        #expect(!larder.log.contains("s3cret"))
+    }
+
+    @Test func `a slow request is a warning where the config says so`() throws {
+        let origin = try Origin { request in
+            if request.path == "/slow" { Thread.sleep(forTimeInterval: 0.3) }
+            return .json("[]", Fresh.hour)
+        }
+        let larder = try Larder(origin, config: Configs.plain(origin, top: ["slow_requests: 200ms"]))
+        #expect(try larder.get("/slow").status == 200)
+        #expect(larder.process.waitForErrors { $0.contains("a request was slow") && $0.contains("url=/slow") })
+    }
+
+    @Test func `the start says which upstreams, which store and which versions`() throws {
+        let origin = try Origin(["/users/1": .json(#"{"id":1,"login":"ada"}"#, Fresh.hour)])
+        let larder = try Larder(config: Configs.blog(origin))
+        _ = try larder.get("/users/1")
+        #expect(try larder.waitForDocuments(1))
+        try larder.restart()
+        #expect(larder.process.waitForErrors { $0.contains("documents=1") })
+        for word in [
+            "larder 0.", "libcurl=\"libcurl/", "sqlite=3.", "name=blog", "url=\(origin.url)", "objects=1", "larder.db",
+        ] {
+            #expect(larder.log.contains(word), "\(word)")
+        }
+    }
+
+    @Test func `response times are counted by route`() throws {
+        let origin = try Origin { _ in .json(#"{"id":1}"#) }
+        let larder = try Larder(config: Configs.blog(origin))
+        for path in ["/users/1", "/users/2", "/elsewhere/1", "/elsewhere/2", "/elsewhere/3"] {
+            _ = try larder.get(path)
+        }
+        let name = "larder_response_duration_seconds_count"
+        #expect(
+            try eventually {
+                let text = try larder.admin("GET", "/metrics").text
+                return text.contains("\(name){upstream=\"blog\",route=\"users/{id:#}\"} 2\n")
+                    && text.contains("\(name){upstream=\"blog\",route=\"other\"} 3\n")
+            }
+        )
+    }
+
+    // MARK: Commands
+
+    private func start(_ larder: Larder, _ arguments: String...) throws -> ChildProcess {
+        try ChildProcess(
+            Larder.binary,
+            arguments + ["--admin", "127.0.0.1:\(larder.adminPort)", "--store", larder.folder.file("larder.db")],
+            environment: Larder.environment
+        )
+    }
+
+    @Test func `tail shows the last requests and each new one, and ends with the daemon`() throws {
+        let origin = try Origin { _ in .json("[]", Fresh.hour) }
+        let larder = try Larder(origin)
+        _ = try larder.get("/before")
+        #expect(try eventually { try larder.admin("GET", "/requests").text.contains("/before") })
+        let tail = try start(larder, "tail")
+        let json = try start(larder, "tail", "--json", "--lines", "0")
+        #expect(eventually { tail.output.contains("/before") })
+        #expect(
+            try eventually {
+                _ = try larder.get("/after")
+                return json.output.contains("/after") && tail.output.contains("200 hit")
+            }
+        )
+        #expect(!tail.output.contains("\u{1B}"))
+        #expect(!json.output.contains("/before"))
+        for line in json.output.split(separator: "\n") {
+            #expect(try JSONSerialization.jsonObject(with: Data(line.utf8)) is [String: Any])
+        }
+        json.signal(SIGINT)
+        #expect(json.waitForEnd() == .exited(0))
+        #expect(larder.terminate() == .exited(0))
+        #expect(tail.waitForEnd() == .exited(0))
+        #expect(tail.errors.contains("has ended"))
+        let late = try start(larder, "tail")
+        #expect(late.waitForEnd() == .exited(1))
+        #expect(late.errors.hasPrefix("larder: nothing listens on"))
+    }
+
+    @Test func `colours are for terminals whose user wants them`() throws {
+        let origin = try Origin { _ in .json("[]", Fresh.hour) }
+        let larder = try Larder(origin)
+        _ = try larder.get("/x")
+        _ = try larder.request("GET", "/y", ["Host": "evil.example"])
+        let arguments = [
+            Larder.binary, "tail", "--admin", "127.0.0.1:\(larder.adminPort)", "--store",
+            larder.folder.file("larder.db"),
+        ]
+        let coloured = try PseudoTerminal(columns: 80)
+        let plain = try PseudoTerminal(columns: 80)
+        let processes = [
+            try coloured.start(arguments), try plain.start(arguments, environment: ["NO_COLOR": "1"]),
+        ]
+        #expect(coloured.waitFor("/y"))
+        #expect(plain.waitFor("/y"))
+        #expect(coloured.text.contains("\u{1B}[31m421 error"))
+        #expect(!plain.text.contains("\u{1B}"))
+        for process in processes { process.signal(SIGINT) }
+    }
+
+    @Test func `tables fit a terminal of 20 columns, whatever is in them`() throws {
+        let hostile = "\u{1B}[31m\u{202E}evil<script>\\n\u{7F}"
+        let body = try JSONSerialization.data(withJSONObject: [["id": 1, "login": hostile, "name": hostile + "東京"]])
+        let origin = try Origin(["/users": .json(String(decoding: body, as: UTF8.self), Fresh.hour)])
+        let larder = try Larder(config: Configs.blog(origin))
+        _ = try larder.get("/users")
+        #expect(try larder.waitForDocuments(1))
+        let place = ["--admin", "127.0.0.1:\(larder.adminPort)", "--store", larder.folder.file("larder.db")]
+        for arguments in [["objects", "User"], ["documents"], ["count"], ["warnings"], ["objects", "User", "1"]] {
+            let terminal = try PseudoTerminal(columns: 20)
+            let process = try terminal.start([Larder.binary] + arguments + place)
+            #expect(process.waitForEnd() == .exited(0), "\(process.errors)")
+            #expect(eventually { terminal.text.hasSuffix("\n") })
+            let text = terminal.text
+            #expect(
+                text.unicodeScalars.allSatisfy {
+                    $0 == "\n" || $0.value >= 0x20 && $0.value != 0x7F && $0 != "\u{202E}"
+                }
+            )
+            // One object is shown as it is, to be read whole.
+            if arguments.count == 3 { continue }
+            #expect(text.split(separator: "\n").allSatisfy { $0.count <= 20 }, "\(text)")
+        }
+    }
+
+    @Test func `commands find the daemon by its config`() throws {
+        let origin = try Origin(["/users/1": .json(#"{"id":1,"login":"ada"}"#, Fresh.hour)])
+        let folder = TemporaryFolder()
+        let socket = folder.file("admin.sock")
+        let config =
+            Configs.blog(origin)
+                + """
+
+                listen: 'unix:\(folder.file("data.sock"))'
+                admin: ['127.0.0.1:0', { address: 'unix:\(socket)', mode: '0660' }]
+                """
+        let path = try folder.write(
+            config.replacing("store: { withhold", with: "store: { path: \(folder.file("larder.db")), withhold"),
+            to: "larder.yaml"
+        )
+        let process = try ChildProcess(Larder.binary, ["serve", "--config", path], environment: Larder.environment)
+        defer { process.signal(SIGKILL) }
+        #expect(eventually { (try? Client(.unix(socket)).get("/readyz").status) == 200 }, "\(process.errors)")
+        var status = stat()
+        #expect(stat(socket, &status) == 0)
+        #expect(status.st_mode & 0o777 == 0o660)
+        _ = try Client(.unix(folder.file("data.sock"))).get("/users/1")
+        for (arguments, environment) in [
+            (["--config", path], [:]), ([], ["LARDER_CONFIG": path]), ([], ["LARDER_ADMIN": "unix:\(socket)"]),
+        ] {
+            let command = try ChildProcess(
+                Larder.binary,
+                ["count", "--json"] + arguments,
+                environment: Larder.environment.merging(environment) { $1 }
+            )
+            #expect(command.waitForEnd() == .exited(0), "\(command.errors)")
+            #expect(command.output.contains("\"objects\""))
+        }
+        // Both addresses serve; over TCP the token is needed.
+        let port = try #require(process.errors.firstMatch(of: /admin on http:\/\/127.0.0.1:([0-9]+)/)?.1)
+        #expect(try Client(port: UInt16(port) ?? 0).get("/count").status == 401)
+        // Completions read the same config.
+        let models = try ChildProcess(
+            Larder.binary,
+            ["---completion", "objects", "--", "positional@0", "1", "0"],
+            environment: Larder.environment.merging(["LARDER_CONFIG": path]) { $1 }
+        )
+        #expect(models.waitForEnd() == .exited(0), "\(models.errors)")
+        #expect(models.output.split(separator: "\n").contains("User"), "\(models.output)")
+        process.signal(SIGTERM)
+        #expect(process.waitForEnd() == .exited(0))
+        #expect(access(socket, F_OK) != 0)
+    }
+
+    @Test func `errors have one form, and a misspelled command gets a suggestion`() throws {
+        for (arguments, words, code) in [
+            (["cuont"], "did you mean \"larder count\"?", 64), (["objects"], "Missing expected argument", 64),
+            (["count", "--admin", "127.0.0.1:1"], "nothing listens on 127.0.0.1:1", 1),
+            (["count", "--config", "/nowhere.yaml"], "/nowhere.yaml cannot be read: No such file", 1),
+            (["serve", "--preset", "githab"], "there is no preset \"githab\"", 64),
+        ] as [([String], String, Int32)] {
+            let process = try ChildProcess(Larder.binary, arguments, environment: Larder.environment)
+            #expect(process.waitForEnd() == .exited(code))
+            #expect(process.errors.hasPrefix("larder: "), "\(process.errors)")
+            #expect(process.errors.contains(words), "\(process.errors)")
+        }
+    }
+}
