@@ -5,6 +5,8 @@ import Testing
 /// Client libraries that nobody here wrote, recorded once and then run without any origin.
 @Suite(.scripts, .serialized) struct RecordedClientsTests {
     static let stripe = PythonEnvironment("stripe", packages: ["stripe"], imports: ["stripe"])
+    static let gitLab = PythonEnvironment("gitlab", packages: ["python-gitlab"], imports: ["gitlab"])
+    static let mastodon = PythonEnvironment("mastodon", packages: ["Mastodon.py"], imports: ["mastodon"])
 
     /// Runs a script while recording, and again in a replay; both have to print the same.
     private func compare(_ origin: Origin, config: String? = nil, _ run: (String) throws -> String) throws {
@@ -72,6 +74,87 @@ import Testing
                 print(error.http_status, error.user_message)
             """
         try compare(origin) { try Self.stripe.run(script, $0) }
+    }
+
+    @Test(.enabled(if: gitLab.isInstalled, "python-gitlab could not be installed from PyPI"))
+    func `python-gitlab has the same session with a recording as with the origin`() throws {
+        let issues = Monitor([String]())
+        let origin = try Origin { request in
+            func issue(_ index: Int) -> String { #"{"iid":\#(index + 1),"title":"\#(issues.current[index])"}"# }
+            switch (request.method, request.path) {
+            case (_, "/api/v4/user"): return .json(#"{"id":1,"username":"ada"}"#)
+            case (_, "/api/v4/projects") where request.target.hasSuffix("page=2&per_page=2"):
+                return .json(#"[{"id":3,"path":"three"}]"#)
+            case (_, "/api/v4/projects"):
+                let next = "<http://\(request["Host"] ?? "")/api/v4/projects?page=2&per_page=2>; rel=\"next\""
+                return .json(#"[{"id":1,"path":"one"},{"id":2,"path":"two"}]"#, ["Link": next])
+            case (_, "/api/v4/projects/1"): return .json(#"{"id":1,"path":"one"}"#)
+            case ("POST", "/api/v4/projects/1/issues"):
+                issues.withLock { $0.append("made") }
+                return .json(issue(0), status: 201)
+            case ("PUT", "/api/v4/projects/1/issues/1"):
+                issues.withLock { $0[0] = "changed" }
+                return .json(issue(0))
+            case (_, "/api/v4/projects/1/issues"):
+                return .json("[\(issues.current.indices.map(issue).joined(separator: ","))]")
+            default: return .json(#"{"message":"404 Not Found"}"#, status: 404)
+            }
+        }
+        let script = """
+            import sys, gitlab
+            client = gitlab.Gitlab(sys.argv[1], private_token="glpat-secretsecretsecret")
+            client.auth()
+            print(client.user.username)
+            print([project.path for project in client.projects.list(iterator=True, per_page=2)])
+            project = client.projects.get(1)
+            print([issue.title for issue in project.issues.list(get_all=True)])
+            issue = project.issues.create({"title": "made"})
+            issue.title = "changed"
+            issue.save()
+            print(issue.iid, [issue.title for issue in project.issues.list(get_all=True)])
+            try:
+                client.projects.get(99)
+            except gitlab.GitlabGetError as error:
+                print(error.response_code, error.error_message)
+            """
+        try compare(origin) { try Self.gitLab.run(script, $0) }
+    }
+
+    @Test(.enabled(if: mastodon.isInstalled, "Mastodon.py could not be installed from PyPI"))
+    func `Mastodon-py has the same session with a recording as with the origin`() throws {
+        let origin = try Origin { request in
+            func status(_ number: Int) -> String {
+                #"{"id":"\#(number)","content":"<p>\#(number)</p>","created_at":"2026-01-01T00:00:00.000Z"}"#
+            }
+            switch (request.method, request.path) {
+            case (_, "/api/v1/accounts/verify_credentials"): return .json(#"{"id":"1","username":"ada"}"#)
+            case (_, "/api/v1/timelines/home") where request.target.contains("max_id"):
+                return .json("[\(status(2)),\(status(1))]")
+            case (_, "/api/v1/timelines/home"):
+                let next = "<http://\(request["Host"] ?? "")/api/v1/timelines/home?limit=2&max_id=3>; rel=\"next\""
+                return .json("[\(status(4)),\(status(3))]", ["Link": next])
+            case ("POST", "/api/v1/statuses"): return .json(status(9))
+            case ("POST", "/api/v1/statuses/9/favourite"): return .json(#"{"id":"9","favourited":true}"#)
+            default: return .json(#"{"error":"Record not found"}"#, status: 404)
+            }
+        }
+        let script = """
+            import sys
+            from mastodon import Mastodon, MastodonNotFoundError
+            client = Mastodon(access_token="mastodon-secret-token", api_base_url=sys.argv[1], version_check_mode="none")
+            print(client.account_verify_credentials().username)
+            page = client.timeline_home(limit=2)
+            while page:
+                print([status.content for status in page])
+                page = client.fetch_next(page)
+            status = client.status_post("hello", visibility="private")
+            print(status.content, client.status_favourite(status.id).favourited)
+            try:
+                client.status(77)
+            except MastodonNotFoundError as error:
+                print(error.args[1], error.args[3])
+            """
+        try compare(origin) { try Self.mastodon.run(script, $0) }
     }
 
     @Test func `a shell script with curl has the same session with a recording as with the origin`() throws {

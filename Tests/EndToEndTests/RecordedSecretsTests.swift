@@ -99,4 +99,15 @@ import Testing
         #expect(try larder.get("/me", ["Authorization": "Bearer \(token ?? "")"]).status == 200)
         #expect(try larder.get("/other").status == 200)
     }
+
+    @Test func `a token that an earlier run has recorded is taken out when a later run makes a request with it`() throws
+    {
+        let origin = try Origin { $0.path == "/login" ? .json(#"{"token":"given-5ecret-token"}"#) : .json("{}") }
+        let recording = RecordedFolder()
+        try recording.record(origin) { _ = try $0.request("POST", "/login", body: "x") }
+        #expect(recording.files.values.contains { $0.contains("5ecret") })
+        try recording.record(origin) { _ = try $0.get("/me", ["Authorization": "Bearer given-5ecret-token"]) }
+        #expect(recording.lines.count == 2)
+        for (name, bytes) in recording.files { #expect(!bytes.contains("5ecret"), "\(name)") }
+    }
 }

@@ -8,6 +8,7 @@ enum HARFile {
             throw RecordingError(path, "the HAR has no log.entries")
         }
         var recording = ForeignRecording()
+        let folder = path.lastIndex(of: "/").map { String(path[..<$0]) } ?? "."
         for (index, entry) in entries.enumerated() {
             guard let request = entry["request"] as? [String: Any], let url = request["url"] as? String,
                 let method = request["method"] as? String, let response = entry["response"] as? [String: Any],
@@ -32,6 +33,7 @@ enum HARFile {
                         Array.init
                     ) ?? []
             }
+            body = try attached(content, folder, path) ?? body
             if body.isEmpty, content["size"] as? Int ?? 0 > 0, method != "HEAD" {
                 recording.lose("responses whose body the file does not have")
                 continue
@@ -52,7 +54,8 @@ enum HARFile {
                     method: method,
                     url: url,
                     requestFields: ForeignFields.request(lines(request["headers"])),
-                    requestBody: Array((posted?["text"] as? String ?? "").utf8),
+                    requestBody: try attached(posted ?? [:], folder, path)
+                        ?? Array((posted?["text"] as? String ?? "").utf8),
                     status: status,
                     responseFields: fields,
                     responseBody: body,
@@ -62,6 +65,20 @@ enum HARFile {
         }
         if log["pages"] != nil { recording.lose("the pages of the HAR") }
         return recording
+    }
+
+    /// The body that Playwright puts into a file beside the HAR where it is told to (`attach`).
+    private static func attached(_ content: [String: Any], _ folder: String, _ path: String) throws(RecordingError)
+        -> [UInt8]?
+    {
+        guard (content["text"] as? String ?? "").isEmpty, let name = content["_file"] as? String else { return nil }
+        guard !name.contains("/"), !name.hasPrefix(".") else {
+            throw RecordingError(path, "_file: \"\(name)\" leads out of the HAR's folder")
+        }
+        guard let data = FileManager.default.contents(atPath: "\(folder)/\(name)") else {
+            throw RecordingError(path, "_file: there is no \(folder)/\(name)")
+        }
+        return Array(data)
     }
 
     private static func lines(_ value: Any?) -> [(String, String)] {

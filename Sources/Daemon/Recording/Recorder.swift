@@ -228,7 +228,6 @@ private final class RecorderWork: @unchecked Sendable {  // the queue of `Record
         let learned = redactors.values.reduce(0) { $0 + $1.learned }
         guard learned > looked.learned else { return }
         looked = (learned, looked.times + 1)
-        guard writer.count > 0 else { return }
         let redactors = redactors.values
         try writer.rewrite { bytes in redactors.reduce(bytes) { $1.replacingKnown($0) } }
     }

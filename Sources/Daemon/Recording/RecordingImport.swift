@@ -93,6 +93,9 @@ package struct RecordingImport {
             try writer.append(line, requestBody: redacted.requestBody, responseBody: redacted.responseBody)
             count += 1
         }
+        // A value may be known for a secret only after it was written.
+        let all = redactors.filter { $0.learned > 0 }
+        if !all.isEmpty { try writer.rewrite { bytes in all.reduce(bytes) { $1.replacingKnown($0) } } }
         for redactor in redactors { suspects.merge(redactor.suspects) { $0 + $1 } }
     }
 

@@ -14,8 +14,6 @@ package final class RecordingWriter {
     private var end: Int
     /// The number that the next placeholder may have: above all that were written.
     let nextPlaceholder: Int
-    /// The bodies that were written.
-    private var bodies: [String] = []
     /// How many exchanges were written.
     package private(set) var count = 0
 
@@ -88,7 +86,6 @@ package final class RecordingWriter {
             end += line.count
             number += 1
             count += 1
-            bodies += written
         } catch {
             for name in written { unlink("\(folder.path)/\(name)") }
             throw error
@@ -107,11 +104,19 @@ package final class RecordingWriter {
     }
 
     /// Changes what this writer and those before it have written, for secrets that were known too late.
+    ///
+    /// A crash leaves each file as it was, or changed.
     func rewrite(_ change: ([UInt8]) -> [UInt8]) throws(RecordingError) {
-        for name in bodies {
-            let old = try folder.body(name)
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: folder.bodies)) ?? []
+        for name in names.sorted() {
+            let file = "\(folder.bodies)/\(name)"
+            // Who edits by hand may have put anything there.
+            guard let old = try? folder.body("\(RecordingFolder.bodiesName)/\(name)") else { continue }
             let new = change(old)
-            if new != old { try folder.write(new, to: "\(folder.path)/\(name)") }
+            guard new != old else { continue }
+            let draft = "\(folder.path)/body.new"
+            try folder.write(new, to: draft)
+            guard rename(draft, file) == 0 else { throw RecordingError(file, RecordingFolder.reason(errno)) }
         }
         let old = try folder.read(folder.exchanges, limit: 4 << 30)
         let new = change(old)

@@ -10,14 +10,15 @@ enum WireMockFile {
             $0.hasSuffix(".json")
         }
         guard !names.isEmpty else { throw RecordingError(path, "there is no mapping of WireMock in this folder") }
-        var recording = ForeignRecording()
+        var (recording, mappings) = (ForeignRecording(), [Mapping]())
         for name in names.sorted() {
             let file = "\(folder)/\(name)"
             guard let data = FileManager.default.contents(atPath: file),
                 let object = try? JSONSerialization.jsonObject(with: data) as? [String: Any]
             else { throw RecordingError(file, "this is no mapping: it is not a JSON object") }
-            try read(object, file, files: "\(path)/__files", into: &recording)
+            mappings += try self.mappings(object, file)
         }
+        try read(mappings, files: "\(path)/__files", into: &recording)
         return recording
     }
 
@@ -25,26 +26,64 @@ enum WireMockFile {
         var recording = ForeignRecording()
         let folder = path.lastIndex(of: "/").map { String(path[..<$0]) } ?? "."
         let files = folder.hasSuffix("mappings") ? "\(folder)/../__files" : "\(folder)/__files"
-        try read(object, path, files: files, into: &recording)
+        try read(try mappings(object, path), files: files, into: &recording)
         return recording
     }
 
-    private static func read(
-        _ object: [String: Any],
-        _ path: String,
-        files: String,
-        into recording: inout ForeignRecording
-    ) throws(RecordingError) {
-        for mapping in object["mappings"] as? [[String: Any]] ?? [object] {
+    private struct Mapping {
+        let path: String
+        let request: [String: Any]
+        let response: [String: Any]
+        let scenario: String?
+        /// The states of its scenario in which it answers, and after that.
+        let state: (before: String, after: String?)
+        let hasPriority: Bool
+    }
+
+    private static func mappings(_ object: [String: Any], _ path: String) throws(RecordingError) -> [Mapping] {
+        try (object["mappings"] as? [[String: Any]] ?? [object]).map { mapping throws(RecordingError) in
             guard let request = mapping["request"] as? [String: Any],
                 let response = mapping["response"] as? [String: Any]
             else { throw RecordingError(path, "a mapping has a request and a response") }
-            if let exchange = try exchange(request, response, path, files: files, &recording) {
+            return Mapping(
+                path: path,
+                request: request,
+                response: response,
+                scenario: mapping["scenarioName"] as? String,
+                state: (
+                    mapping["requiredScenarioState"] as? String ?? "Started", mapping["newScenarioState"] as? String
+                ),
+                hasPriority: mapping["priority"] != nil
+            )
+        }
+    }
+
+    private static func read(_ mappings: [Mapping], files: String, into recording: inout ForeignRecording)
+        throws(RecordingError)
+    {
+        var chains = Dictionary(grouping: mappings.filter { $0.scenario != nil }) { $0.scenario ?? "" }
+            .mapValues { inOrder($0, &recording) }
+        for mapping in mappings {
+            // What is recorded several times is a scenario, whose files have names at random.
+            let mapping = mapping.scenario.flatMap { chains[$0]?.removeFirst() } ?? mapping
+            if let exchange = try exchange(mapping.request, mapping.response, mapping.path, files: files, &recording) {
                 recording.exchanges.append(exchange)
             }
-            if mapping["scenarioName"] != nil { recording.lose("scenarios: responses come in the order of the file") }
-            if mapping["priority"] != nil { recording.lose("priorities") }
+            if mapping.hasPriority { recording.lose("priorities") }
         }
+    }
+
+    /// The mappings of a scenario from its first state to its last, if one leads to the next.
+    private static func inOrder(_ mappings: [Mapping], _ recording: inout ForeignRecording) -> [Mapping] {
+        var (rest, chain, state) = (mappings, [Mapping](), "Started")
+        while let index = rest.firstIndex(where: { $0.state.before == state }) {
+            let next = rest.remove(at: index)
+            chain.append(next)
+            guard let after = next.state.after else { break }
+            state = after
+        }
+        if !rest.isEmpty { recording.lose("scenarios: responses come in the order of the file") }
+        return rest.isEmpty ? chain : mappings
     }
 
     private static func exchange(
