@@ -6,7 +6,7 @@ package enum KnownField: UInt8, CaseIterable, Sendable {
     case cacheControl, pragma, range, ifRange, ifMatch, ifNoneMatch, ifModifiedSince, ifUnmodifiedSince
     case origin, referer, secFetchSite, secPurpose, purpose, xMoz
     case accessControlRequestMethod, accessControlRequestHeaders, privateNetwork
-    case larderView, larderLive
+    case larderView, larderLive, larderSession
     case via, forwarded, methodOverride, httpMethodOverride, httpMethod
 
     /// The field's name in lower case.
@@ -52,6 +52,7 @@ package enum KnownField: UInt8, CaseIterable, Sendable {
         case .privateNetwork: "access-control-request-private-network"
         case .larderView: "larder-view"
         case .larderLive: "larder-live"
+        case .larderSession: "larder-session"
         case .via: "via"
         case .forwarded: "forwarded"
         case .methodOverride: "x-method-override"

@@ -66,8 +66,9 @@ package final class ProxyHandler: HTTPHandler {
         let upstream = site.upstreams[position]
         // What it would echo is the credential's (RFC 9110 §9.3.8).
         if request.method == .trace { return refuse(.traceRefused, request, connection) }
-        let isIntercepted = interceptor?.isActive ?? false
-        if !isIntercepted, request.method == .get || request.method == .head, !request.hasBody,
+        if let interceptor, interceptor.isActive {
+            if request.method == .get, !request.hasBody, replay(request, upstream, connection, interceptor) { return }
+        } else if request.method == .get || request.method == .head, !request.hasBody,
             hit(request, upstream, connection)
         {
             return
@@ -217,6 +218,31 @@ package final class ProxyHandler: HTTPHandler {
         var directives = RequestDirectives()
         directives.read(cacheControl: value)
         return directives
+    }
+
+    // MARK: A recorded response
+
+    /// Answers from a recording what was answered from it before, if it is the turn of a response that is ready.
+    private func replay(
+        _ request: borrowing RequestHead,
+        _ upstream: ProxiedUpstream,
+        _ connection: HTTPConnection,
+        _ interceptor: any ExchangeInterceptor
+    ) -> Bool {
+        guard !request.has(.larderSession), !request.has(.ifNoneMatch), !request.has(.ifModifiedSince),
+            Self.plainDirectives(request) != nil, cacheKey.read(request, upstream)
+        else { return false }
+        let digest = cacheKey.digest(request, upstream, principal: .anonymous, cache.store.hasher)
+        guard let sequence = interceptor.sequence(at: digest), let next = sequence.next,
+            next.response.isGood(for: request), sequence.take(next.position)
+        else { return false }
+        metrics.hits.add()
+        variable.clear()
+        variable.append("Cache-Status: ")
+        variable.append(RecordedResponse.cacheStatus)
+        variable.append("\r\n\r\n")
+        connection.respond(head: next.response.head, variable: variable, body: next.response.body)
+        return true
     }
 
     // MARK: Everything else

@@ -10,12 +10,17 @@ package struct RecordedResponse: Sendable {
     private let ready: ReadyResponse
     private let moment: Int64
 
+    static let cacheStatus: StaticString = "larder; hit; detail=replay"
+
     /// - Parameters:
     ///   - fields: as recorded, without framing.
     ///   - incoming: the request that it is served to.
     ///   - moment: the time at which the clock stands, in Unix seconds.
     package init(status: Int, fields: Fields, body: [UInt8], for incoming: IncomingRequest, at moment: Int64) {
         let upstream = incoming.upstream
+        // That of the upstream was about the response as it came then.
+        var fields = fields
+        fields.remove("cache-status")
         let policy = ResponsePolicy(
             request: RequestFacts(method: "GET", fields: Fields()),
             status: status,
@@ -59,9 +64,27 @@ package struct RecordedResponse: Sendable {
         exchange.reply.finish()
     }
 
+    /// Has it given at once when its turn comes again; nil where each request has to be looked at.
+    ///
+    /// - Parameter request: the one that it is served to now.
+    package func ready(for request: Request, _ incoming: IncomingRequest) -> ReadyResponse? {
+        let unusual = [
+            "larder-session", "if-match", "if-none-match", "if-modified-since", "if-unmodified-since", "if-range",
+            "range",
+            "origin",
+        ]
+        let isPlain =
+            request.method == "GET" && request.body == nil && incoming.live == nil && incoming.view == .wire
+            && !unusual.contains { request.fields.contains(named: $0) }
+        // Without a Date the connection has to add one, and some statuses have no body.
+        guard isPlain, ready.fields.contains("date"), ![204, 205, 206, 304].contains(ready.answer.status) else {
+            return nil
+        }
+        return ready
+    }
+
     private func finish(_ fields: inout Fields, _ request: Fields, _ upstream: ProxiedUpstream) {
-        fields.remove("cache-status")
-        fields.append("Cache-Status", "larder; hit; detail=replay")
+        fields.append("Cache-Status", "\(Self.cacheStatus)")
         upstream.addCORS(to: &fields, for: request)
     }
 

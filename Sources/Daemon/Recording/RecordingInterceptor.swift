@@ -1,5 +1,6 @@
 package import HTTPServer
 package import Proxy
+package import Store
 
 /// Puts a recording between the clients and the cache: replays, records, or does both.
 package final class RecordingInterceptor: ExchangeInterceptor {
@@ -22,6 +23,8 @@ package final class RecordingInterceptor: ExchangeInterceptor {
     }
 
     package var isActive: Bool { true }
+
+    package func sequence(at digest: Digest128) -> ReadySequence? { replayer?.sequence(at: digest) }
 
     package func received(_ exchange: Exchange, _ incoming: IncomingRequest, _ proxy: ProxyCore) {
         guard let replayer else {
@@ -49,16 +52,20 @@ package final class RecordingInterceptor: ExchangeInterceptor {
     ) {
         let request = incoming.live == nil ? exchange.request : exchange.request.plain
         switch replayer.find(incoming, method: request.method, fields: request.fields, body: body) {
-        case .exchange(let recorded):
+        case .exchange(let recorded, let place):
             do throws(RecordingError) {
                 let (fields, body, moment) = try replayer.response(recorded)
-                RecordedResponse(
+                let response = RecordedResponse(
                     status: recorded.response.status,
                     fields: fields,
                     body: body,
                     for: incoming,
                     at: moment
-                ).serve(exchange, incoming)
+                )
+                if let ready = response.ready(for: exchange.request, incoming) {
+                    replayer.keep(ready, at: proxy.cache.store.hasher.digest(ready.key), of: place, for: incoming)
+                }
+                response.serve(exchange, incoming)
             } catch {
                 exchange.reply.refuse(.recordingUnreadable(error.description))
             }

@@ -1,7 +1,9 @@
+import Dispatch
 import Foundation
 package import HTTPSemantics
 package import Proxy
 import Settings
+package import Store
 import Synchronization
 
 /// Finds the recorded response to a request: the sequence decides, never freshness.
@@ -14,15 +16,32 @@ package final class Replayer: Sendable {
     /// What is added to dates; nil: the clock stands where the recording was made.
     private let shift: Int64?
     private let start: Int64
-    /// The exchanges of each key, in their order.
-    private let index: [String: [Int]]
-    private let titles: [RecordedTitle]
+    /// The exchanges of each key.
+    private let index: [String: Place]
+    /// What people compare of each exchange; made when the first request is missing.
+    private let titles = Mutex<[RecordedTitle]?>(nil)
+    private let upstreams: [String: ProxiedUpstream]
     /// Whether requests of several principals were recorded, so that it matters whose one is.
     private let tellsCredentials: Bool
     private let state: Mutex<State>
+    /// What is given at once, by the digest of a cache key.
+    private let quick = Mutex<[Digest128: ReadySequence]>([:])
+    /// Bytes that may still be kept ready.
+    private let room: Atomic<Int>
+
+    /// The exchanges of one key.
+    package struct Place: Sendable {
+        /// Which they are, in their order.
+        fileprivate var numbers: [Int]
+        /// How far the daemon's own session is.
+        fileprivate var sequence: ReadySequence
+        /// The one that was found.
+        fileprivate var found = 0
+    }
 
     private struct State {
         var sessions: [String: Session] = [:]
+        /// What named sessions have used.
         var isUsed: [Bool]
         var missing: [Miss] = []
 
@@ -33,6 +52,17 @@ package final class Replayer: Sendable {
             if let number = known[credentials] { return number }
             sessions[session, default: Session()].credentials[credentials] = known.count + 1
             return known.count + 1
+        }
+
+        /// The place, among the exchanges of a key, of the one whose turn it is; nil where all were given.
+        mutating func next(of place: Place, _ text: String, in session: String, isStrict: Bool) -> Int? {
+            if session.isEmpty { return place.sequence.advance() }
+            let position = sessions[session, default: Session()].positions[text, default: 0]
+            if position >= place.numbers.count, isStrict { return nil }
+            sessions[session, default: Session()].positions[text] = position + 1
+            let found = min(position, place.numbers.count - 1)
+            isUsed[place.numbers[found]] = true
+            return found
         }
     }
 
@@ -50,7 +80,7 @@ package final class Replayer: Sendable {
     }
 
     package enum Outcome: Sendable {
-        case exchange(RecordedExchange)
+        case exchange(RecordedExchange, Place)
         case missing(Miss)
     }
 
@@ -59,55 +89,89 @@ package final class Replayer: Sendable {
     /// - Parameters:
     ///   - isStrict: whether no response repeats.
     ///   - now: Unix seconds, to which dates are shifted; nil leaves them.
-    package init(_ recording: Recording, upstreams: [ProxiedUpstream], isStrict: Bool, clock now: Int64?)
-        throws(RecordingError)
-    {
+    ///   - memory: bytes of responses that may be kept ready.
+    package init(
+        _ recording: Recording,
+        upstreams: [ProxiedUpstream],
+        isStrict: Bool,
+        clock now: Int64?,
+        memory: Int
+    ) throws(RecordingError) {
         self.recording = recording
         self.isStrict = isStrict
+        self.upstreams = Dictionary(upstreams.map { ($0.name, $0) }) { first, _ in first }
+        room = Atomic(memory)
         start =
             recording.exchanges.lazy.compactMap(\.seconds).first
             ?? recording.manifest.recorded.flatMap { RecordingTime.seconds($0) } ?? Int64(time(nil))
         shift = now.map { [start] in $0 - start }
         let principals = Set(recording.exchanges.map { $0.credential ?? 0 })
-        tellsCredentials = principals.count > 1
-        var index: [String: [Int]] = [:]
-        var titles: [RecordedTitle] = []
-        let known = Dictionary(upstreams.map { ($0.name, $0) }) { first, _ in first }
-        for (number, exchange) in recording.exchanges.enumerated() {
-            let place = recording.folder.exchanges
-            guard let upstream = known[exchange.upstream] else {
-                throw RecordingError(
-                    place,
-                    "exchange \(number + 1) is of an upstream \"\(exchange.upstream)\" that \(RecordingFolder.manifestName) does not name"
-                )
-            }
-            let fields = Fields(recorded: exchange.request.fields ?? [])
-            guard
-                let incoming = IncomingRequest(
-                    recorded: exchange.request.target,
-                    fields: fields,
-                    credentials: nil,
-                    upstream
-                )
-            else {
-                throw RecordingError(
-                    place,
-                    "exchange \(number + 1): \(exchange.request.target) is not below \(upstream.settings.url)"
-                )
-            }
-            let body = try recording.folder.body(exchange.request.body)
-            let key = RequestKey(incoming, method: exchange.request.method, fields: fields, body: body)
-            let text = key.text(
+        let tellsCredentials = principals.count > 1
+        self.tellsCredentials = tellsCredentials
+        let texts = try Self.keys(recording, self.upstreams) { exchange, key in
+            key.text(
                 credential: tellsCredentials ? exchange.credential ?? 0 : nil,
                 anyRepresentation: exchange.request.fields == nil,
                 withConditions: RequestKey.isConditional(status: exchange.response.status)
             )
-            index[text, default: []].append(number)
-            titles.append(RecordedTitle(exchange, key))
         }
-        self.index = index
-        self.titles = titles
+        var numbers: [String: [Int]] = [:]
+        for (number, text) in texts.enumerated() { numbers[text, default: []].append(number) }
+        index = numbers.mapValues { numbers in
+            Place(numbers: numbers, sequence: ReadySequence(count: numbers.count, isStrict: isStrict))
+        }
         state = Mutex(State(isUsed: [Bool](repeating: false, count: recording.exchanges.count)))
+    }
+
+    /// Makes something of each exchange and its key, on all processors.
+    private static func keys<Value: Sendable>(
+        _ recording: Recording,
+        _ upstreams: [String: ProxiedUpstream],
+        _ make: @Sendable (RecordedExchange, RequestKey) -> Value
+    ) throws(RecordingError) -> [Value] {
+        let exchanges = recording.exchanges
+        let count = (exchanges.count + portion - 1) / portion
+        let results = Mutex([Result<[Value], RecordingError>?](repeating: nil, count: count))
+        DispatchQueue.concurrentPerform(iterations: count) { index in
+            let range = index * portion..<min((index + 1) * portion, exchanges.count)
+            let result = Result { () throws(RecordingError) in
+                try range.map { number throws(RecordingError) in
+                    let exchange = exchanges[number]
+                    return make(exchange, try key(of: exchange, number, recording.folder, upstreams))
+                }
+            }
+            results.withLock { $0[index] = result }
+        }
+        var values: [Value] = []
+        values.reserveCapacity(exchanges.count)
+        for result in results.withLock({ $0 }) { values += try result?.get() ?? [] }
+        return values
+    }
+
+    private static let portion = 2_000
+
+    private static func key(
+        of exchange: RecordedExchange,
+        _ number: Int,
+        _ folder: RecordingFolder,
+        _ upstreams: [String: ProxiedUpstream]
+    ) throws(RecordingError) -> RequestKey {
+        guard let upstream = upstreams[exchange.upstream] else {
+            throw RecordingError(
+                folder.exchanges,
+                "exchange \(number + 1) is of an upstream \"\(exchange.upstream)\" that \(RecordingFolder.manifestName) does not name"
+            )
+        }
+        let fields = Fields(recorded: exchange.request.fields ?? [])
+        let target = exchange.request.target
+        guard let incoming = IncomingRequest(recorded: target, fields: fields, credentials: nil, upstream) else {
+            throw RecordingError(
+                folder.exchanges,
+                "exchange \(number + 1): \(target) is not below \(upstream.settings.url)"
+            )
+        }
+        let body = try folder.body(exchange.request.body)
+        return RequestKey(incoming, method: exchange.request.method, fields: fields, body: body)
     }
 
     /// The response to a request, which counts as given.
@@ -115,28 +179,65 @@ package final class Replayer: Sendable {
         let key = RequestKey(incoming, method: method, fields: fields, body: body)
         let session = fields.text("larder-session") ?? ""
         let credentials = incoming.clientCredentials
-        let found = state.withLock { state -> (index: Int?, recorded: Int, credential: Int?) in
+        let found = state.withLock { state -> (place: Place?, recorded: Int, credential: Int?) in
             let credential = tellsCredentials ? state.number(of: credentials, in: session) : nil
             for text in Self.texts(key, credential) {
-                guard let numbers = index[text] else { continue }
-                let position = state.sessions[session, default: Session()].positions[text, default: 0]
-                if position >= numbers.count, isStrict { return (nil, numbers.count, credential) }
-                state.sessions[session, default: Session()].positions[text] = position + 1
-                let number = numbers[min(position, numbers.count - 1)]
-                state.isUsed[number] = true
-                return (number, numbers.count, credential)
+                guard var place = index[text] else { continue }
+                guard let position = state.next(of: place, text, in: session, isStrict: isStrict) else {
+                    return (nil, place.numbers.count, credential)
+                }
+                place.found = position
+                return (place, place.numbers.count, credential)
             }
             return (nil, 0, credential)
         }
-        if let number = found.index { return .exchange(recording.exchanges[number]) }
+        if let place = found.place { return .exchange(recording.exchanges[place.numbers[place.found]], place) }
         let title = "\(method) \(incoming.target)"
         let redacted = incoming.upstream.principal.redacted(url: title)
         let nearest =
             found.recorded > 0
-            ? [] : NearestRequest.find(RecordedTitle(key, credential: found.credential, incoming, method), in: titles)
+            ? []
+            : NearestRequest.find(RecordedTitle(key, credential: found.credential, incoming, method), in: allTitles)
         let miss = Miss(request: redacted, nearest: nearest, recorded: found.recorded)
         state.withLock { if $0.missing.count < 10_000 { $0.missing.append(miss) } }
         return .missing(miss)
+    }
+
+    private var allTitles: [RecordedTitle] {
+        titles.withLock { titles in
+            // What was read once can be read again, unless the folder has changed; then there is nothing to compare with.
+            let all = titles ?? (try? Self.keys(recording, upstreams) { RecordedTitle($0, $1) }) ?? []
+            titles = all
+            return all
+        }
+    }
+
+    // MARK: What is given at once
+
+    /// The responses to a request like this in turn, if any of them is ready.
+    package func sequence(at digest: Digest128) -> ReadySequence? { quick.withLock { $0[digest] } }
+
+    private static let quickLimit = 100_000
+
+    /// Keeps a response ready for the next request like this, if there is room.
+    ///
+    /// - Parameter digest: of the request's cache key, as an anonymous one's.
+    package func keep(
+        _ response: ReadyResponse,
+        at digest: Digest128,
+        of place: Place,
+        for incoming: IncomingRequest
+    ) {
+        // Where more counts than the cache key has, each request is looked at.
+        guard !tellsCredentials, RequestKey.isWithinCacheKey(incoming) else { return }
+        guard room.subtract(response.byteCount, ordering: .relaxed).newValue >= 0 else {
+            room.add(response.byteCount, ordering: .relaxed)
+            return
+        }
+        place.sequence.keep(response, as: place.found)
+        quick.withLock { quick in
+            if quick.count < Self.quickLimit { quick[digest] = place.sequence }
+        }
     }
 
     /// The keys under which a request's response may be, the closest first.
@@ -166,13 +267,18 @@ package final class Replayer: Sendable {
     }
 
     /// Begins all sequences anew.
-    package func reset() { state.withLock { $0.sessions = [:] } }
+    package func reset() {
+        state.withLock { $0.sessions = [:] }
+        for place in index.values { place.sequence.reset() }
+    }
 
     /// What was asked for and not recorded, in order, and what was recorded and never asked for.
     package var report: (missing: [Miss], unused: [String]) {
-        state.withLock { state in
-            (state.missing, zip(recording.exchanges, state.isUsed).filter { !$1 }.map(\.0.title))
+        var (missing, isUsed) = state.withLock { ($0.missing, $0.isUsed) }
+        for place in index.values {
+            for number in place.numbers.prefix(place.sequence.given) { isUsed[number] = true }
         }
+        return (missing, zip(recording.exchanges, isUsed).filter { !$1 }.map(\.0.title))
     }
 }
 

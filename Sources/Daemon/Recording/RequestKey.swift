@@ -59,6 +59,11 @@ package struct RequestKey: Sendable {
     /// Whether a response is one to its request's conditions or ranges.
     static func isConditional(status: Int) -> Bool { [206, 304, 412, 416].contains(status) }
 
+    /// Whether nothing counts of a request without body and conditions but what its cache key has.
+    static func isWithinCacheKey(_ incoming: IncomingRequest) -> Bool {
+        matching(incoming, method: "GET").headers.isEmpty
+    }
+
     private static func matching(_ incoming: IncomingRequest, method: String) -> RequestMatching {
         let rules = incoming.upstream.rules
         return rules.route(method: method, path: incoming.route, status: nil)

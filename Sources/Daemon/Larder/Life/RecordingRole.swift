@@ -40,7 +40,13 @@ final class RecordingParts: Sendable {
 
     init(_ role: RecordingRole, _ parts: Parts, log: Logger) throws {
         replayer = try role.recording.map {
-            try Replayer($0, upstreams: parts.upstreams, isStrict: role.isStrict, clock: role.clock)
+            try Replayer(
+                $0,
+                upstreams: parts.upstreams,
+                isStrict: role.isStrict,
+                clock: role.clock,
+                memory: parts.settings.memory.maximumSize
+            )
         }
         for notice in role.recording?.notices ?? [] { log.warning("\(notice)") }
         recorder = try role.target.map { target in
