@@ -29,9 +29,14 @@ final class Larder: @unchecked Sendable {  // only the scenario's own thread sta
         self.origin = origin
     }
 
-    /// With a config file that has an origin as an upstream.
-    convenience init(_ origin: Origin, config: String) throws {
-        try self.init(config: config)
+    /// With a config file that has an origin as an upstream, and its admin side at a port of its own or a given one.
+    convenience init(_ origin: Origin, config: String, admin: UInt16 = 0) throws {
+        let folder = TemporaryFolder()
+        try self.init(
+            arguments: ["--config", try folder.write(config, to: "larder.yaml")],
+            folder: folder,
+            addresses: ["--listen", "127.0.0.1:0", "--admin", "127.0.0.1:\(admin)"]
+        )
         self.origin = origin
     }
 

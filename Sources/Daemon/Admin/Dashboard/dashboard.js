@@ -33,8 +33,8 @@
   const runs = /([\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}])/u;
   const controlName = character => {
     const code = character.codePointAt(0);
-    if (code < 0x20) return String.fromCodePoint(0x2400 + code);
-    if (code === 0x7f) return "␡";
+    // As terminals show them; fonts have pictures of them only now and then.
+    if (code < 0x20 || code === 0x7f) return "^" + String.fromCodePoint(code ^ 0x40);
     return "U+" + code.toString(16).toUpperCase().padStart(4, "0");
   };
   const visible = (text, keepsLines) => {
@@ -47,6 +47,9 @@
   /// Text of others on one line.
   const foreign = (text, properties) => el("bdi", properties, visible(String(text), false));
   const code = text => el("code", { class: "foreign" }, foreign(text));
+
+  /// The same where only a text can be, such as a title.
+  const plain = text => append(el("span"), visible(String(text), false)).textContent;
 
   // ---------------------------------------------------------------- Words and numbers
 
@@ -397,7 +400,7 @@
     };
     const point = index => { pointed = index; tell(); };
     plot.addEventListener("pointermove", event => {
-      const box = plot.getBoundingClientRect();
+      const box = picture.getBoundingClientRect();
       point(Math.min(59, Math.max(0, Math.floor(60 * (event.clientX - box.left) / box.width))));
     });
     plot.addEventListener("pointerleave", () => point(null));
@@ -495,7 +498,7 @@
       el("div", { class: "top" }, el("h3", {}, foreign(one.name)), pill(word, kind)),
       el("p", { class: "origin mono" }, foreign(one.origin)),
       el("p", {}, plural(number(one.requests), "request"), number(one.failures) ? `, ${plural(number(one.failures), "failure")}` : ", no failures"),
-      one.failing_since && el("p", { class: "note bad" }, "failing for ", when(one.failing_since).textContent.replace(" ago", "")),
+      one.failing_since && el("p", { class: "note bad" }, "began to fail ", when(one.failing_since)),
       one.back_off_until && el("p", { class: "note" }, "asked again ", when(one.back_off_until)),
       limit && el("div", {},
         el("p", { class: "note" }, `${grouped(number(limit.remaining))} of ${limit.limit === undefined || limit.limit === null ? "?" : grouped(number(limit.limit))} requests left`,
@@ -528,13 +531,17 @@
       section("Upstreams", null, upstreams),
       section("Latest requests", el("a", { href: "#/requests" }, "All requests"), latest),
       section("Warnings", el("a", { href: "#/warnings" }, "All warnings"), warnings));
-    upstreams.append(el("p", { class: "wait card" }));
-    latest.append(el("p", { class: "wait card" }));
-    warnings.append(el("p", { class: "wait card" }));
+    for (const [place, what] of [[upstreams, "the upstreams"], [latest, "the requests"], [warnings, "the warnings"]]) waiting(place, what);
 
     const unknown = (error, what) => {
       if (error instanceof Problem && error.status === 404) return card(empty(`No ${what}`, `This version of Larder does not report its ${what}.`));
       throw error;
+    };
+    // What is not new stays as it is: somebody may be reading it, or have the focus there.
+    const redraw = (place, answer, make) => {
+      const state = JSON.stringify(answer);
+      if (place.shown !== state) place.replaceChildren(...make());
+      place.shown = state;
     };
     const rows = requestTable("The latest requests");
     await Promise.all([
@@ -553,11 +560,10 @@
         store.set(size(count.bytes), "in use in the file");
       }),
       repeat(5000, signal, async () => {
-        let nodes;
-        try { nodes = (await ask("/upstreams", { signal })).upstreams.map(upstreamCard); } catch (error) { nodes = [unknown(error, "upstreams")]; }
-        // What is not new stays as it is: somebody may be selecting it.
-        if (nodes.length !== upstreams.children.length || nodes.some((node, index) => !node.isEqualNode(upstreams.children[index])))
-          upstreams.replaceChildren(...nodes);
+        try {
+          const answer = await ask("/upstreams", { signal });
+          redraw(upstreams, answer, () => answer.upstreams.map(upstreamCard));
+        } catch (error) { upstreams.replaceChildren(unknown(error, "upstreams")); }
       }),
       (async () => {
         let seen = null;
@@ -565,8 +571,8 @@
           let answer;
           try { answer = await ask(target("/requests", { limit: 8 }), { signal }); } catch (error) { latest.replaceChildren(unknown(error, "requests")); return; }
           if (!answer.requests.length) latest.replaceChildren(card(empty("No requests yet", "Point a program at Larder's address, and its requests show up here.")));
-          else if (answer.next !== seen) {
-            rows.show(answer.requests.slice(-8), seen);
+          else {
+            rows.add(answer.requests, seen, 8);
             if (rows.node.parentNode !== latest) latest.replaceChildren(rows.node);
           }
           seen = answer.next;
@@ -574,8 +580,8 @@
       })(),
       repeat(15000, signal, async () => {
         const answer = await ask("/warnings?limit=3", { signal });
-        warnings.replaceChildren(answer.warnings.length ? card(answer.warnings.map(one => warningNode(one, true)))
-          : card(empty("No warnings", "Everything that was received fits the models and routes.")));
+        redraw(warnings, answer, () => [answer.warnings.length ? card(answer.warnings.map(one => warningNode(one, true)))
+          : card(empty("No warnings", "Everything that was received fits the models and routes."))]);
       }),
     ]);
   };
@@ -589,7 +595,7 @@
       { title: "Took", width: "w-s", number: true }, { title: "Upstream took", width: "w-m", number: true },
     ]);
     const row = (one, isNew) => {
-      const link = el("a", { href: pageLink(["explain"], { url: one.url, method: one.method, upstream: one.upstream ?? "", request: String(one.id) }), class: "foreign mono", title: one.url },
+      const link = el("a", { href: pageLink(["explain"], { url: one.url, method: one.method, upstream: one.upstream ?? "", request: String(one.id) }), class: "foreign mono", title: plain(one.url) },
         foreign(one.method + " " + one.url));
       const node = made.row([el("time", { datetime: one.time, title: new Date(one.time).toLocaleString("en-GB") }, clock(new Date(one.time))), link, one.upstream ? foreign(one.upstream) : "",
         statusPill(one.status), [outcome(one.outcome), one.detail ? [" ", el("span", { class: "note" }, foreign(one.detail))] : ""], size(one.bytes), seconds(number(one.seconds)),
@@ -599,9 +605,12 @@
     };
     return {
       ...made,
-      /// Shows these, the latest first; those after a number are new.
-      show(requests, after) {
-        made.body.replaceChildren(...[...requests].reverse().map(one => row(one, after !== null && one.id > after)));
+      /// Shows these, the latest first.
+      show(requests) { made.body.replaceChildren(...[...requests].reverse().map(one => row(one, false))); },
+      /// Puts those after a number above what is shown; the rest stays where it is, and with it the focus.
+      add(requests, after, limit) {
+        for (const one of requests) if (after === null || one.id > after) made.body.prepend(row(one, after !== null));
+        while (made.body.children.length > limit) made.body.lastChild.remove();
       },
     };
   };
@@ -612,12 +621,15 @@
     const [kept, rows] = [[], requestTable("Requests, the latest first")];
     let [isPaused, seen, isKnown] = [false, null, true];
     const count = el("span", { class: "note" });
-    const draw = after => {
-      const shown = kept.filter(one => (!wanted.outcome || one.outcome === wanted.outcome) && (!wanted.text || (one.method + " " + one.url).toLowerCase().includes(wanted.text.toLowerCase())));
+    const fits = one => (!wanted.outcome || one.outcome === wanted.outcome) && (!wanted.text || (one.method + " " + one.url).toLowerCase().includes(wanted.text.toLowerCase()));
+    const draw = added => {
+      const shown = kept.filter(fits);
       count.textContent = `${grouped(shown.length)} of the last ${plural(kept.length, "request")}`;
       if (!kept.length) return list.replaceChildren(card(empty("No requests yet", "Point a program at Larder's address, and its requests show up here.")));
+      if (!shown.length) rows.show([]);
       if (!shown.length) return list.replaceChildren(card(empty("No request fits", "Requests that fit show up here as they come.")));
-      rows.show(shown.slice(-300), after);
+      if (added) rows.add(added.filter(fits), 0, 300);
+      else rows.show(shown.slice(-300));
       if (rows.node.parentNode !== list) list.replaceChildren(rows.node);
     };
     const search = el("input", { type: "search", value: wanted.text, spellcheck: "false", oninput: () => { wanted.text = search.value; remember(); draw(null); } });
@@ -632,7 +644,7 @@
     pausing.setAttribute("aria-pressed", "false");
     const searching = field("Method or URL contains", search);
     searching.classList.add("grow");
-    main.append(heading("Requests", { sub: "What programs asked, and what they were given. Each leads to its explanation." }),
+    main.append(heading("Requests", { sub: "What programs asked, and what they were given. Each leads to its explanation. Hits from memory are noted while somebody looks." }),
       el("div", { class: "tools" }, searching, field("Outcome", kinds), pausing), list, el("div", { class: "pager" }, count));
     const done = waiting(list, "the requests");
     try {
@@ -650,7 +662,7 @@
         if (before !== null && !answer.requests.length) return;
         kept.push(...answer.requests);
         kept.splice(0, kept.length - 500);
-        draw(before);
+        draw(before === null ? null : answer.requests);
       });
     } finally { done(); }
   };
@@ -664,9 +676,10 @@
     const headers = el("textarea", { rows: "2", spellcheck: "false", placeholder: "Accept: application/json" });
     const result = el("div", {});
     const wide = field("URL", url, "A path as programs send it to Larder, or a URL of Larder or of an upstream.");
-    const form = el("form", { class: "card padded" }, el("div", { class: "fields" }, wide, field("Method", method), field("Upstream", upstream, "Where the URL fits several."),
+    wide.classList.add("wide");
+    const form = el("form", { class: "card padded form" }, el("div", { class: "fields" }, wide, field("Method", method), field("Upstream", upstream, "Where the URL fits several."),
       field("Header fields", headers, "One on each line. Credentials decide whose data it is; they are used for this question alone.")),
-      el("p", { class: "section" }, el("button", { type: "submit" }, "Explain")));
+      el("p", {}, el("button", { type: "submit" }, "Explain")));
     form.addEventListener("submit", event => {
       event.preventDefault();
       history.replaceState(null, "", pageLink(["explain"], { url: url.value, method: method.value, upstream: upstream.value }));
@@ -687,7 +700,7 @@
   const requestFacts = async (id, signal) => {
     if (!/^\d+$/.test(id)) return [];
     let answer;
-    try { answer = await ask(target("/requests", { limit: 1, after: String(Math.max(0, Number(id) - 1)) }), { signal }); }
+    try { answer = await ask(target("/requests", { limit: 1000, after: String(Math.max(0, Number(id) - 1)) }), { signal }); }
     catch (error) { if (error instanceof Problem) return []; throw error; }
     const one = answer.requests.find(request => String(request.id) === id);
     if (!one) return [section("What it was given", null, card(empty("No longer known", "Larder remembers its latest requests only.")))];
@@ -695,7 +708,7 @@
       ["Request", code(one.method + " " + one.url)], ["When", [when(one.time), ", ", new Date(one.time).toLocaleString("en-GB")]], ["Client", one.client && foreign(one.client)],
       ["Outcome", [outcome(one.outcome), " ", statusPill(one.status)]], ["Cache-Status", one.cache_status && code(one.cache_status)],
       ["Size", size(one.bytes)], ["Took", seconds(number(one.seconds))], ["Upstream took", seconds(number(one.upstream_seconds))],
-    ]))), el("div", { class: "section" }, el("h2", {}, "What such a request would get now"))];
+    ]))), el("h2", { class: "section under" }, "What such a request would get now")];
   };
 
   const actions = {
@@ -708,8 +721,8 @@
     const request = told.request;
     const nodes = [
       el("div", { class: "section pair" },
-        el("div", {}, el("div", { class: "section bar" }, el("h2", {}, "Online", told.mode === "online" ? " (now)" : "")), card(outcomeFacts(told.online))),
-        el("div", {}, el("div", { class: "section bar" }, el("h2", {}, "Offline", told.mode === "offline" ? " (now)" : "")), card(outcomeFacts(told.offline)))),
+        section(told.mode === "online" ? "Online, as now" : "Online", null, card(outcomeFacts(told.online))),
+        section(told.mode === "offline" ? "Offline, as now" : "Offline", null, card(outcomeFacts(told.offline)))),
       section("The request as the cache sees it", null, card(facts([
         ["Sent", code(`${request.method} ${request.sent}`)], ["Upstream", foreign(request.upstream)], ["Cache key", code(request.key)],
         ["Route", request.route ? [code(request.route.path), request.route.model ? [" contains ", foreign(request.route.model)] : ""] : "none"],
@@ -824,7 +837,7 @@
         ...(many.context ? [{ title: "Context", width: "w-l" }] : []), { title: "Observed", width: "w-m" }]);
       for (const row of rows) made.add(
         el("a", { href: pageLink(["objects", model, row.id], ownerOf(row)), class: "foreign mono" }, foreign(row.id)),
-        ...members.map(name => row.object?.[name] === undefined ? "" : foreign(short(row.object[name]), { title: short(row.object[name]) })),
+        ...members.map(name => row.object?.[name] === undefined ? "" : foreign(short(row.object[name]), { title: plain(short(row.object[name])) })),
         ...(many.upstream ? [foreign(row.upstream)] : []), ...(many.principal ? [foreign(row.principal)] : []), ...(many.context ? [foreign(contextText(row.context))] : []),
         row.unknown ? pill("unknown", "warn") : when(row.observed));
       return [made.node, pager(base, query, answer.next, searched)];
@@ -834,21 +847,23 @@
   const standings = { known: "good", gathered: "good", doubt: "warn", quarantined: "bad", outdated: "warn", local: "", undeclared: "" };
   const sourceNode = from => !from ? "" : [from.url ? code([from.method, from.url].filter(Boolean).join(" ")) : "a response that is no longer known", " ", when(from.at)];
   const memberTable = object => {
-    const made = table("Members", [{ title: "Member", main: true, width: "w-l" }, { title: "Value", wraps: true, bare: true }, { title: "Standing", width: "w-m", bare: true }, { title: "Last shown by", wraps: true, width: "w-l" }]);
+    const made = table("Members", [{ title: "Member", main: true, width: "w-l" }, { title: "Value", wraps: true, bare: true }, { title: "Standing", width: "w-m", bare: true }, { title: "Last shown by", wraps: true, width: "w-xl" }]);
     for (const one of object.members) {
       const more = [];
       if (one.replaced) more.push(el("p", { class: "note" }, "replaced ", code(short(one.replaced.value)), `: ${one.replaced.reason} (${one.replaced.rule})`));
       if (one.challenger) more.push(el("p", { class: "note bad" }, "against it stands ", code(short(one.challenger.value)), ", shown by ", sourceNode(one.challenger.from)));
       for (const seen of one.quarantined ?? []) more.push(el("p", { class: "note bad" }, "fails its checks: ", code(short(seen.value))));
-      if (one.reason) more.push(el("p", { class: "note" }, foreign(one.reason)));
+      const isOwn = one.standing === "local" || one.standing === "undeclared";
+      if (one.reason && !isOwn) more.push(el("p", { class: "note" }, foreign(one.reason)));
       made.add([code(one.pointer.replace(/^\//, "")), one.properties.length && one.properties.join() !== one.pointer.slice(1) ? [" ", el("span", { class: "note" }, foreign(one.properties.join(", ")))] : ""],
-        [one.value === undefined ? "" : code(short(one.value)), more], pill(one.standing, standings[one.standing]), sourceNode(one.from));
+        [one.value === undefined ? "" : code(short(one.value)), more], el("span", { title: one.reason ?? null }, pill(one.standing, standings[one.standing])), sourceNode(one.from));
     }
-    return made.node;
+    const hasOwn = object.members.some(one => one.standing === "local" || one.standing === "undeclared");
+    return [made.node, hasOwn && el("p", { class: "note under" }, "Members that are local or not declared belong to their responses: each document keeps its own.")];
   };
-  const showing = { newest: ["shows the newest", "good"], composed: ["newest values at its next hit", "good"], outdated: ["outdated: the next request is a miss", "warn"] };
-  const documentTable = (label, isShowing) => table(label, [{ title: "URL", main: true }, { title: "Status", width: "w-xs", bare: true }, ...(isShowing ? [{ title: "Shows", width: "w-l", bare: true, wraps: true }] : []),
-    { title: "Upstream", width: "w-m" }, { title: "Principal", width: "w-m" }, { title: "Objects", width: "w-s", number: true }, { title: "Size", width: "w-s", number: true, bare: true }, { title: "Received", width: "w-m" }]);
+  const showing = { newest: ["newest values", "good"], composed: ["newest at its next hit", "good"], outdated: ["outdated", "warn"] };
+  const documentTable = (label, isShowing) => table(label, [{ title: "URL", main: true }, { title: "Status", width: "w-xs", bare: true }, ...(isShowing ? [{ title: "Shows", width: "w-l", bare: true, wraps: true }]
+    : [{ title: "Upstream", width: "w-m" }, { title: "Principal", width: "w-m" }]), { title: "Objects", width: "w-s", number: true }, { title: "Size", width: "w-s", number: true, bare: true }, { title: "Received", width: "w-m" }]);
 
   const objectPage = async ({ signal, query }, model, id) => {
     const place = el("div", {});
@@ -870,8 +885,7 @@
         const add = documents => {
           for (const row of documents) {
             const [words, kind] = showing[row.shows] ?? [row.shows, ""];
-            rows.add(documentLink(row), statusPill(row.status), [pill(words, kind), row.reason ? el("p", { class: "note" }, foreign(row.reason)) : ""], foreign(row.upstream), foreign(row.principal),
-              grouped(row.objects), size(row.bytes), when(row.received));
+            rows.add(documentLink(row), statusPill(row.status), [pill(words, kind), row.reason ? el("p", { class: "note" }, foreign(row.reason)) : ""], grouped(row.objects), size(row.bytes), when(row.received));
           }
         };
         add(object.documents);
@@ -936,7 +950,7 @@
     await fill(place, "the document", signal, async () => {
       const row = await ask(target(path("documents", id), { view, limit: firstBytes }), { signal });
       title.querySelector("h1").replaceChildren(el("span", { class: "mono foreign" }, foreign(row.url)));
-      document.title = `${row.url.slice(0, 60)} – Larder`;
+      document.title = `${plain(row.url).slice(0, 60)} – Larder`;
       const isJSON = /json/i.test(row.media_type ?? "");
       const body = el("div", {});
       const format = el("input", { type: "checkbox", id: "format", onchange: () => drawBody() });
@@ -990,12 +1004,12 @@
     const state = el("span", { class: "note" });
     let [isPaused, held, models] = [false, [], null];
     const made = table("Changes, the latest first", [{ title: "Time", width: "w-s", bare: true }, { title: "Change", width: "w-m", bare: true }, { title: "Object", main: true }, { title: "Upstream", width: "w-m" },
-      { title: "Principal", width: "w-m" }, { title: "Number", width: "w-m", number: true }]);
+      { title: "Principal", width: "w-m" }]);
     const add = (one, isNew) => {
       const name = typeof one.id === "object" ? one.id?.text ?? spell(one.id) : String(one.id);
-      const node = one.reset ? made.row(["", pill("gap", "warn"), foreign(one.reset), "", "", ""])
-        : made.row([el("time", { datetime: one.time, title: new Date(one.time).toLocaleString("en-GB") }, clock(new Date(one.time))), pill(one.kind, changeKinds[one.kind]), objectLink(one.model, name, ownerOf(one)),
-          foreign(one.upstream), foreign(one.principal), grouped(number(one.sequence))]);
+      const node = one.reset ? made.row(["", pill("gap", "warn"), foreign(one.reset), "", ""])
+        : made.row([el("time", { datetime: one.time, title: `${new Date(one.time).toLocaleString("en-GB")}, change ${spell(one.sequence)}` }, clock(new Date(one.time))), pill(one.kind, changeKinds[one.kind]), objectLink(one.model, name, ownerOf(one)),
+          foreign(one.upstream), foreign(one.principal)]);
       if (isNew) node.classList.add("fresh");
       if (made.node.parentNode !== list) list.replaceChildren(made.node);
       made.body.prepend(node);
@@ -1017,12 +1031,15 @@
     try {
       models = Object.keys((await ask("/count", { signal })).models).sort();
       choice.replaceChildren(...select(wanted, [["", "all"], ...[...new Set([...models, wanted].filter(Boolean))].map(name => [name, name])]).children);
+      choice.value = wanted;
       // Where the numbers stand now, and some of what was before.
       const now = number((await ask(target("/changes", { limit: 1 }), { signal })).next);
       let last = String(Math.max(0, now - 200));
       if (now > 0) {
-        const before = await ask(target("/changes", { since: last, limit: 300, model: wanted }), { signal });
-        if (!before.resets?.some(one => one.reason === "unknown")) for (const one of before.changes) add(one, false);
+        let before = await ask(target("/changes", { since: last, limit: 300, model: wanted }), { signal });
+        // A number from before the store's first change is none of its own: then there are few, and all can be had.
+        if (before.resets?.some(one => one.reason === "unknown")) before = await ask(target("/changes", { since: 0, limit: 300, model: wanted }), { signal });
+        for (const one of before.changes) add(one, false);
         last = String(number(before.next));
       }
       if (!made.body.children.length) list.replaceChildren(card(empty("No changes yet", "They appear here as they are committed.")));
@@ -1071,8 +1088,8 @@
     const [list, said] = [el("div", {}), el("p", { class: "note bad", role: "alert" })];
     const name = el("input", { type: "text", required: true, spellcheck: "false", autocomplete: "off" });
     const owner = el("input", { type: "text", spellcheck: "false", autocomplete: "off" });
-    const form = el("form", { class: "card padded" }, el("div", { class: "fields" }, field("Name", name, "Also the name of its folder."),
-      field("Session", owner, "Only requests with this Larder-Session; without it, all.")), el("p", { class: "section" }, el("button", { type: "submit" }, "Begin a recording")), said);
+    const form = el("form", { class: "card padded form" }, el("div", { class: "fields" }, field("Name", name, "Also the name of its folder."),
+      field("Session", owner, "Only requests with this Larder-Session; without it, all.")), el("p", {}, el("button", { type: "submit" }, "Begin a recording")), said);
     form.addEventListener("submit", async event => {
       event.preventDefault();
       said.textContent = "";
@@ -1164,11 +1181,11 @@
     const fields = { model: input("model"), id: input("id"), route: input("route"), upstream: input("upstream"), principal: input("principal"), older_than: input("older_than") };
     const everything = el("input", { type: "checkbox", id: "everything", onchange: () => { for (const one of Object.values(fields)) one.disabled = everything.checked; } });
     const [report, said] = [el("div", { class: "section", role: "status" }), el("p", { class: "note bad", role: "alert" })];
-    const form = el("form", { class: "card padded" }, el("div", { class: "fields" },
+    const form = el("form", { class: "card padded form" }, el("div", { class: "fields" },
       field("Model", fields.model, "Its objects, and the documents that show them."), field("Identity or key", fields.id, "One object of the model."), field("Route", fields.route, "A path as the config spells it."),
       field("Upstream", fields.upstream), field("Principal", fields.principal, "A label, such as anonymous."), field("Older than", fields.older_than, "90s, 15m, 12h, 7d.")),
-      el("p", { class: "check section" }, everything, el("label", { for: "everything" }, "Everything")),
-      el("p", { class: "section" }, el("button", { type: "submit", class: "danger" }, "Count and ask")), said);
+      el("p", { class: "check" }, everything, el("label", { for: "everything" }, "Everything")),
+      el("p", {}, el("button", { type: "submit", class: "danger" }, "Count and ask")), said);
     form.addEventListener("submit", async event => {
       event.preventDefault();
       const conditions = everything.checked ? { all: true } : Object.fromEntries(Object.entries(fields).map(([name, one]) => [name, one.value.trim()]).filter(([, value]) => value));
@@ -1275,7 +1292,7 @@
       else link.removeAttribute("aria-current");
     }
     const names = parts.slice(found?.[0].indexOf(null) === -1 ? 0 : 1).join(" ");
-    document.title = `${found?.[2] ?? (names || "Not found")} – Larder`.slice(0, 120);
+    document.title = `${(found?.[2] ?? (plain(names) || "Not found")).slice(0, 80)} – Larder`;
     scrollTo(0, 0);
     try {
       if (!found) main.append(heading("No such page"), card(empty("There is nothing here", el("a", { href: "#/" }, "Back to the overview"))));
