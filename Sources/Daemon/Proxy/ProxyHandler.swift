@@ -131,16 +131,16 @@ package final class ProxyHandler: HTTPHandler {
         let digest = cacheKey.digest(request, upstream, principal: principal, cache.store.hasher)
         guard let responses = cache.memory.responses(at: digest) else { return false }
         let now = seconds()
-        for response in responses {
+        for ready in responses {
             guard
-                response.key.principal == principal, response.isClean, !response.isDoubtDue(at: now),
-                response.isGood(for: request),
-                !response.isForAgreeing
-                    || response.otherFields == cacheKey.otherFieldsDigest(proxy.principals.fieldHasher),
-                case .fresh(let age, let timeToLive) = response.policy.reuse(at: now, for: directives)
+                ready.key.principal == principal, ready.isClean, !ready.isDoubtDue(at: now),
+                ready.isGood(for: request),
+                !ready.isForAgreeing
+                    || ready.otherFields == cacheKey.otherFieldsDigest(proxy.principals.fieldHasher),
+                case .fresh(let age, let timeToLive) = ready.policy.reuse(at: now, for: directives)
             else { continue }
-            let status = respond(response, age: age, timeToLive: timeToLive, now: now, to: request, connection)
-            if let started { note(response, status, timeToLive, digest, request, connection, since: started) }
+            let status = respond(ready, age: age, timeToLive: timeToLive, now: now, to: request, connection)
+            if let started { noteHit(ready, status, CacheStatus.hit(timeToLive: timeToLive).text, digest, request, connection, since: started) }
             return true
         }
         return false
@@ -153,36 +153,36 @@ package final class ProxyHandler: HTTPHandler {
     }
 
     private func respond(
-        _ response: ReadyResponse,
+        _ ready: ReadyResponse,
         age: Int64,
         timeToLive: Int64,
         now: Int64,
         to request: borrowing RequestHead,
         _ connection: HTTPConnection
     ) -> Int {
-        response.residence.noteUse()
+        ready.residence.noteUse()
         variable.clear()
         withUnsafeTemporaryAllocation(byteCount: HitFields.capacity, alignment: 8) { room in
             let count = HitFields.write(age: age, timeToLive: timeToLive, into: room)
             variable.append(UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(room)[..<count]))
         }
-        variable.append(response.hitDetail)
+        variable.append(ready.hitDetail)
         variable.append("\r\n\r\n")
-        response.response.form == .composed ? metrics.composed.add() : metrics.hits.add()
+        ready.response.form == .composed ? metrics.composed.add() : metrics.hits.add()
         let isConditional = request.has(.ifNoneMatch) || request.has(.ifModifiedSince)
-        guard isConditional, response.isNotModified(request, now: now) else {
-            connection.respond(head: response.head, variable: variable, body: response.body)
-            return response.response.status
+        guard isConditional, ready.isNotModified(request, now: now) else {
+            connection.respond(head: ready.head, variable: variable, body: ready.body)
+            return ready.response.status
         }
-        connection.respond(head: response.notModifiedHead, variable: variable, body: [], headOnly: true)
+        connection.respond(head: ready.notModifiedHead, variable: variable, body: [], headOnly: true)
         return 304
     }
 
     /// Notes a hit for those who watch.
-    private func note(
-        _ response: ReadyResponse,
+    private func noteHit(
+        _ ready: ReadyResponse,
         _ status: Int,
-        _ timeToLive: Int64,
+        _ cacheStatus: String,
         _ digest: Digest128,
         _ request: borrowing RequestHead,
         _ connection: HTTPConnection,
@@ -191,15 +191,15 @@ package final class ProxyHandler: HTTPHandler {
         var served = ServedRequest(
             client: ClientAddress(peer: connection.peer, at: connection.entrance.address),
             method: request.method == .head ? "HEAD" : "GET",
-            url: response.key.url,
-            upstream: response.upstream.name
+            url: ready.key.url,
+            upstream: ready.upstream.name
         )
-        let detail = response.hitDetail.isEmpty ? nil : String(decoding: response.hitDetail, as: UTF8.self)
-        served.cacheStatus = CacheStatus.hit(timeToLive: timeToLive).text + (detail ?? "")
-        served.detail = detail.flatMap { CacheStatus.detail(of: $0) }
+        let detail = ready.hitDetail.isEmpty ? nil : String(decoding: ready.hitDetail, as: UTF8.self)
+        served.cacheStatus = cacheStatus + (detail ?? "")
+        served.detail = CacheStatus.detail(of: served.cacheStatus ?? "")
         (served.status, served.key) = (status, digest)
-        served.outcome = response.response.form == .composed ? .composed : .hit
-        if request.method != .head, status != 304, status != 204 { served.bytes = response.body.count }
+        served.outcome = ready.response.form == .composed ? .composed : .hit
+        if request.method != .head, status != 304, status != 204 { served.bytes = ready.body.count }
         let elapsed = RequestClock.nanoseconds - started
         served.time = RequestClock.wall - Int64(elapsed / 1_000)
         served.seconds = Double(elapsed) / 1_000_000_000
@@ -236,12 +236,18 @@ package final class ProxyHandler: HTTPHandler {
         guard let sequence = interceptor.sequence(at: digest), let next = sequence.next,
             next.response.isGood(for: request), sequence.take(next.position)
         else { return false }
+        let started = requests.notesHits(at: loop.now) ? RequestClock.nanoseconds : nil
         metrics.hits.add()
         variable.clear()
         variable.append("Cache-Status: ")
         variable.append(RecordedResponse.cacheStatus)
         variable.append("\r\n\r\n")
         connection.respond(head: next.response.head, variable: variable, body: next.response.body)
+        if let started {
+            let ready = next.response
+            let status = "\(RecordedResponse.cacheStatus)"
+            noteHit(ready, ready.response.status, status, digest, request, connection, since: started)
+        }
         return true
     }
 
