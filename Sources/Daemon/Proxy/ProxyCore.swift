@@ -246,44 +246,6 @@ package actor ProxyCore {
         fetches.ask(request.isPassed ? request : request.asking(because: .method), reply, stored: nil)
     }
 
-    // MARK: Administration
-
-    /// Removes what a filter names, durably, and everywhere.
-    package func clean(
-        _ filter: CleanFilter,
-        dryRun: Bool,
-        progress: @escaping CleanProgress
-    ) async throws(StoreError) -> CleanResult {
-        guard !dryRun else { return try await cache.store.clean(filter, dryRun: true, progress: progress) }
-        fetches.cleaned()
-        liveDocuments.forgetAll()
-        defer { liveDocuments.settled() }
-        await cache.store.flush()
-        cache.memory.removeAll()
-        let result = try await cache.store.clean(filter, progress: progress)
-        fetches.invalidations.noteCleaning()
-        cache.memory.removeAll()
-        return result
-    }
-
-    /// Copies the store into a file, with everything that has come by now.
-    package func save(to path: String) async throws(StoreError) {
-        await cache.store.flush()
-        try await cache.store.save(to: path, principalKey: principals.keyDigest)
-    }
-
-    /// Puts the content of a copy in the place of the store's, everywhere; fetches that have begun store nothing.
-    package func load(_ path: String, replacing: Bool) async throws(StoreError) -> LoadResult {
-        fetches.cleaned()
-        liveDocuments.forgetAll()
-        defer { liveDocuments.settled() }
-        await cache.store.flush()
-        let result = try await cache.store.load(path, principalKey: principals.keyDigest, replacing: replacing)
-        fetches.invalidations.noteCleaning()
-        cache.memory.removeAll()
-        return result
-    }
-
     /// Starts to work: the fetches need the loop's thread.
     package func start() {
         started = Fetches(

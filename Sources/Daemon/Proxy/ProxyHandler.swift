@@ -140,7 +140,17 @@ package final class ProxyHandler: HTTPHandler {
                 case .fresh(let age, let timeToLive) = ready.policy.reuse(at: now, for: directives)
             else { continue }
             let status = respond(ready, age: age, timeToLive: timeToLive, now: now, to: request, connection)
-            if let started { noteHit(ready, status, CacheStatus.hit(timeToLive: timeToLive).text, digest, request, connection, since: started) }
+            if let started {
+                noteHit(
+                    ready,
+                    status,
+                    CacheStatus.hit(timeToLive: timeToLive).text,
+                    digest,
+                    request,
+                    connection,
+                    since: started
+                )
+            }
             return true
         }
         return false
