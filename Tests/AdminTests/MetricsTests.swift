@@ -1,6 +1,7 @@
 import Testing
 
 @testable import Admin
+@testable import CachePolicy
 @testable import Proxy
 @testable import Settings
 
@@ -85,6 +86,34 @@ import Testing
         #expect(lines.contains(#"larder_upstream_duration_seconds_sum{upstream="a\"b\\c\n"} 40.003"#))
     }
 
+    @Test func `no series is there twice, and a metric's samples stand together`() {
+        let series = exposition().split(separator: "\n").filter { !$0.hasPrefix("# ") }.map {
+            $0[..<($0.lastIndex(of: " ") ?? $0.endIndex)]
+        }
+        #expect(Set(series).count == series.count)
+        let names = exposition().split(separator: "\n").filter { $0.hasPrefix("# TYPE ") }
+        #expect(Set(names).count == names.count)
+    }
+
+    @Test func `response times are shown by route, those of one path together, and the rest as other`() {
+        let lines = exposition().split(separator: "\n").filter { $0.hasPrefix("larder_response_duration_seconds") }
+        let label = #"upstream="a\"b\\c\n",route="users/{id}""#
+        #expect(lines.contains("larder_response_duration_seconds_bucket{\(label),le=\"0.001\"} 1"))
+        #expect(lines.contains("larder_response_duration_seconds_bucket{\(label),le=\"+Inf\"} 2"))
+        #expect(lines.contains("larder_response_duration_seconds_count{\(label)} 2"))
+        #expect(lines.contains(#"larder_response_duration_seconds_count{upstream="a\"b\\c\n",route="other"} 1"#))
+        #expect(lines.count == 2 * (Histogram.bounds.count + 3))
+    }
+
+    @Test func `what is left of each limit is shown`() {
+        let text = exposition()
+        let label = #"upstream="a\"b\\c\n",resource="core""#
+        #expect(text.contains("larder_upstream_ratelimit_remaining{\(label)} 4990\n"))
+        #expect(text.contains("larder_upstream_ratelimit_limit{\(label)} 5000\n"))
+        #expect(text.contains(#"larder_upstream_ratelimit_remaining{upstream="a\"b\\c\n"} 7"# + "\n"))
+        #expect(text.contains(#"larder_upstream_failing{upstream="a\"b\\c\n"} 1"# + "\n"))
+    }
+
     @Test(
         arguments: [
             (0, "0"), (1, "1"), (0.5, "0.5"), (1e15, "1000000000000000"), (.infinity, "+Inf"), (-.infinity, "-Inf"),
@@ -111,6 +140,12 @@ import Testing
         upstream.ended(status: 200, seconds: 0.003)
         upstream.started()
         upstream.ended(result: "refused", seconds: 40)
+        upstream.responded(route: 0, seconds: 0.0005)
+        upstream.responded(route: 1, seconds: 3)
+        upstream.responded(route: nil, seconds: 100)
+        upstream.note { $0.limited(RateLimit(limit: 5000, remaining: 4990, resource: "core")) }
+        upstream.note { $0.limited(RateLimit(remaining: 7)) }
+        _ = upstream.note { $0.failed("refused", at: 0) }
         return PrometheusText.write(
             Metric.all,
             Metric.Reading(
@@ -118,7 +153,10 @@ import Testing
                 store: StoreFigures(),
                 process: ProcessFigures.read(),
                 mode: .offline,
-                version: "0.1"
+                version: "0.1",
+                origins: [
+                    UpstreamOrigin(name: "a\"b\\c\n", url: "http://a.example", routes: ["users/{id}", "users/{id}"])
+                ]
             )
         )
     }

@@ -100,6 +100,36 @@ import Testing
         #expect(line.contains(" 200 miss "))
     }
 
+    @Test(arguments: ["2>/dev/full", "2>&-", "0<&- 1>&- 2>&-"])
+    func `without anybody who takes the log, requests are served`(redirection: String) throws {
+        let origin = try Origin { _ in .json("[]", Fresh.hour) }
+        let folder = TemporaryFolder()
+        let (data, admin) = (folder.file("data.sock"), folder.file("admin.sock"))
+        let process = try ChildProcess(
+            "/bin/sh",
+            [
+                "-c", "exec \"$0\" \"$@\" \(redirection)", Larder.binary, "serve", "--upstream", origin.url, "--listen",
+                "unix:\(data)", "--admin", "unix:\(admin)", "--store", folder.file("larder.db"), "--access-log", "json",
+            ],
+            environment: Larder.environment
+        )
+        defer { process.signal(SIGKILL) }
+        #expect(eventually { (try? Client(.unix(admin)).get("/readyz").status) == 200 })
+        for number in 0..<10 {
+            let response = try Client(.unix(data)).get("/\(number % 2)")
+            #expect(response.status == 200)
+            #expect(response.text == "[]")
+        }
+        let lines = redirection == "2>/dev/full" ? 10 : 0
+        #expect(
+            try eventually {
+                try Client(.unix(admin)).get("/metrics").text.contains("larder_access_log_dropped_total \(lines)\n")
+            }
+        )
+        process.signal(SIGTERM)
+        #expect(process.waitForEnd() == .exited(0))
+    }
+
     @Test func `it is off where nobody watches, and on at a terminal`() throws {
         let origin = try Origin { _ in .json("[]", Fresh.hour) }
         let quiet = try Larder(origin)

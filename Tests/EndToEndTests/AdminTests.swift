@@ -25,7 +25,10 @@ import Testing
         for path in ["/healthz", "/readyz", "/metrics"] {
             #expect(try Client(port: larder.adminPort).get(path).status == 200, "\(path)")
         }
-        for path in ["/count", "/objects/User", "/documents", "/mode", "/warnings", "/explain?url=/users"] {
+        for path in [
+            "/count", "/objects/User", "/documents", "/mode", "/warnings", "/explain?url=/users", "/requests",
+            "/requests?follow", "/upstreams",
+        ] {
             #expect(try Client(port: larder.adminPort).get(path).status == 401, "\(path)")
             let wrong = try larder.admin("GET", path, ["Authorization": "Bearer wrong"])
             #expect(wrong.status == 401, "\(path)")

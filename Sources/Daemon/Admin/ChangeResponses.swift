@@ -19,7 +19,7 @@ package struct ChangeResponse: AdminBody {
         "sequence": "The change's number.", "kind": "`created`, `changed`, `deleted` or `unknown`.",
         "upstream": "The upstream's name.", "principal": "The principal's label.",
         "context": "The representation that was asked for.", "model": "The model's name.",
-        "id": "The identity, as the upstream spells it.", "time": "When it was committed (RFC 3339).",
+        "id": "The identity, as in `/objects`.", "time": "When it was committed (RFC 3339).",
         "object": "With `values`: its newest known members; null if none are known.",
     ]
     package var sequence: Int64
@@ -28,7 +28,7 @@ package struct ChangeResponse: AdminBody {
     package var principal: String
     package var context: String
     package var model: String
-    package var id: RawJSON
+    package var id: String
     package var time: String
     package var object: RawJSON?
 
@@ -36,7 +36,7 @@ package struct ChangeResponse: AdminBody {
     init(_ change: ObjectChange, number: Int64, withValues: Bool) {
         (sequence, kind, time) = (number, change.kind.name, StoreTime.text(change.time))
         (upstream, principal, context) = (change.upstream, change.principal, change.context)
-        (model, id) = (change.model, RawJSON(change.id.onOneLine))
+        (model, id) = (change.model, change.identity)
         if withValues { object = RawJSON(change.json?.onOneLine ?? Array("null".utf8)) }
     }
 

@@ -65,7 +65,7 @@ extension Metric {
             name: "larder_response_duration_seconds",
             kind: .histogram,
             sentence:
-                "Time from a request to the last byte of its response by the route in the config, other being without one; hits from memory, which are not timed, apart.",
+                "Time from a request to the last byte of its response by the route in the config, other being without one; hits from memory, which are not timed, and streams apart.",
             samples: { reading in
                 reading.metrics.allUpstreams.flatMap { upstream in durations(of: upstream, reading.origins) }
             }

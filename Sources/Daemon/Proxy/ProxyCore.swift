@@ -4,7 +4,7 @@ import HTTPSemantics
 package import HTTPServer
 package import Logging
 package import Settings
-package import Store
+import Store
 import Synchronization
 import Upstream
 

@@ -77,7 +77,7 @@ package struct RecordedResponse: Sendable {
             request.method == "GET" && request.body == nil && incoming.live == nil && incoming.view == .wire
             && !unusual.contains { request.fields.contains(named: $0) }
         // Without a Date the connection has to add one, and some statuses have no body.
-        guard isPlain, ready.fields.contains("date"), ![204, 205, 206, 304].contains(ready.answer.status) else {
+        guard isPlain, ready.fields.contains("date"), ![204, 205, 206, 304].contains(ready.response.status) else {
             return nil
         }
         return ready

@@ -92,7 +92,7 @@ struct Changes: ParsableCommand {
 
     private static func line(_ change: ChangeResponse) -> String {
         let context = change.context.isEmpty ? nil : HumanText.line(change.context, width: 40)
-        let name = "\(change.model) \(HumanText.line(change.id.text, width: 60))"
+        let name = "\(change.model) \(HumanText.line(change.id, width: 60))"
         return [
             "\(change.sequence)", change.time, change.kind, name, change.upstream, change.principal, context,
             change.object?.text,

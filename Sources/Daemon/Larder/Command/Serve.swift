@@ -96,6 +96,7 @@ struct Serve: ParsableCommand {
 
     func run() throws {
         HarmlessSignals.ignore()
+        StandardDescriptors.open()
         var settings = try settings(environment: Environment.variables)
         // A person who watches wants to see what happens.
         if settings.accessLog == Configuration.AccessLog(), isatty(2) == 1 {

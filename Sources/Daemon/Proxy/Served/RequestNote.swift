@@ -103,10 +103,11 @@ package final class RequestNote: ReplyObserver {
             return (state.served, state.isStream)
         }
         guard let (served, isStream) = ended else { return }
+        requests.note(served)
+        guard !isStream else { return }
         let match = upstream.rules.route(method: served.method, path: route, status: nil)
         metrics.responded(route: match?.index, seconds: seconds)
-        requests.note(served)
-        if slowness > 0, seconds > slowness, !isStream { report(served) }
+        if slowness > 0, seconds > slowness { report(served) }
     }
 }
 
