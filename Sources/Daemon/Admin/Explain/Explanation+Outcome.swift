@@ -9,10 +9,10 @@ extension Explanation.Outcome {
     /// - Parameter shortfall: why what is stored cannot show what is newest, as far as that is known.
     init(_ decision: Decision, _ request: ProxyRequest, shortfall: String?, now: Int64) {
         switch decision {
-        case .serve(let ready, let manner):
-            self.init("answer", ready, manner, request, now: now)
-        case .serveAndRefresh(let ready, let manner):
-            self.init("answer-and-refresh", ready, manner, request, now: now)
+        case .serve(let ready, let cacheUse):
+            self.init("answer", ready, cacheUse, request, now: now)
+        case .serveAndRefresh(let ready, let cacheUse):
+            self.init("answer-and-refresh", ready, cacheUse, request, now: now)
         case .ask(let reason, let stored):
             var status = CacheStatus.forwarded(reason)
             if request.overrides.cache == .never { status.detail = "never-by-route" }
@@ -77,23 +77,23 @@ extension Explanation.Outcome {
         )
     }
 
-    private init(_ action: String, _ ready: ReadyResponse, _ manner: CacheUse, _ request: ProxyRequest, now: Int64) {
+    private init(_ action: String, _ ready: ReadyResponse, _ cacheUse: CacheUse, _ request: ProxyRequest, now: Int64) {
         let portion = SelectedPart(of: ready.shown(to: request), for: request.message, now: now)
         let sent = portion?.status(of: ready) ?? ready.response.status
         self.init(
             action: action,
             status: sent,
-            cacheStatus: manner.cacheStatus(of: ready, sent: sent, isCollapsed: false, now: now).text,
-            reason: Self.reason(toServe: ready, manner, request, now: now)
+            cacheStatus: cacheUse.cacheStatus(of: ready, sent: sent, isCollapsed: false, now: now).text,
+            reason: Self.reason(toServe: ready, cacheUse, request, now: now)
         )
     }
 
     // MARK: Reasons
 
-    private static func reason(toServe ready: ReadyResponse, _ manner: CacheUse, _ request: ProxyRequest, now: Int64)
+    private static func reason(toServe ready: ReadyResponse, _ cacheUse: CacheUse, _ request: ProxyRequest, now: Int64)
         -> String
     {
-        let nobody = if case .offline = manner { "; the upstream is not asked" } else { "" }
+        let nobody = if case .offline = cacheUse { "; the upstream is not asked" } else { "" }
         switch ready.policy.reuse(at: now, for: request.directives) {
         case .fresh(_, let timeToLive):
             return "it is fresh for \(timeToLive) s more" + nobody

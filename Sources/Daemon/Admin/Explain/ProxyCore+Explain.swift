@@ -151,7 +151,7 @@ extension Decision {
         case .refuse: break
         }
         switch (PartDecision(request, stored: known, parts: parts, mode: mode, limit: limit, now: now), self) {
-        case (.serve(let ready, let manner), _): return .serve(ready, manner)
+        case (.serve(let ready, let cacheUse), _): return .serve(ready, cacheUse)
         case (.ask, .refuse): return self
         case (.ask(let request, let stored, _), _): return .ask(request.reason, stored: stored)
         }

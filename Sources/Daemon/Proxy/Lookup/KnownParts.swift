@@ -83,7 +83,7 @@ struct KnownParts: Sendable, Equatable {
         for range in ranges {
             guard let bytes = bytes(in: range), result.insert(bytes, at: range) else { return nil }
         }
-        result.dropSmallest(sparing: later.ranges)
+        result.dropSmallest(except: later.ranges)
         return result
     }
 
@@ -130,7 +130,7 @@ struct KnownParts: Sendable, Equatable {
     }
 
     /// Keeps the number of pieces within its bound, at the cost of the smallest of those that are not new.
-    private mutating func dropSmallest(sparing new: [Range<Int>]) {
+    private mutating func dropSmallest(except new: [Range<Int>]) {
         while ranges.count > Self.maximumCount {
             let old = ranges.indices.filter { index in !new.contains { $0.overlaps(ranges[index]) } }
             guard let smallest = old.min(by: { ranges[$0].count < ranges[$1].count }) else { return }
