@@ -22,7 +22,7 @@ import Testing
         _ = try larder.get("/users", Self.again)
         _ = try larder.get("/posts/1")
         let rest = try listener.next(2)
-        // Identities are spelled as the newest response spells them; another spelling alone is no change.
+        // Another spelling of an identity alone is no change, nor another identity.
         #expect(rest.map(\.text) == ["changed User 2", "created Post 1"])
         let change = rest[0]
         #expect(change.members["upstream"] as? String == "blog")

@@ -70,6 +70,26 @@ import Testing
         #expect(larder.terminate() == .exited(0))
     }
 
+    @Test func `a Unix socket of the config is bound beside an admin address that was passed on`() throws {
+        let folder = TemporaryFolder()
+        let (data, admin) = (try Socket.listen(), try Socket.listen())
+        let origin = try Origin { _ in .json("[]", Fresh.hour) }
+        let larder = try Larder(
+            arguments: [
+                "--upstream", origin.url, "--admin", "127.0.0.1:\(admin.port)", "--admin",
+                "unix:\(folder.file("admin.sock"))",
+            ],
+            folder: folder,
+            environment: ["LISTEN_FDS": "2"],
+            startedBy: ["sh", "-c", #"LISTEN_PID=$$ exec "$0" "$@""#],
+            descriptors: [data.descriptor, admin.descriptor],
+            addresses: []
+        )
+        #expect(larder.adminPort == admin.port)
+        #expect(try Client(port: admin.port).get("/count").status == 401)
+        #expect(try Client(.unix(folder.file("admin.sock"))).get("/count").status == 200)
+    }
+
     @Test func `sockets meant for another process are left alone`() throws {
         let folder = TemporaryFolder()
         let data = try Socket.listen()

@@ -20,7 +20,10 @@ struct Tail: ParsableCommand {
             """
     )
 
-    @Option(name: .shortAndLong, help: ArgumentHelp("How many of the last requests to begin with.", valueName: "n"))
+    @Option(
+        name: [.customShort("n"), .long],
+        help: ArgumentHelp("How many of the last requests to begin with.", valueName: "n")
+    )
     var lines = 10
 
     @OptionGroup var options: AdminOptions

@@ -17,7 +17,7 @@ extension Fetches {
         switch result {
         case .failure(let error) where !error.isAboutUpstream: return metrics.note { $0.gaveUp() }
         case .failure(let error): failure = (error.message, error.cure(for: request.upstream.settings))
-        // A gateway's word that the origin behind it is away. One that comes with `Retry-After` is a wish for a pause.
+        // A gateway's word that the origin behind it is away.
         case .success where status.map { 502...504 ~= $0 } ?? false:
             failure = ("a gateway responded with \(status ?? 0) \(statusPhrase(status ?? 0))", nil)
         case .success: break
