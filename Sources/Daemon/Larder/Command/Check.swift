@@ -16,7 +16,10 @@ struct Check: ParsableCommand {
             """
     )
 
-    @Argument(help: ArgumentHelp("The config file, as with --config.", valueName: "file"))
+    @Argument(
+        help: ArgumentHelp("The config file, as with --config.", valueName: "file"),
+        completion: .file(extensions: ["yaml", "yml"])
+    )
     var file: String?
 
     @OptionGroup var source: ConfigOptions

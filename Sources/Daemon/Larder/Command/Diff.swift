@@ -21,7 +21,7 @@ struct Diff: ParsableCommand {
             """
     )
 
-    @Argument(help: ArgumentHelp("The folder with the recording.", valueName: "folder"))
+    @Argument(help: ArgumentHelp("The folder with the recording.", valueName: "folder"), completion: .directory)
     var folder: String
 
     @Argument(help: ArgumentHelp("Another recording, to be compared instead of the API.", valueName: "other"))

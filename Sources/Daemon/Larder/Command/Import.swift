@@ -19,10 +19,10 @@ struct Import: ParsableCommand {
             """
     )
 
-    @Argument(help: ArgumentHelp("The file, or WireMock's folder.", valueName: "file"))
+    @Argument(help: ArgumentHelp("The file, or WireMock's folder.", valueName: "file"), completion: .file())
     var file: String
 
-    @Argument(help: ArgumentHelp("The folder to make.", valueName: "folder"))
+    @Argument(help: ArgumentHelp("The folder to make.", valueName: "folder"), completion: .directory)
     var folder: String
 
     @Option(
@@ -89,10 +89,10 @@ struct Export: ParsableCommand {
             """
     )
 
-    @Argument(help: ArgumentHelp("The folder with the recording.", valueName: "folder"))
+    @Argument(help: ArgumentHelp("The folder with the recording.", valueName: "folder"), completion: .directory)
     var folder: String
 
-    @Argument(help: ArgumentHelp("The file to write.", valueName: "file"))
+    @Argument(help: ArgumentHelp("The file to write.", valueName: "file"), completion: .file())
     var file: String
 
     @Flag(help: "For programs: what was written and what was left out, as a JSON object.")

@@ -23,7 +23,7 @@ struct MapCommand: ParsableCommand {
             """
     )
 
-    @Argument(help: "The file; - reads standard input.")
+    @Argument(help: "The file; - reads standard input.", completion: .file())
     var file: String
 
     @Option(help: ArgumentHelp("The URL whose response the file is.", valueName: "url"))

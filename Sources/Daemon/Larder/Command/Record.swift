@@ -19,7 +19,7 @@ struct Record: ParsableCommand {
             """
     )
 
-    @Argument(help: ArgumentHelp("The folder to record into.", valueName: "folder"))
+    @Argument(help: ArgumentHelp("The folder to record into.", valueName: "folder"), completion: .directory)
     var folder: String
 
     @OptionGroup var source: ConfigOptions

@@ -18,7 +18,7 @@ struct Replay: ParsableCommand {
             """
     )
 
-    @Argument(help: ArgumentHelp("The folder with the recording.", valueName: "folder"))
+    @Argument(help: ArgumentHelp("The folder with the recording.", valueName: "folder"), completion: .directory)
     var folder: String
 
     @Option(help: ArgumentHelp("A config in the place of the recording's own.", valueName: "file"))

@@ -30,7 +30,7 @@ struct Run: ParsableCommand {
         case none, once, new, all
     }
 
-    @Argument(help: ArgumentHelp("The folder with the recording.", valueName: "folder"))
+    @Argument(help: ArgumentHelp("The folder with the recording.", valueName: "folder"), completion: .directory)
     var folder: String
 
     @Option(help: ArgumentHelp("none, once, new or all.", valueName: "mode"))
