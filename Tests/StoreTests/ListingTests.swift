@@ -25,7 +25,7 @@ import Testing
 
     /// All pages of a listing, each of so many rows.
     private func pages(
-        _ store: ObjectStore,
+        _ bench: Bench,
         _ order: ObjectListing.Order,
         isDescending: Bool = false,
         text: String? = nil,
@@ -44,7 +44,7 @@ import Testing
                     after: after
                 )
             )
-            let page = try await store.list(listing, patience: patience)
+            let page = try await bench.store.list(listing, patience: patience)
             #expect(page.rows.count <= size)
             found += page.rows.map(\.identity)
             after = page.next
@@ -54,26 +54,26 @@ import Testing
 
     @Test(arguments: [1, 2, 3, 100])
     func `pages of any size join to one order without gaps or repetitions`(size: Int) async throws {
-        let store = try await bench().store
+        let bench = try await bench()
         let byIdentity = ["1", "2", "9", "10", "zoe", "4", "5"]
-        #expect(try await pages(store, .identity, size: size) == byIdentity)
-        #expect(try await pages(store, .identity, isDescending: true, size: size) == byIdentity.reversed())
+        #expect(try await pages(bench, .identity, size: size) == byIdentity)
+        #expect(try await pages(bench, .identity, isDescending: true, size: size) == byIdentity.reversed())
         let stored = ["10", "9", "2", "1", "zoe", "5", "4"]
-        #expect(try await pages(store, .stored, size: size) == stored)
-        #expect(try await pages(store, .stored, isDescending: true, size: size) == stored.reversed())
+        #expect(try await pages(bench, .stored, size: size) == stored)
+        #expect(try await pages(bench, .stored, isDescending: true, size: size) == stored.reversed())
     }
 
     @Test(arguments: [ObjectListing.Order.identity, .stored])
     func `a search finds what an identity, a key or the JSON contains, each object once`(
         order: ObjectListing.Order
     ) async throws {
-        let store = try await bench().store
-        #expect(try await Set(pages(store, order, text: "U1")) == ["1", "10"])
-        #expect(try await pages(store, order, text: "zoe", size: 1) == ["zoe"])
+        let bench = try await bench()
+        #expect(try await Set(pages(bench, order, text: "U1")) == ["1", "10"])
+        #expect(try await pages(bench, order, text: "zoe", size: 1) == ["zoe"])
         // What is called so comes first.
-        #expect(try await pages(store, order, isDescending: true, text: "u1", size: 1).first == "1")
-        #expect(try await pages(store, order, text: "%").isEmpty)
-        #expect(try await pages(store, order, text: "bug").isEmpty)
+        #expect(try await pages(bench, order, isDescending: true, text: "u1", size: 1).first == "1")
+        #expect(try await pages(bench, order, text: "%").isEmpty)
+        #expect(try await pages(bench, order, text: "bug").isEmpty)
     }
 
     @Test func `a search without patience stops early, says how far it came, and goes on there`() async throws {
@@ -84,7 +84,7 @@ import Testing
                 bench.response("/users?page=\(part)", "[\(users.joined(separator: ","))]", user)
             )
         }
-        let all = try await pages(bench.store, .identity, text: "u99", size: 500, patience: .zero)
+        let all = try await pages(bench, .identity, text: "u99", size: 500, patience: .zero)
         #expect(Set(all) == Set(["99"] + (990...999).map { "\($0)" }))
         let listing = try #require(ObjectListing(model: "User", text: "nobody", order: .stored))
         let page = try await bench.store.list(listing, patience: .seconds(60))

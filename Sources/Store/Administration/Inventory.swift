@@ -38,13 +38,18 @@ struct Inventory {
 
     func objects(_ query: ObjectQuery, models: [String: UpstreamModels]) throws -> Page<ObjectRow> {
         let limit = max(query.limit, 1)
-        // An identity is looked up by the index of each collection; otherwise objects are read in the order of their ids.
+        // What comes first in the query is read first: collections, with an identity in the index of each; a key in its
+        // index; else the objects in the order of their ids. The plus keeps SQLite from choosing that order for a look-up too.
         let order = query.identity == nil && query.key == nil ? "o.id" : "+o.id"
-        // A key is looked up by its index.
+        let key = "LEFT JOIN _keys k ON k.object = o.id AND k.value = ?8"
         let source =
-            query.key == nil
-            ? "_objects o LEFT JOIN _keys k ON k.object = o.id AND k.value = ?8"
-            : "_keys k CROSS JOIN _objects o ON o.id = k.object AND k.value = ?8"
+            if query.identity != nil {
+                "_collections c CROSS JOIN _objects o ON o.collection = c.id \(key)"
+            } else if query.key != nil {
+                "_keys k CROSS JOIN _objects o ON o.id = k.object AND k.value = ?8 JOIN _collections c ON c.id = o.collection"
+            } else {
+                "_objects o \(key) JOIN _collections c ON c.id = o.collection"
+            }
         // A cluster's objects are stored under the name of its base.
         let base = query.model.flatMap { Self.base(of: $0, models) }
         let found = try Query(
@@ -52,13 +57,12 @@ struct Inventory {
             """
             SELECT \(FoundObject.columns), k.bound
             FROM \(source)
-            JOIN _collections c ON c.id = o.collection
             JOIN _scopes s ON s.id = c.scope
             JOIN _names m ON m.id = c.model AND (?1 IS NULL OR m.text = ?1 OR m.text = ?7)
             JOIN _names u ON u.id = s.upstream AND (?3 IS NULL OR u.text = ?3)
             JOIN _principals p ON p.id = s.principal AND (?4 IS NULL OR p.label = ?4)
             JOIN _names x ON x.id = s.context
-            WHERE o.id > ?5 AND o.deleted IS \(query.areDeleted ? "NOT NULL" : "NULL") \(query.identity == nil ? "AND ?2 IS NULL" : "AND o.identity = ?2")
+            WHERE \(order) > ?5 AND o.deleted IS \(query.areDeleted ? "NOT NULL" : "NULL") \(query.identity == nil ? "AND ?2 IS NULL" : "AND o.identity = ?2")
             ORDER BY \(order) LIMIT ?6
             """
         ).all(

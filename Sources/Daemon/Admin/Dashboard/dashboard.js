@@ -233,12 +233,12 @@
     up() { return this.isUp ? Promise.resolve() : new Promise(resolve => this.waiting.push(resolve)); },
   };
 
-  /// Does something again and again for as long as the page is shown and visible.
+  /// Does something again and again for as long as the page is shown and visible; the work may say when it wants to be done next.
   const repeat = async (milliseconds, signal, work) => {
     while (!signal.aborted) {
       try {
-        await work();
-        await pause(milliseconds, signal);
+        const wish = await work();
+        await pause(wish ?? milliseconds, signal);
         while (document.hidden) await pause(500, signal);
       } catch (error) {
         if (signal.aborted || error instanceof Locked) return;
@@ -553,11 +553,15 @@
         ratio.set(percent(hits, all), `${percent(traffic.total.hits, traffic.total.requests)} since the start`);
       }),
       repeat(10000, signal, async () => {
+        const begun = performance.now();
         const count = await ask("/count", { signal });
+        // It counts rows: in a large store it takes a while, and is asked for the more seldom.
+        const wait = Math.max(10000, 50 * (performance.now() - begun));
         const models = Object.keys(count.models).length;
         objects.set(grouped(count.objects), models ? el("a", { href: "#/objects" }, `of ${plural(models, "model")}`) : "no models have any");
         documents.set(grouped(count.documents), el("a", { href: "#/documents" }, "stored responses"));
         store.set(size(count.bytes), "in use in the file");
+        return wait;
       }),
       repeat(5000, signal, async () => {
         try {
@@ -686,7 +690,9 @@
       explain(null);
     });
     const fact = el("div", {});
-    main.append(heading("Explain", { sub: "What is stored for a URL, how fresh it is and why, and what a request would get now. Nothing is fetched." }), fact, form, result);
+    // Who comes from a request or a document wants to read, not to ask.
+    const asking = url.value ? el("details", { class: "section" }, el("summary", {}, "Ask about another request"), form) : form;
+    main.append(heading("Explain", { sub: "What is stored for a URL, how fresh it is and why, and what a request would get now. Nothing is fetched." }), asking, fact, result);
     const explain = async request => fill(result, "the explanation", signal, async () => {
       const parameters = new URLSearchParams({ url: await explained(url.value.trim(), upstream.value.trim(), signal), method: method.value.trim() || "GET" });
       if (upstream.value.trim()) parameters.set("upstream", upstream.value.trim());
@@ -708,7 +714,7 @@
       ["Request", code(one.method + " " + one.url)], ["When", [when(one.time), ", ", new Date(one.time).toLocaleString("en-GB")]], ["Client", one.client && foreign(one.client)],
       ["Outcome", [outcome(one.outcome), " ", statusPill(one.status)]], ["Cache-Status", one.cache_status && code(one.cache_status)],
       ["Size", size(one.bytes)], ["Took", seconds(number(one.seconds))], ["Upstream took", seconds(number(one.upstream_seconds))],
-    ]))), el("h2", { class: "section under" }, "What such a request would get now")];
+    ]))), el("h2", { class: "section" }, "What such a request would get now")];
   };
 
   const actions = {
@@ -1002,7 +1008,7 @@
     const wanted = query.get("model") ?? "";
     const list = el("div", {});
     const state = el("span", { class: "note" });
-    let [isPaused, held, models] = [false, [], null];
+    let [isPaused, held] = [false, []];
     const made = table("Changes, the latest first", [{ title: "Time", width: "w-s", bare: true }, { title: "Change", width: "w-m", bare: true }, { title: "Object", main: true }, { title: "Upstream", width: "w-m" },
       { title: "Principal", width: "w-m" }]);
     const add = (one, isNew) => {
@@ -1029,9 +1035,12 @@
     tell();
     const done = waiting(list, "the changes");
     try {
-      models = Object.keys((await ask("/count", { signal })).models).sort();
-      choice.replaceChildren(...select(wanted, [["", "all"], ...[...new Set([...models, wanted].filter(Boolean))].map(name => [name, name])]).children);
-      choice.value = wanted;
+      const offer = names => {
+        choice.replaceChildren(...select(wanted, [["", "all"], ...[...new Set([...names, wanted].filter(Boolean))].sort().map(name => [name, name])]).children);
+        choice.value = wanted;
+      };
+      offer([]);
+      ask("/count", { signal }).then(count => offer(Object.keys(count.models)), () => {});
       // Where the numbers stand now, and some of what was before.
       const now = number((await ask(target("/changes", { limit: 1 }), { signal })).next);
       let last = String(Math.max(0, now - 200));
