@@ -34,6 +34,8 @@ final class AccessLog: Sendable {
     init(_ settings: Configuration.AccessLog, form: LogForm, log: Logger, dropped: @escaping @Sendable (Int) -> Void) {
         self.dropped = dropped
         writer = Mutex(AccessLogWriter(settings, form: form, log: log))
+        // What is wrong with the file is said at the start, and not at the first request.
+        reopen()
     }
 
     /// Has a request written; any thread, at once.
