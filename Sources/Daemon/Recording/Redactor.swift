@@ -133,7 +133,7 @@ package struct Redactor {
         return bytes
     }
 
-    private static func replacing(_ value: [UInt8], with other: [UInt8], in bytes: [UInt8]) -> [UInt8] {
+    static func replacing(_ value: [UInt8], with other: [UInt8], in bytes: [UInt8]) -> [UInt8] {
         var (result, start): ([UInt8], Int) = ([], 0)
         bytes.withUnsafeBytes { text in
             var position = 0

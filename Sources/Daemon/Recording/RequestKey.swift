@@ -3,6 +3,7 @@ package import HTTPSemantics
 import Mapping
 package import Proxy
 import Settings
+import Store
 
 /// What makes two requests the same to a replay: method, URL, body, and the representation asked for.
 ///
@@ -46,11 +47,21 @@ package struct RequestKey: Sendable {
             self.body = ""
             return
         }
+        // Reading so much as text takes seconds; what is uploaded is no text anyway.
+        guard body.count <= Self.readLimit else {
+            let bytes = Self.withoutBoundary(body, fields)
+            let digest = KeyHasher(secret: (0, 0)).digest(bytes)
+            self.body = "\(bytes.count) bytes, \(digest.low) \(digest.high)"
+            return
+        }
         var redactor = Redactor(upstream, numbers: false)
         var exchange = Redactor.Exchange(target: Array(incoming.target.utf8), requestFields: fields, requestBody: body)
         redactor.redact(&exchange, method: method, route: incoming.route)
         self.body = Self.canonical(exchange.requestBody, fields, ignoring: matching.body.ignore)
     }
+
+    /// Larger bodies are compared byte by byte.
+    private static let readLimit = 8 << 20
 
     private static let conditional = [
         "if-match", "if-none-match", "if-modified-since", "if-unmodified-since", "if-range", "range",
@@ -79,7 +90,9 @@ package struct RequestKey: Sendable {
         let pairs = parts[1].split(separator: "&").map { pair -> (name: String, text: String) in
             let halves = pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
             let decoded = halves.map { half in
-                half.replacing("+", with: " ").removingPercentEncoding ?? String(half)
+                // Most have nothing to decode, which takes long.
+                half.utf8.contains { $0 == 0x25 || $0 == 0x2B }
+                    ? half.replacing("+", with: " ").removingPercentEncoding ?? String(half) : String(half)
             }
             return (decoded[0], decoded.joined(separator: "="))
         }
@@ -110,15 +123,19 @@ package struct RequestKey: Sendable {
         if let outline = JSONOutline(body) {
             return withoutNumbers(outline.canonical(leavingOut: Set(pointers)))
         }
-        var bytes = body
-        if type.lowercased().hasPrefix("multipart/"), let range = type.range(of: "boundary=") {
-            // Chosen anew for each request.
-            let boundary = type[range.upperBound...].prefix { $0 != ";" }.filter { $0 != "\"" }
-            bytes = Array(Data(bytes).replacing(Array(boundary.utf8), with: Array("boundary".utf8)))
-        } else if type.lowercased().hasPrefix("application/x-www-form-urlencoded") {
-            return withoutNumbers(Array(url("?" + String(decoding: bytes, as: UTF8.self), ignoring: []).utf8))
+        if type.lowercased().hasPrefix("application/x-www-form-urlencoded") {
+            return withoutNumbers(Array(url("?" + String(decoding: body, as: UTF8.self), ignoring: []).utf8))
         }
-        return withoutNumbers(bytes)
+        return withoutNumbers(withoutBoundary(body, fields))
+    }
+
+    /// A multipart body with one boundary for all: clients choose it anew for each request.
+    private static func withoutBoundary(_ body: [UInt8], _ fields: Fields) -> [UInt8] {
+        let type = fields.text("content-type") ?? ""
+        guard type.lowercased().hasPrefix("multipart/"), let range = type.range(of: "boundary=") else { return body }
+        let boundary = type[range.upperBound...].prefix { $0 != ";" }.filter { $0 != "\"" }
+        guard !boundary.isEmpty else { return body }
+        return Redactor.replacing(Array(boundary.utf8), with: Array("boundary".utf8), in: body)
     }
 
     /// The text with all placeholders alike; what is no text by its bytes.
