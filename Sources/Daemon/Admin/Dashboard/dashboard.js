@@ -1094,7 +1094,7 @@
   // ---------------------------------------------------------------- Recordings
 
   const recordingsPage = async ({ signal }) => {
-    const [list, said] = [el("div", {}), el("p", { class: "note bad", role: "alert" })];
+    const [list, said] = [el("div", { class: "section" }), el("p", { class: "note bad", role: "alert" })];
     const name = el("input", { type: "text", required: true, spellcheck: "false", autocomplete: "off" });
     const owner = el("input", { type: "text", spellcheck: "false", autocomplete: "off" });
     const form = el("form", { class: "card padded form" }, el("div", { class: "fields" }, field("Name", name, "Also the name of its folder."),
@@ -1138,7 +1138,7 @@
           for (const file of known.files) made.add(code(file), button("Save", () => fetchFile(one.name, file).catch(error => { said.textContent = error.message; }), "quiet"));
           return known.files.length ? made.node : empty("No files", "");
         }), "quiet");
-        return el("article", { class: "section" }, card(el("div", { class: "warning" }, el("div", { class: "top" },
+        return el("article", { class: "spaced" }, card(el("div", { class: "warning" }, el("div", { class: "top" },
           el("h3", {}, foreign(one.name), " ", one.running ? pill("recording", "bad") : pill("stopped")), el("span", {}, stop || null, " ", open)),
           el("p", { class: "note" }, one.running ? [plural(one.exchanges ?? 0, "exchange"), one.began ? [", begun ", when(one.began)] : "", one.session ? [", session ", foreign(one.session)] : ""] : "", " in ", code(one.folder)), files)));
       });
