@@ -1,7 +1,7 @@
 import Dispatch
 import Mapping
 
-/// Documents: looked up, received, renewed, invalidated.
+/// Documents: looked up, received, freshened, invalidated.
 extension ObjectStore {
     /// How many variants of one key are kept on disk; beyond that, a new one displaces the oldest.
     ///
@@ -60,24 +60,20 @@ extension ObjectStore {
         }
     }
 
-    /// Renews a document by a 304: its fields and its observation time.
+    /// Freshens a document by a 304: its fields and its observation time.
     ///
     /// Has no effect if the document shows outdated values. Responses that were queued before, and may replace the document,
     /// are stored first.
     @discardableResult
-    public func refresh(
+    public func freshen(
         _ id: DocumentID,
         head: [UInt8],
         policy: [UInt8],
         observedFrom start: Int64,
         observedTo end: Int64
-    ) async throws(StoreError) -> RefreshOutcome {
+    ) async throws(StoreError) -> FresheningOutcome {
         try await result { done in
-            enqueue(
-                .batched,
-                { try $0.refresh(id, head: head, policy: policy, start: start, end: end) },
-                done: done
-            )
+            enqueue(.batched, { try $0.freshen(id, head: head, policy: policy, start: start, end: end) }, done: done)
         }
     }
 

@@ -5,15 +5,14 @@ import Synchronization
 
 /// Objects and documents in one SQLite file.
 ///
-/// Any thread may call. Functions that touch the file are `async`: reads run on a
-/// reader's queue in a snapshot of their own; writes run on the writer's thread,
-/// and return after their commit.
+/// Any thread may call. Functions that touch the file are `async`: reads run on a reader's queue in a snapshot of their own;
+/// writes run on the writer's thread, and return after their commit.
 public final class ObjectStore: Sendable {
     private let shared: StoreCore
     /// What the store shares with its writer.
     ///
-    /// The store's `deinit` stops the writer. All work is done with the core, so the optimiser could end the store before
-    /// its caller's last use of it; access to the core counts as a use.
+    /// The store's `deinit` stops the writer. All work is done with the core, so the optimiser could end the store before its
+    /// caller's last use of it; access to the core counts as a use.
     var core: StoreCore { withExtendedLifetime(self) { shared } }
     // Decomposes bodies before their transactions, in the order they came.
     let ingest = DispatchQueue(label: "larder.ingest")

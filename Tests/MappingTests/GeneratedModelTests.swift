@@ -88,7 +88,7 @@ import Testing
 
     /// What is known of an object besides what documents show: what policies gathered, and whether it is deleted.
     private static func known(_ state: ObjectState, _ name: ObjectName, _ models: Models) -> String {
-        "\(text(state.accumulation.bytes)) \(state.isDeleted(model: name.model, models: models))"
+        "\(text(state.gathered.bytes)) \(state.isDeleted(model: name.model, models: models))"
     }
 
     @Test(arguments: 0..<6 as Range<UInt64>)

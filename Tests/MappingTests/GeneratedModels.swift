@@ -71,7 +71,7 @@ struct ModelGenerator {
         model.version = 2
         model.migrations = [
             Migration(to: 1, renamed: [.init(from: "headline", to: "title")], removed: chance(50) ? ["old"] : []),
-            Migration(to: 2, converted: [.init(member: "state", transform: .named("string"))]),
+            Migration(to: 2, converted: [.init(member: "state", conversion: .named("string"))]),
         ]
     }
 
@@ -109,7 +109,7 @@ struct ModelGenerator {
         for (index, (source, relation)) in relations.shuffled(using: &random).prefix(4).enumerated() {
             var property = property("r\(index)", source)
             property.relation = relation
-            property.transform = nil
+            property.conversion = nil
             property.defaultValue = nil
             property.former = chance(10) ? .delete : .keep
             properties.removeAll { $0.from == source }
@@ -133,7 +133,7 @@ struct ModelGenerator {
         var property = PropertyDeclaration(name: name, from: source)
         property.merge = chance(70) ? .latest : pick(MergePolicy.allCases)
         property.isRequired = chance(10)
-        if chance(20) { property.transform = pick(Self.transforms) }
+        if chance(20) { property.conversion = pick(Self.conversions) }
         if chance(10) { property.coerces = true }
         if chance(10), !property.isRequired { property.defaultValue = json("null") }
         if chance(10), !source.hasPrefix("@") { property.output = pick([.none, .path("written.\(name)")]) }
@@ -141,7 +141,7 @@ struct ModelGenerator {
         return property
     }
 
-    private static let transforms: [TransformDeclaration] = [
+    private static let conversions: [ConversionDeclaration] = [
         .named("string"), .named("boolean"), .named("integer"), .named("decimal"), .named("date"), .named("url"),
         .named("base64"), .date(.unixSeconds), .number(grouping: ",", decimal: "."),
         .enumeration([.init(wire: "text", mapped: "words"), .init(wire: "id", mapped: "name")]),

@@ -44,7 +44,7 @@ import Testing
             _ = state.merge(contribution, model: "Thing", models: models, lag: 0)
         }
         // As it comes back from a store.
-        #expect(Accumulation(bytes: state.accumulation.bytes) == state.accumulation)
+        #expect(GatheredValues(bytes: state.gathered.bytes) == state.gathered)
         let whole = try #require(state.plainJSON(model: "Thing", models: models))
         let tags = try #require(JSONSlice(whole)?.value(at: ["tags"]))
         return text(Array(tags.bytes))

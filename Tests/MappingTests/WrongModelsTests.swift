@@ -121,7 +121,7 @@ struct WrongModels {
                 Migration(
                     to: pick([1], or: [0, 2]),
                     renamed: [.init(from: pick(["a"], or: wrong), to: "b")],
-                    converted: chance(50) ? [.init(member: "c", transform: transform())] : [],
+                    converted: chance(50) ? [.init(member: "c", conversion: conversion())] : [],
                     removed: [pick(["d"], or: wrong)]
                 )
             ]
@@ -160,7 +160,7 @@ struct WrongModels {
             property.relation = pick([.one(other), .many(other), .keyed(other)])
             if chance(60) { property.from = pick(["team", "teams", "m\(index)"]) }
         } else if chance(25) {
-            property.transform = transform()
+            property.conversion = conversion()
         }
         if chance(15) {
             property.parts = [
@@ -193,7 +193,7 @@ struct WrongModels {
         )
     }
 
-    private mutating func transform() -> TransformDeclaration {
+    private mutating func conversion() -> ConversionDeclaration {
         pick(
             [.named("date"), .date(.unixSeconds), .arrayOf(.named("url")), .number(grouping: ",", decimal: ".")],
             or: [

@@ -52,7 +52,7 @@ struct ConfigFileTests {
                         .init(
                             name: "state",
                             from: "state",
-                            transform: .enumeration([
+                            conversion: .enumeration([
                                 .init(wire: "open", mapped: "open"), .init(wire: "closed", mapped: "done"),
                             ])
                         ),
@@ -64,7 +64,7 @@ struct ConfigFileTests {
                     modified: "updated_at"
                 )
         )
-        #expect(upstream.models[0].properties[1].transform == .named("url"))
+        #expect(upstream.models[0].properties[1].conversion == .named("url"))
         #expect(upstream.models[1].sharesAll)
         #expect(upstream.routes[0].body == BodyRule(model: "Issue", isList: true))
         #expect(upstream.routes[0].overrides.fresh == .seconds(300))

@@ -133,7 +133,7 @@ struct HistoryTests {
             guard let document = try await bench.document(urls[1]), document.form == .asReceived,
                 let state = history.state(at: event.isOld ? start : end), shown(document) == state
             else { return }
-            _ = try await bench.store.refresh(document.id, head: [], policy: [1], observedFrom: start, observedTo: end)
+            _ = try await bench.store.freshen(document.id, head: [], policy: [1], observedFrom: start, observedTo: end)
         case .write:
             history.change(at: start + (end - start) / 2)
             let state = history.last

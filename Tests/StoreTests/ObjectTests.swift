@@ -94,15 +94,15 @@ struct ObjectTests {
         await bench.store.close()
     }
 
-    @Test func `a 304 renews a clean document and only that`() async throws {
+    @Test func `a 304 freshens a clean document and only that`() async throws {
         let bench = try Bench()
         let receipt = try await bench.receive("/issues", list, issues)
         let id = try #require(receipt.document)
         let slow = bench.response("/issues/1", #"{"id":1,"title":"older than the 304"}"#, issue)
         bench.time.advance(60_000_000)
         let start = bench.store.clock.now()
-        let outcome = try await bench.store.refresh(id, head: [1], policy: [2], observedFrom: start, observedTo: start)
-        #expect(outcome == .renewed)
+        let outcome = try await bench.store.freshen(id, head: [1], policy: [2], observedFrom: start, observedTo: start)
+        #expect(outcome == .freshened)
         _ = try await bench.store.receive(slow)
         let document = try #require(try await bench.document("/issues"))
         #expect(document.form == .asReceived)
@@ -113,13 +113,13 @@ struct ObjectTests {
         try await bench.receive("/issues/1", #"{"id":1,"title":"new"}"#, issue)
         let later = bench.store.clock.now()
         #expect(
-            try await bench.store.refresh(id, head: [3], policy: [], observedFrom: later, observedTo: later) == .dirty
+            try await bench.store.freshen(id, head: [3], policy: [], observedFrom: later, observedTo: later) == .dirty
         )
         #expect(try await bench.document("/issues")?.head == [1])
         bench.store.remove(id)
         await bench.store.flush()
         #expect(
-            try await bench.store.refresh(id, head: [], policy: [], observedFrom: later, observedTo: later) == .gone
+            try await bench.store.freshen(id, head: [], policy: [], observedFrom: later, observedTo: later) == .gone
         )
         await bench.store.close()
     }

@@ -33,7 +33,7 @@ struct WriteMarkTests: WriteMarkFixtures {
         #expect(try await isOutdated(bench, "/search"))
         let now = bench.store.clock.now()
         #expect(
-            try await bench.store.refresh(id, head: [], policy: [], observedFrom: now + 1, observedTo: now + 2)
+            try await bench.store.freshen(id, head: [], policy: [], observedFrom: now + 1, observedTo: now + 2)
                 == .dirty
         )
         await bench.store.close()

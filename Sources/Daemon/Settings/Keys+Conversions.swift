@@ -3,7 +3,7 @@ import Mapping
 import Yams
 
 /// The conversions that `as:` knows.
-enum TransformNames {
+enum ConversionNames {
     /// Those that are written as a word.
     static let all = ["base64", "boolean", "date", "decimal", "integer", "string", "url", "uuid"]
     /// Those that say more.
@@ -14,10 +14,10 @@ enum TransformNames {
 
 extension ConfigReader {
     /// What stands under `as:`.
-    mutating func transform(_ node: Node) -> TransformDeclaration? {
-        guard let declaration = node.mapping == nil ? namedTransform(node) : longTransform(node) else { return nil }
+    mutating func conversion(_ node: Node) -> ConversionDeclaration? {
+        guard let declaration = node.mapping == nil ? namedConversion(node) : longConversion(node) else { return nil }
         do {
-            _ = try Transformer(declaration)
+            _ = try Converter(declaration)
             return declaration
         } catch {
             errorHere(node.place, error.description)
@@ -25,30 +25,30 @@ extension ConfigReader {
         }
     }
 
-    private mutating func namedTransform(_ node: Node) -> TransformDeclaration? {
-        guard let name = text(node, wanted: TransformNames.wanted) else { return nil }
-        guard TransformNames.all.contains(name) else {
-            let meant = Suggestion.word(for: name, among: TransformNames.all + TransformNames.forms)
+    private mutating func namedConversion(_ node: Node) -> ConversionDeclaration? {
+        guard let name = text(node, wanted: ConversionNames.wanted) else { return nil }
+        guard ConversionNames.all.contains(name) else {
+            let meant = Suggestion.word(for: name, among: ConversionNames.all + ConversionNames.forms)
             errorHere(
                 node.place,
                 "there is no conversion \"\(name)\"; "
                     + (meant.map { "did you mean \"\($0)\"?" }
-                        ?? "write \(TransformNames.wanted.dropFirst("a conversion: ".count))")
+                        ?? "write \(ConversionNames.wanted.dropFirst("a conversion: ".count))")
             )
             return nil
         }
         return .named(name)
     }
 
-    private mutating func longTransform(_ node: Node) -> TransformDeclaration? {
+    private mutating func longConversion(_ node: Node) -> ConversionDeclaration? {
         let companions = ["default", "reverse_default", "back"]
-        guard let keys = mapping(node, keys: TransformNames.forms + companions, wanted: TransformNames.wanted) else {
+        guard let keys = mapping(node, keys: ConversionNames.forms + companions, wanted: ConversionNames.wanted) else {
             return nil
         }
-        let forms = TransformNames.forms.filter { keys[$0] != nil }
+        let forms = ConversionNames.forms.filter { keys[$0] != nil }
         guard forms.count == 1, let form = forms.first, let value = keys[form] else {
             if keys.isEmpty || forms.count > 1 || !forms.isEmpty {
-                errorHere(node.place, "exactly one conversion belongs here; write \(TransformNames.wanted)")
+                errorHere(node.place, "exactly one conversion belongs here; write \(ConversionNames.wanted)")
             }
             return nil
         }
@@ -56,10 +56,10 @@ extension ConfigReader {
             let isAllowed = companion == "back" ? form == "one_way" : form == "enum" || form == "values"
             if !isAllowed { errorHere(keys[companion]?.place, "\"\(companion)\" says nothing beside \"\(form)\"") }
         }
-        return under(form) { $0.transform(form, value, keys) }
+        return under(form) { $0.conversion(form, value, keys) }
     }
 
-    private mutating func transform(_ form: String, _ value: Node, _ keys: [String: Node]) -> TransformDeclaration? {
+    private mutating func conversion(_ form: String, _ value: Node, _ keys: [String: Node]) -> ConversionDeclaration? {
         switch form {
         case "enum":
             let cases = enumeration(value)
@@ -101,18 +101,18 @@ extension ConfigReader {
                 grouping: parts["grouping"].flatMap { text($0, wanted: "a separator") } ?? "",
                 decimal: parts["decimal"].flatMap { text($0, wanted: "a separator") } ?? "."
             )
-        case "list_of": return transform(value).map { .arrayOf($0) }
-        case "dictionary_of": return transform(value).map { .dictionaryOf($0) }
+        case "list_of": return conversion(value).map { .arrayOf($0) }
+        case "dictionary_of": return conversion(value).map { .dictionaryOf($0) }
         case "chain":
             guard let links = value.sequence else {
                 misfit(value, wanted: "a list of conversions")
                 return nil
             }
-            return .chain(links.compactMap { transform($0) })
+            return .chain(links.compactMap { conversion($0) })
         default:
-            let words = TransformDeclaration.Back.allCases.map(\.rawValue)
-            let back = keys["back"].flatMap { choice($0, of: words) }.flatMap(TransformDeclaration.Back.init)
-            return transform(value).map { .oneWay($0, back: back ?? .drop) }
+            let words = ConversionDeclaration.Back.allCases.map(\.rawValue)
+            let back = keys["back"].flatMap { choice($0, of: words) }.flatMap(ConversionDeclaration.Back.init)
+            return conversion(value).map { .oneWay($0, back: back ?? .drop) }
         }
     }
 
@@ -122,7 +122,7 @@ extension ConfigReader {
         keys[key].flatMap { text($0, wanted: "a name") }
     }
 
-    private mutating func dateForm(_ node: Node) -> TransformDeclaration.DateForm? {
+    private mutating func dateForm(_ node: Node) -> ConversionDeclaration.DateForm? {
         guard node.mapping != nil else {
             if let text = node.scalar?.string, !["unix", "unix_ms"].contains(text) {
                 errorHere(
@@ -150,7 +150,7 @@ extension ConfigReader {
         return text(format, wanted: "a date pattern").map { .pattern($0, zone: zone) }
     }
 
-    private mutating func enumeration(_ node: Node) -> [TransformDeclaration.Case]? {
+    private mutating func enumeration(_ node: Node) -> [ConversionDeclaration.Case]? {
         if node.sequence != nil {
             guard let names = texts(node, wanted: "a list of spellings") else { return nil }
             for (index, name) in names.enumerated() where names[..<index].contains(where: { $0.text == name.text }) {
@@ -170,7 +170,7 @@ extension ConfigReader {
     }
 
     /// A value map: keys that read like numbers, true, false or null are that.
-    private mutating func values(_ node: Node) -> [TransformDeclaration.Pair]? {
+    private mutating func values(_ node: Node) -> [ConversionDeclaration.Pair]? {
         guard let mapping = node.mapping, !mapping.isEmpty else {
             misfit(node, wanted: "the upstream's values, each with another, such as { 1: one, 2: two }")
             return nil

@@ -307,7 +307,7 @@ extension ConfigReader {
         }
         if let conversions = keys["convert"].flatMap({ pairs($0, wanted: "members, each with a conversion") }) {
             migration.converted = conversions.compactMap { member, _, value in
-                under(member) { $0.transform(value) }.map { .init(member: member, transform: $0) }
+                under(member) { $0.conversion(value) }.map { .init(member: member, conversion: $0) }
             }
         }
         if let removed = keys["remove"].flatMap({ texts($0, wanted: "names of members") }) {

@@ -59,11 +59,11 @@ extension PropertyDraft: ConfigSection {
                 .anything,
                 example: "date",
                 """
-                How it is shown in the mapped view: \(TransformNames.all.joined(separator: ", ")), or a longer form such as \
+                How it is shown in the mapped view: \(ConversionNames.all.joined(separator: ", ")), or a longer form such as \
                 { enum: { open: open, closed: done } }, { date: unix }, { list_of: url }. The wire view never changes.
                 """
             ) { node, draft, reader in
-                draft.declaration.transform = reader.transform(node)
+                draft.declaration.conversion = reader.conversion(node)
             },
             .relation("model", "The model of the object in this member; the member may also contain only its identity.")
             { .one($0) },

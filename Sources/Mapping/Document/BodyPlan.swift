@@ -32,11 +32,9 @@ struct BodyPlan {
         guard let model = models.index(of: rule.model) else {
             throw .unknownModel(rule.model, property: "model", model: rule.model)
         }
-        guard let path = try rule.root.map(Self.steps) ?? [] else {
+        guard let path = rule.root.map(KeyPathSyntax.steps(of:)) ?? [] else {
             throw .invalidKeyPath(rule.root ?? "", usedBy: "root", model: rule.model)
         }
         return Target(path: path, model: model, shape: rule.shape, isMain: isMain)
     }
-
-    private static func steps(_ path: String) throws(MappingError) -> [PathStep]? { KeyPathSyntax.steps(of: path) }
 }

@@ -108,13 +108,7 @@ extension CompositionAttempt {
         } else if let place = pin(at: shape), let child = JSONSlice(tree.pins[place.pin]) {
             // Pinned as an object of its own, now embedded without an identity.
             isChanged = true
-            write(
-                Shape(text: place.pin, value: child),
-                showing: resolved,
-                name: name,
-                isStrict: true,
-                at: path
-            )
+            write(Shape(text: place.pin, value: child), showing: resolved, name: name, isStrict: true, at: path)
         } else if isStrict || newest.isShared {
             fail("\(path.text) of \(describe(name)) is now an object, and the document does not say in which shape")
         } else {

@@ -304,7 +304,7 @@ extension CompositionAttempt {
                 return fail("a list of bare identities now holds an object without one")
             }
             guard spend(element.range.count) else { return }
-            appendBare(element, target.identity.text, link, like: pinned)
+            appendBare(element, target.identity, link, like: pinned)
         case .object(let shape):
             if let target { return expand(name(of: target, link), in: shape) }
             guard spend(element.range.count) else { return }
@@ -348,7 +348,7 @@ private struct PinnedElements {
     private let elements: [JSONSlice]
     private let isStrict: Bool
     // The first one is last.
-    private var byTarget: [ObjectIdentity: [(index: Int, target: JSONSlice.Target)]] = [:]
+    private var byTarget: [[UInt8]: [(index: Int, target: JSONSlice.Target)]] = [:]
     private var bySpelling: [ArraySlice<UInt8>: [Int]] = [:]
     private var literals: [Int] = []
     private var isTaken: [Bool]
@@ -359,7 +359,7 @@ private struct PinnedElements {
         isTaken = Array(repeating: false, count: elements.count)
         for (index, element) in elements.enumerated().reversed() {
             if let target = element.target(isStrict: isStrict) {
-                byTarget[target.identity, default: []].append((index, target))
+                byTarget[Array(target.identity.utf8), default: []].append((index, target))
             } else {
                 bySpelling[element.bytes, default: []].append(index)
                 literals.append(index)
@@ -371,10 +371,11 @@ private struct PinnedElements {
     /// The first pinned element not yet taken that shows this one, and how many bytes were looked at in vain.
     mutating func take(_ element: JSONSlice) -> (index: Int?, effort: Int) {
         if let target = element.target(isStrict: isStrict) {
-            guard let found = byTarget[target.identity]?.lastIndex(where: { $0.target.isSame(as: target) }) else {
+            let identity = Array(target.identity.utf8)
+            guard let found = byTarget[identity]?.lastIndex(where: { $0.target.isSame(as: target) }) else {
                 return (nil, 0)
             }
-            return (byTarget[target.identity]?.remove(at: found).index, 0)
+            return (byTarget[identity]?.remove(at: found).index, 0)
         }
         while let index = bySpelling[element.bytes]?.popLast() {
             if !isTaken[index] { return take(index, effort: 0) }
@@ -427,7 +428,7 @@ extension CompositionAttempt {
             expand(name(of: target, link), in: inner)
         } else if let pinned = shape.value.target(), pinned.isBare {
             isChanged = true
-            appendBare(value, target.identity.text, link, like: shape.value)
+            appendBare(value, target.identity, link, like: shape.value)
         } else {
             fail("a relation now points to an object, and the document does not say in which shape")
         }
@@ -436,7 +437,7 @@ extension CompositionAttempt {
     /// The object that a value of a relation points to; a bare identity is one of the declared model.
     func name(of target: JSONSlice.Target, _ link: ObservedMember.Link) -> ObjectName {
         target.name
-            ?? ObjectName(model: models.compiled[link.model].objectName, identity: target.identity.text)
+            ?? ObjectName(model: models.compiled[link.model].objectName, identity: target.identity)
     }
 
     /// Writes a bare identity: in its own spelling if it has one, else of the kind that stands beside it.

@@ -58,11 +58,7 @@ struct KnownMembers {
     ///
     /// - Parameter asksFrom: from when on documents that show a member are asked for again which this response puts in
     ///   doubt, given its pointer and the challenger.
-    mutating func take(
-        _ seen: Sighting,
-        lag: Lag,
-        asksFrom: (_ member: String, _ challenger: [UInt8]) -> Int64
-    ) {
+    mutating func take(_ seen: Sighting, lag: Lag, asksFrom: (_ member: String, _ challenger: [UInt8]) -> Int64) {
         for path in seen.contradicted {
             guard let known = members[path], known.settled.clock.lo <= seen.observation.end else { continue }
             members[path]?.contradictedUntil = max(known.contradictedUntil ?? .min, seen.observation.end)

@@ -124,12 +124,7 @@ public struct Normaliser: Sendable {
 
 extension DecomposedBody {
     /// Cuts the text along the objects found in it.
-    init(
-        _ text: UnsafeBufferPointer<UInt8>,
-        found: [BodyWalk.Found],
-        keyed: [Int],
-        warnings: [MappingWarning]
-    ) {
+    init(_ text: UnsafeBufferPointer<UInt8>, found: [BodyWalk.Found], keyed: [Int], warnings: [MappingWarning]) {
         let cutter = BodyCutter(text: text, found: found)
         var occurrences: [Occurrence] = []
         occurrences.reserveCapacity(found.count)

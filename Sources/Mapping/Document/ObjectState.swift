@@ -9,7 +9,7 @@ public struct ObjectState: Sendable, Equatable {
     /// When the settled values were seen.
     public var knowledge: Knowledge
     /// What is known of members with a policy of their own.
-    public var accumulation = Accumulation()
+    public var gathered = GatheredValues()
     /// Since when the object has been known to say of itself that it is deleted; nil where it does not.
     public var deletedSince: Int64?
     /// What is known besides: that a write may have changed the object, or that it is gone.
@@ -153,14 +153,14 @@ public struct ObjectState: Sendable, Equatable {
     private mutating func accumulate(_ new: [Contribution], model: Int, models: Models) {
         for contribution in new {
             guard let value = JSONSlice(contribution.payload) else { continue }
-            accumulation.take(ObservedMembers(value, model: model, models: models), from: contribution)
+            gathered.take(ObservedMembers(value, model: model, models: models), from: contribution)
         }
     }
 
     /// What the members with a policy of their own come to.
     private func accumulated(model: Int, models: Models) -> [MemberPath: [UInt8]] {
-        guard !accumulation.isEmpty else { return [:] }
-        return accumulation.values { models.merge(of: $0, model: model) }
+        guard !gathered.isEmpty else { return [:] }
+        return gathered.values { models.merge(of: $0, model: model) }
     }
 
     // MARK: Reading
@@ -289,7 +289,8 @@ extension ObjectState {
             return Provenance(members: Self.ownMembers(in: shown, model: nil, models: models))
         }
         let names = PropertyNames(model: index, models: models)
-        var members = settledMembers(model: index, models: models, lag: lag) + gathered(model: index, models: models)
+        var members =
+            settledMembers(model: index, models: models, lag: lag) + gatheredMembers(model: index, models: models)
         for contribution in shown { quarantine(&members, contribution, model: index, models: models) }
         for position in members.indices {
             members[position].properties = names[members[position].pointer]
@@ -345,14 +346,14 @@ extension ObjectState {
         }
     }
 
-    private func gathered(model: Int, models: Models) -> [Provenance.Member] {
-        accumulation.items.compactMap { path, items in
+    private func gatheredMembers(model: Int, models: Models) -> [Provenance.Member] {
+        gathered.items.compactMap { path, items in
             guard let policy = models.merge(of: path, model: model), policy != .latest, policy != .replace else {
                 return nil
             }
             var member = Provenance.Member(pointer: "/" + path.text, standing: .gathered)
             member.policy = policy
-            member.value = accumulation.values { $0 == path ? policy : nil }[path].map { Reference.plain($0) }
+            member.value = gathered.values { $0 == path ? policy : nil }[path].map { Reference.plain($0) }
             member.items = items.map { Provenance.Item(value: Self.plain($0.value), time: $0.time) }
             return member
         }

@@ -42,7 +42,7 @@ struct ObservedMembers {
     /// If that is wanted: the members that belong to the response, and why.
     private(set) var rest: [(path: MemberPath, value: JSONSlice, standing: Provenance.Standing)]?
 
-    /// A member for an `Accumulation`.
+    /// A member for `GatheredValues`.
     struct Gathered {
         var value: JSONSlice
         var policy: MergePolicy

@@ -54,10 +54,7 @@ public enum Reference {
     ///
     /// `identity` gives an identity's JSON; where it knows nothing, what reads like an integer is shown as one, anything
     /// else as a string.
-    public static func plain(
-        _ payload: [UInt8],
-        identity: (ObjectName) -> [UInt8]? = { _ in nil }
-    ) -> [UInt8] {
+    public static func plain(_ payload: [UInt8], identity: (ObjectName) -> [UInt8]? = { _ in nil }) -> [UInt8] {
         var output: [UInt8] = []
         output.reserveCapacity(payload.count)
         payload.withUnsafeBufferPointer { payload in

@@ -70,14 +70,15 @@ extension JSONSlice {
 
     /// The object that a value of a relation points to.
     struct Target {
-        var identity: ObjectIdentity
+        /// Its canonical text; compared byte by byte.
+        var identity: String
         /// What a reference literal says; nil for a bare identity, which does not tell of which model it is.
         var name: ObjectName?
 
         var isBare: Bool { name == nil }
 
         func isSame(as other: Target) -> Bool {
-            identity == other.identity && (name == nil || other.name == nil || name == other.name)
+            identity.utf8.elementsEqual(other.identity.utf8) && (name == nil || other.name == nil || name == other.name)
         }
     }
 
@@ -86,13 +87,13 @@ extension JSONSlice {
         withBytes { bytes in
             if Reference.isReference(bytes, at: 0) {
                 return Reference.name(at: 0..<bytes.count, in: bytes).map {
-                    Target(identity: ObjectIdentity($0.identity), name: $0)
+                    Target(identity: $0.identity, name: $0)
                 }
             }
             guard kind == .string || kind == .number,
                 case .text(let text) = Identity.read(bytes, isStrict: isStrict)
             else { return nil }
-            return Target(identity: ObjectIdentity(text))
+            return Target(identity: text)
         }
     }
 
@@ -101,18 +102,4 @@ extension JSONSlice {
 
     /// Whether a reference literal occurs anywhere in the value.
     var containsReference: Bool { withBytes { Reference.next(in: $0, from: 0) != nil } }
-}
-
-/// Canonical text of an identity, compared byte by byte.
-struct ObjectIdentity: Hashable {
-    let text: String
-
-    init(_ text: String) { self.text = text }
-
-    static func == (left: Self, right: Self) -> Bool { left.text.utf8.elementsEqual(right.text.utf8) }
-
-    func hash(into hasher: inout Hasher) {
-        var text = text
-        text.withUTF8 { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
-    }
 }

@@ -161,7 +161,8 @@ extension MapRun {
         case (.one, .object):
             let before = warnings.count
             object(value, as: content.plan, mask: mask)
-            return !warnings[before...].contains { $0.kind == .nothingMapped && $0.pointer == pointerText(value) }
+            let pointer = documents[0].index.pointer(to: value.node)
+            return !warnings[before...].contains { $0.kind == .nothingMapped && $0.pointer == pointer }
         case (.many, .object):
             onlyElement(value, as: content.plan, mask: mask)
             return true
@@ -213,16 +214,5 @@ extension MapRun {
             return false
         }
         return true
-    }
-
-    private func pointerText(_ value: Value) -> String { documents[0].index.pointer(to: value.node) }
-}
-
-extension MemberMask {
-    /// Everything but members with these names.
-    static func excluding(_ names: [String]) -> MemberMask {
-        var mask = MemberMask.all
-        mask.excluded = names
-        return mask
     }
 }

@@ -184,8 +184,7 @@ extension DocumentMapper {
     ///   - body: the mapped view of a body, as `map` makes it of the same rule.
     ///   - rule: what the route says of the body.
     ///   - members: the properties of the content's objects that are written; nil: all.
-    ///   - synthetic: the pointers that `map` returned; nil: whatever equals its default counts as synthetic, with a
-    ///     warning.
+    ///   - synthetic: the pointers that `map` returned; nil: whatever equals its default counts as synthetic, with a warning.
     public func unmap(
         _ body: [UInt8],
         as rule: BodyRule,
@@ -267,7 +266,7 @@ extension UnmapRun {
             }
         } else {
             builder.openObject(WireBuilder.root)
-            try main(of: body, shape, mask: mask)
+            if let value = member(shape.main.name, of: body) { try content(value, shape.main, mask: mask) }
             if let envelope = shape.envelope {
                 let names = names + [shape.main.name]
                 try object(body, as: envelope, into: WireBuilder.root, mask: .excluding(names), besides: names)
@@ -285,10 +284,6 @@ extension UnmapRun {
             documents[object.document].name(name).map { names.append($0) }
         }
         return names
-    }
-
-    private mutating func main(of body: Value, _ shape: BodyShape, mask: MemberMask) throws(UnmapError) {
-        if let value = member(shape.main.name, of: body) { try content(value, shape.main, mask: mask) }
     }
 
     private mutating func content(_ value: Value, _ content: BodyShape.Content, mask: MemberMask) throws(UnmapError) {

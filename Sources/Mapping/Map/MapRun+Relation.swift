@@ -6,7 +6,6 @@ extension MapRun {
         _ found: Value?,
         by property: PropertyPlan,
         _ relation: PropertyPlan.Related,
-        of model: String,
         mask: MemberMask,
         completions: [Completion]
     ) -> Bool {
@@ -16,13 +15,14 @@ extension MapRun {
         }
         if isNull(found) {
             if !completions.isEmpty {
-                warn(.completionIgnored, "A child is null; what would complete it is ignored.", at: found, model: model)
+                let message = "A child is null; what would complete it is ignored."
+                warn(.completionIgnored, message, at: found, model: property.model)
             }
-            return null(found, of: property, model)
+            return null(found, of: property)
         }
-        guard passesChecks(found, of: property, model, shownAt: found) else { return false }
+        guard passesChecks(found, of: property, shownAt: found) else { return false }
         switch relation.shape {
-        case .one: return one(found, by: property, relation.plan, of: model, mask: mask, completions)
+        case .one: return one(found, by: property, relation.plan, mask: mask, completions)
         case .many: return many(found, by: property, relation.plan, mask: mask)
         case .keyed: return keyed(found, relation.plan, mask: mask)
         }
@@ -32,7 +32,6 @@ extension MapRun {
         _ value: Value,
         by property: PropertyPlan,
         _ index: Int,
-        of model: String,
         mask: MemberMask,
         _ completions: [Completion]
     ) -> Bool {
@@ -51,12 +50,8 @@ extension MapRun {
         let isShown = element(value, as: index, mask: mask, expands: completions.isEmpty)
         guard !completions.isEmpty else { return isShown }
         guard !isShown else {
-            warn(
-                .completionIgnored,
-                "A child is not an object; what would complete it is ignored.",
-                at: value,
-                model: model
-            )
+            let message = "A child is not an object; what would complete it is ignored."
+            warn(.completionIgnored, message, at: value, model: property.model)
             return true
         }
         return object(nil, as: index, mask: mask, completions: completions)
@@ -74,7 +69,7 @@ extension MapRun {
             guard property.conversion.coerces, isIdentity(value, of: index) else {
                 return isEmptyString(value) ? literal(value) : quarantine(value, as: index)
             }
-            noteCoercion(of: value, property.name, plan.models[index].name)
+            noteCoercion(of: value, property, model: plan.models[index].name)
             append("[")
             appendLiteral(value)
             append("]")
@@ -97,12 +92,8 @@ extension MapRun {
             guard kind(value) == .array else { return quarantine(value, as: index) }
             // Some languages write an empty dictionary as an empty array.
             if !documents[value.document].index.children(of: value.node).isEmpty {
-                warn(
-                    .arrayForObject,
-                    "An array stands where an object is declared; it stays as it is.",
-                    at: value,
-                    model: plan.models[index].name
-                )
+                let message = "An array stands where an object is declared; it stays as it is."
+                warn(.arrayForObject, message, at: value, model: plan.models[index].name)
             }
             return literal(value)
         }
@@ -231,12 +222,8 @@ extension MapRun {
 
     private mutating func quarantine(_ value: Value, as index: Int) -> Bool {
         let model = plan.models[index].name
-        warn(
-            .quarantined,
-            "A value stands where an object of \(model) is declared; it is left out.",
-            at: value,
-            model: model
-        )
+        let message = "A value stands where an object of \(model) is declared; it is left out."
+        warn(.quarantined, message, at: value, model: model)
         return false
     }
 }

@@ -55,12 +55,8 @@ extension MapRun {
                 read(object.node, at: child, document: object.document, index, model, &members)
             } else if !isBare(Value(document: document, node: value), place) {
                 members.isBlocked = true
-                warn(
-                    .pathBlocked,
-                    "A key path leads on from here, but the value has no members.",
-                    at: Value(document: document, node: value),
-                    model: model.name
-                )
+                let message = "A key path leads on from here, but the value has no members."
+                warn(.pathBlocked, message, at: Value(document: document, node: value), model: model.name)
             }
         }
     }

@@ -155,6 +155,17 @@ struct MapRun {
         warnings.append(MappingWarning(kind, message, pointer: pointer, model: model, property: property))
     }
 
+    /// Warns of the value of a property.
+    mutating func warn(
+        _ kind: MappingWarning.Kind,
+        _ message: String,
+        at value: Value?,
+        within rest: String = "",
+        of property: PropertyPlan
+    ) {
+        warn(kind, message, at: value, within: rest, model: property.model, property: property.name)
+    }
+
     /// Where in the body a value is; nil for what is not of the body.
     private func pointer(to value: Value) -> String? {
         if value.document == 0 { return documents[0].index.pointer(to: value.node) }
@@ -196,12 +207,8 @@ extension MapRun {
         extra: ((inout MapRun) -> Void)? = nil
     ) -> Bool {
         guard frames.count < Self.maximumNesting else {
-            warn(
-                .tooDeep,
-                "Objects are nested deeper than the mapped view goes.",
-                at: object,
-                model: plan.models[index].name
-            )
+            let message = "Objects are nested deeper than the mapped view goes."
+            warn(.tooDeep, message, at: object, model: plan.models[index].name)
             if let object { appendLiteral(object) } else { append("{}") }
             return true
         }
@@ -304,9 +311,9 @@ extension MapRun {
                 guard let value = find(completing.source, members, model.name) else { continue }
                 inner.append(Completion(path: completing.completes.dropFirst(), value: value, property: completing))
             }
-            isShown = related(found, by: effective, relation, of: model.name, mask: mask, completions: inner)
+            isShown = related(found, by: effective, relation, mask: mask, completions: inner)
         } else {
-            isShown = found.map { value($0, of: effective, model.name) } ?? false
+            isShown = found.map { value($0, of: effective) } ?? false
         }
         if isShown { return true }
         output.removeLast(output.count - mark)
@@ -317,13 +324,8 @@ extension MapRun {
             output.append(contentsOf: value)
             synthetic.append(outputPointer)
         } else if effective.isRequired, found == nil {
-            warn(
-                .requiredMissing,
-                "Property \(property.name) is required and absent.",
-                at: frames.last?.object,
-                model: model.name,
-                property: property.name
-            )
+            let message = "Property \(property.name) is required and absent."
+            warn(.requiredMissing, message, at: frames.last?.object, of: property)
         }
         return false
     }
@@ -365,48 +367,36 @@ extension MapRun {
     /// Writes the value of a plain property: coerced, checked, converted.
     ///
     /// - Returns: whether it is shown.
-    mutating func value(_ found: Value, of property: PropertyPlan, _ model: String) -> Bool {
+    mutating func value(_ found: Value, of property: PropertyPlan) -> Bool {
         let conversion = property.conversion
         // A value map may know a word for null.
-        if isNull(found), conversion.refusesNull || conversion.transformer == nil {
-            return null(found, of: property, model)
+        if isNull(found), conversion.refusesNull || conversion.converter == nil {
+            return null(found, of: property)
         }
         var value = found
         if let json = conversion.coercion?.coerced(slice(found)), let coerced = make(json, of: found) {
-            noteCoercion(of: found, property.name, model)
+            noteCoercion(of: found, property)
             value = coerced
         }
-        guard passesChecks(value, of: property, model, shownAt: found) else { return false }
-        guard let transformer = conversion.transformer else {
+        guard passesChecks(value, of: property, shownAt: found) else { return false }
+        guard let converter = conversion.converter else {
             appendLiteral(value)
             return true
         }
-        return write(transformer.forward(bytes(value)), of: value, property.name, model)
+        return write(converter.forward(bytes(value)), of: value, property)
     }
 
     /// Whether a value passes the property's checks; warns if it does not.
-    mutating func passesChecks(
-        _ value: Value,
-        of property: PropertyPlan,
-        _ model: String,
-        shownAt place: Value
-    ) -> Bool {
+    mutating func passesChecks(_ value: Value, of property: PropertyPlan, shownAt place: Value) -> Bool {
         guard let fault = property.conversion.checker?.fault(in: slice(value)) else { return true }
-        let message = "Property \(property.name): \(fault); the value is left out."
-        warn(.quarantined, message, at: place, model: model, property: property.name)
+        warn(.quarantined, "Property \(property.name): \(fault); the value is left out.", at: place, of: property)
         return false
     }
 
     /// Writes null where null was seen.
-    mutating func null(_ value: Value, of property: PropertyPlan, _ model: String) -> Bool {
+    mutating func null(_ value: Value, of property: PropertyPlan) -> Bool {
         if property.conversion.refusesNull {
-            warn(
-                .unexpectedNull,
-                "Property \(property.name) is null.",
-                at: value,
-                model: model,
-                property: property.name
-            )
+            warn(.unexpectedNull, "Property \(property.name) is null.", at: value, of: property)
             if property.defaultValue != nil { return false }
         }
         append("null")
@@ -414,41 +404,26 @@ extension MapRun {
     }
 
     /// Warns of a coercion, once for each property.
-    mutating func noteCoercion(of value: Value, _ property: String, _ model: String) {
-        guard coerced.insert("\(model).\(property)").inserted else { return }
-        warn(
-            .coerced,
-            "Property \(property) has a value of another type, which is converted.",
-            at: value,
-            model: model,
-            property: property
-        )
+    mutating func noteCoercion(of value: Value, _ property: PropertyPlan, model: String? = nil) {
+        let model = model ?? property.model
+        guard coerced.insert("\(model).\(property.name)").inserted else { return }
+        let message = "Property \(property.name) has a value of another type, which is converted."
+        warn(.coerced, message, at: value, model: model, property: property.name)
     }
 
     /// Writes what came of a conversion; what it does not know stays as the upstream has it, with a warning.
-    private mutating func write(
-        _ result: TransformResult,
-        of value: Value,
-        _ property: String,
-        _ model: String
-    ) -> Bool {
+    private mutating func write(_ result: ConversionResult, of value: Value, _ property: PropertyPlan) -> Bool {
         switch result {
         case .value(let json):
             output.append(contentsOf: json)
         case .partial(let json, let faults):
             for fault in faults {
-                warn(
-                    .transformFailed,
-                    "Property \(property): \(fault.reason).",
-                    at: value,
-                    within: fault.pointer,
-                    model: model,
-                    property: property
-                )
+                let message = "Property \(property.name): \(fault.reason)."
+                warn(.conversionFailed, message, at: value, within: fault.pointer, of: property)
             }
             output.append(contentsOf: json)
         case .failed(let reason):
-            warn(.transformFailed, "Property \(property): \(reason).", at: value, model: model, property: property)
+            warn(.conversionFailed, "Property \(property.name): \(reason).", at: value, of: property)
             appendLiteral(value)
         case .dropped:
             return false

@@ -18,11 +18,6 @@ struct MappingPlan: Sendable {
         for (index, declaration) in declarations.enumerated() { indexes[declaration.name] = index }
     }
 
-    /// Notes what bare identities of the declared models' objects say.
-    mutating func adopt(_ identities: [BareIdentity?]) {
-        for (index, identity) in identities.enumerated() { models[index].bare = identity }
-    }
-
     /// The plan of a declared model.
     func index(of model: String) -> Int? { indexes[model] }
 }
@@ -77,6 +72,7 @@ struct ModelPlan: Sendable {
     mutating func append(_ property: PropertyPlan) {
         if property.completes.isEmpty, places[property.name] == nil { places[property.name] = properties.count }
         properties.append(property)
+        properties[properties.count - 1].model = name
     }
 
     /// Changes a property, but for its name.
@@ -136,6 +132,8 @@ struct PropertyPlan: Sendable {
     }
 
     let name: String
+    /// The name of the model whose objects are shown with it.
+    var model = ""
     /// `"name":`, ready to be copied.
     let key: [UInt8]
     /// For a write path, the names of the children's properties that it leads through; else empty.

@@ -20,6 +20,13 @@ struct MemberMask: Sendable {
     /// Names that are not asked for though everything else is.
     var excluded: [String] = []
 
+    /// Everything but members with these names.
+    static func excluding(_ names: [String]) -> MemberMask {
+        var mask = MemberMask.all
+        mask.excluded = names
+        return mask
+    }
+
     private mutating func insert(_ path: ArraySlice<String>) {
         guard let name = path.first else { return }
         if path.count == 1 {

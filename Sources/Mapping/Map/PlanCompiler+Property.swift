@@ -46,7 +46,7 @@ extension PlanCompiler {
         if let value = declaration.defaultValue, (try? JSONIndex(value)) == nil {
             throw .notJSON("default", property: declaration.name, model: model)
         }
-        if declaration.relation != nil, declaration.transform != nil {
+        if declaration.relation != nil, declaration.conversion != nil {
             throw contradiction("a related object has no \"as\"; declare the conversion in its model")
         }
         if declaration.relation != nil, !declaration.parts.isEmpty {
@@ -98,7 +98,7 @@ extension PlanCompiler {
         case .many?: return value.kind == .array ? nil : "a list is expected"
         case .keyed?: return value.kind == .object ? nil : "an object of objects is expected"
         // Checks speak of the upstream's values, a default is what a conversion shows.
-        case nil: return declaration.transform == nil ? try ValueChecker(declaration.checks).fault(in: value) : nil
+        case nil: return declaration.conversion == nil ? try ValueChecker(declaration.checks).fault(in: value) : nil
         }
     }
 

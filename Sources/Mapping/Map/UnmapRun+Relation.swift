@@ -16,14 +16,7 @@ extension UnmapRun {
         case (_, .object) where isNamed(value):
             try bare(value, as: relation.plan, into: node)
         case (_, .object):
-            try object(
-                value,
-                as: relation.plan,
-                into: node,
-                mask: mask,
-                standing: standing,
-                completed: completed
-            )
+            try object(value, as: relation.plan, into: node, mask: mask, standing: standing, completed: completed)
             // A child of which the upstream had nothing but what completes it has no place of its own.
             let isCompleted = completed.contains { $0.first.map { member($0, of: value) != nil } ?? false }
             if isCompleted, builder.isEmptyObject(node) { builder.reopen(node) }

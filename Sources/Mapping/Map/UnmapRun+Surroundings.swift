@@ -33,12 +33,8 @@ extension UnmapRun {
     /// themselves stays, and of several objects within that say something the first one counts.
     mutating func writeSurroundings() {
         for value in surroundings where !builder.fill(value.origin, from: value.node) {
-            warn(
-                .notWritten,
-                "Another value stands in its place in the object around; it is not written back.",
-                at: value.pointer,
-                model: value.model
-            )
+            let message = "Another value stands in its place in the object around; it is not written back."
+            warn(.notWritten, message, at: value.pointer, model: value.model)
         }
         surroundings = []
         builder.spellWholes()
@@ -47,12 +43,8 @@ extension UnmapRun {
     /// Tells of a value that belongs to an object around, if that is not there.
     mutating func warnIfUnreachable(_ output: PropertyPlan.Output, _ target: Target) {
         guard case .place(let place) = output, node(of: place.origin) == nil else { return }
-        warn(
-            .notWritten,
-            "The object around that it belongs to is not there; it is not written back.",
-            at: target.shown,
-            model: target.model
-        )
+        let message = "The object around that it belongs to is not there; it is not written back."
+        warn(.notWritten, message, at: target.shown, model: target.model)
     }
 
     /// Holds a value against what the list or the object that holds its object will say of it: its position, its name.
@@ -66,11 +58,7 @@ extension UnmapRun {
             }
         if let given, let said = JSONSlice(json), said.isEqual(to: given) { return }
         let what = if case .index = source { "position" } else { "name" }
-        warn(
-            .notWritten,
-            "The object has another \(what) than this; it is not written back.",
-            at: target.shown,
-            model: target.model
-        )
+        let message = "The object has another \(what) than this; it is not written back."
+        warn(.notWritten, message, at: target.shown, model: target.model)
     }
 }

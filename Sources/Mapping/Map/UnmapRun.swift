@@ -50,13 +50,13 @@ struct UnmapRun {
         value.document == 0 ? documents[0].pointer(to: value.node) : nil
     }
 
-    mutating func warn(_ kind: MappingWarning.Kind, _ message: String, at value: Value, model: String?) {
+    mutating func warn(_ kind: MappingWarning.Kind, _ message: String? = nil, at value: Value, model: String?) {
         warn(kind, message, at: pointer(value), model: model)
     }
 
-    mutating func warn(_ kind: MappingWarning.Kind, _ message: String, at pointer: String?, model: String?) {
+    mutating func warn(_ kind: MappingWarning.Kind, _ message: String?, at pointer: String?, model: String?) {
         guard warnings.count < MapRun.maximumWarnings else { return }
-        warnings.append(MappingWarning(kind, message, pointer: pointer, model: model))
+        warnings.append(MappingWarning(kind, message ?? kind.sentence, pointer: pointer, model: model))
     }
 
     // MARK: Objects
@@ -127,12 +127,7 @@ struct UnmapRun {
             }
             let value = Value(document: object.document, node: valueNode)
             guard let name, model.sharesAll, let member = builder.member(Array(name.utf8), of: node) else {
-                return warn(
-                    .undeclaredMember,
-                    "A member is not a property; it is not written back.",
-                    at: value,
-                    model: model.name
-                )
+                return warn(.undeclaredMember, at: value, model: model.name)
             }
             // What of it belongs to properties has been written, and stays.
             let rest = builder.makeDetached()
@@ -149,12 +144,7 @@ struct UnmapRun {
     }
 
     mutating func warnOfNoPlace(_ value: Value, _ model: String?) {
-        warn(
-            .notWritten,
-            "Another value stands in the place of this one; it is not written back.",
-            at: value,
-            model: model
-        )
+        warn(.notWritten, at: value, model: model)
     }
 }
 
@@ -190,7 +180,7 @@ extension UnmapRun {
                 let first = output.path.leadingNames.first, members.contains(first),
                 let value = member(property.name, of: object)
             else { continue }
-            let json = property.conversion.transformer?.reverse(bytes(value)).json ?? bytes(value)
+            let json = property.conversion.converter?.reverse(bytes(value)).json ?? bytes(value)
             let place = output.path.leadingNames.reduce(WireBuilder.root as Int?) { node, name in
                 node.flatMap { builder.member(name, of: $0) }
             }
@@ -237,10 +227,10 @@ extension UnmapRun {
         )
         if case .given(let source) = property.output {
             // What has no way back is not compared.
-            guard let transformer = property.conversion.transformer else {
+            guard let converter = property.conversion.converter else {
                 return compare(bytes(value), with: source, target)
             }
-            if let json = transformer.reverse(bytes(value)).json { compare(json, with: source, target) }
+            if let json = converter.reverse(bytes(value)).json { compare(json, with: source, target) }
             return
         }
         guard isWritten(property) else { return warnIfUnreachable(property.output, target) }
@@ -248,9 +238,7 @@ extension UnmapRun {
         switch property.output {
         case .parts(let parts):
             for (name, output) in parts {
-                let part =
-                    isNull(reversed)
-                    ? reversed : member(String(decoding: name, as: UTF8.self), of: reversed)
+                let part = isNull(reversed) ? reversed : member(String(decoding: name, as: UTF8.self), of: reversed)
                 if let part { try put(part, output, target, into: node) }
             }
         case .none, .place, .itself, .given:
@@ -315,13 +303,10 @@ extension UnmapRun {
             documents[value.document].slice(value.node).isEqual(to: known)
         else { return false }
         if let synthetic { return pointer(value).map { synthetic.contains($0) } ?? false }
-        warn(
-            .notWritten,
+        let message =
             "The value equals the default of \(property.name), so it counts as one and is not written back; "
-                + "it is written if it is asked for by name, or together with all defaults.",
-            at: value,
-            model: model
-        )
+            + "it is written if it is asked for by name, or together with all defaults."
+        warn(.notWritten, message, at: value, model: model)
         return true
     }
 
@@ -331,30 +316,34 @@ extension UnmapRun {
         of property: PropertyPlan,
         _ model: String
     ) throws(UnmapError) -> Value? {
-        guard let transformer = property.conversion.transformer else { return value }
+        guard let converter = property.conversion.converter else { return value }
         let json: [UInt8]
-        switch transformer.reverse(bytes(value)) {
+        switch converter.reverse(bytes(value)) {
         case .value(let result):
             json = result
         case .partial(let result, let faults):
             json = result
             for fault in faults {
-                warn(.transformFailed, "Property \(property.name): \(fault.reason).", at: value, model: model)
+                warn(.conversionFailed, "Property \(property.name): \(fault.reason).", at: value, model: model)
             }
         case .failed(let reason):
-            throw UnmapError(
-                reason: reason,
-                pointer: pointer(value),
-                property: property.name,
-                model: model,
-                value: bytes(value)
-            )
+            throw error(reason, of: property, model, value)
         case .dropped:
             return nil
         }
         guard let index = try? JSONIndex(json) else { return nil }
         documents.append(index)
         return Value(document: documents.count - 1, node: 0)
+    }
+
+    private func error(_ reason: String, of property: PropertyPlan, _ model: String, _ value: Value) -> UnmapError {
+        UnmapError(
+            reason: reason,
+            pointer: pointer(value),
+            property: property.name,
+            model: model,
+            value: bytes(value)
+        )
     }
 
     /// Puts a value at a path.
@@ -375,23 +364,14 @@ extension UnmapRun {
         case .each:
             if isNull(value) { return set(node, value, target.model) }
             guard kind(value) == .array else {
-                throw UnmapError(
-                    reason: "a list is expected, whose elements go to the elements of another",
-                    pointer: pointer(value),
-                    property: target.property.name,
-                    model: target.model,
-                    value: bytes(value)
-                )
+                let reason = "a list is expected, whose elements go to the elements of another"
+                throw error(reason, of: target.property, target.model, value)
             }
             let values = documents[value.document].children(of: value.node)
             // Of a list of objects elements may have been left out on the way in: then none knows its place.
             if let count = builder.elementCount(of: node), count != values.count {
-                return warn(
-                    .notWritten,
-                    "The list whose elements these belong to has another length; they are not written back.",
-                    at: value,
-                    model: target.model
-                )
+                let message = "The list whose elements these belong to has another length; they are not written back."
+                return warn(.notWritten, message, at: value, model: target.model)
             }
             guard let elements = builder.elements(values.count, of: node) else {
                 return warnOfNoPlace(value, target.model)

@@ -1,6 +1,6 @@
 /// What is done to the value of one property: coercion, checks, conversion, in this order; backwards the conversion alone.
 struct ValueConversion: Sendable {
-    var transformer: Transformer?
+    var converter: Converter?
     /// What a value of another type is turned into first.
     var coercion: Coercion?
     var checker: ValueChecker?
@@ -10,7 +10,7 @@ struct ValueConversion: Sendable {
     var coerces: Bool
 
     /// Whether nothing is done to a value.
-    var isTrivial: Bool { transformer == nil && coercion == nil && checker == nil && !refusesNull }
+    var isTrivial: Bool { converter == nil && coercion == nil && checker == nil && !refusesNull }
 
     /// Compiles what a property declares of its value.
     init(_ property: PropertyDeclaration) throws(MappingError) {
@@ -18,10 +18,10 @@ struct ValueConversion: Sendable {
         let checks = property.checks.filter { $0 != .notNull }
         checker = checks.isEmpty ? nil : try ValueChecker(checks)
         refusesNull = checks.count < property.checks.count
-        if let transform = property.transform { transformer = try Transformer(transform) }
+        if let conversion = property.conversion { converter = try Converter(conversion) }
         coerces = property.coerces
         // The checks see what the conversion would: "5" for a number that is checked to be one.
-        coercion = coerces ? (property.transform ?? Self.conversion(toTypeIn: checks)).flatMap(Coercion.init) : nil
+        coercion = coerces ? (property.conversion ?? Self.conversion(toTypeIn: checks)).flatMap(Coercion.init) : nil
     }
 
     /// Why a value fails its checks; nil for one that passes as it is or as it is coerced.
@@ -34,7 +34,7 @@ struct ValueConversion: Sendable {
     }
 
     /// The conversion whose values are of the type that is checked for.
-    private static func conversion(toTypeIn checks: [ValueCheck]) -> TransformDeclaration? {
+    private static func conversion(toTypeIn checks: [ValueCheck]) -> ConversionDeclaration? {
         for case .type(let types) in checks {
             for type in types {
                 switch type {

@@ -7,10 +7,7 @@ indirect enum CompiledCondition: Sendable {
     case not(CompiledCondition)
 
     /// Compiles a condition; `path` checks and splits each key path, and throws for one that cannot be asked.
-    init(
-        _ condition: Condition,
-        path: (String) throws(MappingError) -> [String]
-    ) throws(MappingError) {
+    init(_ condition: Condition, path: (String) throws(MappingError) -> [String]) throws(MappingError) {
         switch condition {
         case .has(let member):
             self = .has(try path(member))

@@ -2,7 +2,7 @@
 struct CompiledMigration: Sendable {
     let to: Int
     private let renamed: [(from: [String], to: [String])]
-    private let converted: [(path: [String], transformer: Transformer)]
+    private let converted: [(path: [String], converter: Converter)]
     private let removed: [[String]]
 
     init(_ migration: Migration, model: String) throws(MappingError) {
@@ -11,9 +11,9 @@ struct CompiledMigration: Sendable {
         for rename in migration.renamed {
             renamed.append((try Self.path(rename.from, model), try Self.path(rename.to, model)))
         }
-        var converted: [(path: [String], transformer: Transformer)] = []
-        for conversion in migration.converted {
-            converted.append((try Self.path(conversion.member, model), try Transformer(conversion.transform)))
+        var converted: [(path: [String], converter: Converter)] = []
+        for entry in migration.converted {
+            converted.append((try Self.path(entry.member, model), try Converter(entry.conversion)))
         }
         var removed: [[String]] = []
         for member in migration.removed { removed.append(try Self.path(member, model)) }
@@ -42,9 +42,9 @@ struct CompiledMigration: Sendable {
             let rest = JSONEdit.removing(from[...], from: object)
             edited = JSONSlice(rest).flatMap { JSONEdit.setting(to[...], to: bytes, in: $0) } ?? edited
         }
-        for (path, transformer) in converted {
+        for (path, converter) in converted {
             guard let object = JSONSlice(edited), let value = object.value(at: path[...]), !value.isNull,
-                !value.containsReference, case .value(let bytes) = transformer.forward(Array(value.bytes))
+                !value.containsReference, case .value(let bytes) = converter.forward(Array(value.bytes))
             else { continue }
             edited = JSONEdit.setting(path[...], to: bytes, in: object) ?? edited
         }
@@ -58,10 +58,10 @@ struct CompiledMigration: Sendable {
 
 extension CompiledMigration {
     /// The same of what members with a policy of their own have come to.
-    func apply(to accumulation: Accumulation) -> Accumulation {
-        var edited = accumulation
+    func apply(to gathered: GatheredValues) -> GatheredValues {
+        var edited = gathered
         for (from, to) in renamed { edited.rename(MemberPath(from), to: MemberPath(to)) }
-        for (path, transformer) in converted { edited.convert(MemberPath(path), transformer) }
+        for (path, converter) in converted { edited.convert(MemberPath(path), converter) }
         for path in removed { edited.remove(MemberPath(path)) }
         return edited
     }

@@ -67,13 +67,7 @@ final class CompiledModel: Sendable {
     var hasIdentity: Bool { !reading.identity.isEmpty }
     var hasRequired: Bool { !reading.required.isEmpty }
 
-    init(
-        _ declaration: ModelDeclaration,
-        objectName: String,
-        root: Int,
-        reading: Reading,
-        fallback: Int
-    ) {
+    init(_ declaration: ModelDeclaration, objectName: String, root: Int, reading: Reading, fallback: Int) {
         name = declaration.name
         self.objectName = objectName
         self.root = root

@@ -41,7 +41,7 @@ extension Models {
         var names: [ObjectName] = []
         for value in values where !value.isNull {
             guard let target = value.target(isStrict: model.distinguishesTypes) else { return nil }
-            names.append(target.name ?? ObjectName(model: model.objectName, identity: target.identity.text))
+            names.append(target.name ?? ObjectName(model: model.objectName, identity: target.identity))
         }
         return names
     }

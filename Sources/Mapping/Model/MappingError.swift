@@ -27,7 +27,7 @@ public enum MappingError: Error, Sendable, Hashable {
     /// A path pattern that cannot be one.
     case invalidPattern(String, reason: String)
     /// A conversion that cannot be one.
-    case invalidTransform(String)
+    case invalidConversion(String)
     /// A check that cannot be one.
     case invalidCheck(String)
     /// A source that begins with `@` and is no value from the context.
@@ -108,7 +108,7 @@ extension MappingError: CustomStringConvertible {
             "model \(model), property \(property): \(reason)"
         case .circle(let models, let use):
             "models \(models.joined(separator: ", ")) refer to each other in a circle by \(use)"
-        case .invalidTransform(let reason), .invalidCheck(let reason):
+        case .invalidConversion(let reason), .invalidCheck(let reason):
             reason
         case .duplicateRoute(let path, let first, let second):
             "routes \(first + 1) and \(second + 1) both match \"\(path)\" with the same method and status"

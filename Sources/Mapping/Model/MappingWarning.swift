@@ -32,7 +32,7 @@ public struct MappingWarning: Sendable, Equatable {
         /// leaves it out.
         case quarantined
         /// A value that its conversion does not know; the mapped view shows the upstream's.
-        case transformFailed = "transform-failed"
+        case conversionFailed = "transform-failed"
         /// Two members for one property; the exact spelling counts, else the last one.
         case keyCollision = "key-collision"
         /// A key path leads through a value that has no members.
@@ -110,6 +110,8 @@ extension MappingWarning.Kind {
         case .notAnObject: "The body is not an object."
         case .identityMissing: "An object has no identity; it stays as it is."
         case .identityUnusable: "An identity is neither text nor a number of reasonable length."
+        case .undeclaredMember: "A member is not a property; it is not written back."
+        case .notWritten: "Another value stands in the place of this one; it is not written back."
         case .identityRepeated: "The identity occurs twice in one object; the object stays as it is."
         default: "The body does not fit its declaration."
         }
@@ -120,11 +122,10 @@ extension MappingWarning.Kind {
     public var isOfMappedView: Bool {
         switch self {
         case .identityMissing, .identityUnusable, .identityRepeated, .reservedText, .tooManyObjects, .disagreement,
-            .flipFlop,
-            .notRecomposed, .undeclaredMember, .notWritten:
+            .flipFlop, .notRecomposed, .undeclaredMember, .notWritten:
             false
         case .notJSON, .tooDeep, .notAnObject, .envelopeMissing, .unknownModel, .objectForList, .arrayForObject,
-            .quarantined, .transformFailed, .keyCollision, .pathBlocked, .requiredMissing, .unexpectedNull, .coerced,
+            .quarantined, .conversionFailed, .keyCollision, .pathBlocked, .requiredMissing, .unexpectedNull, .coerced,
             .nothingMapped, .noChoice, .completionIgnored:
             true
         }

@@ -121,12 +121,12 @@ public struct Migration: Sendable, Equatable {
         /// The key path of the member.
         public var member: String
         /// From the values before to those after.
-        public var transform: TransformDeclaration
+        public var conversion: ConversionDeclaration
 
         /// Pairs a member with its conversion.
-        public init(member: String, transform: TransformDeclaration) {
+        public init(member: String, conversion: ConversionDeclaration) {
             self.member = member
-            self.transform = transform
+            self.conversion = conversion
         }
     }
 

@@ -38,23 +38,14 @@ public struct Models: Sendable {
         // Bases once more, with what their unconditional relatives declare: as such their objects are read.
         let open = declarations.indices.compactMap { index in clusters.open(index).map { (index, $0) } }
         let fallbacks = Dictionary(uniqueKeysWithValues: open.enumerated().map { ($1.0, declarations.count + $0) })
-        for index in declarations.indices {
-            let fallback = fallbacks[index] ?? index
-            var compiler = ModelCompiler(
-                clusters.effective(index),
-                indexes: indexes,
-                objectName: clusters.root(of: index),
-                fallback: fallback
-            )
-            compiled.append(try compiler.compile(into: &tree, rules: &rules))
-        }
-        for (index, declaration) in open {
+        for (index, declaration) in declarations.indices.map({ ($0, clusters.effective($0)) }) + open {
+            let isOpen = compiled.count >= declarations.count
             var compiler = ModelCompiler(
                 declaration,
                 indexes: indexes,
                 objectName: clusters.root(of: index),
-                fallback: compiled.count,
-                isOpen: true
+                fallback: isOpen ? compiled.count : fallbacks[index] ?? index,
+                isOpen: isOpen
             )
             compiled.append(try compiler.compile(into: &tree, rules: &rules))
         }
@@ -62,15 +53,11 @@ public struct Models: Sendable {
         self.tree = tree
         self.rules = rules
         self.compiled = compiled
-        var migrations: [[CompiledMigration]] = []
-        for declaration in declarations {
-            var compiled: [CompiledMigration] = []
-            for migration in declaration.migrations {
-                compiled.append(try CompiledMigration(migration, model: declaration.name))
+        migrations = try declarations.map { (declaration) throws(MappingError) in
+            try declaration.migrations.map { (migration) throws(MappingError) in
+                try CompiledMigration(migration, model: declaration.name)
             }
-            migrations.append(compiled)
         }
-        self.migrations = migrations
         let plain = Self.plain(compiled)
         self.plain = plain
         let deletable = Set(
@@ -83,7 +70,7 @@ public struct Models: Sendable {
         haveDeletions = compiled.contains { $0.reading.deletedWhen != nil }
         deleteFormer = tree.nodes.contains(where: \.deletesFormer)
         var plan = try MappingPlan(declarations)
-        plan.adopt(declarations.indices.map { BareIdentity(compiled[$0]) })
+        for index in declarations.indices { plan.models[index].bare = BareIdentity(compiled[index]) }
         self.plan = plan
     }
 
@@ -150,10 +137,10 @@ public struct Models: Sendable {
     }
 
     /// The same of what an object's members with a policy of their own had come to.
-    public func migrate(_ accumulation: Accumulation, of model: String, from version: Int) -> Accumulation {
-        guard let index = indexes[model], !accumulation.isEmpty else { return accumulation }
-        return migrations[index].reduce(accumulation) { accumulation, migration in
-            migration.to > version ? migration.apply(to: accumulation) : accumulation
+    public func migrate(_ gathered: GatheredValues, of model: String, from version: Int) -> GatheredValues {
+        guard let index = indexes[model], !gathered.isEmpty else { return gathered }
+        return migrations[index].reduce(gathered) { gathered, migration in
+            migration.to > version ? migration.apply(to: gathered) : gathered
         }
     }
 

@@ -15,7 +15,7 @@ public struct PropertyDeclaration: Sendable, Equatable {
     /// The relation, if the value is an object or several.
     public var relation: Relation?
     /// The conversion for the `mapped` view, and back.
-    public var transform: TransformDeclaration?
+    public var conversion: ConversionDeclaration?
     /// Whether values of another type are converted where nothing is lost (`"5"` for a number, a scalar for a list).
     public var coerces = false
     /// Whether an object without the property is worth a warning.
@@ -60,13 +60,13 @@ public struct PropertyDeclaration: Sendable, Equatable {
         name: String,
         from: String,
         relation: Relation? = nil,
-        transform: TransformDeclaration? = nil,
+        conversion: ConversionDeclaration? = nil,
         parts: [Part] = []
     ) {
         self.name = name
         self.from = from
         self.relation = relation
-        self.transform = transform
+        self.conversion = conversion
         self.parts = parts
     }
 }

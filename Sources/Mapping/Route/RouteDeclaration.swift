@@ -42,11 +42,7 @@ public struct RouteDeclaration: Sendable, Equatable {
     public var fallsThrough = false
 
     /// A rule for a path; without more, for every method and for 2xx.
-    public init(
-        path: String,
-        method: String? = nil,
-        status: StatusPattern = .class(2)
-    ) {
+    public init(path: String, method: String? = nil, status: StatusPattern = .class(2)) {
         self.path = path
         self.method = method
         self.status = status

@@ -1,10 +1,8 @@
 /// A path pattern: `repos/*/*/issues/{n:#}`.
 ///
-/// A pattern is a list of components between slashes; leading and trailing
-/// slashes mean nothing. A component is a literal, `#` (digits only), `*` (any
-/// one component), or `**` (all remaining components, last only). `{name}` and
-/// `{name:#}` are `*` and `#` that remember what they matched. The pattern `/`
-/// is the root itself.
+/// A pattern is a list of components between slashes; leading and trailing slashes mean nothing. A component is a literal,
+/// `#` (digits only), `*` (any one component), or `**` (all remaining components, last only). `{name}` and `{name:#}` are `*`
+/// and `#` that remember what they matched. The pattern `/` is the root itself.
 public struct RoutePattern: Sendable, Equatable {
     /// What one component of a path has to be.
     public enum Component: Sendable, Hashable {
@@ -81,8 +79,8 @@ public struct RoutePattern: Sendable, Equatable {
         return RoutePattern(components: components)
     }
 
-    /// The one path that the pattern matches, without a slash at its end; nil where there are several, or several
-    /// spellings of one.
+    /// The one path that the pattern matches, without a slash at its end; nil where there are several, or several spellings
+    /// of one.
     public var onlyPath: String? {
         var path = ""
         for component in components {

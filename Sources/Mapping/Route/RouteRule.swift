@@ -1,49 +1,42 @@
 /// One rule of a table, compiled: what it demands besides its path.
 struct RouteRule: Sendable {
     let index: Int
-    let method: String?
-    let status: StatusPattern
-    let query: [String: String?]
-    let contentType: String?
-    let fallsThrough: Bool
+    let declaration: RouteDeclaration
     /// The names given to components, with the position of each.
     let names: [(position: Int, name: String)]
 
     init(_ declaration: RouteDeclaration, _ pattern: RoutePattern, index: Int) {
-        self.index = index
-        method = declaration.method
-        status = declaration.status
-        query = declaration.query
-        contentType = declaration.contentType
-        fallsThrough = declaration.fallsThrough
-        names = pattern.names
+        (self.index, self.declaration, names) = (index, declaration, pattern.names)
     }
 
     /// Why the rule does not fit a request; nil when it does.
     func misfit(_ subject: RouteSubject, parameters: QueryParameters) -> RouteMisfit? {
-        if let method, method != subject.answeredMethod { return .method(method) }
-        if !status.matches(subject.status) { return .status(status) }
-        for (name, value) in query.sorted(by: { $0.key < $1.key }) where !parameters.has(name, value) {
+        if let method = declaration.method, method != subject.answeredMethod { return .method(method) }
+        if !declaration.status.matches(subject.status) { return .status(declaration.status) }
+        let query = declaration.query.sorted { $0.key < $1.key }
+        if let (name, value) = query.first(where: { !parameters.has($0.key, $0.value) }) {
             return .query(name: name, value: value)
         }
-        if let contentType, contentType != subject.contentType { return .contentType(contentType) }
-        return nil
+        guard let contentType = declaration.contentType, contentType != subject.contentType else { return nil }
+        return .contentType(contentType)
     }
 
     /// The more it demands, the higher it ranks: a method before a status, a status before the rest.
     var rank: Int {
-        ((method == nil ? 0 : 3) + status.rank) * 64 + min(query.count, 31) * 2 + (contentType == nil ? 0 : 1)
+        let path = (declaration.method == nil ? 0 : 3) + declaration.status.rank
+        return path * 64 + min(declaration.query.count, 31) * 2 + (declaration.contentType == nil ? 0 : 1)
     }
 
     /// Whether some request fits this rule and another of the same pattern, and neither has more to say.
     func isAmbiguous(with other: RouteRule) -> Bool {
-        guard method == other.method, status == other.status, query.count == other.query.count,
-            contentType == other.contentType
+        let (mine, theirs) = (declaration, other.declaration)
+        guard mine.method == theirs.method, mine.status == theirs.status, mine.query.count == theirs.query.count,
+            mine.contentType == theirs.contentType
         else { return false }
         // The same parameter with two values tells them apart.
-        return !query.contains { name, value in
-            guard let mine = value, let theirs = other.query[name], let theirs else { return false }
-            return mine != theirs
+        return !mine.query.contains { name, value in
+            guard let value, let other = theirs.query[name], let other else { return false }
+            return value != other
         }
     }
 }

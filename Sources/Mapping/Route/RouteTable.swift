@@ -8,11 +8,10 @@ public struct RouteMatch: Sendable {
 
 /// All routes of one table, compiled once into a trie.
 ///
-/// Per component a literal is preferred to `#`, `#` to `*`, `*` to `**`, with
-/// backtracking, whatever the order of declaration. The path chooses the node;
-/// among the rules of that node a named method outweighs a status, an exact
-/// status a class, a class none at all. A node whose rules do not fit does not
-/// fall through to a more general one, unless one of them says so.
+/// Per component a literal is preferred to `#`, `#` to `*`, `*` to `**`, with backtracking, whatever the order of
+/// declaration. The path chooses the node; among the rules of that node a named method outweighs a status, an exact status a
+/// class, a class none at all. A node whose rules do not fit does not fall through to a more general one, unless one of them
+/// says so.
 public struct RouteTable: Sendable {
     private struct Node: Sendable {
         var literals: [String: Int] = [:]
@@ -161,7 +160,7 @@ private struct RouteSearch {
     mutating func ends(with rules: [RouteRule]) -> Bool {
         guard !rules.isEmpty else { return false }
         best = rules.filter { $0.misfit(subject, parameters: parameters) == nil }.max { $0.rank < $1.rank }
-        return best != nil || !rules.contains(where: \.fallsThrough)
+        return best != nil || !rules.contains(where: \.declaration.fallsThrough)
     }
 }
 

@@ -110,7 +110,7 @@ struct CleanSelection {
         return slice
     }
 
-    /// Whether a document that was found a moment ago is still selected: it may have been renewed since.
+    /// Whether a document that was found a moment ago is still selected: it may have been freshened since.
     func isSelected(_ document: DocumentID) throws -> Bool {
         guard let before else { return true }
         return try Query(

@@ -189,9 +189,9 @@ public struct StoredDocument: Sendable {
 }
 
 /// What a 304 did to the document that it validates.
-public enum RefreshOutcome: Sendable, Equatable {
-    /// The document is renewed; its observation time is the 304's.
-    case renewed
+public enum FresheningOutcome: Sendable, Equatable {
+    /// The document is fresh again; its observation time is the 304's.
+    case freshened
     /// The document shows older values than are known now; the 304 has no effect.
     case dirty
     /// The document was replaced or removed meanwhile.

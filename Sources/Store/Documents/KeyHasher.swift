@@ -69,15 +69,11 @@ public struct KeyHasher: Sendable {
 
     /// Names an upstream's path, for every principal and query: invalidation looks for it.
     func place(upstream: String, url: String) -> Int64 {
-        var upstream = upstream
-        var url = url.beforeQuery
-        var hash = SipHash(key: secret)
-        upstream.withUTF8 { bytes in
-            hash.feed(UInt64(bytes.count))
-            hash.feed(UnsafeRawBufferPointer(bytes))
+        var (upstream, url) = (upstream, url.beforeQuery)
+        let digest = upstream.withUTF8 { upstream -> Digest128 in
+            url.withUTF8 { self.digest(part: UnsafeRawBufferPointer($0), upstream: UnsafeRawBufferPointer(upstream)) }
         }
-        url.withUTF8 { hash.feed(UnsafeRawBufferPointer($0)) }
-        return Int64(bitPattern: hash.finish().low)
+        return Int64(bitPattern: digest.low)
     }
 
     /// Names a key of an object, for look-ups.
@@ -93,9 +89,8 @@ public struct KeyHasher: Sendable {
 
 /// A 128-bit keyed digest that names a document's key.
 ///
-/// Made by `KeyHasher` under the store's own secret, so that no client can
-/// choose keys that collide. Its bits are uniform already: hashing passes one
-/// half of them on and computes nothing.
+/// Made by `KeyHasher` under the store's own secret, so that no client can choose keys that collide. Its bits are uniform
+/// already: hashing passes one half of them on and computes nothing.
 public struct Digest128: Hashable, Sendable {
     /// The lower 64 bits; the store's index is over these.
     public let low: UInt64
@@ -117,9 +112,8 @@ public struct Digest128: Hashable, Sendable {
 
 /// SipHash-1-3 with a 128-bit result, fed piece by piece.
 ///
-/// One round per word and three to finish: enough against flooding, and the
-/// fastest member of the family. Verified in the tests against the reference
-/// implementation's parameters by its 2-4 vectors.
+/// One round per word and three to finish: enough against flooding, and the fastest member of the family. Verified in the
+/// tests against the reference implementation's parameters by its 2-4 vectors.
 struct SipHash {
     private var v0: UInt64
     private var v1: UInt64

@@ -2,9 +2,8 @@ import Mapping
 
 /// The decoded row of one object, while the writer works on a batch.
 ///
-/// Every stored version of the object has an entry, because it is the base of
-/// the settled values, because documents pin it, or both. If very many versions
-/// are only pinned, the oldest are rows of `_spilled` instead.
+/// Every stored version of the object has an entry, because it is the base of the settled values, because documents pin it,
+/// or both. If very many versions are only pinned, the oldest are rows of `_spilled` instead.
 final class ObjectRecord {
     struct Entry: Equatable {
         var version: Int64

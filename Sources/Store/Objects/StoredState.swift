@@ -61,7 +61,7 @@ struct StoredState {
             guard let found else { throw StoreError.corrupt("version \(entry.version) is missing") }
             state.base = found
         }
-        state.accumulation = Accumulation(bytes: accumulated)
+        state.gathered = GatheredValues(bytes: accumulated)
         state.bringUpToDate(from: declared, model, models)
         return state
     }
@@ -74,7 +74,7 @@ extension ObjectState {
         guard let models, models.version(of: model) > declared else { return }
         if let payload = base?.payload { base?.payload = models.migrate(payload, of: model, from: declared) }
         merged = merged.map { models.migrate($0, of: model, from: declared) }
-        accumulation = models.migrate(accumulation, of: model, from: declared)
+        gathered = models.migrate(gathered, of: model, from: declared)
     }
 }
 

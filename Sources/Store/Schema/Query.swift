@@ -22,10 +22,9 @@ enum SQLValue {
 
 /// A prepared statement of one connection's cache, bound and stepped directly.
 ///
-/// GRDB owns the statement; binding and stepping bypass its `DatabaseValue`s
-/// and `Data`, which would copy every payload twice. Only for statements that
-/// change no schema and no transaction, which GRDB must know of. Use it only
-/// within the access that gave the connection, and never step it twice at once.
+/// GRDB owns the statement; binding and stepping bypass its `DatabaseValue`s and `Data`, which would copy every payload
+/// twice. Only for statements that change no schema and no transaction, which GRDB must know of. Use it only within the
+/// access that gave the connection, and never step it twice at once.
 struct Query {
     // Keeps the handle alive.
     private let statement: Statement
@@ -133,8 +132,7 @@ struct Query {
 
 /// The statements of one connection, found by the address of their text.
 ///
-/// GRDB's own cache hashes the whole text each time, which is too slow for the
-/// writer's inner loop.
+/// GRDB's own cache hashes the whole text each time, which is too slow for the writer's inner loop.
 struct QueryCache {
     private var queries: [UInt: Query] = [:]
 

@@ -22,9 +22,8 @@ enum Schema {
         return !applied.contains(migrator.migrations[0]) && applied.allSatisfy { $0 < migrator.migrations[0] }
     }
 
-    // Small rows matter most: integers instead of names, no column that can be
-    // computed from others, and only the indexes that a look-up needs. A column
-    // that is nearly always NULL costs a byte per row.
+    // Small rows matter most: integers instead of names, no column that can be computed from others, and only the indexes
+    // that a look-up needs. A column that is nearly always NULL costs a byte per row.
     private static let tables = """
         -- Single values: the secret, the commit sequence, the clock's high-water mark …
         CREATE TABLE _meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
@@ -56,10 +55,9 @@ enum Schema {
             UNIQUE (scope, model)
         );
 
-        -- One response each: when it was observed. uses: the document, and every
-        -- object that names it. source: method and URL, such as "PATCH /users/1",
-        -- of a response that is no document, or whose document is gone.
-        -- Of all others the document knows: documents are in the order of their observations.
+        -- One response each: when it was observed. uses: the document, and every object that names it. source: method and
+        -- URL, such as "PATCH /users/1", of a response that is no document, or whose document is gone. Of all others the
+        -- document knows: documents are in the order of their observations.
         CREATE TABLE _observations (
             id INTEGER PRIMARY KEY,
             start INTEGER NOT NULL,
@@ -69,15 +67,12 @@ enum Schema {
             source TEXT
         );
 
-        -- identity: an integer where the canonical text is one. changed: commit
-        -- sequence of the last change. version: the one that gives the settled
-        -- values their shape. merged: the settled values, where they are not what
-        -- that version shows. known: when they were seen (KnowledgeBytes).
-        -- state: which versions are pinned (ObjectRecord). accumulated: what
-        -- members with a merge policy come to (Accumulation). deleted: NULL; since
-        -- when it says of itself that it is deleted, times -1; else the time of its tombstone.
-        -- unobserved: when a write ended whose effect on the object no response
-        -- has shown. Both in µs of the store's clock.
+        -- identity: an integer where the canonical text is one. changed: commit sequence of the last change. version: the one
+        -- that gives the settled values their shape. merged: the settled values, where they are not what that version shows.
+        -- known: when they were seen (KnowledgeBytes). state: which versions are pinned (ObjectRecord). accumulated: what
+        -- members with a merge policy come to (GatheredValues). deleted: NULL; since when it says of itself that it is
+        -- deleted, times -1; else the time of its tombstone. unobserved: when a write ended whose effect on the object no
+        -- response has shown. Both in µs of the store's clock.
         CREATE TABLE _objects (
             id INTEGER PRIMARY KEY,
             collection INTEGER NOT NULL,
@@ -98,17 +93,16 @@ enum Schema {
         -- that was under way when the daemon ended. No row: not known.
         CREATE TABLE _marks (object INTEGER PRIMARY KEY, source TEXT NOT NULL);
 
-        -- Immutable; each belongs to the one object whose state names it.
-        -- declared: the version of the model that it was stored under; NULL: 0.
+        -- Immutable; each belongs to the one object whose state names it. declared: the version of the model that it was
+        -- stored under; NULL: 0.
         CREATE TABLE _versions (id INTEGER PRIMARY KEY, payload TEXT NOT NULL, declared INTEGER);
 
-        -- Versions of objects that are shown in very many, apart from the objects'
-        -- states, which are read and written whole. uses: how many places of
-        -- documents show the version; the object's state has their sum.
+        -- Versions of objects that are shown in very many, apart from the objects' states, which are read and written whole.
+        -- uses: how many places of documents show the version; the object's state has their sum.
         CREATE TABLE _spilled (version INTEGER PRIMARY KEY, uses INTEGER NOT NULL);
 
-        -- value: digest of a key by which the object can be found. bound: 1 where
-        -- a route's path gave it, and the object's own members do not.
+        -- value: digest of a key by which the object can be found. bound: 1 where a route's path gave it, and the object's
+        -- own members do not.
         CREATE TABLE _keys (
             object INTEGER NOT NULL,
             value INTEGER NOT NULL,
@@ -125,13 +119,11 @@ enum Schema {
             PRIMARY KEY (upstream, model)
         ) WITHOUT ROWID;
 
-        -- Objects that no document shows any more, and when each was last
-        -- observed: seconds of the store's clock.
+        -- Objects that no document shows any more, and when each was last observed: seconds of the store's clock.
         CREATE TABLE _orphans (object INTEGER PRIMARY KEY, since INTEGER NOT NULL);
 
-        -- low: lower half of the key's digest. place: digest of upstream and
-        -- URL, for every principal. verified: commit sequence at which the document
-        -- was last known to show the newest; 0: not when it came.
+        -- low: lower half of the key's digest. place: digest of upstream and URL, for every principal. verified: commit
+        -- sequence at which the document was last known to show the newest; 0: not when it came.
         CREATE TABLE _documents (
             id INTEGER PRIMARY KEY,
             low INTEGER NOT NULL,
@@ -149,10 +141,9 @@ enum Schema {
         CREATE INDEX _documents_low ON _documents (low);
         CREATE INDEX _documents_place ON _documents (place);
 
-        -- Apart from the documents, so that a 304 rewrites little. pins: the
-        -- versions shown, in pre-order (Pins). body: the very bytes, where
-        -- there is no skeleton or it does not give them back. keyed: where in the
-        -- skeleton objects begin whose members are the document's objects (StoredBody).
+        -- Apart from the documents, so that a 304 rewrites little. pins: the versions shown, in pre-order (Pins). body: the
+        -- very bytes, where there is no skeleton or it does not give them back. keyed: where in the skeleton objects begin
+        -- whose members are the document's objects (StoredBody).
         CREATE TABLE _bodies (
             document INTEGER PRIMARY KEY,
             pins BLOB NOT NULL,
@@ -161,9 +152,8 @@ enum Schema {
             keyed BLOB
         );
 
-        -- Documents whose objects were not taken out of them, because there are too
-        -- many. It is not known which they contain: every write to their
-        -- upstream removes them.
+        -- Documents whose objects were not taken out of them, because there are too many. It is not known which they contain:
+        -- every write to their upstream removes them.
         CREATE TABLE _undivided (document INTEGER PRIMARY KEY, upstream TEXT NOT NULL);
 
         -- When a document was last used: seconds of the store's clock.
@@ -177,8 +167,8 @@ enum Schema {
             PRIMARY KEY (suspect, upstream, url)
         ) WITHOUT ROWID;
 
-        -- What a write under way may change besides the paths in _suspects: objects by identity (key: NULL) or by a key,
-        -- and paths by a pattern below a base path.
+        -- What a write under way may change besides the paths in _suspects: objects by identity (key: NULL) or by a key, and
+        -- paths by a pattern below a base path.
         CREATE TABLE _suspect_objects (
             suspect INTEGER NOT NULL,
             upstream TEXT NOT NULL,
@@ -205,9 +195,8 @@ enum Schema {
             PRIMARY KEY (kind, subject)
         ) WITHOUT ROWID;
 
-        -- What became of objects, one row for each commit. sequence: that of the
-        -- last change in it. at: microseconds of the store's clock. total: how
-        -- many changes there ever were, these included. entries: Journal.
+        -- What became of objects, one row for each commit. sequence: that of the last change in it. at: microseconds of the
+        -- store's clock. total: how many changes there ever were, these included. entries: Journal.
         CREATE TABLE _changes (
             sequence INTEGER PRIMARY KEY,
             at INTEGER NOT NULL,
@@ -215,8 +204,7 @@ enum Schema {
             entries BLOB NOT NULL
         );
 
-        -- The names of objects that were evicted, but are still in the journal.
-        -- changed: commit sequence of the last change.
+        -- The names of objects that were evicted, but are still in the journal. changed: commit sequence of the last change.
         CREATE TABLE _gone (
             object INTEGER PRIMARY KEY,
             collection INTEGER NOT NULL,
@@ -224,11 +212,10 @@ enum Schema {
             changed INTEGER NOT NULL
         );
 
-        -- What readers of live responses were sent last, so that they can go on after a break, also of the daemon.
-        -- Rows exist only for documents that were followed, and are bounded in number.
-        -- subject: digest of a document in one view. sequence: commit sequence at which
-        -- it was sent, the number that its readers were given. content: digest of what
-        -- was sent; NULL: it cannot be recognised again.
+        -- What readers of live responses were sent last, so that they can go on after a break, also of the daemon. Rows exist
+        -- only for documents that were followed, and are bounded in number. subject: digest of a document in one view.
+        -- sequence: commit sequence at which it was sent, the number that its readers were given. content: digest of what was
+        -- sent; NULL: it cannot be recognised again.
         CREATE TABLE _told (
             subject INTEGER PRIMARY KEY,
             sequence INTEGER NOT NULL,

@@ -3,8 +3,7 @@ import Mapping
 
 /// The cleans and invalidations that keep out responses to requests sent before them.
 ///
-/// In memory: the requests die with the process. Bounded: a forgotten ban
-/// counts as one of everything.
+/// In memory: the requests die with the process. Bounded: a forgotten ban counts as one of everything.
 struct Bans {
     private struct Place {
         var time: Int64

@@ -1,4 +1,4 @@
-import Glibc
+import Dispatch
 import Mapping
 import Synchronization
 
@@ -34,93 +34,64 @@ struct Job: Sendable {
 
 /// The queue through which any thread gives jobs to the writer's thread.
 ///
-/// Guarded by a mutex that is held for a few instructions. The writer waits on a
-/// condition with the monotonic clock, which setting the time does not change.
-final class Mailbox<Element: Sendable>: @unchecked Sendable {
-    // Both live as long as the mailbox, at addresses that do not move.
-    private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
-    private let condition = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
-    // Everything below is accessed only with the mutex held: hence @unchecked.
-    private var waiting: [Element] = []
-    /// What goes ahead of `waiting`.
-    private var express: [Element] = []
-    private var isUrgent = false
-    private var isFinished = false
+/// The writer waits by the monotonic clock, which setting the time does not change.
+final class Mailbox<Element: Sendable>: Sendable {
+    private struct State {
+        var waiting: [Element] = []
+        /// What goes ahead of `waiting`.
+        var express: [Element] = []
+        var isUrgent = false
+        var isFinished = false
 
-    init() {
-        pthread_mutex_init(mutex, nil)
-        var attributes = pthread_condattr_t()
-        pthread_condattr_init(&attributes)
-        pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC)
-        pthread_cond_init(condition, &attributes)
-        pthread_condattr_destroy(&attributes)
+        var count: Int { waiting.count + express.count }
     }
 
-    deinit {
-        pthread_cond_destroy(condition)
-        pthread_mutex_destroy(mutex)
-        condition.deallocate()
-        mutex.deallocate()
-    }
+    private let state = Mutex(State())
+    // Signalled for the first element, for urgent ones, and at the end. Only the writer waits, and looks again each time.
+    private let wake = DispatchSemaphore(value: 0)
 
     /// Adds an element, ahead of all that is not express if it is express itself; false once the mailbox is finished.
     func post(_ element: Element, urgent: Bool, express isExpress: Bool = false) -> Bool {
-        pthread_mutex_lock(mutex)
-        defer { pthread_mutex_unlock(mutex) }
-        guard !isFinished else { return false }
-        if isExpress { express.append(element) } else { waiting.append(element) }
-        isUrgent = isUrgent || urgent
-        if waiting.count + express.count == 1 || urgent { pthread_cond_signal(condition) }
-        return true
+        let (isAccepted, isFirst) = state.withLock { state in
+            guard !state.isFinished else { return (false, false) }
+            if isExpress { state.express.append(element) } else { state.waiting.append(element) }
+            state.isUrgent = state.isUrgent || urgent
+            return (true, state.count == 1)
+        }
+        if isAccepted, isFirst || urgent { wake.signal() }
+        return isAccepted
     }
 
     /// Takes the express elements, without waiting.
     func takeExpress() -> [Element] {
-        pthread_mutex_lock(mutex)
-        defer { pthread_mutex_unlock(mutex) }
-        defer { express = [] }
-        return express
+        state.withLock { state in
+            defer { state.express = [] }
+            return state.express
+        }
     }
 
     /// Accepts no more elements; those that wait are still handed out.
     func finish() {
-        pthread_mutex_lock(mutex)
-        isFinished = true
-        pthread_cond_signal(condition)
-        pthread_mutex_unlock(mutex)
+        state.withLock { $0.isFinished = true }
+        wake.signal()
     }
 
     /// Takes all elements, once the first has waited for `delay` microseconds or an urgent one came.
     ///
-    /// Empty if nothing came within `idle` microseconds; nil once the mailbox is
-    /// finished and empty.
+    /// Empty if nothing came within `idle` microseconds; nil once the mailbox is finished and empty. For one thread.
     func take(delay: Int64, idle: Int64) -> [Element]? {
-        pthread_mutex_lock(mutex)
-        defer { pthread_mutex_unlock(mutex) }
-        wait(until: Self.deadline(idle)) { !waiting.isEmpty || !express.isEmpty || isFinished }
-        if waiting.isEmpty, express.isEmpty { return isFinished ? nil : [] }
-        wait(until: Self.deadline(delay)) { isUrgent || isFinished }
-        defer {
-            (waiting, express) = ([], [])
-            isUrgent = false
-        }
-        return express + waiting
-    }
-
-    private func wait(until deadline: timespec, _ isDone: () -> Bool) {
-        var deadline = deadline
-        while !isDone() {
-            if pthread_cond_timedwait(condition, mutex, &deadline) == ETIMEDOUT { return }
+        wait(for: idle) { $0.count > 0 || $0.isFinished }
+        guard state.withLock({ $0.count > 0 }) else { return state.withLock(\.isFinished) ? nil : [] }
+        wait(for: delay) { $0.isUrgent || $0.isFinished }
+        return state.withLock { state in
+            defer { (state.waiting, state.express, state.isUrgent) = ([], [], false) }
+            return state.express + state.waiting
         }
     }
 
-    private static func deadline(_ microseconds: Int64) -> timespec {
-        var time = timespec()
-        clock_gettime(CLOCK_MONOTONIC, &time)
-        let nanoseconds = Int64(time.tv_nsec) + microseconds % 1_000_000 * 1000
-        time.tv_sec += Int(microseconds / 1_000_000 + nanoseconds / 1_000_000_000)
-        time.tv_nsec = Int(nanoseconds % 1_000_000_000)
-        return time
+    private func wait(for microseconds: Int64, until isDone: (State) -> Bool) {
+        let deadline = DispatchTime.now() + .microseconds(Int(microseconds))
+        while !state.withLock({ isDone($0) }), wake.wait(timeout: deadline) == .success {}
     }
 }
 

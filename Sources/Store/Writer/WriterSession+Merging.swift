@@ -97,7 +97,7 @@ extension WriterSession {
         try setKnowledge(state.knowledge, of: record)
         record.merged = .some(newest == state.base?.payload ? nil : newest)
         if !models.models.isSimple(model) {
-            record.accumulated = state.accumulation.bytes
+            record.accumulated = state.gathered.bytes
             record.deletedSince = .some(state.deletedSince)
         }
         record.isModified = true

@@ -77,7 +77,7 @@ extension WriterSession {
             if record.accumulated == nil { accumulated = found?.1 ?? [] }
             if record.deletedSince == nil, let time = found?.2, time < 0 { state.deletedSince = -time }
         }
-        state.accumulation = Accumulation(bytes: accumulated)
+        state.gathered = GatheredValues(bytes: accumulated)
         guard let base = record.base else { return state }
         let found = try stored(base.version)
         state.base = Contribution(

@@ -26,7 +26,7 @@ extension WriterSession {
     }
 
     /// Moves an observation to a later time, for a 304.
-    func renew(_ id: Int64, start: Int64, end: Int64) throws {
+    func move(_ id: Int64, start: Int64, end: Int64) throws {
         let record = try observationRecord(id)
         record.observation.start = max(record.observation.start, start)
         record.observation.end = max(record.observation.end, end)

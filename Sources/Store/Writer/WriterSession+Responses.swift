@@ -275,16 +275,16 @@ extension WriterSession {
     }
 }
 
-/// Documents renewed by a 304.
+/// Documents freshened by a 304 (RFC 9111 §4.3.4).
 extension WriterSession {
-    /// Renews a document by a 304, if it shows the newest values of all its objects.
-    func refresh(
+    /// Freshens a document by a 304, if it shows the newest values of all its objects.
+    func freshen(
         _ id: DocumentID,
         head: [UInt8],
         policy: [UInt8],
         start: Int64,
         end: Int64
-    ) throws -> RefreshOutcome {
+    ) throws -> FresheningOutcome {
         let found = try query("SELECT scope, observation, verified, url FROM _documents WHERE id = ?")
             .first(.id(id)) {
                 (
@@ -300,7 +300,7 @@ extension WriterSession {
             return .dirty
         }
         _ = nextSequence()
-        try renew(found.observation, start: start, end: end)
+        try move(found.observation, start: start, end: end)
         if let models = models[scope.upstream] {
             try confirm(
                 stored,
@@ -311,10 +311,10 @@ extension WriterSession {
         }
         try query("UPDATE _documents SET head = ?, policy = ?, verified = ? WHERE id = ?")
             .run(.blob(head), .blob(policy), .integer(numbers.sequence), .id(id))
-        return .renewed
+        return .freshened
     }
 
-    /// Confirms the versions in a clean document at its renewed observation.
+    /// Confirms the versions in a clean document at its observation, which has moved.
     private func confirm(
         _ stored: StoredBody,
         observation: Observation,
@@ -330,7 +330,7 @@ extension WriterSession {
         }
         for (id, versions) in seen {
             guard let record = try record(id) else { continue }
-            // The renewed observation row suffices.
+            // The observation row, which has moved, suffices.
             if let base = record.base, base.observation == observation.sequence, versions.count == 1,
                 base.version == versions[0].version, case .whole = record.knowledge
             {

@@ -3,9 +3,8 @@ import Mapping
 
 /// The state of the writer: the writing connection, the ids and sequences given out, and the batch under way.
 ///
-/// Used only on the writer's thread. Objects and observations are read once
-/// per batch, changed in memory, and written by `flush`: an object that is
-/// shown a hundred times in a batch is written once.
+/// Used only on the writer's thread. Objects and observations are read once per batch, changed in memory, and written by
+/// `flush`: an object that is shown a hundred times in a batch is written once.
 final class WriterSession {
     /// The last ids and numbers given out.
     ///

@@ -84,7 +84,7 @@ import Testing
         }
         let failed = dated.one(#"{"created_at":"yesterday"}"#, "Dated")
         #expect(failed.body == #"{"at":"yesterday"}"#)
-        #expect(failed.kinds == [.transformFailed] && failed.pointers == ["/created_at"])
+        #expect(failed.kinds == [.conversionFailed] && failed.pointers == ["/created_at"])
     }
 
     @Test func `FJ-13, FJ-20: related objects are shown within their owner, with identity or without`() throws {

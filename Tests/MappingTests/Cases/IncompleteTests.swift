@@ -77,7 +77,7 @@ import Testing
                     Migration(
                         to: 1,
                         renamed: [.init(from: "count", to: "total"), .init(from: "info", to: "meta")],
-                        converted: [.init(member: "first", transform: .date(.unixSeconds))],
+                        converted: [.init(member: "first", conversion: .date(.unixSeconds))],
                         removed: ["gone"]
                     )
                 ]
@@ -97,7 +97,7 @@ import Testing
         let one = BodyRule(model: "Thing", shape: .one)
         shelf.take("a", #"{"id":1,"count":5,"info":{"tags":["x"]},"first":0,"gone":1}"#, one, at: 1)
         shelf.take("b", #"{"id":1,"count":3,"info":{"tags":["y"]},"first":9}"#, one, at: 2)
-        let gathered = try #require(shelf.states.values.first).accumulation
+        let gathered = try #require(shelf.states.values.first).gathered
         let migrated = models.migrate(gathered, of: "Thing", from: 0)
         let values = migrated.values { models.merge(of: $0, model: 0) }.map { "\($0.text)=\(text($1))" }.sorted()
         #expect(values == [#"first="1970-01-01T00:00:00Z""#, #"meta/tags=["x","y"]"#, "total=8"])

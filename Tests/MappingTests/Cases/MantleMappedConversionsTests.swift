@@ -3,15 +3,15 @@ import Testing
 
 /// What Mantle's and RestKit's cases say of conversions, through the mapped view and back.
 @Suite struct MantleMappedConversionsTests {
-    private func fixture(_ transform: TransformDeclaration) throws -> MapperFixture {
-        try MapperFixture(ModelDeclaration("A", Property("value", "v", as: transform)))
+    private func fixture(_ conversion: ConversionDeclaration) throws -> MapperFixture {
+        try MapperFixture(ModelDeclaration("A", Property("value", "v", as: conversion)))
     }
 
     /// What a value is shown as; nil, if it stays as it is with a warning.
-    private func forward(_ value: String, _ transform: TransformDeclaration) throws -> String? {
-        let shown = try fixture(transform).one(#"{"v":\#(value)}"#, "A")
+    private func forward(_ value: String, _ conversion: ConversionDeclaration) throws -> String? {
+        let shown = try fixture(conversion).one(#"{"v":\#(value)}"#, "A")
         guard shown.warnings.isEmpty else {
-            #expect(shown.kinds == [.transformFailed] && shown.pointers == ["/v"])
+            #expect(shown.kinds == [.conversionFailed] && shown.pointers == ["/v"])
             #expect(shown.body == #"{"value":\#(value)}"#)
             return nil
         }
@@ -19,8 +19,8 @@ import Testing
     }
 
     /// What a mapped value is written back as.
-    private func back(_ value: String, _ transform: TransformDeclaration) throws -> String {
-        String(try fixture(transform).unmap(#"{"value":\#(value)}"#, "A").dropFirst(5).dropLast())
+    private func back(_ value: String, _ conversion: ConversionDeclaration) throws -> String {
+        String(try fixture(conversion).unmap(#"{"value":\#(value)}"#, "A").dropFirst(5).dropLast())
     }
 
     @Test func `MT-13, MT-14: text that is no URL or no UUID stays, with a warning`() throws {
@@ -38,27 +38,27 @@ import Testing
     @Test func `MT-35: a word that an enumeration does not know is its fallback, or stays, and is told of either way`()
         throws
     {
-        let cases = [TransformDeclaration.Case(wire: "open", mapped: "opened")]
+        let cases = [ConversionDeclaration.Case(wire: "open", mapped: "opened")]
         #expect(try forward(#""open""#, .enumeration(cases)) == #""opened""#)
         #expect(try forward(#""draft""#, .enumeration(cases)) == nil)
-        let falling = TransformDeclaration.enumeration(cases, fallback: "other", reverseFallback: "open")
+        let falling = ConversionDeclaration.enumeration(cases, fallback: "other", reverseFallback: "open")
         let shown = try fixture(falling).one(#"{"v":"draft"}"#, "A")
-        #expect(shown.body == #"{"value":"other"}"# && shown.kinds == [.transformFailed])
+        #expect(shown.body == #"{"value":"other"}"# && shown.kinds == [.conversionFailed])
         #expect(shown.warnings[0].message.contains(#"the default "other" stands for it"#))
         #expect(try back(#""unheard""#, falling) == #""open""#)
         // Empty, for those who want it so.
-        let pairs = [TransformDeclaration.Pair(wire: json(#""open""#), mapped: json(#""opened""#))]
-        let emptying = TransformDeclaration.values(pairs, fallback: json("null"), reverseFallback: nil)
+        let pairs = [ConversionDeclaration.Pair(wire: json(#""open""#), mapped: json(#""opened""#))]
+        let emptying = ConversionDeclaration.values(pairs, fallback: json("null"), reverseFallback: nil)
         #expect(try fixture(emptying).one(#"{"v":"draft"}"#, "A").body == #"{"value":null}"#)
     }
 
     @Test func `MT-36: two words for one value are a mistake`() {
-        let twice = TransformDeclaration.enumeration([.init(wire: "a", mapped: "x"), .init(wire: "b", mapped: "x")])
+        let twice = ConversionDeclaration.enumeration([.init(wire: "a", mapped: "x"), .init(wire: "b", mapped: "x")])
         #expect(throws: MappingError.self) { try fixture(twice) }
     }
 
     @Test func `MT-37: dates of a declared form are of a declared zone`() throws {
-        let form = TransformDeclaration.date(.pattern("MMMM d, yyyy", zone: "America/Los_Angeles"))
+        let form = ConversionDeclaration.date(.pattern("MMMM d, yyyy", zone: "America/Los_Angeles"))
         #expect(try forward(#""September 25, 2015""#, form) == #""2015-09-25T07:00:00Z""#)
         #expect(try back(try forward("1183135260", .date(.unixSeconds)) ?? "", form) == #""June 29, 2007""#)
         #expect(try back(#""2015-09-25T07:00:00Z""#, .date(.unixSeconds)) == "1443164400")
@@ -66,7 +66,7 @@ import Testing
     }
 
     @Test func `MT-38: numbers with separators are numbers`() throws {
-        let form = TransformDeclaration.number(grouping: ",", decimal: ".")
+        let form = ConversionDeclaration.number(grouping: ",", decimal: ".")
         #expect(try forward(#""0.12345""#, form) == "0.12345")
         #expect(try back("12345.678", form) == #""12,345.678""#)
         #expect(try forward(#""Apple""#, form) == nil)

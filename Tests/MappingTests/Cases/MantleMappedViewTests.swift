@@ -164,7 +164,7 @@ import Testing
         #expect(try fixture.unmap(shown.body, "Article") == body)
         let wrong = fixture.one(#"{"url":"a b","other_url":666}"#, "Article")
         #expect(wrong.body == #"{"site":"a b","otherSite":666}"#)
-        #expect(wrong.kinds == [.transformFailed, .transformFailed] && wrong.pointers == ["/url", "/other_url"])
+        #expect(wrong.kinds == [.conversionFailed, .conversionFailed] && wrong.pointers == ["/url", "/other_url"])
     }
 
     @Test func `MT-12: a value that its conversion does not know stays, and the object survives`() throws {
@@ -173,7 +173,7 @@ import Testing
         )
         let shown = fixture.one(#"{"url":666,"name":"a"}"#, "User")
         #expect(shown.body == #"{"site":666,"name":"a"}"#)
-        #expect(shown.kinds == [.transformFailed] && shown.pointers == ["/url"] && shown.warnings[0].model == "User")
+        #expect(shown.kinds == [.conversionFailed] && shown.pointers == ["/url"] && shown.warnings[0].model == "User")
     }
 
     @Test func `MT-16, MT-17, MT-18, MT-19: nothing is coerced where nothing says so`() throws {
@@ -206,7 +206,7 @@ import Testing
     }
 
     @Test func `MT-33: an element of which a conversion makes nothing is null in its place, and is told of`() throws {
-        let words = TransformDeclaration.values(
+        let words = ConversionDeclaration.values(
             [.init(wire: json("1"), mapped: json(#""one""#))],
             fallback: json("null"),
             reverseFallback: nil
@@ -214,7 +214,7 @@ import Testing
         let fixture = try MapperFixture(ModelDeclaration("User", Property("words", "words", as: .arrayOf(words))))
         let shown = fixture.one(#"{"words":[1,2,1]}"#, "User")
         #expect(shown.body == #"{"words":["one",null,"one"]}"#)
-        #expect(shown.kinds == [.transformFailed] && shown.pointers == ["/words/1"])
+        #expect(shown.kinds == [.conversionFailed] && shown.pointers == ["/words/1"])
     }
 
     @Test func `MT-34: an element that is not known keeps its place, and the warning points to it`() throws {
@@ -223,7 +223,7 @@ import Testing
         )
         let shown = fixture.one(#"{"days":[0,null,"x",1]}"#, "User")
         #expect(shown.body == #"{"days":["1970-01-01T00:00:00Z",null,"x","1970-01-01T00:00:01Z"]}"#)
-        #expect(shown.kinds == [.transformFailed] && shown.pointers == ["/days/2"])
+        #expect(shown.kinds == [.conversionFailed] && shown.pointers == ["/days/2"])
     }
 
     @Test func `MT-39: a mask writes back only what is asked for`() throws {
@@ -242,7 +242,7 @@ import Testing
     }
 
     @Test func `MT-41: a conversion of one way drops, writes or refuses, as declared`() throws {
-        func fixture(_ back: TransformDeclaration.Back) throws -> MapperFixture {
+        func fixture(_ back: ConversionDeclaration.Back) throws -> MapperFixture {
             try MapperFixture(
                 ModelDeclaration(
                     "User",

@@ -186,7 +186,7 @@ import Testing
                     Migration(
                         to: 2,
                         renamed: [Migration.Rename(from: "name", to: "full_name")],
-                        converted: [Migration.Conversion(member: "age", transform: .date(.unixSeconds))]
+                        converted: [Migration.Conversion(member: "age", conversion: .date(.unixSeconds))]
                     ),
                 ]
             )

@@ -59,7 +59,7 @@ import Testing
         let rule = BodyRule(model: "Item", shape: .many, root: "items", envelope: "Page")
         let shown = try fixture().map(#"{"total_count":"many","items":[]}"#, rule)
         #expect(shown.body == #"{"total":"many","items":[]}"#)
-        #expect(shown.kinds == [.transformFailed] && shown.pointers == ["/total_count"])
+        #expect(shown.kinds == [.conversionFailed] && shown.pointers == ["/total_count"])
     }
 
     @Test func `several objects in one body are shown side by side`() throws {

@@ -3,10 +3,10 @@ import Testing
 
 /// What RestKit's and normalizr's cases say of the mapped view.
 @Suite struct RestKitMappedViewTests {
-    private func coercing(_ transform: TransformDeclaration) throws -> MapperFixture {
+    private func coercing(_ conversion: ConversionDeclaration) throws -> MapperFixture {
         try MapperFixture(
-            ModelDeclaration("A", Property("value", "value", as: transform).with { $0.coerces = true }),
-            ModelDeclaration("B", Property("value", "value", as: transform))
+            ModelDeclaration("A", Property("value", "value", as: conversion).with { $0.coerces = true }),
+            ModelDeclaration("B", Property("value", "value", as: conversion))
         )
     }
 
@@ -74,14 +74,14 @@ import Testing
     func `RK-09: words are booleans only where that is declared`(word: String, value: Bool) throws {
         let fixture = try coercing(.named("boolean"))
         #expect(fixture.one(#"{"value":"\#(word)"}"#, "A").body == #"{"value":\#(value)}"#)
-        #expect(fixture.one(#"{"value":"\#(word)"}"#, "B").kinds == [.transformFailed])
+        #expect(fixture.one(#"{"value":"\#(word)"}"#, "B").kinds == [.conversionFailed])
     }
 
     @Test func `RK-10, RK-11: numbers are text and text is numbers, exactly, only where that is declared`() throws {
         let string = try coercing(.named("string"))
         #expect(string.one(#"{"value":123}"#, "A").body == #"{"value":"123"}"#)
         #expect(string.one(#"{"value":true}"#, "A").body == #"{"value":"true"}"#)
-        #expect(string.one(#"{"value":123}"#, "B").kinds == [.transformFailed])
+        #expect(string.one(#"{"value":123}"#, "B").kinds == [.conversionFailed])
         let integer = try coercing(.named("integer"))
         #expect(integer.one(#"{"value":"69726278940360707"}"#, "A").body == #"{"value":69726278940360707}"#)
         let shown = integer.list(#"[{"value":"1"},{"value":"2"}]"#, "A")

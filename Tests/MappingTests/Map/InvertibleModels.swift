@@ -8,7 +8,7 @@ import TestSupport
 /// a config declares to have no way back: `one_way`, and `to:` another place.
 struct InvertibleModels {
     private var random: SeededGenerator
-    private var conversions: TransformGenerator
+    private var conversions: ConversionGenerator
     private(set) var declarations: [ModelDeclaration] = []
     private(set) var rule = BodyRule(model: "A", shape: .one)
     /// Members taken by properties of the model that is being made.
@@ -22,7 +22,7 @@ struct InvertibleModels {
 
     init(seed: UInt64) {
         random = SeededGenerator(seed: seed)
-        conversions = TransformGenerator(seed: seed &+ 1)
+        conversions = ConversionGenerator(seed: seed &+ 1)
     }
 
     mutating func chance(_ percent: Int) -> Bool { Int.random(in: 0..<100, using: &random) < percent }
@@ -122,7 +122,7 @@ struct InvertibleModels {
         case 14:
             // What is only read comes back by the one that is written.
             var written = plain(name, member)
-            (written.checks, written.coerces, written.transform) = ([], false, nil)
+            (written.checks, written.coerces, written.conversion) = ([], false, nil)
             model.properties.append(written)
             var read = PropertyDeclaration(name: name + "also", from: member)
             read.output = .none
@@ -159,9 +159,9 @@ struct InvertibleModels {
 
     private mutating func plain(_ name: String, _ source: String) -> PropertyDeclaration {
         var property = PropertyDeclaration(name: name, from: source)
-        if chance(40) { property.transform = conversions.conversion() }
+        if chance(40) { property.conversion = conversions.conversion() }
         if chance(15) { property.coerces = true }
-        if chance(15), property.transform == nil {
+        if chance(15), property.conversion == nil {
             property.checks = [pick([.type([.string, .null]), .length(minimum: 0, maximum: 2), .notNull])]
         }
         if chance(15), property.checks.isEmpty { property.defaultValue = json(pick([#""text""#, "null", "1"])) }
@@ -245,8 +245,8 @@ struct InvertibleModels {
         case .keyed(let model)?: return keyed(of: model, depth + 1)
         case nil: break
         }
-        guard let transform = property.transform else { return .text(plain()) }
-        return .text(conversions.value(for: transform))
+        guard let conversion = property.conversion else { return .text(plain()) }
+        return .text(conversions.value(for: conversion))
     }
 
     private mutating func one(of model: String, _ depth: Int) -> Tree {

@@ -82,8 +82,8 @@ extension PropertyDeclaration {
     }
 
     /// A property that is read from somewhere else, maybe converted.
-    init(_ name: String, _ from: String, as transform: TransformDeclaration? = nil) {
-        self.init(name: name, from: from, transform: transform)
+    init(_ name: String, _ from: String, as conversion: ConversionDeclaration? = nil) {
+        self.init(name: name, from: from, conversion: conversion)
     }
 
     /// A relation that is read from the member of its name.

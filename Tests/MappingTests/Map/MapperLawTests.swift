@@ -5,7 +5,7 @@ import Testing
 @Suite struct MapperLawTests {
     /// The tracker's models once more, with conversions that have a way back.
     private func mapper() throws -> DocumentMapper {
-        let string = TransformDeclaration.values(
+        let string = ConversionDeclaration.values(
             [
                 .init(wire: json("true"), mapped: json(#""yes""#)),
                 .init(wire: json(#""text""#), mapped: json(#""words""#)),
@@ -50,7 +50,7 @@ import Testing
             #expect(isJSON(mapped.body), "seed \(seed): \(text(body))")
             // What a conversion did not know has no way back, nor has one of two members with one name.
             guard mapped.isMapped,
-                !mapped.warnings.contains(where: { [.transformFailed, .keyCollision].contains($0.kind) })
+                !mapped.warnings.contains(where: { [.conversionFailed, .keyCollision].contains($0.kind) })
             else { continue }
             tried += 1
             let wire = try mapper.unmap(mapped.body, as: rule)

@@ -68,7 +68,7 @@ import Testing
 
     @Test func `declarations that exclude each other are mistakes`() {
         for property in [
-            Property("a", one: "A").with { $0.transform = .named("date") },
+            Property("a", one: "A").with { $0.conversion = .named("date") },
             Property("a", "@self"),
             Property("a").with { ($0.isRequired, $0.defaultValue) = (true, json("1")) },
             Property(name: "a", from: "", relation: .one("A"), parts: [.init(name: "x", from: "x")]),

@@ -17,7 +17,7 @@ import Testing
             for _ in 0..<12 {
                 let body = Array(generator.body().utf8)
                 let mapped = mapper.map(body, as: rule, in: InvertibleModels.context)
-                guard mapped.isMapped, !mapped.warnings.contains(where: { $0.kind == .transformFailed }) else {
+                guard mapped.isMapped, !mapped.warnings.contains(where: { $0.kind == .conversionFailed }) else {
                     continue
                 }
                 tried += 1

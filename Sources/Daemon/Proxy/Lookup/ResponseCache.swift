@@ -198,14 +198,14 @@ package final class ResponseCache: Sendable {
         let end = now
         Task { [self] in
             do throws(StoreError) {
-                let outcome = try await store.refresh(
+                let outcome = try await store.freshen(
                     document,
                     head: head,
                     policy: policy.bytes,
                     observedFrom: sent - age,
                     observedTo: end
                 )
-                if outcome != .renewed {
+                if outcome != .freshened {
                     // It was replaced, or what had come before the 304 was committed after it: the 304 does not count.
                     renewed.withLock { $0.remove(document) { $0.sent == sent } }
                     ready.residence.isDirty.store(true, ordering: .relaxed)

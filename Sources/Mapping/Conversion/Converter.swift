@@ -1,26 +1,26 @@
-/// A conversion compiled once: from the upstream's JSON to the mapped JSON, and back.
+/// A declared conversion compiled once: from the upstream's JSON to the mapped JSON, and back.
 ///
 /// Pure and independent of the host's locale and time zone. Null stays null in both directions, unless a value map says
 /// otherwise. What a conversion only checks keeps its spelling, so that the way back gives the upstream's bytes.
-public struct Transformer: Sendable {
+public struct Converter: Sendable {
     private let conversion: any Conversion
 
-    /// Compiles a conversion; the error, `.invalidTransform`, says what is wrong with its declaration.
-    public init(_ declaration: TransformDeclaration) throws(MappingError) {
+    /// Compiles a conversion; the error, `.invalidConversion`, says what is wrong with its declaration.
+    public init(_ declaration: ConversionDeclaration) throws(MappingError) {
         conversion = try Self.compile(declaration)
     }
 
     /// The mapped form of one JSON value of the upstream's.
-    public func forward(_ value: [UInt8]) -> TransformResult {
+    public func forward(_ value: [UInt8]) -> ConversionResult {
         JSONSlice(value).map(conversion.forward) ?? .failed(reason: "JSON is expected")
     }
 
     /// The upstream's form of one mapped JSON value.
-    public func reverse(_ value: [UInt8]) -> TransformResult {
+    public func reverse(_ value: [UInt8]) -> ConversionResult {
         JSONSlice(value).map(conversion.reverse) ?? .failed(reason: "JSON is expected")
     }
 
-    private static func compile(_ declaration: TransformDeclaration) throws(MappingError) -> any Conversion {
+    private static func compile(_ declaration: ConversionDeclaration) throws(MappingError) -> any Conversion {
         switch declaration {
         case .named(let name): try named(name)
         case .date(.unixSeconds): UnixTimeConversion(digitsBelowSecond: 0)
@@ -49,15 +49,15 @@ public struct Transformer: Sendable {
         case "url": return CheckedConversion.url
         case "uuid": return CheckedConversion.uuid
         default:
-            throw .invalidTransform("there is no conversion \"\(name)\"")
+            throw .invalidConversion("there is no conversion \"\(name)\"")
         }
     }
 }
 
-/// One kind of conversion; both directions get valid JSON and give valid JSON.
+/// One kind of conversion, of which a `Converter` is made; both directions get valid JSON and give valid JSON.
 protocol Conversion: Sendable {
-    func forward(_ value: JSONSlice) -> TransformResult
-    func reverse(_ value: JSONSlice) -> TransformResult
+    func forward(_ value: JSONSlice) -> ConversionResult
+    func reverse(_ value: JSONSlice) -> ConversionResult
 }
 
 extension JSONSlice {

@@ -1,7 +1,7 @@
-/// How a property's value is converted for the `mapped` view, and back.
+/// How a property's value is converted for the `mapped` view, and back; `Converter` does it.
 ///
 /// The wire view never changes.
-public indirect enum TransformDeclaration: Sendable, Equatable {
+public indirect enum ConversionDeclaration: Sendable, Equatable {
     /// A conversion by its name: `base64`, `boolean`, `date` (RFC 3339), `decimal`, `integer`, `string`, `url`, `uuid`.
     case named(String)
     /// A point in time in another form than RFC 3339.
@@ -13,13 +13,13 @@ public indirect enum TransformDeclaration: Sendable, Equatable {
     /// A declared map from JSON values to JSON values.
     case values([Pair], fallback: [UInt8]?, reverseFallback: [UInt8]?)
     /// Each element of a list.
-    case arrayOf(TransformDeclaration)
+    case arrayOf(ConversionDeclaration)
     /// The value of each member of an object.
-    case dictionaryOf(TransformDeclaration)
+    case dictionaryOf(ConversionDeclaration)
     /// One after the other; backwards in the other order.
-    case chain([TransformDeclaration])
+    case chain([ConversionDeclaration])
     /// A conversion without a way back, and what is written back in its place.
-    case oneWay(TransformDeclaration, back: Back)
+    case oneWay(ConversionDeclaration, back: Back)
 
     /// One case of an enumeration.
     public struct Case: Sendable, Equatable {

@@ -3,7 +3,7 @@
 /// Such members never move between answers; each keeps its own literal. Here is what they come to for the object, apart
 /// from its contributions, because a value that was once seen counts whatever was seen since. What is gathered does not
 /// depend on the order of arrival: each value has the time of its observation.
-public struct Accumulation: Sendable, Equatable {
+public struct GatheredValues: Sendable, Equatable {
     /// One value that counts.
     struct Item: Sendable {
         /// When it was observed: of a read its start, of a write its end.
@@ -33,14 +33,13 @@ public struct Accumulation: Sendable, Equatable {
     public var isEmpty: Bool { items.isEmpty }
 
     /// Whether both come to the same, byte by byte.
-    public static func == (left: Accumulation, right: Accumulation) -> Bool { left.bytes == right.bytes }
+    public static func == (left: GatheredValues, right: GatheredValues) -> Bool { left.bytes == right.bytes }
 
     // MARK: Gathering
 
     /// Takes in what one version shows.
     mutating func take(_ members: ObservedMembers, from contribution: Contribution) {
-        let observation = contribution.observation
-        let time = observation.kind == .write ? observation.end : observation.start
+        let time = contribution.observation.effectiveTime
         for (path, member) in members.gathered where !members.quarantined.contains(path) && !member.value.isNull {
             switch member.policy {
             case .keep: keep(Item(time: time, origin: 0, value: member.value), at: path)
@@ -102,11 +101,11 @@ public struct Accumulation: Sendable, Equatable {
     }
 
     /// Converts each value gathered of a member; what the conversion does not know stays as it is.
-    mutating func convert(_ path: MemberPath, _ transformer: Transformer) {
+    mutating func convert(_ path: MemberPath, _ converter: Converter) {
         guard let gathered = items[path] else { return }
         items[path] = gathered.map { item in
             guard !item.value.containsReference,
-                case .value(let json) = transformer.forward(Array(item.value.bytes)), let value = JSONSlice(json)
+                case .value(let json) = converter.forward(Array(item.value.bytes)), let value = JSONSlice(json)
             else { return item }
             var converted = item
             converted.value = value
@@ -160,7 +159,7 @@ public struct Accumulation: Sendable, Equatable {
     public init(bytes: [UInt8]) {
         guard !bytes.isEmpty, let value = JSONSlice(bytes) else { return }
         for member in value.members {
-            guard let path = member.value.elements.first.flatMap(Self.text) else { continue }
+            guard let path = member.value.elements.first?.string else { continue }
             items[MemberPath(pointer: path)] = member.value.elements.dropFirst().compactMap { entry in
                 let parts = entry.elements
                 guard parts.count == 3, let time = Self.integer(parts[0]), let origin = Self.integer(parts[1]) else {
@@ -191,10 +190,6 @@ public struct Accumulation: Sendable, Equatable {
         }
         output.append(UInt8(ascii: "}"))
         return output
-    }
-
-    private static func text(_ value: JSONSlice) -> String? {
-        value.kind == .string ? value.withBytes(JSONString.text) : nil
     }
 
     private static func integer(_ value: JSONSlice) -> Int64? {

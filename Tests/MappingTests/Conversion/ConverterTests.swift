@@ -4,13 +4,13 @@ import Testing
 
 /// One conversion with what comes of one value; nil: it is not of the conversion's type.
 struct ConversionCase: Sendable, CustomTestStringConvertible {
-    var declaration: TransformDeclaration
+    var declaration: ConversionDeclaration
     var wire: String
     var mapped: String?
     /// What the mapped value is written back as, where that is not what was there.
     var back: String?
 
-    init(_ declaration: TransformDeclaration, _ wire: String, _ mapped: String?, back: String? = nil) {
+    init(_ declaration: ConversionDeclaration, _ wire: String, _ mapped: String?, back: String? = nil) {
         (self.declaration, self.wire, self.mapped, self.back) = (declaration, wire, mapped, back)
     }
 
@@ -18,12 +18,12 @@ struct ConversionCase: Sendable, CustomTestStringConvertible {
 }
 
 /// Each conversion by examples, there and back, and declarations that cannot be one.
-struct TransformerTests {
-    private static let losAngeles = TransformDeclaration.date(
+struct ConverterTests {
+    private static let losAngeles = ConversionDeclaration.date(
         .pattern("MMMM d, yyyy", zone: "America/Los_Angeles")
     )
-    private static let money = TransformDeclaration.number(grouping: ",", decimal: ".")
-    private static let state = TransformDeclaration.enumeration(
+    private static let money = ConversionDeclaration.number(grouping: ",", decimal: ".")
+    private static let state = ConversionDeclaration.enumeration(
         [.init(wire: "open", mapped: "opened"), .init(wire: "closed", mapped: "done")]
     )
 
@@ -159,8 +159,8 @@ struct TransformerTests {
         arguments: cases
     )
     func `a value is converted, and converted back to what it was`(_ example: ConversionCase) throws {
-        let transformer = try Transformer(example.declaration)
-        let result = transformer.forward(Array(example.wire.utf8))
+        let converter = try Converter(example.declaration)
+        let result = converter.forward(Array(example.wire.utf8))
         guard let mapped = example.mapped else {
             guard case .failed(let reason) = result else {
                 Issue.record("\(example.wire) became \(result)")
@@ -170,40 +170,40 @@ struct TransformerTests {
             return
         }
         #expect(result == .value(Array(mapped.utf8)))
-        #expect(transformer.reverse(Array(mapped.utf8)) == .value(Array((example.back ?? example.wire).utf8)))
+        #expect(converter.reverse(Array(mapped.utf8)) == .value(Array((example.back ?? example.wire).utf8)))
     }
 
     @Test(
         arguments: cases.filter { $0.mapped != nil }
     )
     func `forward, back and forward again gives the same mapped value`(_ example: ConversionCase) throws {
-        let transformer = try Transformer(example.declaration)
-        let mapped = try #require(transformer.forward(Array(example.wire.utf8)).json)
-        let back = try #require(transformer.reverse(mapped).json)
-        #expect(transformer.forward(back) == .value(mapped))
+        let converter = try Converter(example.declaration)
+        let mapped = try #require(converter.forward(Array(example.wire.utf8)).json)
+        let back = try #require(converter.reverse(mapped).json)
+        #expect(converter.forward(back) == .value(mapped))
     }
 
     @Test func `MT-35: a value unknown to an enumeration becomes its fallback, and is told of`() throws {
-        let cases = [TransformDeclaration.Case(wire: "open", mapped: "opened")]
-        let transformer = try Transformer(.enumeration(cases, fallback: "other", reverseFallback: "open"))
-        guard case .partial(let json, let faults) = transformer.forward(Array(#""draft""#.utf8)) else {
+        let cases = [ConversionDeclaration.Case(wire: "open", mapped: "opened")]
+        let converter = try Converter(.enumeration(cases, fallback: "other", reverseFallback: "open"))
+        guard case .partial(let json, let faults) = converter.forward(Array(#""draft""#.utf8)) else {
             Issue.record("the fallback was not used")
             return
         }
         #expect(json == Array(#""other""#.utf8))
         #expect(faults.map(\.reason) == [#"one of "open" is expected; the default "other" stands for it"#])
-        #expect(transformer.reverse(Array(#""unheard of""#.utf8)).json == Array(#""open""#.utf8))
-        #expect(transformer.forward(Array("null".utf8)) == .value(Array("null".utf8)))
+        #expect(converter.reverse(Array(#""unheard of""#.utf8)).json == Array(#""open""#.utf8))
+        #expect(converter.forward(Array("null".utf8)) == .value(Array("null".utf8)))
     }
 
     @Test func `MT-36: two values that are mapped to one have no way back, and are refused`() {
-        let twice = TransformDeclaration.enumeration([.init(wire: "a", mapped: "x"), .init(wire: "b", mapped: "x")])
-        #expect(throws: MappingError.self) { try Transformer(twice) }
+        let twice = ConversionDeclaration.enumeration([.init(wire: "a", mapped: "x"), .init(wire: "b", mapped: "x")])
+        #expect(throws: MappingError.self) { try Converter(twice) }
     }
 
     @Test(
         arguments: [
-            TransformDeclaration.named("dat"), .chain([]), .enumeration([]),
+            ConversionDeclaration.named("dat"), .chain([]), .enumeration([]),
             .date(.pattern("yyyy-MM-dd T", zone: "UTC")), .date(.pattern("yyyy 'of", zone: "UTC")),
             .date(.pattern("foo bar", zone: "UTC")),
             .date(.pattern("MMMM", zone: "Mars/Olympus")), .date(.pattern("", zone: "UTC")),
@@ -211,52 +211,52 @@ struct TransformerTests {
             .values([.init(wire: Array("{".utf8), mapped: Array("1".utf8))], fallback: nil, reverseFallback: nil),
         ]
     )
-    func `a declaration that cannot be one is refused with what would be right`(_ declaration: TransformDeclaration)
+    func `a declaration that cannot be one is refused with what would be right`(_ declaration: ConversionDeclaration)
         throws
     {
-        let error = try #require(throws: MappingError.self) { try Transformer(declaration) }
+        let error = try #require(throws: MappingError.self) { try Converter(declaration) }
         #expect(error.description.count > 10)
     }
 
     @Test func `MT-33, MT-34: an element that is not known stays, and its position is told`() throws {
-        let transformer = try Transformer(.arrayOf(.named("url")))
-        let result = transformer.forward(Array(#"["http://a.example/", "b", null, 4]"#.utf8))
+        let converter = try Converter(.arrayOf(.named("url")))
+        let result = converter.forward(Array(#"["http://a.example/", "b", null, 4]"#.utf8))
         #expect(result.json == Array(#"["http://a.example/","b",null,4]"#.utf8))
         #expect(result.faults.map(\.pointer) == ["/1", "/3"])
     }
 
     @Test func `MT-41: a conversion without a way back leaves out, writes as it is, or fails, as declared`() throws {
         let json = Array(#""hello""#.utf8)
-        #expect(try Transformer(.oneWay(.named("base64"), back: .drop)).reverse(json) == .dropped)
-        #expect(try Transformer(.oneWay(.named("base64"), back: .raw)).reverse(json) == .value(json))
-        guard case .failed = try Transformer(.oneWay(.named("base64"), back: .fail)).reverse(json) else {
+        #expect(try Converter(.oneWay(.named("base64"), back: .drop)).reverse(json) == .dropped)
+        #expect(try Converter(.oneWay(.named("base64"), back: .raw)).reverse(json) == .value(json))
+        guard case .failed = try Converter(.oneWay(.named("base64"), back: .fail)).reverse(json) else {
             Issue.record("the way back was taken")
             return
         }
         #expect(
-            try Transformer(.oneWay(.named("base64"), back: .drop)).forward(Array(#""aGVsbG8=""#.utf8)).json == json
+            try Converter(.oneWay(.named("base64"), back: .drop)).forward(Array(#""aGVsbG8=""#.utf8)).json == json
         )
     }
 
     @Test(
         arguments: [
-            (TransformDeclaration.named("boolean"), #""yes""#, "true"), (.named("boolean"), #""F""#, "false"),
+            (ConversionDeclaration.named("boolean"), #""yes""#, "true"), (.named("boolean"), #""F""#, "false"),
             (.named("integer"), #""69726278940360707""#, "69726278940360707"), (.named("decimal"), #""1.50""#, "1.50"),
             (.named("string"), "123", #""123""#), (.named("string"), "true", #""true""#),
             (.arrayOf(.named("string")), #""Blue""#, #"["Blue"]"#),
         ]
     )
     func `RK-05, RK-09, RK-10, RK-11: values of another type are taken for what they mean only where that is declared`(
-        _ declaration: TransformDeclaration,
+        _ declaration: ConversionDeclaration,
         _ wire: String,
         _ mapped: String
     ) throws {
-        let transformer = try Transformer(declaration)
+        let converter = try Converter(declaration)
         let coercion = try #require(Coercion(declaration))
         let slice = try #require(JSONSlice(Array(wire.utf8)))
         let meant = try #require(coercion.coerced(slice))
-        #expect(transformer.forward(meant) == .value(Array(mapped.utf8)))
-        #expect(transformer.forward(Array(wire.utf8)) != .value(Array(mapped.utf8)))
+        #expect(converter.forward(meant) == .value(Array(mapped.utf8)))
+        #expect(converter.forward(Array(wire.utf8)) != .value(Array(mapped.utf8)))
         let shown = try #require(JSONSlice(Array(mapped.utf8)))
         #expect(coercion.coerced(shown) == nil)
     }
@@ -271,10 +271,10 @@ struct TransformerTests {
             "\"\(String(repeating: "9", count: 5_000))\"", String(repeating: "9", count: 5_000),
         ]
         for declaration in Self.cases.map(\.declaration) {
-            let transformer = try Transformer(declaration)
+            let converter = try Converter(declaration)
             for value in hostile.map({ Array($0.utf8) }) {
                 let meant = JSONSlice(value).flatMap { Coercion(declaration)?.coerced($0) } ?? value
-                for result in [transformer.forward(value), transformer.forward(meant), transformer.reverse(value)] {
+                for result in [converter.forward(value), converter.forward(meant), converter.reverse(value)] {
                     if let json = result.json { #expect(!JSONBody.isMalformed(json)) }
                 }
             }

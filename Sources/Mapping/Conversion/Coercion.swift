@@ -5,7 +5,7 @@ struct Coercion: Sendable {
     private let target: Target
 
     /// The coercion towards what a conversion wants first; nil where there is none.
-    init?(_ declaration: TransformDeclaration) {
+    init?(_ declaration: ConversionDeclaration) {
         switch declaration {
         case .named("boolean"): target = .boolean
         case .named("integer"), .named("decimal"): target = .number

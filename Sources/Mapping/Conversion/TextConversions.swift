@@ -4,7 +4,7 @@ import Foundation
 struct Base64Conversion: Conversion {
     private static let expectation = "a string in Base64 that encodes UTF-8 is expected"
 
-    func forward(_ value: JSONSlice) -> TransformResult {
+    func forward(_ value: JSONSlice) -> ConversionResult {
         if value.isNull { return .value(value.json) }
         guard let text = value.string else { return .failed(reason: Self.expectation) }
         let packed = String(decoding: text.utf8.filter { $0 > 0x20 }, as: UTF8.self)
@@ -14,7 +14,7 @@ struct Base64Conversion: Conversion {
         return .string(decoded)
     }
 
-    func reverse(_ value: JSONSlice) -> TransformResult {
+    func reverse(_ value: JSONSlice) -> ConversionResult {
         if value.isNull { return .value(value.json) }
         guard let text = value.string else { return .failed(reason: "a string is expected") }
         return .string(Data(text.utf8).base64EncodedString())
@@ -31,7 +31,7 @@ struct NumberTextConversion: Conversion {
         guard !decimal.isEmpty, grouping != decimal,
             separators.allSatisfy({ $0.utf8.allSatisfy { $0 &- UInt8(ascii: "0") >= 10 && $0 != UInt8(ascii: "-") } })
         else {
-            throw .invalidTransform(
+            throw .invalidConversion(
                 "the separators of a number must be two different ones that hold no digit and no minus, such as "
                     + "{ grouping: \",\", decimal: \".\" }"
             )
@@ -40,7 +40,7 @@ struct NumberTextConversion: Conversion {
         self.decimal = Array(decimal.utf8)
     }
 
-    func forward(_ value: JSONSlice) -> TransformResult {
+    func forward(_ value: JSONSlice) -> ConversionResult {
         if value.isNull { return .value(value.json) }
         guard let text = value.string, let number = number(Array(text.utf8)) else {
             return .failed(reason: "a string of a number such as \(example) is expected")
@@ -48,7 +48,7 @@ struct NumberTextConversion: Conversion {
         return .value(number)
     }
 
-    func reverse(_ value: JSONSlice) -> TransformResult {
+    func reverse(_ value: JSONSlice) -> ConversionResult {
         if value.isNull { return .value(value.json) }
         guard let number = value.number else { return .failed(reason: "a number is expected") }
         let plain = Array(number.canonicalText.utf8)

@@ -3,7 +3,7 @@ import TestSupport
 @testable import Mapping
 
 /// Makes conversions of every kind, and values that they take.
-struct TransformGenerator {
+struct ConversionGenerator {
     private var random: SeededGenerator
 
     init(seed: UInt64) {
@@ -19,7 +19,7 @@ struct TransformGenerator {
     // MARK: Conversions
 
     /// One that has a way back; lists, dictionaries and chains to some depth.
-    mutating func conversion(depth: Int = 2) -> TransformDeclaration {
+    mutating func conversion(depth: Int = 2) -> ConversionDeclaration {
         if depth > 0, chance(40) {
             switch number(0...2) {
             case 0: return .arrayOf(conversion(depth: depth - 1))
@@ -31,7 +31,7 @@ struct TransformGenerator {
     }
 
     /// Links each of which takes what the one before shows.
-    private mutating func chain() -> [TransformDeclaration] {
+    private mutating func chain() -> [ConversionDeclaration] {
         switch number(0...3) {
         case 0: [.named("base64"), pick([.named("string"), Self.words])]
         case 1: [pick([.date(.unixSeconds), .date(.unixMilliseconds)]), .named("date")]
@@ -40,10 +40,10 @@ struct TransformGenerator {
         }
     }
 
-    static let words = TransformDeclaration.enumeration([
+    static let words = ConversionDeclaration.enumeration([
         .init(wire: "open", mapped: "opened"), .init(wire: "closed", mapped: "done"), .init(wire: "", mapped: "none"),
     ])
-    private static let letters = TransformDeclaration.values(
+    private static let letters = ConversionDeclaration.values(
         [
             .init(wire: json(#""opened""#), mapped: json("1")), .init(wire: json(#""done""#), mapped: json("[2]")),
             .init(wire: json(#""none""#), mapped: json("null")),
@@ -51,7 +51,7 @@ struct TransformGenerator {
         fallback: nil,
         reverseFallback: nil
     )
-    private static let plain: [TransformDeclaration] = [
+    private static let plain: [ConversionDeclaration] = [
         .named("string"), .named("boolean"), .named("integer"), .named("decimal"), .named("date"), .named("url"),
         .named("uuid"), .named("base64"), .date(.unixSeconds), .date(.unixMilliseconds),
         .date(.pattern("MMMM d, yyyy", zone: "America/Los_Angeles")),
@@ -69,7 +69,7 @@ struct TransformGenerator {
     // MARK: Values
 
     /// A value that a conversion takes.
-    mutating func value(for conversion: TransformDeclaration) -> String {
+    mutating func value(for conversion: ConversionDeclaration) -> String {
         switch conversion {
         case .arrayOf(let element):
             return "[\((0..<number(0...3)).map { _ in value(for: element) }.joined(separator: ","))]"
@@ -97,7 +97,7 @@ struct TransformGenerator {
         }
     }
 
-    private mutating func value(forChain links: [TransformDeclaration]) -> String {
+    private mutating func value(forChain links: [ConversionDeclaration]) -> String {
         switch (links[0], links.count) {
         case (.named("base64"), _) where links[1] == Self.words: pick([#""b3Blbg==""#, #""Y2xvc2Vk""#, #""""#])
         case (.arrayOf, _): pick(["[]", #"["b3Blbg=="]"#, #"["","Y2xvc2Vk"]"#])
@@ -123,7 +123,7 @@ struct TransformGenerator {
     // MARK: Coercions
 
     /// What `coerce: true` takes, and for which conversion.
-    mutating func coercible() -> (declaration: TransformDeclaration, value: String) {
+    mutating func coercible() -> (declaration: ConversionDeclaration, value: String) {
         pick([
             (.named("boolean"), #""yes""#), (.named("boolean"), #""F""#), (.named("boolean"), #""0""#),
             (.named("integer"), #""-5""#), (.named("integer"), #""69726278940360707""#),

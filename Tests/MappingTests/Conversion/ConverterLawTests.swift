@@ -4,7 +4,7 @@ import Testing
 @testable import Mapping
 
 /// Whatever a conversion takes, made from seeds, has its way back.
-struct TransformerLawTests {
+struct ConverterLawTests {
     /// Values of the kinds that APIs send, some of them odd.
     private static func value(_ random: inout SeededGenerator) -> String {
         let number = Int64.random(in: -70_000_000_000...260_000_000_000, using: &random)
@@ -22,19 +22,19 @@ struct TransformerLawTests {
     @Test(arguments: 0..<4 as Range<UInt64>)
     func `what is converted comes back`(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed &+ 4000)
-        let reversible = TransformerTests.cases.map(\.declaration)
+        let reversible = ConverterTests.cases.map(\.declaration)
         var tried = 0
         for _ in 0..<300 {
             let wire = Self.value(&random)
             for declaration in reversible {
-                let transformer = try Transformer(declaration)
-                guard case .value(let mapped) = transformer.forward(Array(wire.utf8)) else { continue }
+                let converter = try Converter(declaration)
+                guard case .value(let mapped) = converter.forward(Array(wire.utf8)) else { continue }
                 tried += 1
-                guard case .value(let back) = transformer.reverse(mapped) else {
+                guard case .value(let back) = converter.reverse(mapped) else {
                     Issue.record("seed \(seed): \(declaration) \(wire) has no way back")
                     continue
                 }
-                let again = try #require(transformer.forward(back).json.flatMap { JSONSlice($0) })
+                let again = try #require(converter.forward(back).json.flatMap { JSONSlice($0) })
                 let first = try #require(JSONSlice(mapped))
                 #expect(again.isEqual(to: first), "seed \(seed): \(declaration) \(wire)")
                 let (was, returned) = (try #require(JSONSlice(Array(wire.utf8))), try #require(JSONSlice(back)))
@@ -51,41 +51,41 @@ struct TransformerLawTests {
     /// Conversions of every kind, in each other, with values that they take: nothing of these is lost.
     @Test(arguments: 0..<8 as Range<UInt64>)
     func `what any conversion takes comes back, through lists, dictionaries and chains`(seed: UInt64) throws {
-        var generator = TransformGenerator(seed: seed &+ 8000)
+        var generator = ConversionGenerator(seed: seed &+ 8000)
         for _ in 0..<150 {
             let declaration = generator.conversion()
             let wire = generator.value(for: declaration)
-            let transformer = try Transformer(declaration)
+            let converter = try Converter(declaration)
             let told: Comment = "seed \(seed): \(declaration) of \(wire)"
-            let forward = transformer.forward(json(wire))
+            let forward = converter.forward(json(wire))
             guard case .value(let mapped) = forward else {
                 Issue.record("\(told): \(forward)")
                 continue
             }
-            guard case .value(let back) = transformer.reverse(mapped) else {
+            guard case .value(let back) = converter.reverse(mapped) else {
                 Issue.record("\(told) has no way back from \(text(mapped))")
                 continue
             }
             let (was, returned) = (try #require(JSONSlice(json(wire))), try #require(JSONSlice(back)))
             #expect(was.isEqual(to: returned), "\(told) came back as \(text(back)) from \(text(mapped))")
-            #expect(transformer.forward(back).json.map { text($0) } == text(mapped), told)
+            #expect(converter.forward(back).json.map { text($0) } == text(mapped), told)
         }
     }
 
     @Test(arguments: 0..<4 as Range<UInt64>)
     func `what was coerced comes back as what it was taken for`(seed: UInt64) throws {
-        var generator = TransformGenerator(seed: seed &+ 9000)
+        var generator = ConversionGenerator(seed: seed &+ 9000)
         for _ in 0..<40 {
             let (declaration, wire) = generator.coercible()
-            let transformer = try Transformer(declaration)
+            let converter = try Converter(declaration)
             let coercion = try #require(Coercion(declaration))
             let slice = try #require(JSONSlice(json(wire)))
             guard let meant = coercion.coerced(slice),
-                case .value(let mapped) = transformer.forward(meant),
-                case .value(let back) = transformer.reverse(mapped),
-                case .value(let again) = transformer.forward(back)
+                case .value(let mapped) = converter.forward(meant),
+                case .value(let back) = converter.reverse(mapped),
+                case .value(let again) = converter.forward(back)
             else {
-                Issue.record("seed \(seed): \(declaration) of \(wire): \(transformer.forward(json(wire)))")
+                Issue.record("seed \(seed): \(declaration) of \(wire): \(converter.forward(json(wire)))")
                 continue
             }
             // Without coercing anything it is the same from now on.
@@ -96,7 +96,7 @@ struct TransformerLawTests {
     }
 
     /// The ways in which a conversion may spell a value anew: 1 is true, a number in a string is one, groups get separators.
-    private static func isOtherSpelling(_ was: JSONSlice, _ back: JSONSlice, _ declaration: TransformDeclaration)
+    private static func isOtherSpelling(_ was: JSONSlice, _ back: JSONSlice, _ declaration: ConversionDeclaration)
         -> Bool
     {
         switch declaration {

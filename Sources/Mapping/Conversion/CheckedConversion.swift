@@ -3,11 +3,11 @@ struct CheckedConversion: Conversion {
     private let expectation: String
     private let isAccepted: @Sendable (JSONSlice) -> Bool
 
-    func forward(_ value: JSONSlice) -> TransformResult {
+    func forward(_ value: JSONSlice) -> ConversionResult {
         value.isNull || isAccepted(value) ? .value(value.json) : .failed(reason: expectation)
     }
 
-    func reverse(_ value: JSONSlice) -> TransformResult { forward(value) }
+    func reverse(_ value: JSONSlice) -> ConversionResult { forward(value) }
 
     static let string = CheckedConversion(expectation: "a string is expected") { $0.kind == .string }
 
@@ -71,7 +71,7 @@ enum URLSyntax {
 
 /// True and false; 1 and 0 count as such, and come back as `true` and `false`.
 struct BooleanConversion: Conversion {
-    func forward(_ value: JSONSlice) -> TransformResult {
+    func forward(_ value: JSONSlice) -> ConversionResult {
         if value.kind == .word { return .value(value.json) }
         switch value.number?.canonicalText {
         case "1": return .value(Array("true".utf8))
@@ -80,5 +80,5 @@ struct BooleanConversion: Conversion {
         }
     }
 
-    func reverse(_ value: JSONSlice) -> TransformResult { forward(value) }
+    func reverse(_ value: JSONSlice) -> ConversionResult { forward(value) }
 }

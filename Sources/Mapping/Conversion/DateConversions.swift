@@ -3,7 +3,7 @@ import Synchronization
 
 /// RFC 3339, fractions and offsets as they are: `T` and `Z` in capitals, everything else as the upstream spells it.
 struct RFC3339Conversion: Conversion {
-    func forward(_ value: JSONSlice) -> TransformResult {
+    func forward(_ value: JSONSlice) -> ConversionResult {
         if value.isNull { return .value(value.json) }
         guard let text = value.string, Timestamp(Array(text.utf8)) != nil else {
             return .failed(reason: "a date as in RFC 3339, such as 2012-11-13T13:31:36Z, is expected")
@@ -14,7 +14,7 @@ struct RFC3339Conversion: Conversion {
         return .string(String(decoding: bytes, as: UTF8.self))
     }
 
-    func reverse(_ value: JSONSlice) -> TransformResult { forward(value) }
+    func reverse(_ value: JSONSlice) -> ConversionResult { forward(value) }
 }
 
 /// Seconds or milliseconds since 1970 to RFC 3339 in UTC; exact.
@@ -22,7 +22,7 @@ struct UnixTimeConversion: Conversion {
     /// How many digits of the number are below the second: 0 or 3.
     let digitsBelowSecond: Int
 
-    func forward(_ value: JSONSlice) -> TransformResult {
+    func forward(_ value: JSONSlice) -> ConversionResult {
         if value.isNull { return .value(value.json) }
         guard let number = number(value), let timestamp = timestamp(number), let text = timestamp.text else {
             let unit = digitsBelowSecond == 0 ? "seconds" : "milliseconds"
@@ -31,7 +31,7 @@ struct UnixTimeConversion: Conversion {
         return .string(text)
     }
 
-    func reverse(_ value: JSONSlice) -> TransformResult {
+    func reverse(_ value: JSONSlice) -> ConversionResult {
         if value.isNull { return .value(value.json) }
         guard let text = value.string, let timestamp = Timestamp(Array(text.utf8)) else {
             return .failed(reason: "a date as in RFC 3339 is expected")
@@ -111,16 +111,16 @@ final class DatePatternConversion: Conversion {
 
     init(_ pattern: String, zone: String) throws(MappingError) {
         guard let timeZone = TimeZone(identifier: zone) else {
-            throw .invalidTransform(
+            throw .invalidConversion(
                 "there is no time zone \"\(zone)\"; write UTC or a name of the tz database such as America/Los_Angeles"
             )
         }
         let letters = try Self.letters(of: pattern)
         if let reason = Self.misunderstanding(of: pattern, letters) {
-            throw .invalidTransform("\"\(pattern)\" is not a date pattern: \(reason)")
+            throw .invalidConversion("\"\(pattern)\" is not a date pattern: \(reason)")
         }
         if let letter = letters.first(where: { !Self.fields.contains($0) }) {
-            throw .invalidTransform(
+            throw .invalidConversion(
                 "\"\(pattern)\" is not a date pattern: \"\(letter)\" is not a field; write fields such as yyyy-MM-dd HH:mm:ss or "
                     + "MMMM d, yyyy, and other letters between single quotes, as in yyyy-MM-dd'T'HH:mm"
             )
@@ -134,7 +134,7 @@ final class DatePatternConversion: Conversion {
         formatter.isLenient = false
         let moment = Date(timeIntervalSince1970: 1_443_164_400)
         guard !pattern.isEmpty, formatter.date(from: formatter.string(from: moment)) != nil else {
-            throw .invalidTransform(
+            throw .invalidConversion(
                 "\"\(pattern)\" is not a date pattern; write fields such as yyyy-MM-dd HH:mm:ss or MMMM d, yyyy"
             )
         }
@@ -164,12 +164,12 @@ final class DatePatternConversion: Conversion {
             if !isQuoted, character.isASCII, character.isLetter { letters.append(character) }
         }
         guard !isQuoted else {
-            throw .invalidTransform("\"\(pattern)\" is not a date pattern: a quote in it is not closed")
+            throw .invalidConversion("\"\(pattern)\" is not a date pattern: a quote in it is not closed")
         }
         return letters
     }
 
-    func forward(_ value: JSONSlice) -> TransformResult {
+    func forward(_ value: JSONSlice) -> ConversionResult {
         if value.isNull { return .value(value.json) }
         let date = value.string.flatMap { text in formatter.withLock { $0.date(from: text)?.timeIntervalSince1970 } }
         guard let date, let timestamp = Self.timestamp(date), Self.writable.contains(timestamp.seconds),
@@ -180,7 +180,7 @@ final class DatePatternConversion: Conversion {
         return .string(text)
     }
 
-    func reverse(_ value: JSONSlice) -> TransformResult {
+    func reverse(_ value: JSONSlice) -> ConversionResult {
         if value.isNull { return .value(value.json) }
         guard let text = value.string, let timestamp = Timestamp(Array(text.utf8)) else {
             return .failed(reason: "a date as in RFC 3339 is expected")

@@ -1,10 +1,10 @@
 /// What came of a conversion.
-public enum TransformResult: Sendable, Equatable {
+public enum ConversionResult: Sendable, Equatable {
     /// JSON.
     case value([UInt8])
     /// JSON, though not all of it could be converted: elements that could not are as they were, and a value that is
     /// unknown to an enumeration is its fallback.
-    case partial([UInt8], faults: [TransformFault])
+    case partial([UInt8], faults: [ConversionFault])
     /// The value is none that the conversion knows; `reason` says what it expects, for a person.
     ///
     /// The caller keeps the value and warns.
@@ -14,7 +14,7 @@ public enum TransformResult: Sendable, Equatable {
 }
 
 /// Something within a value that could not be converted.
-public struct TransformFault: Sendable, Equatable {
+public struct ConversionFault: Sendable, Equatable {
     /// Where in the value: a JSON pointer, empty for the value itself.
     public var pointer: String
     /// What was expected, for a person; never quotes the value.
@@ -27,7 +27,7 @@ public struct TransformFault: Sendable, Equatable {
     }
 }
 
-extension TransformResult {
+extension ConversionResult {
     /// The JSON that it leaves; nil where there is none.
     var json: [UInt8]? {
         switch self {
@@ -36,12 +36,12 @@ extension TransformResult {
         }
     }
 
-    var faults: [TransformFault] {
+    var faults: [ConversionFault] {
         if case .partial(_, let faults) = self { faults } else { [] }
     }
 
     /// A text as JSON.
-    static func string(_ text: String) -> TransformResult {
+    static func string(_ text: String) -> ConversionResult {
         var json: [UInt8] = []
         JSONString.append(text, to: &json)
         return .value(json)

@@ -2,11 +2,11 @@
 struct ListConversion: Conversion {
     let element: any Conversion
 
-    func forward(_ value: JSONSlice) -> TransformResult { convert(value, element.forward) }
+    func forward(_ value: JSONSlice) -> ConversionResult { convert(value, element.forward) }
 
-    func reverse(_ value: JSONSlice) -> TransformResult { convert(value, element.reverse) }
+    func reverse(_ value: JSONSlice) -> ConversionResult { convert(value, element.reverse) }
 
-    private func convert(_ value: JSONSlice, _ convert: (JSONSlice) -> TransformResult) -> TransformResult {
+    private func convert(_ value: JSONSlice, _ convert: (JSONSlice) -> ConversionResult) -> ConversionResult {
         if value.isNull { return .value(value.json) }
         guard value.kind == .array else { return .failed(reason: "a list is expected") }
         var parts = ConvertedParts(opening: "[")
@@ -22,11 +22,11 @@ struct ListConversion: Conversion {
 struct DictionaryConversion: Conversion {
     let value: any Conversion
 
-    func forward(_ value: JSONSlice) -> TransformResult { convert(value, self.value.forward) }
+    func forward(_ value: JSONSlice) -> ConversionResult { convert(value, self.value.forward) }
 
-    func reverse(_ value: JSONSlice) -> TransformResult { convert(value, self.value.reverse) }
+    func reverse(_ value: JSONSlice) -> ConversionResult { convert(value, self.value.reverse) }
 
-    private func convert(_ value: JSONSlice, _ convert: (JSONSlice) -> TransformResult) -> TransformResult {
+    private func convert(_ value: JSONSlice, _ convert: (JSONSlice) -> ConversionResult) -> ConversionResult {
         if value.isNull { return .value(value.json) }
         guard value.kind == .object else { return .failed(reason: "an object is expected") }
         var parts = ConvertedParts(opening: "{")
@@ -41,7 +41,7 @@ struct DictionaryConversion: Conversion {
 /// A list or an object while its parts are converted.
 private struct ConvertedParts {
     private var output: [UInt8]
-    private var faults: [TransformFault] = []
+    private var faults: [ConversionFault] = []
     private var isFirst = true
 
     init(opening: Character) {
@@ -50,7 +50,7 @@ private struct ConvertedParts {
 
     /// Adds one part; without `dropped` a part that is dropped is left out.
     mutating func append(
-        _ result: TransformResult,
+        _ result: ConversionResult,
         in original: JSONSlice,
         pointer: String,
         before: ArraySlice<UInt8> = [],
@@ -59,12 +59,12 @@ private struct ConvertedParts {
         var json = result.json
         switch result {
         case .failed(let reason):
-            faults.append(TransformFault(pointer: pointer, reason: reason))
+            faults.append(ConversionFault(pointer: pointer, reason: reason))
             json = original.json
         case .dropped: json = dropped
         case .value, .partial: break
         }
-        faults += result.faults.map { TransformFault(pointer: pointer + $0.pointer, reason: $0.reason) }
+        faults += result.faults.map { ConversionFault(pointer: pointer + $0.pointer, reason: $0.reason) }
         guard let json else { return }
         if !isFirst { output.append(UInt8(ascii: ",")) }
         isFirst = false
@@ -72,7 +72,7 @@ private struct ConvertedParts {
         output += json
     }
 
-    func result(closing: Character) -> TransformResult {
+    func result(closing: Character) -> ConversionResult {
         let json = output + [closing.asciiValue ?? 0]
         return faults.isEmpty ? .value(json) : .partial(json, faults: faults)
     }
@@ -83,25 +83,25 @@ struct ChainConversion: Conversion {
     private let links: [any Conversion]
 
     init(_ links: [any Conversion]) throws(MappingError) {
-        guard !links.isEmpty else { throw .invalidTransform("a chain has no conversion in it") }
+        guard !links.isEmpty else { throw .invalidConversion("a chain has no conversion in it") }
         self.links = links
     }
 
-    func forward(_ value: JSONSlice) -> TransformResult {
+    func forward(_ value: JSONSlice) -> ConversionResult {
         run(value, links) { $0.forward($1) }
     }
 
-    func reverse(_ value: JSONSlice) -> TransformResult {
+    func reverse(_ value: JSONSlice) -> ConversionResult {
         run(value, links.reversed()) { $0.reverse($1) }
     }
 
     private func run(
         _ value: JSONSlice,
         _ links: [any Conversion],
-        _ convert: (any Conversion, JSONSlice) -> TransformResult
-    ) -> TransformResult {
+        _ convert: (any Conversion, JSONSlice) -> ConversionResult
+    ) -> ConversionResult {
         var value = value
-        var faults: [TransformFault] = []
+        var faults: [ConversionFault] = []
         for link in links {
             let result = convert(link, value)
             guard let json = result.json, let next = JSONSlice(json) else { return result }
@@ -115,11 +115,11 @@ struct ChainConversion: Conversion {
 /// A conversion without a way back.
 struct OneWayConversion: Conversion {
     let inner: any Conversion
-    let back: TransformDeclaration.Back
+    let back: ConversionDeclaration.Back
 
-    func forward(_ value: JSONSlice) -> TransformResult { inner.forward(value) }
+    func forward(_ value: JSONSlice) -> ConversionResult { inner.forward(value) }
 
-    func reverse(_ value: JSONSlice) -> TransformResult {
+    func reverse(_ value: JSONSlice) -> ConversionResult {
         switch back {
         case .drop: .dropped
         case .raw: .value(value.json)

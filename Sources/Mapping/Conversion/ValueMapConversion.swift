@@ -4,33 +4,33 @@ struct ValueMapConversion: Conversion {
     private let fallback: [UInt8]?
     private let reverseFallback: [UInt8]?
 
-    init(_ cases: [TransformDeclaration.Case], fallback: String?, reverseFallback: String?) throws(MappingError) {
+    init(_ cases: [ConversionDeclaration.Case], fallback: String?, reverseFallback: String?) throws(MappingError) {
         func json(_ text: String) -> [UInt8] {
             var json: [UInt8] = []
             JSONString.append(text, to: &json)
             return json
         }
         try self.init(
-            cases.map { TransformDeclaration.Pair(wire: json($0.wire), mapped: json($0.mapped)) },
+            cases.map { ConversionDeclaration.Pair(wire: json($0.wire), mapped: json($0.mapped)) },
             fallback: fallback.map(json),
             reverseFallback: reverseFallback.map(json)
         )
     }
 
     init(
-        _ declared: [TransformDeclaration.Pair],
+        _ declared: [ConversionDeclaration.Pair],
         fallback: [UInt8]?,
         reverseFallback: [UInt8]?
     ) throws(MappingError) {
-        guard !declared.isEmpty else { throw .invalidTransform("a map of values has no entry") }
+        guard !declared.isEmpty else { throw .invalidConversion("a map of values has no entry") }
         var pairs: [(wire: JSONSlice, mapped: JSONSlice)] = []
         for pair in declared {
             let (wire, mapped) = (try Self.slice(pair.wire), try Self.slice(pair.mapped))
             if pairs.contains(where: { $0.wire.isEqual(to: wire) }) {
-                throw .invalidTransform("\(Self.text(wire)) is mapped twice")
+                throw .invalidConversion("\(Self.text(wire)) is mapped twice")
             }
             if let other = pairs.first(where: { $0.mapped.isEqual(to: mapped) }) {
-                throw .invalidTransform(
+                throw .invalidConversion(
                     "\(Self.text(other.wire)) and \(Self.text(wire)) are both mapped to \(Self.text(mapped)), "
                         + "so that there is no way back; give each its own, or use \"default\" for one of them"
                 )
@@ -44,31 +44,31 @@ struct ValueMapConversion: Conversion {
 
     private static func slice(_ json: [UInt8]) throws(MappingError) -> JSONSlice {
         guard !JSONBody.isMalformed(json), let slice = JSONSlice(json) else {
-            throw .invalidTransform("\"\(String(decoding: json, as: UTF8.self))\" is not JSON")
+            throw .invalidConversion("\"\(String(decoding: json, as: UTF8.self))\" is not JSON")
         }
         return slice
     }
 
     private static func text(_ value: JSONSlice) -> String { String(decoding: value.bytes, as: UTF8.self) }
 
-    func forward(_ value: JSONSlice) -> TransformResult {
+    func forward(_ value: JSONSlice) -> ConversionResult {
         if let pair = pairs.first(where: { $0.wire.isEqual(to: value) }) { return .value(pair.mapped.json) }
         return unknown(value, fallback, known: pairs.map(\.wire))
     }
 
-    func reverse(_ value: JSONSlice) -> TransformResult {
+    func reverse(_ value: JSONSlice) -> ConversionResult {
         if let pair = pairs.first(where: { $0.mapped.isEqual(to: value) }) { return .value(pair.wire.json) }
         return unknown(value, reverseFallback, known: pairs.map(\.mapped))
     }
 
     /// A value that no entry speaks of: an upstream has begun to send something new, which somebody should know.
-    private func unknown(_ value: JSONSlice, _ fallback: [UInt8]?, known: [JSONSlice]) -> TransformResult {
+    private func unknown(_ value: JSONSlice, _ fallback: [UInt8]?, known: [JSONSlice]) -> ConversionResult {
         if value.isNull { return .value(value.json) }
         let shown = known.prefix(8).map(Self.text).joined(separator: ", ") + (known.count > 8 ? ", …" : "")
         let reason = "one of \(shown) is expected"
         guard let fallback else { return .failed(reason: reason) }
         let shownInstead = String(decoding: fallback.prefix(80), as: UTF8.self)
-        let fault = TransformFault(pointer: "", reason: "\(reason); the default \(shownInstead) stands for it")
+        let fault = ConversionFault(pointer: "", reason: "\(reason); the default \(shownInstead) stands for it")
         return .partial(fallback, faults: [fault])
     }
 }
