@@ -55,8 +55,6 @@ package struct Preconditions: Sendable, Equatable {
         case failed
     }
 
-    init() {}
-
     package init(fields: Fields, now: Int64) {
         ifMatch = EntityTagCondition(lines: fields.all("if-match"))
         ifNoneMatch = EntityTagCondition(lines: fields.all("if-none-match"))

@@ -27,17 +27,12 @@ struct ConfigReader {
 
     init(environment: [String: String]) { self.environment = environment }
 
-    /// In the order in which it was found.
-    var diagnostics: [Diagnostic] { found.map(\.diagnostic) }
-
     /// In the order of the files.
     var sorted: [Diagnostic] {
         found.enumerated().sorted {
             ($0.element.place ?? .start, $0.offset) < ($1.element.place ?? .start, $1.offset)
         }.map(\.element.diagnostic)
     }
-
-    var hasErrors: Bool { found.contains { $0.diagnostic.severity == .error } }
 
     mutating func error(_ place: Place?, _ message: String) { say(.error, place, message) }
 

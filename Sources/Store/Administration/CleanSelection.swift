@@ -143,6 +143,10 @@ struct CleanSelection {
 
     // MARK: Objects
 
+    /// The rows that `isSelected` reads.
+    private static let orphans =
+        "SELECT r.object, o.collection, o.identity, o.state FROM _orphans r JOIN _objects o ON o.id = r.object"
+
     /// Objects after an id that no document shows; none for a filter by URL.
     ///
     /// Objects that a document shows go with that document, or stay because of another one.
@@ -151,13 +155,7 @@ struct CleanSelection {
         guard !isOfURLs, !collections.isEmpty else { return slice }
         let wanted = Set(collections)
         var looks = 0
-        try Query(
-            database,
-            """
-            SELECT r.object, o.collection, o.identity, o.state
-            FROM _orphans r JOIN _objects o ON o.id = r.object WHERE r.object > ? ORDER BY r.object
-            """
-        ).eachWhile(.id(after)) { row in
+        try Query(database, "\(Self.orphans) WHERE r.object > ? ORDER BY r.object").eachWhile(.id(after)) { row in
             slice.position = row.id(0)
             if try isSelected(row, in: wanted) { slice.found.append(row.id(0)) }
             looks += 1
@@ -170,13 +168,7 @@ struct CleanSelection {
 
     /// Whether an object that was found a moment ago is still selected, and was not observed after `time`.
     func isOrphan(_ object: ObjectID, knownBefore time: Int64) throws -> Bool {
-        try Query(
-            database,
-            """
-            SELECT r.object, o.collection, o.identity, o.state
-            FROM _orphans r JOIN _objects o ON o.id = r.object WHERE r.object = ?
-            """
-        ).first(.id(object)) { row in
+        try Query(database, "\(Self.orphans) WHERE r.object = ?").first(.id(object)) { row in
             let isKnown = try lastSeen(row.bytes(3)) <= time
             return try isKnown && isSelected(row, in: Set(collections))
         } ?? false
