@@ -122,13 +122,11 @@ final class Browser {
     var address: String { get throws { try self("GET", "/url", nil) as? String ?? "" } }
 
     /// Waits until the page shows a text.
-    func shows(_ words: String, within limit: Duration = .seconds(60)) throws -> Bool {
-        try eventually(within: limit) { try text.contains(words) }
-    }
+    func shows(_ words: String) throws -> Bool { try eventually { try text.contains(words) } }
 
     /// Waits until the main heading is this.
     func isAt(_ heading: String) throws -> Bool {
-        try eventually(within: .seconds(60)) {
+        try eventually {
             try script("return document.querySelector('main h1')?.textContent") as? String == heading
         }
     }
