@@ -60,7 +60,7 @@ struct WarningCure: AdminBody, Equatable {
         case .quarantined:
             sentence = "Widen the check that the value fails: type, range, length, pattern, one_of or null."
             lines = ofProperty("type: …")
-        case .transformFailed:
+        case .conversionFailed:
             sentence = "Let the conversion know the value, or leave the conversion out."
             lines = ofProperty("as: …")
         case .coerced:
